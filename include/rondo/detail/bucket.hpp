@@ -1,0 +1,75 @@
+// One place of the wheel and the nodes of all rounds that live there.
+#pragma once
+
+#include <memory>
+
+#include <rondo/detail/later_rounds.hpp>
+#include <rondo/detail/node_array.hpp>
+#include <rondo/export.hpp>
+
+namespace rondo::detail {
+
+/// The next round has an array of its own, so that setting or cancelling a timer of a short span touches the
+/// node, one slot of that array and the one cache line of the bucket; all later rounds lie behind a pointer
+/// that a bucket without any never follows.
+class bucket {
+ public:
+  /// Whether there is a next round at hand. False does not mean that the bucket is empty: see
+  /// bring_up_next().
+  bool has_next() const noexcept { return !next_.empty(); }
+
+  /// The tick of the next round. Precondition: has_next().
+  tick_number next_due() const noexcept { return next_due_; }
+
+  /// Adds `n` if it belongs to the next round and needs no memory; otherwise does nothing and returns false.
+  bool add_to_next(node& n, tick_number due) noexcept {
+    if (next_.empty() || due != next_due_ || !next_.has_room()) return false;
+    n.due = due;
+    next_.push_back(n);
+    return true;
+  }
+
+  enum class place { next_round, later_round };
+
+  /// Makes room for a node with this due tick and says where. Strong guarantee.
+  RONDO_EXPORT place make_room(tick_number due, int round_shift);
+
+  /// Precondition: room was made there for `due`, and nothing else added since.
+  RONDO_EXPORT void add(node& n, tick_number due, place) noexcept;
+
+  /// Precondition: `n` is here.
+  void erase(const node& n) noexcept {
+    if (!next_.empty() && n.due == next_due_)
+      next_.erase(n);
+    else
+      later_->erase(n);
+  }
+
+  /// Sees to it that has_next() is true unless the bucket is empty. Strong guarantee.
+  void bring_up_next() {
+    if (next_.empty() && later_ != nullptr) bring_up_next_slowly();
+  }
+
+  /// Precondition: has_next().
+  node& take_first() noexcept { return next_.pop_front(); }
+
+  /// Gives back the memory of a next round that has been taken, if it is much.
+  void taken() noexcept {
+    if (next_.empty()) next_.clear();
+  }
+
+  template <class Visit>
+  void for_each(Visit&& visit) const {
+    next_.for_each(visit);
+    if (later_ != nullptr) later_->for_each(visit);
+  }
+
+ private:
+  RONDO_EXPORT void bring_up_next_slowly();
+
+  node_array next_;
+  tick_number next_due_ = 0;
+  std::unique_ptr<later_rounds> later_;
+};
+
+}  // namespace rondo::detail

@@ -1,0 +1,82 @@
+// Nodes in the order in which they were added, contiguous in memory.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include <rondo/detail/node.hpp>
+#include <rondo/export.hpp>
+
+namespace rondo::detail {
+
+/// An array of nodes in which each node knows its position: an erased one leaves a hole (null), and holes are
+/// squeezed out when the array is full and at least half of it is holes. Firing walks it from the front, in
+/// order and through consecutive memory; an intrusive list would miss the cache once for the neighbours of
+/// every node it unlinks.
+class node_array {
+ public:
+  node_array() noexcept = default;
+  node_array(node_array&& other) noexcept { swap(other); }
+  node_array& operator=(node_array&&) = delete;
+
+  bool empty() const noexcept { return live_ == 0; }
+  std::uint32_t size() const noexcept { return live_; }
+  bool has_room() const noexcept { return end_ != capacity_; }
+
+  /// Precondition: has_room().
+  void push_back(node& n) noexcept {
+    n.position = end_;
+    slots_[end_++] = &n;
+    ++live_;
+  }
+
+  /// Precondition: `n` is in this array.
+  void erase(const node& n) noexcept {
+    slots_[n.position] = nullptr;
+    if (--live_ == 0) begin_ = end_ = 0;
+  }
+
+  /// Precondition: !empty().
+  node& pop_front() noexcept {
+    while (slots_[begin_] == nullptr) ++begin_;
+    node& first = *slots_[begin_++];
+    // Nodes lie anywhere in memory: fetching a few ahead hides most of their cache misses.
+    if (begin_ + prefetch_distance < end_) __builtin_prefetch(slots_[begin_ + prefetch_distance], 1);
+    if (--live_ == 0) begin_ = end_ = 0;
+    return first;
+  }
+
+  /// Room for `more` nodes: afterwards that many push_back() are legal. Strong guarantee.
+  void make_room(std::uint32_t more = 1) {
+    if (capacity_ - end_ < more) make_room_slowly(more);
+  }
+
+  /// Calls visit(node&) for each node, in order.
+  template <class Visit>
+  void for_each(Visit&& visit) const {
+    for (std::uint32_t i = begin_; i != end_; ++i) {
+      if (i + prefetch_distance < end_) __builtin_prefetch(slots_[i + prefetch_distance], 1);
+      if (slots_[i] != nullptr) visit(*slots_[i]);
+    }
+  }
+
+  /// Forgets its nodes; keeps the memory for the next ones, unless it is much.
+  RONDO_EXPORT void clear() noexcept;
+
+  RONDO_EXPORT void swap(node_array& other) noexcept;
+
+ private:
+  static constexpr std::uint32_t prefetch_distance = 8;
+
+  RONDO_EXPORT void make_room_slowly(std::uint32_t more);
+  void squeeze_into(node** target) noexcept;
+
+  std::unique_ptr<node*[]> slots_;
+  std::uint32_t begin_ = 0;  // slots before it are spent
+  std::uint32_t end_ = 0;
+  std::uint32_t live_ = 0;  // how many of begin … end are not holes
+  std::uint32_t capacity_ = 0;
+};
+
+}  // namespace rondo::detail

@@ -1,0 +1,78 @@
+// Ticks: the wheel's measure of time, and how moments of a clock map to them. Arithmetic only.
+#pragma once
+
+#include <bit>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include <rondo/time.hpp>
+
+namespace rondo {
+
+/// A point in a wheel's time. Absolute: ticks are never decremented or re-based; negative ones are ticks like
+/// others.
+using tick_number = std::int64_t;
+
+namespace detail {
+
+inline constexpr std::size_t max_buckets = std::size_t{1} << 20;
+
+/// Which of `mask + 1` buckets (a power of two) tick `t` lives in.
+constexpr std::size_t bucket_of(tick_number t, std::size_t mask) noexcept {
+  return static_cast<std::size_t>(t) & mask;
+}
+
+/// The ticks of one scheduler: tick 0 is not its start but near the clock's epoch, so that no difference of
+/// two time points, which could overflow, is ever needed; its start is a tick boundary all the same.
+class tick_grid {
+ public:
+  /// Preconditions: length > 0.
+  constexpr tick_grid(duration length, time_point start) noexcept
+      : length_(length.count()), phase_(floor_mod(start.time_since_epoch().count())) {}
+
+  /// The last tick that is not later than `t`.
+  constexpr tick_number at_or_before(time_point t) const noexcept {
+    const auto count = t.time_since_epoch().count();
+    return floor_div(count) - (floor_mod(count) < phase_ ? 1 : 0);
+  }
+
+  /// The first tick that is not earlier than `t`: rounding down here would fire up to a tick early.
+  constexpr tick_number at_or_after(time_point t) const noexcept {
+    const auto count = t.time_since_epoch().count();
+    return floor_div(count) + (floor_mod(count) > phase_ ? 1 : 0);
+  }
+
+  /// The tick that a deadline belongs to when the clock shows `now`: what is due already does not wait for a
+  /// tick.
+  constexpr tick_number of_deadline(time_point due, time_point now) const noexcept {
+    const tick_number tick = at_or_after(due);
+    if (due > now) return tick;
+    const tick_number current = at_or_before(now);
+    return tick < current ? tick : current;
+  }
+
+  /// The moment at which tick `t` begins; saturates at both ends of the clock.
+  constexpr time_point begin_of(tick_number t) const noexcept {
+    duration::rep count = 0;
+    if (__builtin_mul_overflow(t, length_, &count)) return t < 0 ? time_point::min() : time_point::max();
+    if (__builtin_add_overflow(count, phase_, &count)) return time_point::max();
+    return time_point(duration(count));
+  }
+
+ private:
+  constexpr duration::rep floor_mod(duration::rep count) const noexcept {
+    const duration::rep rest = count % length_;
+    return rest < 0 ? rest + length_ : rest;
+  }
+  constexpr tick_number floor_div(duration::rep count) const noexcept {
+    return count / length_ - (count % length_ < 0 ? 1 : 0);
+  }
+
+  duration::rep length_;
+  duration::rep phase_;  // of the tick boundaries: 0 … length - 1
+};
+
+}  // namespace detail
+}  // namespace rondo

@@ -1,0 +1,210 @@
+// The wheel itself: buckets and the delay queue. One piece of code, locked or not.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include <rondo/detail/bucket.hpp>
+#include <rondo/detail/delay_queue.hpp>
+#include <rondo/detail/node.hpp>
+#include <rondo/detail/ticks.hpp>
+#include <rondo/export.hpp>
+
+namespace rondo::detail {
+
+/// std::invalid_argument unless 1 <= buckets <= max_buckets; the number rounded up to a power of two.
+RONDO_EXPORT std::size_t checked_buckets(std::size_t buckets);
+
+/// The locks of a wheel that only one thread uses: none.
+struct unlocked {
+  struct mutex {
+    void lock() noexcept {}
+    void unlock() noexcept {}
+  };
+  using bucket_mutex = mutex;
+  using queue_mutex = mutex;
+};
+
+/// Sync names the locks: `bucket_mutex`, of which each bucket has one, and `queue_mutex` for the delay queue,
+/// taken inside a bucket's lock and only when that bucket's entry changes. With real locks, all members are
+/// legal from any thread, but calls about one and the same node must not overlap.
+///
+/// A bucket's key in the delay queue is never later than the bucket's earliest node. It is earlier after
+/// cancel(), which leaves the queue alone: who comes upon such a bucket at the top corrects the key.
+template <class Sync>
+class wheel_core : public wheel_base {
+ public:
+  explicit wheel_core(std::size_t buckets)
+      : mask_(checked_buckets(buckets) - 1),
+        round_shift_(static_cast<int>(std::bit_width(mask_))),
+        buckets_(std::make_unique<guarded_bucket[]>(mask_ + 1)),
+        queue_(mask_ + 1) {}
+  wheel_core(const wheel_core&) = delete;
+  wheel_core& operator=(const wheel_core&) = delete;
+
+  std::size_t buckets() const noexcept { return mask_ + 1; }
+
+  enum class scheduled { refused, later, earliest };
+
+  /// Puts `n` into the wheel, if allowed(), which is asked inside the bucket's lock, says so. `earliest`: the
+  /// top of the delay queue has become earlier. Strong guarantee. Precondition: `n` is in no wheel.
+  template <class Allowed>
+  scheduled schedule(node& n, tick_number due, Allowed&& allowed) {
+    guarded_bucket& b = bucket_at(due);
+    const std::lock_guard hold(b.mutex);
+    if (!allowed()) return scheduled::refused;
+    if (b.add_to_next(n, due)) {
+      n.wheel = this;
+      return scheduled::later;
+    }
+    return schedule_slowly(n, due, b) ? scheduled::earliest : scheduled::later;
+  }
+
+  /// Moves `n`, which is in this or another wheel (of which `leave(n)` takes it out), here. Strong guarantee.
+  template <class Leave>
+  void reschedule(node& n, tick_number due, Leave&& leave) {
+    guarded_bucket& b = bucket_at(due);
+    const auto where = b.make_room(due, round_shift_);
+    leave(n);
+    b.add(n, due, where);
+    n.wheel = this;
+    note_earlier(b, due);
+  }
+
+  /// False if `n` is not here.
+  bool cancel(node& n) noexcept {
+    guarded_bucket& b = bucket_at(n.due);
+    const std::lock_guard hold(b.mutex);
+    if (n.wheel != this) return false;
+    b.erase(n);
+    n.wheel = nullptr;
+    return true;
+  }
+
+  /// Takes the nodes due at or before `to` out of the wheel, earliest ticks first and in the order of
+  /// scheduling within a tick, and calls on_due(node&, tick) for each, at most `limit` times; returns how
+  /// often. Before each call the node has left the wheel. on_due is called inside the bucket's lock; without
+  /// locks it may do anything to the wheel.
+  template <class OnDue>
+  std::size_t take_due(tick_number to, std::size_t limit, OnDue&& on_due) {
+    std::size_t taken = 0;
+    while (taken != limit) {
+      const std::size_t first = first_due_bucket(to);
+      if (first == none) break;
+      guarded_bucket& b = buckets_[first];
+      const std::lock_guard hold(b.mutex);
+      // The locks were free for a moment: the bucket may have changed.
+      if (!b.has_next() || b.next_due() > to) continue;
+      const tick_number tick = b.next_due();
+      do {
+        node& n = b.take_first();
+        n.wheel = nullptr;
+        ++taken;
+        on_due(n, tick);
+      } while (taken != limit && b.has_next() && b.next_due() == tick && is_top(first, tick));
+      b.taken();
+    }
+    return taken;
+  }
+
+  /// The due tick of the earliest node. Corrects keys that cancel() left behind.
+  std::optional<tick_number> next_due() {
+    for (;;) {
+      const std::optional<tick_number> key = top_due();
+      if (!key || first_due_bucket(*key) != none) return key;
+    }
+  }
+
+  /// Calls visit(node&) for each node, inside its bucket's lock: those of one tick in the order of
+  /// scheduling, ticks in no order.
+  template <class Visit>
+  void for_each(Visit&& visit) {
+    for (std::size_t i = 0; i <= mask_; ++i) {
+      const std::lock_guard hold(buckets_[i].mutex);
+      buckets_[i].for_each(visit);
+    }
+  }
+
+ private:
+  static constexpr std::size_t none = static_cast<std::size_t>(-1);
+
+  struct alignas(64) guarded_bucket : bucket {
+    tick_number key = 0;  // in the delay queue, if it is there
+    bool queued = false;
+    [[no_unique_address]] typename Sync::bucket_mutex mutex;
+  };
+
+  guarded_bucket& bucket_at(tick_number t) noexcept { return buckets_[bucket_of(t, mask_)]; }
+  std::size_t index_of(const guarded_bucket& b) const noexcept {
+    return static_cast<std::size_t>(&b - buckets_.get());
+  }
+
+  bool schedule_slowly(node& n, tick_number due, guarded_bucket& b) {
+    b.add(n, due, b.make_room(due, round_shift_));
+    n.wheel = this;
+    return note_earlier(b, due);
+  }
+
+  /// Keeps the key no later than `due`. True: the top of the delay queue has become earlier.
+  bool note_earlier(guarded_bucket& b, tick_number due) noexcept {
+    if (b.queued && b.key <= due) return false;
+    const std::lock_guard hold(queue_mutex_);
+    const bool first = queue_.empty() || due < queue_.top_due();
+    queue_.set(index_of(b), due);
+    b.queued = true;
+    b.key = due;
+    return first;
+  }
+
+  bool is_top(std::size_t bucket, tick_number tick) noexcept {
+    const std::lock_guard hold(queue_mutex_);
+    return queue_.is_top(bucket) && queue_.top_due() == tick;
+  }
+
+  std::optional<tick_number> top_due() noexcept {
+    const std::lock_guard hold(queue_mutex_);
+    if (queue_.empty()) return std::nullopt;
+    return queue_.top_due();
+  }
+
+  /// The bucket with the earliest next round, if that is due at or before `to`; corrects the keys it comes
+  /// upon.
+  std::size_t first_due_bucket(tick_number to) {
+    for (;;) {
+      std::size_t first = none;
+      {
+        const std::lock_guard hold(queue_mutex_);
+        if (queue_.empty() || queue_.top_due() > to) return none;
+        first = queue_.top_bucket();
+      }
+      if (key_is_right(buckets_[first], first)) return first;
+    }
+  }
+
+  /// Whether the bucket's key in the delay queue is that of its next round; if it is not, it is afterwards.
+  bool key_is_right(guarded_bucket& b, std::size_t index) {
+    const std::lock_guard hold(b.mutex);
+    b.bring_up_next();
+    if (b.has_next() && b.queued && b.key == b.next_due()) return true;
+    const std::lock_guard hold_queue(queue_mutex_);
+    b.queued = b.has_next();
+    if (b.queued) {
+      b.key = b.next_due();
+      queue_.set(index, b.key);
+    } else {
+      queue_.remove(index);
+    }
+    return false;
+  }
+
+  std::size_t mask_;
+  int round_shift_;
+  std::unique_ptr<guarded_bucket[]> buckets_;
+  delay_queue queue_;
+  [[no_unique_address]] typename Sync::queue_mutex queue_mutex_;
+};
+
+}  // namespace rondo::detail

@@ -1,0 +1,20 @@
+// What the scheduling calls throw, beside std::invalid_argument, std::logic_error and std::bad_alloc.
+#pragma once
+
+#include <stdexcept>
+
+#include <rondo/export.hpp>
+
+namespace rondo {
+
+/// A timer was to be scheduled after stop().
+struct RONDO_EXPORT stopped_error : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// A timer was to be scheduled while `options::max_pending` are pending.
+struct RONDO_EXPORT capacity_error : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+}  // namespace rondo

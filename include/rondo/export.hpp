@@ -1,0 +1,19 @@
+// What a shared librondo makes visible. Everything else is hidden when the library is built by its own
+// meson.build.
+#pragma once
+
+#if !defined(_MSVC_LANG) && __cplusplus < 202002L
+#error "Rondo needs C++20: compile with -std=c++20 or later"
+#elif defined(_MSVC_LANG) && _MSVC_LANG < 202002L
+#error "Rondo needs C++20: compile with /std:c++20 or later"
+#endif
+
+#if defined(_WIN32)
+#if defined(RONDO_BUILDING_SHARED)
+#define RONDO_EXPORT __declspec(dllexport)
+#else
+#define RONDO_EXPORT
+#endif
+#else
+#define RONDO_EXPORT __attribute__((visibility("default")))
+#endif

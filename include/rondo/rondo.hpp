@@ -1,0 +1,14 @@
+// All of Rondo's core.
+#pragma once
+
+#include <rondo/errors.hpp>
+#include <rondo/firing.hpp>
+#include <rondo/job.hpp>
+#include <rondo/manual_timer.hpp>
+#include <rondo/scheduler.hpp>
+#include <rondo/statistics.hpp>
+#include <rondo/task.hpp>
+#include <rondo/time.hpp>
+#include <rondo/timer.hpp>
+#include <rondo/timer_id.hpp>
+#include <rondo/wheel.hpp>

@@ -1,0 +1,174 @@
+// What tasks and users program against: everything about timers but how time passes.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <rondo/errors.hpp>
+#include <rondo/export.hpp>
+#include <rondo/firing.hpp>
+#include <rondo/job.hpp>
+#include <rondo/statistics.hpp>
+#include <rondo/task.hpp>
+#include <rondo/time.hpp>
+#include <rondo/timer_id.hpp>
+
+namespace rondo {
+
+namespace detail {
+class core;
+}
+
+/// Where tasks run: called by the driver, and by it alone, once for each run, with a job to be called
+/// anywhere, at any later time. An empty executor runs tasks inline, on the driver. If it throws, that is
+/// reported to `on_error` and counted as failed, and the run is over even if the executor kept the job.
+using executor = std::function<void(job)>;
+
+/// cancelled: it will never run (again), and its callable is destroyed. running: the run in progress ends, no
+/// other follows. gone: it ran, was cancelled or was handed back before, or the id names no timer of this
+/// scheduler.
+enum class cancel_result { cancelled, running, gone };
+
+/// A timer that stop() handed back; `work()` runs it by hand.
+struct unfired {
+  timer_id id;
+  time_point due;
+  task work;
+};
+
+/// How a scheduler is to be. New members are only ever appended.
+struct options {
+  /// The resolution: a task starts at the first tick at or after its deadline, never before its deadline.
+  /// Ticks without work cost nothing, so it may be small. Not positive: std::invalid_argument.
+  duration tick = std::chrono::milliseconds(1);
+  /// Of the wheel; see rondo::wheel. 0 or more than 2^20: std::invalid_argument.
+  std::size_t buckets = 512;
+  /// So many timers may be pending; one more: capacity_error. Exact under races. A limit costs an atomic
+  /// counter.
+  std::size_t max_pending = unlimited;
+  /// Where tasks run. Empty: inline, on the driver.
+  executor run_on = {};
+  /// Told of whatever a task or the executor throws. Empty: one line on std::cerr. If it throws itself: such
+  /// a line.
+  std::function<void(std::exception_ptr, const firing&)> on_error = {};
+  /// The name of the driver thread (systems cut it to their limit; Linux: 15 characters).
+  std::string name = "rondo";
+};
+
+/// A scheduler of tasks: `timer` has its own thread, `manual_timer` runs on virtual time.
+///
+/// - Threads: all members of this class are legal from any thread and from inside tasks. *Inside* means: on a
+/// thread
+///   whose stack holds a task of this scheduler, the destruction of its callable after a run, or a call of
+///   its `on_error` or `run_on`.
+/// - Deadlines: a task never starts before its exact deadline. It belongs to the first tick at or after it
+/// (ticks count
+///   from the scheduler's start); one that is not later than now belongs to the tick that now lies in, and
+///   runs in the next pass of the driver, never inside the scheduling call. Earlier ticks run first, also
+///   after a stall; equal ticks in the order in which the calls took effect. What falls due because of a task
+///   of one pass runs in the next pass.
+/// - The largest duration, and a deadline past the end of the clock, mean *never*: accepted, pending,
+/// cancellable, not
+///   fired, and not counted by next_due(). Durations of any unit are converted upwards and saturate; NaN is
+///   std::invalid_argument.
+/// - Pending are one-shots not yet started (those handed to the executor included) and periodic timers that
+/// have not
+///   ended. pending(), next_due() and stats() are exact when no other call is in progress.
+/// - No user code (task, its destructor, handler, executor) runs while a lock of the library is held.
+/// - Cost: schedule and cancel O(1) amortised, no allocation in the long run for callables of up to 48 bytes.
+/// - The clock is steady_clock: it does not follow the wall clock, and on Linux stands still while the
+/// machine sleeps.
+class RONDO_EXPORT scheduler {
+ public:
+  using clock = std::chrono::steady_clock;
+
+  /// Stops, waits as stop() does, and destroys what was not fired. Called from inside, it waits for all but
+  /// what lies on its own stack.
+  virtual ~scheduler();
+  scheduler(const scheduler&) = delete;
+  scheduler& operator=(const scheduler&) = delete;
+
+  /// Runs `work` once, `delay` from now (zero or negative: as soon as the driver comes to it).
+  /// Empty task: std::invalid_argument. After stop(): stopped_error. More than max_pending: capacity_error.
+  /// Strong guarantee: if it throws, nothing was scheduled.
+  timer_id schedule_after(duration delay, task work);
+  template <class Rep, class Period>
+  timer_id schedule_after(std::chrono::duration<Rep, Period> delay, task work) {
+    return schedule_after(saturate(delay), std::move(work));
+  }
+
+  /// Runs `work` once, at `due`. Throws as schedule_after() does.
+  timer_id schedule_at(time_point due, task work);
+  template <class Duration>
+  timer_id schedule_at(std::chrono::time_point<clock, Duration> due, task work) {
+    return schedule_at(saturate(due), std::move(work));
+  }
+
+  /// Runs `work` at now + period, now + 2 * period, … until it is cancelled. The grid is kept for ever:
+  /// periods that are no multiple of the tick do not drift. Points of it that went by (a stalled driver, a
+  /// slow task) are not made up for but counted in `firing::missed`; one that comes while the previous run is
+  /// still in progress on an executor is dropped and counted in `statistics::overlapped`. A run that throws
+  /// does not end it. Not positive: std::invalid_argument. Throws otherwise as schedule_after() does.
+  timer_id schedule_every(duration period, task work);
+  template <class Rep, class Period>
+  timer_id schedule_every(std::chrono::duration<Rep, Period> period, task work) {
+    return schedule_every(saturate(period), std::move(work));
+  }
+
+  /// Ends a timer; effective until the task has really started, also after it was handed to an executor. The
+  /// callable is destroyed at once, on this thread, unless it is running: then when that run ends, and every
+  /// cancel says `running` until then.
+  cancel_result cancel(timer_id id);
+
+  /// The same, and returns only when no run of it is in progress and its callable is destroyed; from inside
+  /// one of its own runs it does not wait. (Two tasks that wait for each other wait for ever.)
+  cancel_result cancel_and_wait(timer_id id);
+
+  /// Moves a pending timer, as if it had been scheduled now; a periodic one's next run, also from inside its
+  /// own run: its grid goes on from there. One that was handed to an executor and has not started is taken
+  /// back. False if it is not pending. Strong guarantee.
+  bool reschedule_after(timer_id id, duration delay);
+  template <class Rep, class Period>
+  bool reschedule_after(timer_id id, std::chrono::duration<Rep, Period> delay) {
+    return reschedule_after(id, saturate(delay));
+  }
+  bool reschedule_at(timer_id id, time_point due);
+  template <class Duration>
+  bool reschedule_at(timer_id id, std::chrono::time_point<clock, Duration> due) {
+    return reschedule_at(id, saturate(due));
+  }
+
+  bool pending(timer_id id) const;
+  std::size_t pending() const noexcept;
+
+  /// When the driver next has work: the beginning of a tick, which may be past. None if nothing is to fire
+  /// ever.
+  std::optional<time_point> next_due() const;
+
+  /// The scheduler's time: steady_clock's, or a manual_timer's own.
+  time_point now() const noexcept;
+
+  /// Ends all timers and hands back those that have not started, in due order (in a tick in the order of
+  /// scheduling; those never due last). Once it returns no run starts any more and, unless it was called from
+  /// inside, none is in progress, nor any call of `run_on` or `on_error`. Idempotent; of several calls one
+  /// gets the unfired, and all wait. Throws std::bad_alloc if there is no memory for the list, and has then
+  /// done nothing.
+  std::vector<unfired> stop();
+
+  statistics stats() const;
+
+ protected:
+  explicit scheduler(std::shared_ptr<detail::core> core) noexcept;
+
+ private:
+  std::shared_ptr<detail::core> core_;  // shared with jobs and the driver, which may outlive this object
+};
+
+}  // namespace rondo

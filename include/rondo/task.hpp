@@ -1,0 +1,151 @@
+// The user's callable.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+#include <rondo/export.hpp>
+#include <rondo/firing.hpp>
+
+namespace rondo {
+
+namespace detail {
+
+/// Throws std::bad_function_call. Out of line, so that the headers compile under -fno-exceptions.
+[[noreturn]] RONDO_EXPORT void refuse_empty_call();
+
+template <class F>
+concept takes_firing = std::is_invocable_v<F&, const firing&>;
+
+template <class F>
+concept task_callable = (takes_firing<F> || std::is_invocable_v<F&>)&&std::is_destructible_v<F>;
+
+/// Pointers, and wrappers like std::function, which can be empty; not lambdas, though those without captures
+/// compare with nullptr as well.
+template <class F>
+concept nullable = std::is_pointer_v<F> || std::is_member_pointer_v<F> ||(
+    std::is_class_v<F>&& requires(const F& f) {
+      { f == nullptr } -> std::convertible_to<bool>;
+    } &&
+    !requires(const F& f) { +f; });
+
+}  // namespace detail
+
+/// What is to be done later: a move-only holder of any `void()` or `void(const firing&)` callable (the latter
+/// if it is both; results are discarded). Callables of up to 48 bytes whose move constructor does not throw
+/// are held inside, without an allocation. Made from a null pointer, a null std::function or the like it is
+/// empty.
+class task {
+ public:
+  static constexpr std::size_t inside_capacity = 48;
+
+  task() noexcept = default;
+  task(std::nullptr_t) noexcept {}
+
+  /// Throws what copying or moving the callable throws, and std::bad_alloc if it is too large to be held
+  /// inside.
+  template <class F>
+  requires(!std::same_as<std::remove_cvref_t<F>, task> && detail::task_callable<std::decay_t<F>>)
+      task(F&& callable) {  // NOLINT(bugprone-forwarding-reference-overload)
+    using held = std::decay_t<F>;
+    if constexpr (detail::nullable<held>) {
+      if (callable == nullptr) return;
+    }
+    if constexpr (fits_inside<held>)
+      ::new (static_cast<void*>(storage_)) held(std::forward<F>(callable));
+    else
+      ::new (static_cast<void*>(storage_)) held*(new held(std::forward<F>(callable)));
+    operations_ = &operations_of<held>;
+  }
+
+  task(task&& other) noexcept { take(other); }
+  task& operator=(task&& other) noexcept {
+    if (this != &other) {
+      reset();
+      take(other);
+    }
+    return *this;
+  }
+  ~task() { reset(); }
+
+  explicit operator bool() const noexcept { return operations_ != nullptr; }
+
+  /// Calls the callable. Empty: std::bad_function_call.
+  void operator()(const firing& f = {}) {
+    if (operations_ == nullptr) detail::refuse_empty_call();
+    operations_->call(storage_, f);
+  }
+
+  /// Destroys the callable; empty afterwards.
+  void reset() noexcept {
+    if (operations_ == nullptr) return;
+    // Empty before the destructor runs: it is the user's, and may look at this very task.
+    const operations* const old = std::exchange(operations_, nullptr);
+    old->destroy(storage_);
+  }
+
+ private:
+  struct operations {
+    void (*call)(void*, const firing&);
+    void (*move)(void* from, void* to) noexcept;
+    void (*destroy)(void*) noexcept;
+  };
+
+  template <class Held>
+  static constexpr bool fits_inside =
+      sizeof(Held) <= inside_capacity &&
+      alignof(Held) <= alignof(void*) && std::is_nothrow_move_constructible_v<Held>;
+
+  template <class Held>
+  static Held& held_in(void* storage) noexcept {
+    if constexpr (fits_inside<Held>)
+      return *std::launder(static_cast<Held*>(storage));
+    else
+      return **std::launder(static_cast<Held**>(storage));
+  }
+
+  template <class Held>
+  static void call(void* storage, const firing& f) {
+    if constexpr (detail::takes_firing<Held>)
+      static_cast<void>(std::invoke(held_in<Held>(storage), f));
+    else
+      static_cast<void>(std::invoke(held_in<Held>(storage)));
+  }
+
+  template <class Held>
+  static void move(void* from, void* to) noexcept {
+    if constexpr (fits_inside<Held>) {
+      ::new (to) Held(std::move(held_in<Held>(from)));
+      std::destroy_at(&held_in<Held>(from));
+    } else {
+      ::new (to) Held*(&held_in<Held>(from));
+    }
+  }
+
+  template <class Held>
+  static void destroy(void* storage) noexcept {
+    if constexpr (fits_inside<Held>)
+      std::destroy_at(&held_in<Held>(storage));
+    else
+      delete &held_in<Held>(storage);
+  }
+
+  template <class Held>
+  static constexpr operations operations_of{&call<Held>, &move<Held>, &destroy<Held>};
+
+  void take(task& other) noexcept {
+    if (other.operations_ == nullptr) return;
+    other.operations_->move(other.storage_, storage_);
+    operations_ = std::exchange(other.operations_, nullptr);
+  }
+
+  const operations* operations_ = nullptr;
+  alignas(void*) std::byte storage_[inside_capacity];
+};
+
+}  // namespace rondo

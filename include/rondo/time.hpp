@@ -1,0 +1,94 @@
+// Durations and time points: Rondo's own, and how all others become them.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <ratio>
+#include <type_traits>
+#include <utility>
+
+#include <rondo/export.hpp>
+
+namespace rondo {
+
+using duration = std::chrono::steady_clock::duration;
+using time_point = std::chrono::steady_clock::time_point;
+
+/// No limit, wherever a count of timers is asked for.
+inline constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
+
+namespace detail {
+
+/// Throws std::invalid_argument. Out of line, so that the headers compile under -fno-exceptions.
+[[noreturn]] RONDO_EXPORT void refuse_nan();
+
+template <class Rep>
+constexpr duration saturate_floating(Rep exact) {
+  if (exact != exact) refuse_nan();
+  if (exact >= static_cast<Rep>(0x1p63L)) return duration::max();
+  if (exact <= static_cast<Rep>(-0x1p63L)) return duration::min();
+  const auto whole = static_cast<duration::rep>(exact);
+  return duration(static_cast<Rep>(whole) < exact ? whole + 1 : whole);
+}
+
+/// `count * numerator / denominator`, rounded up.
+template <class Integer>
+constexpr duration saturate_integral(Integer count, std::intmax_t numerator, std::intmax_t denominator) {
+  const auto whole = count / static_cast<Integer>(denominator);
+  if (std::cmp_greater(whole, duration::max().count())) return duration::max();
+  if (std::cmp_less(whole, duration::min().count())) return duration::min();
+  duration::rep sum = 0;
+  if (__builtin_mul_overflow(static_cast<duration::rep>(whole), numerator, &sum))
+    return count < 0 ? duration::min() : duration::max();
+  const auto product = static_cast<duration::rep>(count % static_cast<Integer>(denominator)) * numerator;
+  const auto rest = product / denominator + (product % denominator > 0 ? 1 : 0);
+  if (__builtin_add_overflow(sum, rest, &sum)) return count < 0 ? duration::min() : duration::max();
+  return duration(sum);
+}
+
+}  // namespace detail
+
+/// Any duration as Rondo's own: rounded up, and saturating, so that `hours::max()` is a very long time and
+/// not, as a plain conversion would have it, a moment in the past. NaN: std::invalid_argument.
+template <class Rep, class Period>
+constexpr duration saturate(std::chrono::duration<Rep, Period> d) {
+  using ratio = std::ratio_divide<Period, duration::period>;
+  if constexpr (std::is_floating_point_v<Rep>) {
+    return detail::saturate_floating(d.count() * static_cast<Rep>(ratio::num) / static_cast<Rep>(ratio::den));
+  } else {
+    static_assert(ratio::num <= std::numeric_limits<std::intmax_t>::max() / ratio::den,
+                  "this period is too far from a nanosecond to be converted exactly");
+    if constexpr (sizeof(Rep) < sizeof(duration::rep))
+      return detail::saturate_integral(static_cast<duration::rep>(d.count()), ratio::num, ratio::den);
+    else
+      return detail::saturate_integral(d.count(), ratio::num, ratio::den);
+  }
+}
+constexpr duration saturate(duration d) noexcept { return d; }
+
+/// Any steady-clock time point as Rondo's own, in the same way.
+template <class Duration>
+constexpr time_point saturate(std::chrono::time_point<std::chrono::steady_clock, Duration> t) {
+  return time_point(saturate(t.time_since_epoch()));
+}
+
+/// `t + d`, staying at the end of the clock instead of overflowing.
+constexpr time_point saturating_add(time_point t, duration d) noexcept {
+  duration::rep sum = 0;
+  if (__builtin_add_overflow(t.time_since_epoch().count(), d.count(), &sum))
+    return d < duration::zero() ? time_point::min() : time_point::max();
+  return time_point(duration(sum));
+}
+
+/// `later - earlier`, saturating.
+constexpr duration saturating_difference(time_point later, time_point earlier) noexcept {
+  duration::rep difference = 0;
+  if (__builtin_sub_overflow(later.time_since_epoch().count(), earlier.time_since_epoch().count(),
+                             &difference))
+    return later < earlier ? duration::min() : duration::max();
+  return duration(difference);
+}
+
+}  // namespace rondo

@@ -1,0 +1,58 @@
+// The name of one scheduled timer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+namespace rondo {
+
+namespace detail {
+struct timer_id_access;
+}
+
+/// A plain value that names one timer of one scheduler, alive or long gone: it never comes to name another
+/// one, in this scheduler or any other of the process (slots are reused, their generations are not).
+/// Default-constructed it names no timer. Trivially copyable, hashable; safe to keep, to compare and to pass
+/// to any scheduler at any time.
+class timer_id {
+ public:
+  constexpr timer_id() noexcept = default;
+  friend constexpr bool operator==(const timer_id&, const timer_id&) noexcept = default;
+
+ private:
+  friend struct detail::timer_id_access;
+  friend struct std::hash<timer_id>;
+
+  std::uint32_t scheduler_ = 0;  // 0: names no timer
+  std::uint32_t slot_ = 0;
+  std::uint64_t generation_ = 0;
+};
+static_assert(sizeof(timer_id) <= 16);
+
+namespace detail {
+struct timer_id_access {
+  static constexpr timer_id make(std::uint32_t scheduler, std::uint32_t slot,
+                                 std::uint64_t generation) noexcept {
+    timer_id id;
+    id.scheduler_ = scheduler;
+    id.slot_ = slot;
+    id.generation_ = generation;
+    return id;
+  }
+  static constexpr std::uint32_t scheduler(const timer_id& id) noexcept { return id.scheduler_; }
+  static constexpr std::uint32_t slot(const timer_id& id) noexcept { return id.slot_; }
+  static constexpr std::uint64_t generation(const timer_id& id) noexcept { return id.generation_; }
+};
+}  // namespace detail
+
+}  // namespace rondo
+
+template <>
+struct std::hash<rondo::timer_id> {
+  std::size_t operator()(const rondo::timer_id& id) const noexcept {
+    const std::uint64_t slot = (std::uint64_t{id.scheduler_} << 32) | id.slot_;
+    return static_cast<std::size_t>((slot ^ (id.generation_ * 0x9e3779b97f4a7c15ULL)) *
+                                    0xff51afd7ed558ccdULL);
+  }
+};

@@ -1,0 +1,157 @@
+// The passive wheel: intrusive, single-threaded, without a clock.
+#pragma once
+
+#include <cassert>
+#include <cstddef>
+#include <optional>
+#include <type_traits>
+
+#include <rondo/detail/wheel_core.hpp>
+#include <rondo/time.hpp>
+
+namespace rondo {
+
+template <class Node>
+class wheel;
+
+/// What a timer of a wheel derives from. A node is in one wheel at most; destroying it takes it out.
+/// Not copyable, not movable: the wheel knows its address. Not thread-safe, like the wheel.
+class wheel_node : private detail::node {
+ public:
+  wheel_node() noexcept = default;
+  ~wheel_node() { leave(*this); }
+  wheel_node(const wheel_node&) = delete;
+  wheel_node& operator=(const wheel_node&) = delete;
+
+  bool scheduled() const noexcept { return wheel != nullptr; }
+
+  /// The tick it is due at. Meaningful while scheduled().
+  tick_number due() const noexcept { return node::due; }
+
+ private:
+  template <class Node>
+  friend class rondo::wheel;
+
+  struct core : detail::wheel_core<detail::unlocked> {
+    using wheel_core::wheel_core;
+    std::size_t size = 0;
+  };
+
+  static void leave(detail::node& n) noexcept {
+    if (n.wheel == nullptr) return;
+    core& home = *static_cast<core*>(n.wheel);
+    home.cancel(n);
+    --home.size;
+  }
+};
+
+/// A timing wheel for nodes of the user's own type, which derives from wheel_node. The caller says what time
+/// it is; the wheel keeps no clock, starts no thread and allocates nothing per timer (its arrays of pointers
+/// grow).
+///
+///     struct request : rondo::wheel_node { int id; };
+///     rondo::wheel<request> timeouts;
+///     timeouts.schedule(r, timeouts.now() + 500);
+///     timeouts.advance(tick_now, [](request& r) { … });
+///
+/// - Tick t lives in bucket `t mod buckets`, in round `t / buckets`: timers of any distance are in the wheel
+/// itself.
+/// - Order: earlier ticks first, also over a jump; within a tick in the order of scheduling.
+/// - schedule and cancel: O(1) amortised; O(log buckets) more when a bucket gets a new earliest tick. Firing:
+/// O(1) a
+///   timer, plus O(log buckets) a tick that has timers, plus O(1) amortised for each bit by which a timer's
+///   distance exceeds one turn of the wheel. Ticks without timers cost nothing.
+/// - Memory: 24 bytes in the node (20 and padding), 8 to 16 in the wheel, 64 a bucket and 100 a bucket for
+/// the queue.
+/// - Threads: none of it is thread-safe; use `rondo::timer` for that.
+///
+/// Not copyable, not movable.
+template <class Node>
+class wheel {
+ public:
+  static constexpr std::size_t unlimited = rondo::unlimited;
+
+  /// `buckets` is rounded up to a power of two; 0 or more than 2^20: std::invalid_argument. About as many as
+  /// a typical timer's delay in ticks is a good number; any number works for any delay.
+  explicit wheel(std::size_t buckets = 512, tick_number now = 0) : core_(buckets), now_(now) {}
+
+  /// Leaves every node unscheduled.
+  ~wheel() {
+    core_.for_each([](detail::node& n) { n.wheel = nullptr; });
+  }
+
+  wheel(const wheel&) = delete;
+  wheel& operator=(const wheel&) = delete;
+
+  /// Sets `n` to fire at tick `due`, which may be any tick: one that is not after now() fires at the next
+  /// advance(). A scheduled node is moved, also out of another wheel, to the end of the queue of its new
+  /// tick. Strong guarantee: should memory run out (std::bad_alloc), nothing has changed.
+  void schedule(Node& n, tick_number due) {
+    detail::node& node = node_of(n);
+    if (node.wheel == nullptr) {
+      core_.schedule(node, due, [] { return true; });
+    } else {
+      core_.reschedule(node, due, wheel_node::leave);
+    }
+    ++core_.size;
+  }
+
+  /// Takes `n` out. False if it was not scheduled here.
+  bool cancel(Node& n) noexcept {
+    if (!core_.cancel(node_of(n))) return false;
+    --core_.size;
+    return true;
+  }
+
+  /// Moves time to `to` and calls on_due(Node&) for each node due at or before it; returns how many that
+  /// were. During a call now() is the tick being fired, or later if the node was overdue, and the node is no
+  /// longer scheduled. The callback may schedule, cancel or destroy any node, its own included; what it
+  /// schedules for a tick `<= to` fires later in the same advance().
+  ///
+  /// After `limit` calls it returns, the rest stays scheduled and the next advance() goes on from there. If
+  /// the callback throws, the exception leaves advance(), the nodes not yet fired stay scheduled, and the
+  /// wheel is usable. In both cases now() is the tick last fired. `to < now()`: nothing happens, 0.
+  ///
+  /// Undefined, and caught by an assertion in builds without NDEBUG: advance() from inside the callback, and
+  /// destroying the wheel there.
+  template <class OnDue>
+  std::size_t advance(tick_number to, OnDue&& on_due, std::size_t limit = unlimited) {
+    static_assert(std::is_base_of_v<wheel_node, Node>, "Node must derive from rondo::wheel_node");
+    assert(!advancing_ && "advance() called from inside its own callback");
+    if (to < now_) return 0;
+    const advancing_mark mark(advancing_);
+    const std::size_t fired = core_.take_due(to, limit, [&](detail::node& n, tick_number tick) {
+      --core_.size;
+      if (now_ < tick) now_ = tick;
+      on_due(static_cast<Node&>(static_cast<wheel_node&>(n)));
+    });
+    if (fired != limit) now_ = to;
+    return fired;
+  }
+
+  /// The due tick of the earliest node, exactly. O(1), but for the tidying up after cancellations that it may
+  /// do.
+  std::optional<tick_number> next_due() const { return core_.next_due(); }
+
+  tick_number now() const noexcept { return now_; }
+  std::size_t size() const noexcept { return core_.size; }
+  bool empty() const noexcept { return core_.size == 0; }
+  std::size_t buckets() const noexcept { return core_.buckets(); }
+
+ private:
+  struct advancing_mark {
+    explicit advancing_mark(bool& flag) noexcept : flag_(flag) { flag_ = true; }
+    ~advancing_mark() { flag_ = false; }
+    advancing_mark(const advancing_mark&) = delete;
+    advancing_mark& operator=(const advancing_mark&) = delete;
+    bool& flag_;
+  };
+
+  static detail::node& node_of(Node& n) noexcept { return static_cast<wheel_node&>(n); }
+
+  mutable wheel_node::core core_;
+  tick_number now_;
+  bool advancing_ = false;
+};
+
+}  // namespace rondo

@@ -1,0 +1,59 @@
+// What a driver thread sleeps on.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+
+#include <rondo/time.hpp>
+
+namespace rondo::detail {
+
+/// Use: reset(), look at what is due, wait_until() the earliest of it. Whoever makes something due earlier
+/// does so, then rings: if that comes after the look, the wait ends at once, so no ring is lost in between.
+template <class Sync>
+class alarm {
+ public:
+  void reset() noexcept {
+    const std::lock_guard hold(mutex_);
+    rung_ = false;
+  }
+
+  void ring() noexcept {
+    const std::lock_guard hold(mutex_);
+    rung_ = true;
+    if (asleep_) rung_or_due_.notify_one();
+  }
+
+  /// Sleeps until `t`, or for ever without one, but at most until it is rung.
+  void wait_until(std::optional<time_point> t, time_point now) {
+    std::unique_lock hold(mutex_);
+    if (rung_ || (t && *t <= now)) return;
+    asleep_ = true;
+    do {
+      bool in_time = true;
+      if (t)
+        in_time = rung_or_due_.wait_until(hold, *t) == std::cv_status::no_timeout;
+      else
+        rung_or_due_.wait(hold);
+      ++wakeups_;
+      if (!in_time) break;
+    } while (!rung_);
+    asleep_ = false;
+  }
+
+  std::uint64_t wakeups() const noexcept {
+    const std::lock_guard hold(mutex_);
+    return wakeups_;
+  }
+
+ private:
+  mutable typename Sync::waiting_mutex mutex_;
+  typename Sync::condition rung_or_due_;
+  bool rung_ = false;
+  bool asleep_ = false;
+  std::uint64_t wakeups_ = 0;
+};
+
+}  // namespace rondo::detail

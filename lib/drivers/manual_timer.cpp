@@ -1,0 +1,121 @@
+#include <rondo/manual_timer.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "scheduler/core.hpp"
+
+namespace rondo {
+namespace detail {
+namespace {
+
+constexpr int passes_at_one_instant = 1'000'000;
+
+void refuse_negative(duration d) {
+  if (d < duration::zero())
+    throw std::invalid_argument("rondo: time does not go back, by " + std::to_string(d.count()) + " ns");
+}
+
+}  // namespace
+
+/// A core that the user drives, by hand.
+class manual_core final : public core {
+ public:
+  manual_core(const options& o, time_point start) : core(o, start), now_(start.time_since_epoch().count()) {}
+
+  time_point now() const noexcept override {
+    return time_point(duration(now_.load(std::memory_order_seq_cst)));
+  }
+
+  std::size_t advance(duration d) {
+    refuse_negative(d);
+    refuse_inside("advance");
+    const std::lock_guard hold(driving_);
+    const time_point end = saturating_add(now(), d);
+    std::size_t begun = run_at_this_instant(end);
+    while (const auto due = next_due()) {
+      if (*due > end) break;
+      move_to(*due);
+      begun += run_at_this_instant(end);
+    }
+    move_to(end);
+    return begun;
+  }
+
+  std::size_t advance_to_next() {
+    refuse_inside("advance_to_next");
+    const std::lock_guard hold(driving_);
+    const auto due = next_due();
+    if (!due) return 0;
+    move_to(*due);
+    return run_at_this_instant(now());
+  }
+
+  void elapse(duration d) {
+    refuse_negative(d);
+    duration::rep old = now_.load(std::memory_order_seq_cst);
+    duration::rep sum = 0;
+    do {
+      sum = saturating_add(time_point(duration(old)), d).time_since_epoch().count();
+    } while (!now_.compare_exchange_weak(old, sum, std::memory_order_seq_cst));
+  }
+
+ private:
+  void refuse_inside(const char* what) const {
+    if (inside()) throw std::logic_error(std::string("rondo: ") + what + "() was called from inside a task");
+  }
+
+  /// Never back: a task may have let time pass beyond `t`.
+  void move_to(time_point t) noexcept {
+    duration::rep old = now_.load(std::memory_order_seq_cst);
+    while (old < t.time_since_epoch().count() &&
+           !now_.compare_exchange_weak(old, t.time_since_epoch().count(), std::memory_order_seq_cst)) {
+    }
+  }
+
+  /// Pass after pass until nothing is due now, or by `end`, any more.
+  std::size_t run_at_this_instant(time_point end) {
+    std::size_t begun = 0;
+    for (int pass = 0;; ++pass) {
+      const auto due = next_due();
+      if (!due || *due > std::min(end, now())) return begun;
+      if (pass == passes_at_one_instant)
+        throw std::logic_error("rondo: a chain of zero delays went on for " + std::to_string(pass) +
+                               " passes at one instant");
+      begun += run_pass(end, unlimited);
+    }
+  }
+
+  std::atomic<duration::rep> now_;
+  std::mutex driving_;
+};
+
+}  // namespace detail
+
+manual_timer::manual_timer(options o, time_point start)
+    : manual_timer(std::make_shared<detail::manual_core>(o, start)) {}
+
+manual_timer::manual_timer(std::shared_ptr<detail::manual_core> core)
+    : scheduler(core), core_(std::move(core)) {}
+
+manual_timer::~manual_timer() = default;
+
+// A task may destroy the timer that is just being advanced: the core stays until the call is over.
+
+std::size_t manual_timer::advance(duration d) {
+  const auto core = core_;
+  return core->advance(d);
+}
+
+std::size_t manual_timer::advance_to_next() {
+  const auto core = core_;
+  return core->advance_to_next();
+}
+
+void manual_timer::elapse(duration d) { core_->elapse(d); }
+
+}  // namespace rondo

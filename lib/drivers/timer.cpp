@@ -1,0 +1,100 @@
+#include <rondo/timer.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <new>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#if defined(__linux__)
+#include <pthread.h>
+#include <sys/prctl.h>
+#endif
+
+#include "drivers/alarm.hpp"
+#include "scheduler/core.hpp"
+
+namespace rondo {
+namespace detail {
+namespace {
+
+void prepare_this_thread(const std::string& name) noexcept {
+#if defined(__linux__)
+  constexpr std::size_t longest = 15;  // more is refused, not cut
+  pthread_setname_np(pthread_self(), name.substr(0, longest).c_str());
+  // By default the kernel lets a sleeping thread be 50 us late, to wake several at a time.
+  prctl(PR_SET_TIMERSLACK, 1UL);
+#else
+  static_cast<void>(name);
+#endif
+}
+
+}  // namespace
+
+/// A core that a thread of its own drives.
+class thread_core final : public core {
+ public:
+  explicit thread_core(options o) : core(o, scheduler::clock::now()), name_(std::move(o.name)) {}
+
+  void start_driver() {
+    try {
+      driver_ =
+          std::thread([self = std::static_pointer_cast<thread_core>(shared_from_this())] { self->drive(); });
+    } catch (const std::system_error& e) {
+      throw std::system_error(e.code(), "rondo: the driver thread \"" + name_ + "\" cannot be started");
+    }
+  }
+
+  time_point now() const noexcept override { return scheduler::clock::now(); }
+
+ protected:
+  void next_due_moved_earlier() noexcept override { alarm_.ring(); }
+  std::uint64_t wakeups() const noexcept override { return alarm_.wakeups(); }
+
+  void end_driver() noexcept override {
+    if (!driver_.joinable()) return;
+    if (inside())  // and so perhaps on the driver thread itself: it ends on its own
+      driver_.detach();
+    else
+      driver_.join();
+  }
+
+ private:
+  // Clocks are better not asked to wait until their very end.
+  static constexpr duration longest_wait = std::chrono::hours(24 * 365);
+  static constexpr duration memory_retry = std::chrono::milliseconds(10);
+
+  void drive() noexcept {
+    prepare_this_thread(name_);
+    while (!stopped()) {
+      alarm_.reset();
+      try {
+        if (run_pass(time_point::max(), unlimited) != 0) continue;
+        const std::optional<time_point> due = next_due();
+        if (stopped()) break;
+        const time_point reading = now();
+        alarm_.wait_until(due ? std::optional(std::min(*due, reading + longest_wait)) : std::nullopt,
+                          reading);
+      } catch (const std::bad_alloc&) {
+        alarm_.wait_until(now() + memory_retry,
+                          now());  // nothing is lost: what is due runs when there is memory
+      }
+    }
+  }
+
+  const std::string name_;
+  alarm<threads> alarm_;
+  std::thread driver_;
+};
+
+}  // namespace detail
+
+timer::timer(options o) : timer(std::make_shared<detail::thread_core>(std::move(o))) {}
+
+timer::timer(const std::shared_ptr<detail::thread_core>& core) : scheduler(core) { core->start_driver(); }
+
+timer::~timer() = default;
+
+}  // namespace rondo

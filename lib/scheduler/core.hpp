@@ -1,0 +1,192 @@
+// Tasks over a wheel: all that a scheduler does but for making time pass.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <rondo/detail/ticks.hpp>
+#include <rondo/detail/wheel_core.hpp>
+#include <rondo/scheduler.hpp>
+
+#include "scheduler/frame.hpp"
+#include "scheduler/ready_list.hpp"
+#include "scheduler/record.hpp"
+#include "scheduler/record_pool.hpp"
+#include "sync/threads.hpp"
+
+namespace rondo::detail {
+
+/// The one body of work behind all schedulers. Drivers derive from it: they say what time it is, call
+/// run_pass() when something is due, and are told when that moves earlier.
+///
+/// Locks, in the order in which they may be nested: a record's, a bucket's, then one of: the delay queue's,
+/// the ready list's, the unplaced list's, a lane's of the pool. None is held while user code runs. No call
+/// takes a lock that all callers share, but for the delay queue's when a bucket gets a new earliest tick.
+///
+/// The members are defined in core_schedule.hpp, core_cancel.hpp, core_run.hpp and core_stop.hpp.
+template <class Sync>
+class basic_core : public job_host, public std::enable_shared_from_this<basic_core<Sync>> {
+ public:
+  basic_core(const options&, time_point start);
+  ~basic_core() override = default;
+  basic_core(const basic_core&) = delete;
+  basic_core& operator=(const basic_core&) = delete;
+
+  // What users ask for: see rondo::scheduler.
+  timer_id schedule(time_point due, time_point now, duration period, task&& work);
+  cancel_result cancel(timer_id);
+  cancel_result cancel_and_wait(timer_id);
+  bool reschedule(timer_id, time_point due, time_point now);
+  bool pending(timer_id) const;
+  std::size_t pending() const noexcept;
+  std::optional<time_point> next_due();
+  std::vector<unfired> stop();
+  statistics stats() const noexcept;
+  virtual time_point now() const noexcept = 0;
+
+  /// What the destructor of a scheduler does: stops, waits, ends the driver, destroys what was not fired and
+  /// the user's handlers.
+  void retire() noexcept;
+
+  // What drivers ask for.
+
+  /// Runs, or hands to the executor, what is due at `until` and now; at most `limit` of it, and what is left
+  /// then is for the next call. Returns how many that were. Throws std::bad_alloc: call again.
+  std::size_t run_pass(time_point until, std::size_t limit);
+
+  bool stopped() const noexcept { return stopped_.load(std::memory_order_seq_cst); }
+  bool inside() const noexcept { return frame::inside(this); }
+
+  // What jobs ask for.
+  void start(const job_ticket&) noexcept override;
+  void drop(const job_ticket&) noexcept override;
+
+ protected:
+  /// Called, with no lock held, when next_due() may have moved earlier, and when the driver is to notice
+  /// stop().
+  virtual void next_due_moved_earlier() noexcept {}
+  virtual std::uint64_t wakeups() const noexcept { return 0; }
+  /// Called as the scheduler is destroyed, when it is stopped.
+  virtual void end_driver() noexcept {}
+
+ private:
+  using record_type = record<Sync>;
+  using wheel_type = wheel_core<Sync>;
+  using scheduled = typename wheel_type::scheduled;
+  using record_lock = std::lock_guard<typename Sync::record_mutex>;
+
+  struct handlers {
+    executor run_on;
+    std::function<void(std::exception_ptr, const firing&)> on_error;
+  };
+
+  /// A run that is to begin: what start_waiting() found out inside the record's lock.
+  struct beginning {
+    record_type* timer = nullptr;
+    std::uint64_t generation = 0;
+    std::uint64_t ticket = 0;
+    firing fact;
+    std::uint64_t overlapped = 0;  // not zero: it is dropped
+  };
+
+  /// A timer that stop() has found, not yet taken.
+  struct candidate {
+    record_type* timer;
+    std::uint64_t arming;
+    tick_number tick;
+    std::uint64_t rank;  // orders those of one tick
+    bool never;
+  };
+
+  /// In progress: a pass of the driver, or a job on a thread of an executor. stop() waits until there is
+  /// none.
+  class activity {
+   public:
+    explicit activity(basic_core& core) noexcept;
+    ~activity();
+    activity(const activity&) = delete;
+    activity& operator=(const activity&) = delete;
+
+   private:
+    basic_core& core_;
+    frame frame_;
+  };
+
+  // core_schedule.hpp
+  record_type* find(timer_id) const noexcept;
+  timer_id id_of(const record_type& r) const noexcept {
+    return timer_id_access::make(number_, r.slot, r.generation);
+  }
+  void claim_place();
+  void free_places(std::uint64_t n) noexcept;
+  scheduled publish(record_type&, tick_number, bool never);
+  void forget_unpublished(record_type&) noexcept;
+  scheduled arm(record_type&, time_point due, time_point now);
+  void arm_surely(record_type&, time_point due, time_point now) noexcept;
+  void disarm(record_type&) noexcept;
+  void place_unplaced() noexcept;
+
+  // core_cancel.hpp
+  template <class Count>
+  void release(record_type&, Count&&) noexcept;
+  template <class Done>
+  void wait_until(Done&&);
+  void wake_waiting() noexcept;
+
+  // core_run.hpp
+  void collect(tick_number until);
+  bool begin(const typename ready_list<Sync>::entry&, const handlers&, time_point& reading);
+  beginning start_waiting(record_type&, std::uint64_t arming, tick_number, bool to_executor,
+                          time_point reading);
+  void run(record_type&, std::uint64_t generation, const firing&) noexcept;
+  void end_run(record_type&, std::uint64_t generation) noexcept;
+  void hand_over(const beginning&, const handlers&) noexcept;
+  enum class mishap { rejected, failed };
+  void give_up_ticket(record_type&, std::uint64_t generation, std::uint64_t number, mishap) noexcept;
+  void report(std::exception_ptr, const firing&) noexcept;
+  std::shared_ptr<const handlers> current_handlers() const noexcept;
+
+  // core_stop.hpp
+  void find_unfired(std::vector<candidate>&);
+  void find_apart(record_type&, std::vector<candidate>&);
+  void take_unfired(const candidate&, std::vector<unfired>&);
+  void wait_for_activities(std::size_t own);
+
+  const std::uint32_t number_;  // of this scheduler in the process
+  const tick_grid grid_;
+  const std::size_t max_pending_;
+  wheel_type wheel_;
+  record_pool<Sync> pool_;
+  ready_list<Sync> ready_;        // filled and emptied by the driver alone
+  std::uint64_t hand_overs_ = 0;  // the driver's
+
+  typename Sync::template atomic<bool> stopped_{false};
+  typename Sync::template atomic<std::size_t> places_{0};  // taken, if there is a limit
+  typename Sync::template atomic<std::size_t> activities_{0};
+  typename Sync::template atomic<std::size_t> waiting_{0};  // threads in wait_until()
+  typename Sync::template atomic<bool> unfired_taken_{false};
+  typename Sync::waiting_mutex waiting_mutex_;
+  typename Sync::condition something_ended_;
+
+  typename Sync::list_mutex unplaced_mutex_;
+  record_type* unplaced_ = nullptr;  // a list, linked by record::next
+
+  mutable typename Sync::list_mutex handlers_mutex_;
+  std::shared_ptr<const handlers> handlers_;
+};
+
+/// The core of the schedulers that users get.
+class core : public basic_core<threads> {
+ public:
+  using basic_core::basic_core;
+};
+
+extern template class basic_core<threads>;
+
+}  // namespace rondo::detail

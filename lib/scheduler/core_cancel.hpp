@@ -1,0 +1,121 @@
+// basic_core: ending timers, asking for them, and waiting for what is in progress.
+#pragma once
+
+#include "scheduler/core.hpp"
+
+namespace rondo::detail {
+
+template <class Sync>
+cancel_result basic_core<Sync>::cancel(timer_id id) {
+  record_type* const r = find(id);
+  if (r == nullptr) return cancel_result::gone;
+  bool is_running = false;
+  {
+    const record_lock hold(r->mutex);
+    if (r->generation != timer_id_access::generation(id)) return cancel_result::gone;
+    is_running = r->running != 0;
+    if (!r->live) return is_running ? cancel_result::running : cancel_result::gone;
+    r->live = false;
+    disarm(*r);
+    r->take_back_tickets();
+  }
+  const auto count = [](tally& t) {
+    ++t.cancelled;
+    ++t.left;
+  };
+  free_places(1);
+  if (is_running) {  // the run in progress sees to the rest as it ends
+    pool_.count(count);
+    return cancel_result::running;
+  }
+  {
+    const frame here(frame::kind::destruction, this, r, timer_id_access::generation(id));
+    r->work.reset();
+  }
+  release(*r, count);
+  return cancel_result::cancelled;
+}
+
+template <class Sync>
+cancel_result basic_core<Sync>::cancel_and_wait(timer_id id) {
+  const cancel_result result = cancel(id);
+  record_type* const r = find(id);
+  if (r == nullptr || frame::inside(this, r, timer_id_access::generation(id))) return result;
+  wait_until([&] {
+    const record_lock hold(r->mutex);
+    return r->generation != timer_id_access::generation(id);
+  });
+  return result;
+}
+
+template <class Sync>
+bool basic_core<Sync>::pending(timer_id id) const {
+  record_type* const r = find(id);
+  if (r == nullptr) return false;
+  const record_lock hold(r->mutex);
+  return r->generation == timer_id_access::generation(id) && r->live;
+}
+
+template <class Sync>
+std::size_t basic_core<Sync>::pending() const noexcept {
+  return static_cast<std::size_t>(pool_.total().pending());
+}
+
+template <class Sync>
+statistics basic_core<Sync>::stats() const noexcept {
+  statistics s;
+  const tally t = pool_.total();
+  s.pending = t.pending();
+  s.scheduled = t.scheduled;
+  s.fired = t.fired;
+  s.completed = t.completed;
+  s.cancelled = t.cancelled;
+  s.returned = t.returned;
+  s.failed = t.failed;
+  s.missed = t.missed;
+  s.overlapped = t.overlapped;
+  s.rejected = t.rejected;
+  s.wakeups = wakeups();
+  return s;
+}
+
+/// Frees a record whose callable is destroyed and that waits nowhere; count(tally&) says in which way it
+/// ended.
+template <class Sync>
+template <class Count>
+void basic_core<Sync>::release(record_type& r, Count&& count) noexcept {
+  {
+    const record_lock hold(r.mutex);
+    ++r.generation;
+    r.live = false;
+    r.dropped = false;
+    r.place = waiting::in_wheel;
+    r.running = 0;
+    r.in_hand_over = 0;
+  }
+  pool_.give_back(r, count);
+  wake_waiting();
+}
+
+/// Waits until done(), which may become true whenever somebody calls wake_waiting().
+template <class Sync>
+template <class Done>
+void basic_core<Sync>::wait_until(Done&& done) {
+  if (done()) return;
+  // Whoever ends something and then sees nobody waiting did so before this line, and done() sees it.
+  waiting_.fetch_add(1, std::memory_order_seq_cst);
+  {
+    std::unique_lock hold(waiting_mutex_);
+    while (!done()) something_ended_.wait(hold);
+  }
+  waiting_.fetch_sub(1, std::memory_order_seq_cst);
+}
+
+template <class Sync>
+void basic_core<Sync>::wake_waiting() noexcept {
+  if (waiting_.load(std::memory_order_seq_cst) == 0) return;
+  const std::lock_guard hold(waiting_mutex_);
+  something_ended_.notify_all();
+}
+
+}  // namespace rondo::detail

@@ -1,0 +1,208 @@
+// basic_core: scheduling, and what it and rescheduling share.
+#pragma once
+
+#include <atomic>
+#include <stdexcept>
+#include <string>
+
+#include "scheduler/core.hpp"
+
+namespace rondo::detail {
+
+inline duration checked_tick(duration tick) {
+  if (tick <= duration::zero())
+    throw std::invalid_argument("rondo: the tick must be positive, not " + std::to_string(tick.count()) +
+                                " ns");
+  return tick;
+}
+
+inline std::uint32_t next_scheduler_number() noexcept {
+  static std::atomic<std::uint32_t> numbers{0};
+  std::uint32_t number = 0;
+  while (number == 0) number = numbers.fetch_add(1, std::memory_order_relaxed) + 1;  // 0 is nobody's
+  return number;
+}
+
+template <class Sync>
+basic_core<Sync>::basic_core(const options& o, time_point start)
+    : number_(next_scheduler_number()),
+      grid_(checked_tick(o.tick), start),
+      max_pending_(o.max_pending),
+      wheel_(o.buckets),
+      handlers_(std::make_shared<const handlers>(handlers{o.run_on, o.on_error})) {}
+
+template <class Sync>
+typename basic_core<Sync>::record_type* basic_core<Sync>::find(timer_id id) const noexcept {
+  if (timer_id_access::scheduler(id) != number_) return nullptr;
+  return pool_.find(timer_id_access::slot(id));
+}
+
+template <class Sync>
+timer_id basic_core<Sync>::schedule(time_point due, time_point now, duration period, task&& work) {
+  if (!work) throw std::invalid_argument("rondo: the task is empty");
+  if (stopped()) throw stopped_error("rondo: a timer was scheduled after stop()");
+  claim_place();
+  record_type* r = nullptr;
+  scheduled outcome = scheduled::refused;
+  timer_id id;
+  try {
+    r = &pool_.take();
+    r->work = std::move(work);
+    r->deadline = due;
+    r->period = period;
+    r->runs = 0;
+    r->live = true;
+    id = id_of(*r);  // from publish() on, the record is everybody's
+    outcome = publish(*r, grid_.of_deadline(due, now), due == time_point::max());
+  } catch (...) {
+    if (r != nullptr) forget_unpublished(*r);
+    free_places(1);
+    throw;
+  }
+  if (outcome == scheduled::refused) {
+    forget_unpublished(*r);
+    free_places(1);
+    throw stopped_error("rondo: a timer was scheduled after stop()");
+  }
+  if (outcome == scheduled::earliest) next_due_moved_earlier();
+  return id;
+}
+
+template <class Sync>
+typename basic_core<Sync>::scheduled basic_core<Sync>::publish(record_type& r, tick_number tick, bool never) {
+  // A stop() either finds the record or is seen here: it looks into each bucket and each record after the
+  // flag is up.
+  if (!never) return wheel_.schedule(r, tick, [this] { return !stopped(); });
+  const record_lock hold(r.mutex);
+  if (stopped()) return scheduled::refused;
+  r.place = waiting::apart;
+  return scheduled::later;
+}
+
+template <class Sync>
+void basic_core<Sync>::forget_unpublished(record_type& r) noexcept {
+  r.live = false;
+  r.work.reset();
+  pool_.give_back(r, [](tally& t) { --t.scheduled; });
+}
+
+template <class Sync>
+void basic_core<Sync>::claim_place() {
+  if (max_pending_ == unlimited) return;
+  std::size_t taken = places_.load(std::memory_order_relaxed);
+  do {
+    if (taken >= max_pending_)
+      throw capacity_error("rondo: max_pending = " + std::to_string(max_pending_) + " timers are pending");
+  } while (!places_.compare_exchange_weak(taken, taken + 1, std::memory_order_relaxed));
+}
+
+template <class Sync>
+void basic_core<Sync>::free_places(std::uint64_t n) noexcept {
+  if (max_pending_ != unlimited) places_.fetch_sub(static_cast<std::size_t>(n), std::memory_order_relaxed);
+}
+
+/// Makes `r`, locked, wait for `due`. Strong guarantee. Precondition: it waits nowhere.
+template <class Sync>
+typename basic_core<Sync>::scheduled basic_core<Sync>::arm(record_type& r, time_point due, time_point now) {
+  scheduled outcome = scheduled::later;
+  if (due != time_point::max()) {
+    outcome = wheel_.schedule(r, grid_.of_deadline(due, now), [this] { return !stopped(); });
+    r.place = waiting::in_wheel;
+  }
+  // While stop() is in progress: it has not looked at this record yet, as we hold the lock.
+  if (due == time_point::max() || outcome == scheduled::refused) r.place = waiting::apart;
+  r.deadline = due;
+  return outcome;
+}
+
+/// The same, but it cannot fail: without memory the record waits in a list, and each pass tries again.
+template <class Sync>
+void basic_core<Sync>::arm_surely(record_type& r, time_point due, time_point now) noexcept {
+  try {
+    arm(r, due, now);
+  } catch (const std::bad_alloc&) {
+    r.deadline = due;
+    r.due = grid_.of_deadline(due, now);
+    r.place = waiting::unplaced;
+    const std::lock_guard hold(unplaced_mutex_);
+    r.next = std::exchange(unplaced_, &r);
+  }
+}
+
+/// Ends the waiting of `r`, locked.
+template <class Sync>
+void basic_core<Sync>::disarm(record_type& r) noexcept {
+  if (r.place == waiting::in_wheel) {
+    wheel_.cancel(r);
+  } else if (r.place == waiting::unplaced) {
+    const std::lock_guard hold(unplaced_mutex_);
+    for (record_type** link = &unplaced_; *link != nullptr; link = &(*link)->next) {
+      if (*link != &r) continue;
+      *link = r.next;
+      break;
+    }
+  }
+  r.place = waiting::nowhere;
+  r.arming.fetch_add(1, std::memory_order_relaxed);
+}
+
+template <class Sync>
+void basic_core<Sync>::place_unplaced() noexcept {
+  for (;;) {
+    record_type* r = nullptr;
+    {
+      const std::lock_guard hold(unplaced_mutex_);
+      r = unplaced_;
+    }
+    if (r == nullptr) return;
+    const record_lock hold(r->mutex);
+    if (r->place != waiting::unplaced) continue;  // it was cancelled or moved meanwhile
+    disarm(*r);
+    arm_surely(*r, r->deadline, r->deadline);
+    if (r->place == waiting::unplaced) return;  // still no memory
+  }
+}
+
+template <class Sync>
+bool basic_core<Sync>::reschedule(timer_id id, time_point due, time_point now) {
+  record_type* const r = find(id);
+  if (r == nullptr) return false;
+  scheduled outcome = scheduled::later;
+  {
+    const record_lock hold(r->mutex);
+    if (r->generation != timer_id_access::generation(id) || !r->live || stopped()) return false;
+    const bool was_waiting = r->place != waiting::nowhere;
+    const time_point old_due = r->deadline;
+    disarm(*r);
+    try {
+      outcome = arm(*r, due, now);
+    } catch (...) {
+      if (was_waiting) arm_surely(*r, old_due, now);
+      throw;
+    }
+    r->take_back_tickets();
+  }
+  if (outcome == scheduled::earliest) next_due_moved_earlier();
+  return true;
+}
+
+template <class Sync>
+std::optional<time_point> basic_core<Sync>::next_due() {
+  if (stopped()) return std::nullopt;
+  std::optional<tick_number> earliest = wheel_.next_due();
+  const auto consider = [&](tick_number tick) {
+    if (!earliest || tick < *earliest) earliest = tick;
+  };
+  ready_.for_each_good([&](const auto& entry) {
+    consider(entry.tick);
+    return false;
+  });
+  {
+    const std::lock_guard hold(unplaced_mutex_);
+    for (record_type* r = unplaced_; r != nullptr; r = r->next) consider(r->due);
+  }
+  if (!earliest) return std::nullopt;
+  return grid_.begin_of(*earliest);
+}
+
+}  // namespace rondo::detail

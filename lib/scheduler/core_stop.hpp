@@ -1,0 +1,132 @@
+// basic_core: the end.
+#pragma once
+
+#include <algorithm>
+#include <tuple>
+
+#include "scheduler/core.hpp"
+
+namespace rondo::detail {
+
+template <class Sync>
+std::vector<unfired> basic_core<Sync>::stop() {
+  const bool from_inside = frame::inside(this);
+  std::vector<unfired> list;
+  std::vector<candidate> found;
+  if (!stopped()) {
+    const std::size_t expected = pending() + 64;  // 64: what other threads may schedule meanwhile
+    list.reserve(expected);
+    found.reserve(2 * expected);  // a periodic timer may wait and be with the executor
+  }
+  const bool first = !stopped_.exchange(true, std::memory_order_seq_cst);
+  next_due_moved_earlier();  // for the driver to notice
+  if (!from_inside) wait_for_activities(0);
+  if (first) {
+    find_unfired(found);
+    for (const candidate& c : found) take_unfired(c, list);
+    unfired_taken_.store(true, std::memory_order_seq_cst);
+    wake_waiting();
+  } else if (!from_inside) {
+    wait_until([this] { return unfired_taken_.load(std::memory_order_seq_cst); });
+  }
+  return list;
+}
+
+template <class Sync>
+void basic_core<Sync>::wait_for_activities(std::size_t own) {
+  wait_until([&] { return activities_.load(std::memory_order_seq_cst) == own; });
+}
+
+/// All timers that wait, in the order in which stop() hands them back. Precondition: stopped(). Nothing comes
+/// into a bucket once it has been looked through; and who was already moving a timer holds its record's lock,
+/// finds the bucket closed and leaves the timer apart, where the look through the records finds it.
+template <class Sync>
+void basic_core<Sync>::find_unfired(std::vector<candidate>& found) {
+  constexpr std::uint64_t after_handed = std::uint64_t{1} << 63;
+  const auto add = [&](record_type& r, std::uint64_t arming, tick_number tick) {
+    found.push_back({&r, arming, tick, after_handed + found.size(), false});
+  };
+  ready_.for_each_good([&](const auto& entry) {
+    add(*entry.timer, entry.arming, entry.tick);
+    return true;
+  });
+  wheel_.for_each([&](node& n) {
+    auto& r = static_cast<record_type&>(n);
+    add(r, r.arming.load(std::memory_order_relaxed), r.due);
+  });
+  pool_.for_each([&](record_type& r) { find_apart(r, found); });
+  std::sort(found.begin(), found.end(), [](const candidate& a, const candidate& b) {
+    return std::tie(a.never, a.tick, a.rank) < std::tie(b.never, b.tick, b.rank);
+  });
+}
+
+/// Those that are neither in the wheel nor in the pass: with the executor, never due, or running.
+template <class Sync>
+void basic_core<Sync>::find_apart(record_type& r, std::vector<candidate>& found) {
+  {
+    const record_lock hold(r.mutex);
+    const bool is_apart = r.place == waiting::apart || r.place == waiting::unplaced;
+    if ((r.running == 0 && r.handed == 0 && !is_apart) || !r.live) return;
+    const std::uint64_t arming = r.arming.load(std::memory_order_relaxed);
+    const bool never = r.deadline == time_point::max();
+    if (r.running == 0) {
+      if (r.handed != 0)
+        found.push_back({&r, arming, r.handed_tick, r.hand_over_order, false});
+      else
+        found.push_back({&r, arming, never ? 0 : r.due, r.slot, never});
+      return;
+    }
+    // A periodic one: the run in progress is its last.
+    r.live = false;
+    disarm(r);
+    r.take_back_tickets();
+  }
+  free_places(1);
+  pool_.count([](tally& t) {
+    ++t.completed;
+    ++t.left;
+  });
+}
+
+template <class Sync>
+void basic_core<Sync>::take_unfired(const candidate& c, std::vector<unfired>& list) {
+  record_type& r = *c.timer;
+  timer_id id;
+  time_point due;
+  {
+    const record_lock hold(r.mutex);
+    if (!r.live || r.arming.load(std::memory_order_relaxed) != c.arming) return;
+    id = id_of(r);
+    due = r.handed != 0 ? r.handed_due : r.deadline;
+    r.live = false;
+    disarm(r);
+    r.take_back_tickets();
+  }
+  list.push_back({id, due, std::move(r.work)});
+  r.work.reset();
+  free_places(1);
+  release(r, [](tally& t) {
+    ++t.returned;
+    ++t.left;
+  });
+}
+
+template <class Sync>
+void basic_core<Sync>::retire() noexcept {
+  try {
+    const std::vector<unfired> destroyed_here = stop();
+  } catch (const std::bad_alloc&) {
+    // No memory for a list: the timers stay where they are, and are destroyed with the core.
+    stopped_.store(true, std::memory_order_seq_cst);
+    next_due_moved_earlier();
+  }
+  wait_for_activities(frame::activities(this));
+  end_driver();
+  std::shared_ptr<const handlers> released;
+  {
+    const std::lock_guard hold(handlers_mutex_);
+    released.swap(handlers_);
+  }
+}
+
+}  // namespace rondo::detail

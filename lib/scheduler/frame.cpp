@@ -1,0 +1,36 @@
+#include "scheduler/frame.hpp"
+
+namespace rondo::detail {
+namespace {
+
+thread_local const frame* innermost = nullptr;
+
+}  // namespace
+
+frame::frame(kind k, const void* core, const void* record, std::uint64_t generation) noexcept
+    : kind_(k), core_(core), record_(record), generation_(generation), outer_(innermost) {
+  innermost = this;
+}
+
+frame::~frame() { innermost = outer_; }
+
+bool frame::inside(const void* core) noexcept {
+  for (const frame* f = innermost; f != nullptr; f = f->outer_)
+    if (f->core_ == core && f->kind_ == kind::user_code) return true;
+  return false;
+}
+
+bool frame::inside(const void* core, const void* record, std::uint64_t generation) noexcept {
+  for (const frame* f = innermost; f != nullptr; f = f->outer_)
+    if (f->core_ == core && f->record_ == record && f->generation_ == generation) return true;
+  return false;
+}
+
+std::size_t frame::activities(const void* core) noexcept {
+  std::size_t count = 0;
+  for (const frame* f = innermost; f != nullptr; f = f->outer_)
+    if (f->core_ == core && f->kind_ == kind::activity) ++count;
+  return count;
+}
+
+}  // namespace rondo::detail

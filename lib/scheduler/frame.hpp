@@ -1,0 +1,40 @@
+// What of Rondo lies on the calling thread's stack.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace rondo::detail {
+
+/// Entered in a list of the thread for as long as it lives; so every call can tell whether it comes from
+/// inside a task, and of which.
+class frame {
+ public:
+  enum class kind {
+    activity,     // counted in the scheduler's activities: a pass of the driver, or a job on an executor's
+                  // thread
+    user_code,    // a task, the destruction of its callable after a run, a handler, the executor
+    destruction,  // of the callable of a timer that was cancelled
+  };
+
+  frame(kind k, const void* core, const void* record = nullptr, std::uint64_t generation = 0) noexcept;
+  ~frame();
+  frame(const frame&) = delete;
+  frame& operator=(const frame&) = delete;
+
+  /// Whether this thread's stack holds user code of that scheduler.
+  static bool inside(const void* core) noexcept;
+  /// Whether it holds a run of that timer, or the destruction of its callable.
+  static bool inside(const void* core, const void* record, std::uint64_t generation) noexcept;
+  /// How many of that scheduler's activities lie on it.
+  static std::size_t activities(const void* core) noexcept;
+
+ private:
+  const kind kind_;
+  const void* const core_;
+  const void* const record_;
+  const std::uint64_t generation_;
+  const frame* const outer_;
+};
+
+}  // namespace rondo::detail

@@ -1,0 +1,208 @@
+// The records of a scheduler, free and in use, and its counters.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <utility>
+
+#include "scheduler/record.hpp"
+
+namespace rondo::detail {
+
+/// How many timers went which way.
+struct tally {
+  std::uint64_t scheduled = 0;
+  std::uint64_t left = 0;  // ceased to be pending
+  std::uint64_t fired = 0;
+  std::uint64_t completed = 0;
+  std::uint64_t cancelled = 0;
+  std::uint64_t returned = 0;
+  std::uint64_t failed = 0;
+  std::uint64_t missed = 0;
+  std::uint64_t overlapped = 0;
+  std::uint64_t rejected = 0;
+
+  std::uint64_t pending() const noexcept { return scheduled > left ? scheduled - left : 0; }
+
+  tally& operator+=(const tally& other) noexcept {
+    scheduled += other.scheduled;
+    left += other.left;
+    fired += other.fired;
+    completed += other.completed;
+    cancelled += other.cancelled;
+    returned += other.returned;
+    failed += other.failed;
+    missed += other.missed;
+    overlapped += other.overlapped;
+    rejected += other.rejected;
+    return *this;
+  }
+};
+
+/// Free records and counters lie in lanes, each with a lock of its own. A thread always uses the same lane,
+/// so that threads do not meet (unless there are more of them than lanes). A lane without free records takes
+/// those of another one, or new ones. Records stay where they are until the pool is destroyed.
+template <class Sync>
+class record_pool {
+ public:
+  using record_type = record<Sync>;
+
+  record_pool() = default;
+  record_pool(const record_pool&) = delete;
+  record_pool& operator=(const record_pool&) = delete;
+  ~record_pool() {
+    for_each([](record_type& r) { std::destroy_at(&r); });
+    for (auto& segment : segments_)
+      ::operator delete (segment.load(), std::align_val_t{alignof(record_type)});
+  }
+
+  /// A free record, counted as scheduled. Strong guarantee.
+  record_type& take() {
+    lane& mine = my_lane();
+    for (;;) {
+      {
+        const std::lock_guard hold(mine.mutex);
+        if (record_type* const r = mine.free) {
+          mine.free = r->next;
+          --mine.free_count;
+          ++mine.counts.scheduled;
+          return *r;
+        }
+      }
+      if (!take_from_another(mine)) add_new(mine);
+    }
+  }
+
+  /// Precondition: nothing is known of `r` but by ids of earlier generations.
+  template <class Count>
+  void give_back(record_type& r, Count&& count) noexcept {
+    lane& mine = my_lane();
+    const std::lock_guard hold(mine.mutex);
+    r.next = mine.free;
+    mine.free = &r;
+    ++mine.free_count;
+    count(mine.counts);
+  }
+
+  /// count(tally&) adds to this thread's counters.
+  template <class Count>
+  void count(Count&& count) noexcept {
+    lane& mine = my_lane();
+    const std::lock_guard hold(mine.mutex);
+    count(mine.counts);
+  }
+
+  /// The sum over all lanes, read one after another.
+  tally total() const noexcept {
+    tally sum;
+    for (const lane& l : lanes_) {
+      const std::lock_guard hold(l.mutex);
+      sum += l.counts;
+    }
+    return sum;
+  }
+
+  /// The record in `slot`, or null if there never was one.
+  record_type* find(std::uint32_t slot) const noexcept {
+    if (slot >= slots_.load(std::memory_order_acquire)) return nullptr;
+    return &at(slot);
+  }
+
+  /// visit(record&) for every record that ever was in use.
+  template <class Visit>
+  void for_each(Visit&& visit) {
+    const std::uint32_t end = slots_.load(std::memory_order_acquire);
+    for (std::uint32_t slot = 0; slot != end; ++slot) visit(at(slot));
+  }
+
+ private:
+  static constexpr std::size_t lane_count = 16;
+  static constexpr std::uint32_t batch = 64;  // new records made at a time; also what is left to another lane
+
+  struct alignas(128) lane {
+    mutable typename Sync::lane_mutex mutex;
+    std::uint32_t free_count = 0;
+    record_type* free = nullptr;
+    tally counts;
+  };
+
+  lane& my_lane() noexcept { return lanes_[Sync::thread_number() % lane_count]; }
+
+  // Segment s holds batch * 2^s records, so that a slot is found with a count of leading zeros, and a
+  // segment's memory is asked for at once but touched only as records are made.
+  static std::size_t segment_of(std::uint32_t slot) noexcept {
+    return static_cast<std::size_t>(std::bit_width(slot / batch + 1)) - 1;
+  }
+  static std::uint64_t begin_of(std::size_t segment) noexcept {
+    return ((std::uint64_t{1} << segment) - 1) * batch;
+  }
+  static std::uint64_t size_of(std::size_t segment) noexcept { return std::uint64_t{batch} << segment; }
+
+  record_type& at(std::uint32_t slot) const noexcept {
+    const std::size_t s = segment_of(slot);
+    return segments_[s].load(std::memory_order_acquire)[slot - begin_of(s)];
+  }
+
+  bool take_from_another(lane& mine) noexcept {
+    for (lane& other : lanes_) {
+      if (&other == &mine) continue;
+      record_type* chain = nullptr;
+      std::uint32_t length = 0;
+      {
+        const std::lock_guard hold(other.mutex);
+        if (other.free_count <= batch) continue;
+        chain = std::exchange(other.free, nullptr);
+        length = std::exchange(other.free_count, 0);
+      }
+      add_chain(mine, chain, length);
+      return true;
+    }
+    return false;
+  }
+
+  void add_new(lane& mine) {
+    record_type* chain = nullptr;
+    {
+      const std::lock_guard hold(growth_mutex_);
+      const std::uint32_t first = slots_.load(std::memory_order_relaxed);
+      if (first > std::numeric_limits<std::uint32_t>::max() - batch) throw std::bad_alloc();
+      auto& segment = segments_[segment_of(first)];
+      if (segment.load(std::memory_order_relaxed) == nullptr)
+        segment.store(
+            static_cast<record_type*>(::operator new (sizeof(record_type) * size_of(segment_of(first)),
+                                                      std::align_val_t{alignof(record_type)})),
+            std::memory_order_release);
+      for (std::uint32_t slot = first + batch; slot-- != first;) {
+        record_type* const r = std::construct_at(&at(slot), slot);
+        r->next = chain;
+        chain = r;
+      }
+      slots_.store(first + batch, std::memory_order_release);
+    }
+    add_chain(mine, chain, batch);
+  }
+
+  static void add_chain(lane& mine, record_type* chain, std::uint32_t length) noexcept {
+    const std::lock_guard hold(mine.mutex);
+    if (mine.free != nullptr) {  // a thread that shares this lane came in between
+      record_type* last = chain;
+      while (last->next != nullptr) last = last->next;
+      last->next = mine.free;
+    }
+    mine.free = chain;
+    mine.free_count += length;
+  }
+
+  std::array<lane, lane_count> lanes_;
+  typename Sync::lane_mutex growth_mutex_;
+  typename Sync::template atomic<std::uint32_t> slots_{0};  // records made so far
+  std::array<typename Sync::template atomic<record_type*>, 27> segments_{};
+};
+
+}  // namespace rondo::detail

@@ -1,0 +1,48 @@
+// A lock for sections of a few instructions.
+#pragma once
+
+#include <atomic>
+
+namespace rondo::detail {
+
+/// Four bytes. Spins briefly, as the holder is about to let go, then sleeps until it has. (An int on purpose:
+/// waiting on other widths goes through a table shared by the whole process.)
+class short_lock {
+ public:
+  short_lock() noexcept = default;
+  short_lock(const short_lock&) = delete;
+  short_lock& operator=(const short_lock&) = delete;
+
+  void lock() noexcept {
+    int expected = free;
+    if (!state_.compare_exchange_strong(expected, held, std::memory_order_acquire, std::memory_order_relaxed))
+      lock_slowly();
+  }
+
+  void unlock() noexcept {
+    if (state_.exchange(free, std::memory_order_release) == contended) state_.notify_one();
+  }
+
+ private:
+  static constexpr int free = 0;
+  static constexpr int held = 1;
+  static constexpr int contended = 2;  // held, and somebody may be asleep
+  static constexpr int spins = 100;    // about as long as the sections that it guards
+
+  void lock_slowly() noexcept {
+    for (int i = 0; i != spins; ++i) {
+      int expected = free;
+      if (state_.load(std::memory_order_relaxed) == free &&
+          state_.compare_exchange_weak(expected, held, std::memory_order_acquire, std::memory_order_relaxed))
+        return;
+#if defined(__x86_64__) || defined(__i386__)
+      __builtin_ia32_pause();
+#endif
+    }
+    while (state_.exchange(contended, std::memory_order_acquire) != free) state_.wait(contended);
+  }
+
+  std::atomic<int> state_{free};
+};
+
+}  // namespace rondo::detail

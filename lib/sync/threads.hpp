@@ -1,0 +1,36 @@
+// The locks, atomics and conditions of a scheduler that threads share.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <mutex>
+
+#include "sync/short_lock.hpp"
+
+namespace rondo::detail {
+
+/// The policy that wheel_core, record_pool and basic_core are given. A test may give them another one: with
+/// locks that record what is held, say, or that hand control to a scheduler of interleavings at each step.
+struct threads {
+  using bucket_mutex = short_lock;
+  using queue_mutex = short_lock;
+  using record_mutex = short_lock;
+  using lane_mutex = short_lock;
+  using list_mutex = short_lock;
+
+  using waiting_mutex = std::mutex;
+  using condition = std::condition_variable;
+
+  template <class T>
+  using atomic = std::atomic<T>;
+
+  /// A small number for the calling thread: 0 for the first that asks, 1 for the next, …
+  static std::size_t thread_number() noexcept {
+    static std::atomic<std::size_t> threads_seen{0};
+    thread_local const std::size_t number = threads_seen.fetch_add(1, std::memory_order_relaxed);
+    return number;
+  }
+};
+
+}  // namespace rondo::detail

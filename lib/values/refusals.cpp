@@ -1,0 +1,14 @@
+// What the headers throw: they contain no `throw`, so that they compile under -fno-exceptions.
+#include <functional>
+#include <stdexcept>
+
+#include <rondo/task.hpp>
+#include <rondo/time.hpp>
+
+namespace rondo::detail {
+
+void refuse_nan() { throw std::invalid_argument("rondo: a duration is not a number (NaN)"); }
+
+void refuse_empty_call() { throw std::bad_function_call(); }
+
+}  // namespace rondo::detail

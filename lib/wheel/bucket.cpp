@@ -1,0 +1,33 @@
+#include <rondo/detail/bucket.hpp>
+
+namespace rondo::detail {
+
+bucket::place bucket::make_room(tick_number due, int round_shift) {
+  const bool only_next = later_ == nullptr || later_->empty();
+  if (next_.empty() ? only_next : due == next_due_) {
+    next_.make_room();
+    return place::next_round;
+  }
+  if (later_ == nullptr) later_ = std::make_unique<later_rounds>(round_shift);
+  // An earlier round than the next one: what was next is so no longer, and bring_up_next() will find the new
+  // one.
+  if (!next_.empty() && due < next_due_) later_->put_back(next_, next_due_);
+  later_->make_room(due);
+  return place::later_round;
+}
+
+void bucket::add(node& n, tick_number due, place where) noexcept {
+  n.due = due;
+  if (where == place::next_round) {
+    next_due_ = due;
+    next_.push_back(n);
+  } else {
+    later_->add(n);
+  }
+}
+
+void bucket::bring_up_next_slowly() {
+  if (!later_->empty()) next_due_ = later_->take_next(next_);
+}
+
+}  // namespace rondo::detail

@@ -1,0 +1,65 @@
+// The one file that includes Boost.Heap.
+#include <rondo/detail/delay_queue.hpp>
+
+#include <boost/heap/fibonacci_heap.hpp>
+#include <vector>
+
+namespace rondo::detail {
+namespace {
+
+struct entry {
+  tick_number due;
+  std::size_t bucket;
+  bool waiting;  // it has a next round
+};
+
+/// Boost's heaps have the largest on top: the "larger" entry is the one that comes first. Compared, never
+/// subtracted: differences of ticks overflow.
+struct comes_after {
+  bool operator()(const entry& a, const entry& b) const noexcept {
+    if (a.waiting != b.waiting) return b.waiting;
+    return a.due > b.due;
+  }
+};
+
+using fibonacci_heap = boost::heap::fibonacci_heap<entry, boost::heap::compare<comes_after>>;
+
+}  // namespace
+
+struct delay_queue::heap {
+  fibonacci_heap entries;
+  std::vector<fibonacci_heap::handle_type> handles;  // by bucket
+};
+
+delay_queue::delay_queue(std::size_t buckets) : heap_(std::make_unique<heap>()) {
+  heap_->handles.reserve(buckets);
+  for (std::size_t b = 0; b != buckets; ++b) heap_->handles.push_back(heap_->entries.push({0, b, false}));
+}
+
+delay_queue::~delay_queue() = default;
+
+void delay_queue::set(std::size_t bucket, tick_number due) noexcept {
+  const auto handle = heap_->handles[bucket];
+  const entry next{due, bucket, true};
+  // In a heap with the smallest on top, Boost's `increase` is "earlier" and `decrease` is "later".
+  if (comes_after{}(*handle, next))
+    heap_->entries.increase(handle, next);
+  else
+    heap_->entries.decrease(handle, next);
+  look_at_top();
+}
+
+void delay_queue::remove(std::size_t bucket) noexcept {
+  const auto handle = heap_->handles[bucket];
+  if (!(*handle).waiting) return;
+  heap_->entries.decrease(handle, {0, bucket, false});
+  look_at_top();
+}
+
+void delay_queue::look_at_top() noexcept {
+  const entry& top = heap_->entries.top();
+  top_bucket_ = top.waiting ? top.bucket : none;
+  top_due_ = top.due;
+}
+
+}  // namespace rondo::detail

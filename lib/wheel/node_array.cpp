@@ -1,0 +1,61 @@
+#include <rondo/detail/node_array.hpp>
+
+#include <algorithm>
+#include <limits>
+#include <new>
+
+namespace rondo::detail {
+namespace {
+
+constexpr std::uint32_t first_capacity = 8;
+// 128 KiB: an array that a burst has made larger than that gives its memory back once it is empty.
+constexpr std::uint32_t kept_capacity = 16 * 1024;
+
+}  // namespace
+
+void node_array::clear() noexcept {
+  begin_ = end_ = live_ = 0;
+  if (capacity_ > kept_capacity) {
+    slots_.reset();
+    capacity_ = 0;
+  }
+}
+
+void node_array::swap(node_array& other) noexcept {
+  std::swap(slots_, other.slots_);
+  std::swap(begin_, other.begin_);
+  std::swap(end_, other.end_);
+  std::swap(live_, other.live_);
+  std::swap(capacity_, other.capacity_);
+}
+
+void node_array::make_room_slowly(std::uint32_t more) {
+  const std::uint64_t needed = std::uint64_t{live_} + more;
+  if (needed <= capacity_ / 2) {
+    squeeze_into(slots_.get());
+    return;
+  }
+  std::uint64_t larger = std::max<std::uint64_t>(first_capacity, std::uint64_t{live_} * 2);
+  larger = std::min<std::uint64_t>(std::max(larger, needed), std::numeric_limits<std::uint32_t>::max());
+  if (larger < needed) throw std::bad_alloc();
+  auto slots = std::make_unique_for_overwrite<node*[]>(static_cast<std::size_t>(larger));
+  squeeze_into(slots.get());
+  slots_ = std::move(slots);
+  capacity_ = static_cast<std::uint32_t>(larger);
+}
+
+void node_array::squeeze_into(node** target) noexcept {
+  if (live_ == end_ && target != slots_.get()) {  // no hole, nothing spent: positions stay
+    std::copy_n(slots_.get(), end_, target);
+    return;
+  }
+  std::uint32_t position = 0;
+  for_each([&](node& n) {
+    n.position = position;
+    target[position++] = &n;
+  });
+  begin_ = 0;
+  end_ = position;
+}
+
+}  // namespace rondo::detail
