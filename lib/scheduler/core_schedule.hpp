@@ -143,7 +143,7 @@ void basic_core<Sync>::disarm(record_type& r) noexcept {
     }
   }
   r.place = waiting::nowhere;
-  r.arming.fetch_add(1, std::memory_order_relaxed);
+  r.arming.store(r.arming.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 
 template <class Sync>

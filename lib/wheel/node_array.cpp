@@ -7,14 +7,16 @@
 namespace rondo::detail {
 namespace {
 
-constexpr std::uint32_t first_capacity = 8;
+// Small arrays grow by leaps, as an allocation costs as much as adding a dozen nodes; large ones double.
+constexpr std::uint32_t first_capacity = 32;
+constexpr std::uint32_t doubled_capacity = 128;
 // 128 KiB: an array that a burst has made larger than that gives its memory back once it is empty.
 constexpr std::uint32_t kept_capacity = 16 * 1024;
 
 }  // namespace
 
 void node_array::clear() noexcept {
-  begin_ = end_ = live_ = 0;
+  begin_ = end_ = holes_ = 0;
   if (capacity_ > kept_capacity) {
     slots_.reset();
     capacity_ = 0;
@@ -25,17 +27,18 @@ void node_array::swap(node_array& other) noexcept {
   std::swap(slots_, other.slots_);
   std::swap(begin_, other.begin_);
   std::swap(end_, other.end_);
-  std::swap(live_, other.live_);
+  std::swap(holes_, other.holes_);
   std::swap(capacity_, other.capacity_);
 }
 
 void node_array::make_room_slowly(std::uint32_t more) {
-  const std::uint64_t needed = std::uint64_t{live_} + more;
+  const std::uint64_t needed = std::uint64_t{size()} + more;
   if (needed <= capacity_ / 2) {
     squeeze_into(slots_.get());
     return;
   }
-  std::uint64_t larger = std::max<std::uint64_t>(first_capacity, std::uint64_t{live_} * 2);
+  const std::uint64_t growth = capacity_ < doubled_capacity ? 4 : 2;
+  std::uint64_t larger = std::max<std::uint64_t>(first_capacity, size() * growth);
   larger = std::min<std::uint64_t>(std::max(larger, needed), std::numeric_limits<std::uint32_t>::max());
   if (larger < needed) throw std::bad_alloc();
   auto slots = std::make_unique_for_overwrite<node*[]>(static_cast<std::size_t>(larger));
@@ -45,7 +48,7 @@ void node_array::make_room_slowly(std::uint32_t more) {
 }
 
 void node_array::squeeze_into(node** target) noexcept {
-  if (live_ == end_ && target != slots_.get()) {  // no hole, nothing spent: positions stay
+  if (size() == end_ && target != slots_.get()) {  // no hole, nothing spent: positions stay
     std::copy_n(slots_.get(), end_, target);
     return;
   }
@@ -54,7 +57,7 @@ void node_array::squeeze_into(node** target) noexcept {
     n.position = position;
     target[position++] = &n;
   });
-  begin_ = 0;
+  begin_ = holes_ = 0;
   end_ = position;
 }
 

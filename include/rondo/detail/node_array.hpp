@@ -20,30 +20,30 @@ class node_array {
   node_array(node_array&& other) noexcept { swap(other); }
   node_array& operator=(node_array&&) = delete;
 
-  bool empty() const noexcept { return live_ == 0; }
-  std::uint32_t size() const noexcept { return live_; }
+  bool empty() const noexcept { return begin_ == end_; }
+  std::uint32_t size() const noexcept { return end_ - begin_ - holes_; }
   bool has_room() const noexcept { return end_ != capacity_; }
 
   /// Precondition: has_room().
   void push_back(node& n) noexcept {
     n.position = end_;
     slots_[end_++] = &n;
-    ++live_;
   }
 
   /// Precondition: `n` is in this array.
   void erase(const node& n) noexcept {
     slots_[n.position] = nullptr;
-    if (--live_ == 0) begin_ = end_ = 0;
+    ++holes_;
+    restart_if_spent();
   }
 
   /// Precondition: !empty().
   node& pop_front() noexcept {
-    while (slots_[begin_] == nullptr) ++begin_;
+    for (; slots_[begin_] == nullptr; ++begin_) --holes_;
     node& first = *slots_[begin_++];
     // Nodes lie anywhere in memory: fetching a few ahead hides most of their cache misses.
     if (begin_ + prefetch_distance < end_) __builtin_prefetch(slots_[begin_ + prefetch_distance], 1);
-    if (--live_ == 0) begin_ = end_ = 0;
+    restart_if_spent();
     return first;
   }
 
@@ -69,13 +69,16 @@ class node_array {
  private:
   static constexpr std::uint32_t prefetch_distance = 8;
 
+  void restart_if_spent() noexcept {
+    if (end_ - begin_ == holes_) begin_ = end_ = holes_ = 0;
+  }
   RONDO_EXPORT void make_room_slowly(std::uint32_t more);
   void squeeze_into(node** target) noexcept;
 
   std::unique_ptr<node*[]> slots_;
   std::uint32_t begin_ = 0;  // slots before it are spent
   std::uint32_t end_ = 0;
-  std::uint32_t live_ = 0;  // how many of begin … end are not holes
+  std::uint32_t holes_ = 0;  // of begin … end
   std::uint32_t capacity_ = 0;
 };
 

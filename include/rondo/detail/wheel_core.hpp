@@ -26,11 +26,13 @@ struct unlocked {
   };
   using bucket_mutex = mutex;
   using queue_mutex = mutex;
+  static constexpr std::size_t bucket_alignment = alignof(bucket);
 };
 
-/// Sync names the locks: `bucket_mutex`, of which each bucket has one, and `queue_mutex` for the delay queue,
-/// taken inside a bucket's lock and only when that bucket's entry changes. With real locks, all members are
-/// legal from any thread, but calls about one and the same node must not overlap.
+/// Sync names the locks and how far apart buckets are to lie: `bucket_mutex`, of which each bucket has one,
+/// and `queue_mutex` for the delay queue, taken inside a bucket's lock and only when that bucket's entry
+/// changes. With real locks, all members are legal from any thread, but calls about one and the same node
+/// must not overlap.
 ///
 /// A bucket's key in the delay queue is never later than the bucket's earliest node. It is earlier after
 /// cancel(), which leaves the queue alone: who comes upon such a bucket at the top corrects the key.
@@ -41,6 +43,7 @@ class wheel_core : public wheel_base {
       : mask_(checked_buckets(buckets) - 1),
         round_shift_(static_cast<int>(std::bit_width(mask_))),
         buckets_(std::make_unique<guarded_bucket[]>(mask_ + 1)),
+        entries_(std::make_unique<queue_entry[]>(mask_ + 1)),
         queue_(mask_ + 1) {}
   wheel_core(const wheel_core&) = delete;
   wheel_core& operator=(const wheel_core&) = delete;
@@ -56,7 +59,7 @@ class wheel_core : public wheel_base {
     guarded_bucket& b = bucket_at(due);
     const std::lock_guard hold(b.mutex);
     if (!allowed()) return scheduled::refused;
-    if (b.add_to_next(n, due)) {
+    if (b.add_to_next(n, due)) [[likely]] {
       n.wheel = this;
       return scheduled::later;
     }
@@ -65,13 +68,13 @@ class wheel_core : public wheel_base {
 
   /// Moves `n`, which is in this or another wheel (of which `leave(n)` takes it out), here. Strong guarantee.
   template <class Leave>
-  void reschedule(node& n, tick_number due, Leave&& leave) {
+  [[gnu::noinline]] void reschedule(node& n, tick_number due, Leave&& leave) {
     guarded_bucket& b = bucket_at(due);
     const auto where = b.make_room(due, round_shift_);
     leave(n);
     b.add(n, due, where);
     n.wheel = this;
-    note_earlier(b, due);
+    note_earlier(bucket_of(due, mask_), due);
   }
 
   /// False if `n` is not here.
@@ -131,31 +134,34 @@ class wheel_core : public wheel_base {
  private:
   static constexpr std::size_t none = static_cast<std::size_t>(-1);
 
-  struct alignas(64) guarded_bucket : bucket {
-    tick_number key = 0;  // in the delay queue, if it is there
-    bool queued = false;
+  struct alignas(Sync::bucket_alignment) guarded_bucket : bucket {
     [[no_unique_address]] typename Sync::bucket_mutex mutex;
   };
 
-  guarded_bucket& bucket_at(tick_number t) noexcept { return buckets_[bucket_of(t, mask_)]; }
-  std::size_t index_of(const guarded_bucket& b) const noexcept {
-    return static_cast<std::size_t>(&b - buckets_.get());
-  }
+  /// A bucket's entry in the delay queue; guarded by the bucket's lock. Apart from the bucket, to keep that
+  /// small: it is looked at only when the bucket gets a new next round.
+  struct queue_entry {
+    tick_number key = 0;
+    bool queued = false;
+  };
 
-  bool schedule_slowly(node& n, tick_number due, guarded_bucket& b) {
+  guarded_bucket& bucket_at(tick_number t) noexcept { return buckets_[bucket_of(t, mask_)]; }
+
+  // Not inlined: that would make the fast path save registers for it.
+  [[gnu::noinline]] bool schedule_slowly(node& n, tick_number due, guarded_bucket& b) {
     b.add(n, due, b.make_room(due, round_shift_));
     n.wheel = this;
-    return note_earlier(b, due);
+    return note_earlier(bucket_of(due, mask_), due);
   }
 
   /// Keeps the key no later than `due`. True: the top of the delay queue has become earlier.
-  bool note_earlier(guarded_bucket& b, tick_number due) noexcept {
-    if (b.queued && b.key <= due) return false;
+  bool note_earlier(std::size_t index, tick_number due) noexcept {
+    queue_entry& entry = entries_[index];
+    if (entry.queued && entry.key <= due) return false;
     const std::lock_guard hold(queue_mutex_);
     const bool first = queue_.empty() || due < queue_.top_due();
-    queue_.set(index_of(b), due);
-    b.queued = true;
-    b.key = due;
+    queue_.set(index, due);
+    entry = {due, true};
     return first;
   }
 
@@ -188,12 +194,13 @@ class wheel_core : public wheel_base {
   bool key_is_right(guarded_bucket& b, std::size_t index) {
     const std::lock_guard hold(b.mutex);
     b.bring_up_next();
-    if (b.has_next() && b.queued && b.key == b.next_due()) return true;
+    queue_entry& entry = entries_[index];
+    if (b.has_next() && entry.queued && entry.key == b.next_due()) return true;
     const std::lock_guard hold_queue(queue_mutex_);
-    b.queued = b.has_next();
-    if (b.queued) {
-      b.key = b.next_due();
-      queue_.set(index, b.key);
+    entry.queued = b.has_next();
+    if (entry.queued) {
+      entry.key = b.next_due();
+      queue_.set(index, entry.key);
     } else {
       queue_.remove(index);
     }
@@ -203,6 +210,7 @@ class wheel_core : public wheel_base {
   std::size_t mask_;
   int round_shift_;
   std::unique_ptr<guarded_bucket[]> buckets_;
+  std::unique_ptr<queue_entry[]> entries_;  // by bucket
   delay_queue queue_;
   [[no_unique_address]] typename Sync::queue_mutex queue_mutex_;
 };
