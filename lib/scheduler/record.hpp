@@ -38,8 +38,9 @@ struct record : node {
   bool dropped = false;      // the job that is being handed over was destroyed meanwhile
   waiting place = waiting::in_wheel;
   std::uint64_t generation = 1;  // moves on as the record is freed
-  typename Sync::template atomic<std::uint64_t> arming{
-      0};                     // moves on as it ceases to wait for a certain moment
+  // Moves on as it ceases to wait for a certain moment. Written inside the lock, read also by those who only
+  // pass by.
+  typename Sync::template atomic<std::uint64_t> arming{0};
   time_point deadline;        // [new] exact, of the run that it waits for; `due` is its tick
   duration period{};          // [new] zero: once
   task work;                  // [new]

@@ -12,7 +12,7 @@ namespace rondo::detail {
 /// The next round has an array of its own, so that setting or cancelling a timer of a short span touches the
 /// node, one slot of that array and the one cache line of the bucket; all later rounds lie behind a pointer
 /// that a bucket without any never follows.
-class bucket {
+class RONDO_EXPORT bucket {
  public:
   /// Whether there is a next round at hand. False does not mean that the bucket is empty: see
   /// bring_up_next().
@@ -32,10 +32,10 @@ class bucket {
   enum class place { next_round, later_round };
 
   /// Makes room for a node with this due tick and says where. Strong guarantee.
-  RONDO_EXPORT place make_room(tick_number due, int round_shift);
+place make_room(tick_number due, int round_shift);
 
   /// Precondition: room was made there for `due`, and nothing else added since.
-  RONDO_EXPORT void add(node& n, tick_number due, place) noexcept;
+void add(node& n, tick_number due, place) noexcept;
 
   /// Precondition: `n` is here.
   void erase(const node& n) noexcept {
@@ -65,7 +65,7 @@ class bucket {
   }
 
  private:
-  RONDO_EXPORT void bring_up_next_slowly();
+void bring_up_next_slowly();
 
   node_array next_;
   tick_number next_due_ = 0;

@@ -13,10 +13,10 @@ namespace rondo::detail {
 /// come last. It is as large whether ten timers are pending or ten million, takes all its memory when it is
 /// made, and is touched only when some bucket's next round changes. The top is kept at hand: looking at it
 /// costs no call.
-class delay_queue {
+class RONDO_EXPORT delay_queue {
  public:
-  RONDO_EXPORT explicit delay_queue(std::size_t buckets);
-  RONDO_EXPORT ~delay_queue();
+explicit delay_queue(std::size_t buckets);
+~delay_queue();
   delay_queue(const delay_queue&) = delete;
   delay_queue& operator=(const delay_queue&) = delete;
 
@@ -31,9 +31,9 @@ class delay_queue {
 
   /// Bucket's next round is due at `due`. Earlier than before: O(1) amortised. Later, or removal: O(log
   /// buckets).
-  RONDO_EXPORT void set(std::size_t bucket, tick_number due) noexcept;
+void set(std::size_t bucket, tick_number due) noexcept;
   /// Bucket has no next round.
-  RONDO_EXPORT void remove(std::size_t bucket) noexcept;
+void remove(std::size_t bucket) noexcept;
 
  private:
   static constexpr std::size_t none = static_cast<std::size_t>(-1);

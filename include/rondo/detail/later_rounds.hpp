@@ -18,7 +18,7 @@ namespace rondo::detail {
 /// its distance, in passes over contiguous arrays, and one that is cancelled early never moves.
 ///
 /// All due ticks of a bucket have the same low bits, so due ticks are compared where rounds are meant.
-class later_rounds {
+class RONDO_EXPORT later_rounds {
  public:
   /// `round_shift`: a tick's round is `tick >> round_shift`.
   explicit later_rounds(int round_shift) noexcept : round_shift_(round_shift) {}

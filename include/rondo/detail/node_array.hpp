@@ -14,7 +14,7 @@ namespace rondo::detail {
 /// squeezed out when the array is full and at least half of it is holes. Firing walks it from the front, in
 /// order and through consecutive memory; an intrusive list would miss the cache once for the neighbours of
 /// every node it unlinks.
-class node_array {
+class RONDO_EXPORT node_array {
  public:
   node_array() noexcept = default;
   node_array(node_array&& other) noexcept { swap(other); }
@@ -62,9 +62,9 @@ class node_array {
   }
 
   /// Forgets its nodes; keeps the memory for the next ones, unless it is much.
-  RONDO_EXPORT void clear() noexcept;
+void clear() noexcept;
 
-  RONDO_EXPORT void swap(node_array& other) noexcept;
+void swap(node_array& other) noexcept;
 
  private:
   static constexpr std::uint32_t prefetch_distance = 8;
@@ -72,7 +72,7 @@ class node_array {
   void restart_if_spent() noexcept {
     if (end_ - begin_ == holes_) begin_ = end_ = holes_ = 0;
   }
-  RONDO_EXPORT void make_room_slowly(std::uint32_t more);
+void make_room_slowly(std::uint32_t more);
   void squeeze_into(node** target) noexcept;
 
   std::unique_ptr<node*[]> slots_;
