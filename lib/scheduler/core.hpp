@@ -101,7 +101,6 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
     std::uint64_t arming;
     tick_number tick;
     std::uint64_t rank;  // orders those of one tick
-    bool never;
   };
 
   /// In progress: a pass of the driver, or a job on a thread of an executor. stop() waits until there is
@@ -125,10 +124,10 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   }
   void claim_place();
   void free_places(std::uint64_t n) noexcept;
-  scheduled publish(record_type&, tick_number, bool never);
+  scheduled publish(record_type&, tick_number);
   void forget_unpublished(record_type&) noexcept;
-  scheduled arm(record_type&, time_point due, time_point now);
-  void arm_surely(record_type&, time_point due, time_point now) noexcept;
+  scheduled arm(record_type&, time_point deadline, tick_number);
+  void arm_surely(record_type&, time_point deadline, tick_number) noexcept;
   void disarm(record_type&) noexcept;
   void place_unplaced() noexcept;
 

@@ -85,7 +85,8 @@ typename basic_core<Sync>::beginning basic_core<Sync>::start_waiting(record_type
   if (r.periodic()) {
     const auto missed = late / r.period;
     const bool overlapping = r.running != 0 || r.handed != 0;
-    arm_surely(r, saturating_add(saturating_add(due, missed * r.period), r.period), reading);
+    const time_point next = saturating_add(saturating_add(due, missed * r.period), r.period);
+    arm_surely(r, next, grid_.of_deadline(next, reading));
     b.overlapped = overlapping ? static_cast<std::uint64_t>(missed) + 1 : 0;
     if (overlapping) return b;
     b.fact.missed = static_cast<std::uint64_t>(missed);

@@ -53,7 +53,7 @@ timer_id basic_core<Sync>::schedule(time_point due, time_point now, duration per
     r->runs = 0;
     r->live = true;
     id = id_of(*r);  // from publish() on, the record is everybody's
-    outcome = publish(*r, grid_.of_deadline(due, now), due == time_point::max());
+    outcome = publish(*r, grid_.of_deadline(due, now));
   } catch (...) {
     if (r != nullptr) forget_unpublished(*r);
     free_places(1);
@@ -69,12 +69,13 @@ timer_id basic_core<Sync>::schedule(time_point due, time_point now, duration per
 }
 
 template <class Sync>
-typename basic_core<Sync>::scheduled basic_core<Sync>::publish(record_type& r, tick_number tick, bool never) {
+typename basic_core<Sync>::scheduled basic_core<Sync>::publish(record_type& r, tick_number tick) {
   // A stop() either finds the record or is seen here: it looks into each bucket and each record after the
   // flag is up.
-  if (!never) return wheel_.schedule(r, tick, [this] { return !stopped(); });
+  if (tick != never_tick) return wheel_.schedule(r, tick, [this] { return !stopped(); });
   const record_lock hold(r.mutex);
   if (stopped()) return scheduled::refused;
+  r.due = tick;
   r.place = waiting::apart;
   return scheduled::later;
 }
@@ -101,28 +102,27 @@ void basic_core<Sync>::free_places(std::uint64_t n) noexcept {
   if (max_pending_ != unlimited) places_.fetch_sub(static_cast<std::size_t>(n), std::memory_order_relaxed);
 }
 
-/// Makes `r`, locked, wait for `due`. Strong guarantee. Precondition: it waits nowhere.
+/// Makes `r`, locked, wait for its deadline. Strong guarantee. Precondition: it waits nowhere.
 template <class Sync>
-typename basic_core<Sync>::scheduled basic_core<Sync>::arm(record_type& r, time_point due, time_point now) {
+typename basic_core<Sync>::scheduled basic_core<Sync>::arm(record_type& r, time_point deadline,
+                                                           tick_number tick) {
   scheduled outcome = scheduled::later;
-  if (due != time_point::max()) {
-    outcome = wheel_.schedule(r, grid_.of_deadline(due, now), [this] { return !stopped(); });
-    r.place = waiting::in_wheel;
-  }
-  // While stop() is in progress: it has not looked at this record yet, as we hold the lock.
-  if (due == time_point::max() || outcome == scheduled::refused) r.place = waiting::apart;
-  r.deadline = due;
+  if (tick != never_tick) outcome = wheel_.schedule(r, tick, [this] { return !stopped(); });
+  // Refused while stop() is in progress: that has not looked at this record yet, as we hold the lock.
+  r.place = tick == never_tick || outcome == scheduled::refused ? waiting::apart : waiting::in_wheel;
+  r.due = tick;
+  r.deadline = deadline;
   return outcome;
 }
 
 /// The same, but it cannot fail: without memory the record waits in a list, and each pass tries again.
 template <class Sync>
-void basic_core<Sync>::arm_surely(record_type& r, time_point due, time_point now) noexcept {
+void basic_core<Sync>::arm_surely(record_type& r, time_point deadline, tick_number tick) noexcept {
   try {
-    arm(r, due, now);
+    arm(r, deadline, tick);
   } catch (const std::bad_alloc&) {
-    r.deadline = due;
-    r.due = grid_.of_deadline(due, now);
+    r.due = tick;
+    r.deadline = deadline;
     r.place = waiting::unplaced;
     const std::lock_guard hold(unplaced_mutex_);
     r.next = std::exchange(unplaced_, &r);
@@ -158,7 +158,7 @@ void basic_core<Sync>::place_unplaced() noexcept {
     const record_lock hold(r->mutex);
     if (r->place != waiting::unplaced) continue;  // it was cancelled or moved meanwhile
     disarm(*r);
-    arm_surely(*r, r->deadline, r->deadline);
+    arm_surely(*r, r->deadline, r->due);
     if (r->place == waiting::unplaced) return;  // still no memory
   }
 }
@@ -172,12 +172,13 @@ bool basic_core<Sync>::reschedule(timer_id id, time_point due, time_point now) {
     const record_lock hold(r->mutex);
     if (r->generation != timer_id_access::generation(id) || !r->live || stopped()) return false;
     const bool was_waiting = r->place != waiting::nowhere;
-    const time_point old_due = r->deadline;
+    const time_point old_deadline = r->deadline;
+    const tick_number old_tick = r->due;
     disarm(*r);
     try {
-      outcome = arm(*r, due, now);
+      outcome = arm(*r, due, grid_.of_deadline(due, now));
     } catch (...) {
-      if (was_waiting) arm_surely(*r, old_due, now);
+      if (was_waiting) arm_surely(*r, old_deadline, old_tick);
       throw;
     }
     r->take_back_tickets();

@@ -44,7 +44,7 @@ template <class Sync>
 void basic_core<Sync>::find_unfired(std::vector<candidate>& found) {
   constexpr std::uint64_t after_handed = std::uint64_t{1} << 63;
   const auto add = [&](record_type& r, std::uint64_t arming, tick_number tick) {
-    found.push_back({&r, arming, tick, after_handed + found.size(), false});
+    found.push_back({&r, arming, tick, after_handed + found.size()});
   };
   ready_.for_each_good([&](const auto& entry) {
     add(*entry.timer, entry.arming, entry.tick);
@@ -56,7 +56,7 @@ void basic_core<Sync>::find_unfired(std::vector<candidate>& found) {
   });
   pool_.for_each([&](record_type& r) { find_apart(r, found); });
   std::sort(found.begin(), found.end(), [](const candidate& a, const candidate& b) {
-    return std::tie(a.never, a.tick, a.rank) < std::tie(b.never, b.tick, b.rank);
+    return std::tie(a.tick, a.rank) < std::tie(b.tick, b.rank);
   });
 }
 
@@ -68,12 +68,11 @@ void basic_core<Sync>::find_apart(record_type& r, std::vector<candidate>& found)
     const bool is_apart = r.place == waiting::apart || r.place == waiting::unplaced;
     if ((r.running == 0 && r.handed == 0 && !is_apart) || !r.live) return;
     const std::uint64_t arming = r.arming.load(std::memory_order_relaxed);
-    const bool never = r.deadline == time_point::max();
     if (r.running == 0) {
       if (r.handed != 0)
-        found.push_back({&r, arming, r.handed_tick, r.hand_over_order, false});
+        found.push_back({&r, arming, r.handed_tick, r.hand_over_order});
       else
-        found.push_back({&r, arming, never ? 0 : r.due, r.slot, never});
+        found.push_back({&r, arming, r.due, r.slot});
       return;
     }
     // A periodic one: the run in progress is its last.

@@ -19,6 +19,9 @@ namespace detail {
 
 inline constexpr std::size_t max_buckets = std::size_t{1} << 20;
 
+/// The tick of what is never due: no moment of the clock belongs to it.
+inline constexpr tick_number never_tick = std::numeric_limits<tick_number>::max();
+
 /// Which of `mask + 1` buckets (a power of two) tick `t` lives in.
 constexpr std::size_t bucket_of(tick_number t, std::size_t mask) noexcept {
   return static_cast<std::size_t>(t) & mask;
@@ -45,10 +48,11 @@ class tick_grid {
   }
 
   /// The tick that a deadline belongs to when the clock shows `now`: what is due already does not wait for a
-  /// tick.
+  /// tick. never_tick for the clock's last moment, and if no tick of the clock's span begins after the
+  /// deadline.
   constexpr tick_number of_deadline(time_point due, time_point now) const noexcept {
     const tick_number tick = at_or_after(due);
-    if (due > now) return tick;
+    if (due > now) return due != time_point::max() && begins(tick) ? tick : never_tick;
     const tick_number current = at_or_before(now);
     return tick < current ? tick : current;
   }
@@ -56,12 +60,18 @@ class tick_grid {
   /// The moment at which tick `t` begins; saturates at both ends of the clock.
   constexpr time_point begin_of(tick_number t) const noexcept {
     duration::rep count = 0;
-    if (__builtin_mul_overflow(t, length_, &count)) return t < 0 ? time_point::min() : time_point::max();
-    if (__builtin_add_overflow(count, phase_, &count)) return time_point::max();
+    if (!multiply_add(t, count)) return t < 0 ? time_point::min() : time_point::max();
     return time_point(duration(count));
   }
 
  private:
+  constexpr bool begins(tick_number t) const noexcept {
+    duration::rep count = 0;
+    return multiply_add(t, count);
+  }
+  constexpr bool multiply_add(tick_number t, duration::rep& count) const noexcept {
+    return !__builtin_mul_overflow(t, length_, &count) && !__builtin_add_overflow(count, phase_, &count);
+  }
   constexpr duration::rep floor_mod(duration::rep count) const noexcept {
     const duration::rep rest = count % length_;
     return rest < 0 ? rest + length_ : rest;
