@@ -53,7 +53,8 @@ class task {
   requires(!std::same_as<std::remove_cvref_t<F>, task> && detail::task_callable<std::decay_t<F>>)
       task(F&& callable) {  // NOLINT(bugprone-forwarding-reference-overload)
     using held = std::decay_t<F>;
-    if constexpr (detail::nullable<held>) {
+    // A function given by its name has become a pointer, but is never null.
+    if constexpr (detail::nullable<held> && !std::is_function_v<std::remove_reference_t<F>>) {
       if (callable == nullptr) return;
     }
     if constexpr (fits_inside<held>)

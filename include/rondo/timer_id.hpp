@@ -52,7 +52,7 @@ template <>
 struct std::hash<rondo::timer_id> {
   std::size_t operator()(const rondo::timer_id& id) const noexcept {
     const std::uint64_t slot = (std::uint64_t{id.scheduler_} << 32) | id.slot_;
-    return static_cast<std::size_t>((slot ^ (id.generation_ * 0x9e3779b97f4a7c15ULL)) *
-                                    0xff51afd7ed558ccdULL);
+    const std::uint64_t mixed = (slot ^ (id.generation_ * 0x9e3779b97f4a7c15ULL)) * 0xff51afd7ed558ccdULL;
+    return static_cast<std::size_t>(mixed ^ (mixed >> 32));  // a product's low bits know nothing of high ones
   }
 };

@@ -77,6 +77,7 @@ class wheel {
 
   /// Leaves every node unscheduled.
   ~wheel() {
+    assert(!advancing_ && "the wheel was destroyed inside its own callback");
     core_.for_each([](detail::node& n) { n.wheel = nullptr; });
   }
 

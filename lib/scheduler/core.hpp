@@ -25,9 +25,10 @@ namespace rondo::detail {
 /// The one body of work behind all schedulers. Drivers derive from it: they say what time it is, call
 /// run_pass() when something is due, and are told when that moves earlier.
 ///
-/// Locks, in the order in which they may be nested: a record's, a bucket's, then one of: the delay queue's,
-/// the ready list's, the unplaced list's, a lane's of the pool. None is held while user code runs. No call
-/// takes a lock that all callers share, but for the delay queue's when a bucket gets a new earliest tick.
+/// Locks, in the order in which they may be nested: that of those who wait for something to end, a record's,
+/// a bucket's, then one of: the delay queue's, the ready list's, the unplaced list's, a lane's of the pool.
+/// None is held while user code runs. No call takes a lock that all callers share, but for the delay queue's
+/// when a bucket gets a new earliest tick.
 ///
 /// The members are defined in core_schedule.hpp, core_cancel.hpp, core_run.hpp and core_stop.hpp.
 template <class Sync>
@@ -128,8 +129,9 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   void forget_unpublished(record_type&) noexcept;
   scheduled arm(record_type&, time_point deadline, tick_number);
   void arm_surely(record_type&, time_point deadline, tick_number) noexcept;
+  void set_apart(record_type&) noexcept;
   void disarm(record_type&) noexcept;
-  void place_unplaced() noexcept;
+  void place_unplaced(tick_number until) noexcept;
 
   // core_cancel.hpp
   template <class Count>
@@ -162,11 +164,11 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   const std::size_t max_pending_;
   wheel_type wheel_;
   record_pool<Sync> pool_;
-  ready_list<Sync> ready_;        // filled and emptied by the driver alone
-  std::uint64_t hand_overs_ = 0;  // the driver's
+  ready_list<Sync> ready_;  // filled and emptied by the driver alone
 
   typename Sync::template atomic<bool> stopped_{false};
-  typename Sync::template atomic<std::size_t> places_{0};  // taken, if there is a limit
+  typename Sync::template atomic<std::size_t> places_{0};    // taken, if there is a limit
+  typename Sync::template atomic<std::uint64_t> orders_{0};  // given out: record::order
   typename Sync::template atomic<std::size_t> activities_{0};
   typename Sync::template atomic<std::size_t> waiting_{0};  // threads in wait_until()
   typename Sync::template atomic<bool> unfired_taken_{false};

@@ -25,9 +25,10 @@ std::size_t basic_core<Sync>::run_pass(time_point until, std::size_t limit) {
   const activity pass(*this);
   const auto user = current_handlers();
   if (stopped() || user == nullptr) return 0;
-  place_unplaced();
   time_point reading = now();
-  collect(grid_.at_or_before(std::min(until, reading)));
+  const tick_number due = grid_.at_or_before(std::min(until, reading));
+  collect(due);
+  place_unplaced(due);
   std::size_t begun = 0;
   while (begun != limit && !stopped()) {
     const auto entry = ready_.front();
@@ -53,7 +54,7 @@ void basic_core<Sync>::collect(tick_number until) {
 }
 
 /// Runs the task, or hands it to the executor; false if the entry is not good any more or the run is dropped.
-/// `reading` is the time; after an inline run it is read anew, and serves as the start of the next.
+/// `reading` is the time; it is read anew at the end, and serves as the start of the next.
 template <class Sync>
 bool basic_core<Sync>::begin(const typename ready_list<Sync>::entry& entry, const handlers& user,
                              time_point& reading) {
@@ -63,10 +64,10 @@ bool basic_core<Sync>::begin(const typename ready_list<Sync>::entry& entry, cons
   if (b.timer == nullptr) return false;
   if (to_executor) {
     hand_over(b, user);
-    return true;
+  } else {
+    run(*b.timer, b.generation, b.fact);
+    end_run(*b.timer, b.generation);
   }
-  run(*b.timer, b.generation, b.fact);
-  end_run(*b.timer, b.generation);
   reading = now();
   return true;
 }
@@ -102,7 +103,7 @@ typename basic_core<Sync>::beginning basic_core<Sync>::start_waiting(record_type
     ++r.handed;
     r.handed_due = due;
     r.handed_tick = tick;
-    r.hand_over_order = ++hand_overs_;
+    r.order = orders_.fetch_add(1, std::memory_order_relaxed);
   } else {
     ++r.running;
     if (!r.periodic()) r.live = false;

@@ -76,7 +76,7 @@ typename basic_core<Sync>::scheduled basic_core<Sync>::publish(record_type& r, t
   const record_lock hold(r.mutex);
   if (stopped()) return scheduled::refused;
   r.due = tick;
-  r.place = waiting::apart;
+  set_apart(r);
   return scheduled::later;
 }
 
@@ -102,6 +102,12 @@ void basic_core<Sync>::free_places(std::uint64_t n) noexcept {
   if (max_pending_ != unlimited) places_.fetch_sub(static_cast<std::size_t>(n), std::memory_order_relaxed);
 }
 
+template <class Sync>
+void basic_core<Sync>::set_apart(record_type& r) noexcept {
+  r.place = waiting::apart;
+  r.order = orders_.fetch_add(1, std::memory_order_relaxed);
+}
+
 /// Makes `r`, locked, wait for its deadline. Strong guarantee. Precondition: it waits nowhere.
 template <class Sync>
 typename basic_core<Sync>::scheduled basic_core<Sync>::arm(record_type& r, time_point deadline,
@@ -109,8 +115,12 @@ typename basic_core<Sync>::scheduled basic_core<Sync>::arm(record_type& r, time_
   scheduled outcome = scheduled::later;
   if (tick != never_tick) outcome = wheel_.schedule(r, tick, [this] { return !stopped(); });
   // Refused while stop() is in progress: that has not looked at this record yet, as we hold the lock.
-  r.place = tick == never_tick || outcome == scheduled::refused ? waiting::apart : waiting::in_wheel;
-  r.due = tick;
+  if (tick == never_tick || outcome == scheduled::refused) {
+    r.due = tick;  // in the wheel it has been written, and is the bucket's now
+    set_apart(r);
+  } else {
+    r.place = waiting::in_wheel;
+  }
   r.deadline = deadline;
   return outcome;
 }
@@ -146,8 +156,9 @@ void basic_core<Sync>::disarm(record_type& r) noexcept {
   r.arming.store(r.arming.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 
+/// Puts what waited for memory into the wheel, or, as that takes none, what is due at `until` into the pass.
 template <class Sync>
-void basic_core<Sync>::place_unplaced() noexcept {
+void basic_core<Sync>::place_unplaced(tick_number until) noexcept {
   for (;;) {
     record_type* r = nullptr;
     {
@@ -158,8 +169,13 @@ void basic_core<Sync>::place_unplaced() noexcept {
     const record_lock hold(r->mutex);
     if (r->place != waiting::unplaced) continue;  // it was cancelled or moved meanwhile
     disarm(*r);
-    arm_surely(*r, r->deadline, r->due);
-    if (r->place == waiting::unplaced) return;  // still no memory
+    if (r->due <= until && ready_.make_room() != 0) {
+      r->place = waiting::in_wheel;
+      ready_.push(*r, r->due);
+    } else {
+      arm_surely(*r, r->deadline, r->due);
+      if (r->place == waiting::unplaced) return;  // still no memory
+    }
   }
 }
 

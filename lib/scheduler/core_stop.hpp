@@ -69,10 +69,7 @@ void basic_core<Sync>::find_apart(record_type& r, std::vector<candidate>& found)
     if ((r.running == 0 && r.handed == 0 && !is_apart) || !r.live) return;
     const std::uint64_t arming = r.arming.load(std::memory_order_relaxed);
     if (r.running == 0) {
-      if (r.handed != 0)
-        found.push_back({&r, arming, r.handed_tick, r.hand_over_order});
-      else
-        found.push_back({&r, arming, r.due, r.slot});
+      found.push_back({&r, arming, r.handed != 0 ? r.handed_tick : r.due, r.order});
       return;
     }
     // A periodic one: the run in progress is its last.

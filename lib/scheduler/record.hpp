@@ -47,6 +47,7 @@ struct record : node {
   std::uint64_t runs = 0;     // [new] started or handed over
   record* next = nullptr;     // in a list of free or of unplaced records
   std::uint32_t running = 0;  // runs in progress
+  std::uint64_t order = 0;    // in which it was last handed over or set apart
 
   // Runs with the executor, not started. Their tickets are numbered; those up to `void_tickets` are worth
   // nothing.
@@ -54,8 +55,7 @@ struct record : node {
   std::uint64_t tickets = 0;  // numbers given out so far
   std::uint64_t void_tickets = 0;
   std::uint64_t in_hand_over = 0;  // the number of the ticket that the driver is just handing over; 0: none
-  std::uint64_t hand_over_order = 0;
-  time_point handed_due;  // of the oldest
+  time_point handed_due;           // of the oldest
   tick_number handed_tick = 0;
 
   bool periodic() const noexcept { return period != duration::zero(); }

@@ -19,9 +19,6 @@ struct threads {
   using lane_mutex = short_lock;
   using list_mutex = short_lock;
 
-  static constexpr std::size_t bucket_alignment =
-      64;  // threads in neighbouring buckets do not share a cache line
-
   using waiting_mutex = std::mutex;
   using condition = std::condition_variable;
 

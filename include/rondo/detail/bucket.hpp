@@ -32,10 +32,10 @@ class RONDO_EXPORT bucket {
   enum class place { next_round, later_round };
 
   /// Makes room for a node with this due tick and says where. Strong guarantee.
-place make_room(tick_number due, int round_shift);
+  place make_room(tick_number due, int round_shift);
 
   /// Precondition: room was made there for `due`, and nothing else added since.
-void add(node& n, tick_number due, place) noexcept;
+  void add(node& n, tick_number due, place) noexcept;
 
   /// Precondition: `n` is here.
   void erase(const node& n) noexcept {
@@ -65,7 +65,7 @@ void add(node& n, tick_number due, place) noexcept;
   }
 
  private:
-void bring_up_next_slowly();
+  void bring_up_next_slowly();
 
   node_array next_;
   tick_number next_due_ = 0;

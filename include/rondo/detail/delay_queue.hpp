@@ -15,8 +15,8 @@ namespace rondo::detail {
 /// costs no call.
 class RONDO_EXPORT delay_queue {
  public:
-explicit delay_queue(std::size_t buckets);
-~delay_queue();
+  explicit delay_queue(std::size_t buckets);
+  ~delay_queue();
   delay_queue(const delay_queue&) = delete;
   delay_queue& operator=(const delay_queue&) = delete;
 
@@ -31,9 +31,9 @@ explicit delay_queue(std::size_t buckets);
 
   /// Bucket's next round is due at `due`. Earlier than before: O(1) amortised. Later, or removal: O(log
   /// buckets).
-void set(std::size_t bucket, tick_number due) noexcept;
+  void set(std::size_t bucket, tick_number due) noexcept;
   /// Bucket has no next round.
-void remove(std::size_t bucket) noexcept;
+  void remove(std::size_t bucket) noexcept;
 
  private:
   static constexpr std::size_t none = static_cast<std::size_t>(-1);

@@ -62,9 +62,9 @@ class RONDO_EXPORT node_array {
   }
 
   /// Forgets its nodes; keeps the memory for the next ones, unless it is much.
-void clear() noexcept;
+  void clear() noexcept;
 
-void swap(node_array& other) noexcept;
+  void swap(node_array& other) noexcept;
 
  private:
   static constexpr std::uint32_t prefetch_distance = 8;
@@ -72,7 +72,7 @@ void swap(node_array& other) noexcept;
   void restart_if_spent() noexcept {
     if (end_ - begin_ == holes_) begin_ = end_ = holes_ = 0;
   }
-void make_room_slowly(std::uint32_t more);
+  void make_room_slowly(std::uint32_t more);
   void squeeze_into(node** target) noexcept;
 
   std::unique_ptr<node*[]> slots_;

@@ -70,7 +70,11 @@ class tick_grid {
     return multiply_add(t, count);
   }
   constexpr bool multiply_add(tick_number t, duration::rep& count) const noexcept {
-    return !__builtin_mul_overflow(t, length_, &count) && !__builtin_add_overflow(count, phase_, &count);
+    // Below zero one tick less is multiplied, and the sum taken from the other side, so that no part
+    // overflows alone.
+    const tick_number whole = t < 0 ? t + 1 : t;
+    const duration::rep rest = t < 0 ? phase_ - length_ : phase_;
+    return !__builtin_mul_overflow(whole, length_, &count) && !__builtin_add_overflow(count, rest, &count);
   }
   constexpr duration::rep floor_mod(duration::rep count) const noexcept {
     const duration::rep rest = count % length_;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <type_traits>
 
 #include <rondo/detail/bucket.hpp>
 #include <rondo/detail/delay_queue.hpp>
@@ -26,10 +27,9 @@ struct unlocked {
   };
   using bucket_mutex = mutex;
   using queue_mutex = mutex;
-  static constexpr std::size_t bucket_alignment = alignof(bucket);
 };
 
-/// Sync names the locks and how far apart buckets are to lie: `bucket_mutex`, of which each bucket has one,
+/// Sync names the locks: `bucket_mutex`, of which each bucket has one,
 /// and `queue_mutex` for the delay queue, taken inside a bucket's lock and only when that bucket's entry
 /// changes. With real locks, all members are legal from any thread, but calls about one and the same node
 /// must not overlap.
@@ -134,7 +134,11 @@ class wheel_core : public wheel_base {
  private:
   static constexpr std::size_t none = static_cast<std::size_t>(-1);
 
-  struct alignas(Sync::bucket_alignment) guarded_bucket : bucket {
+  // With a lock, each has a cache line of its own, as threads meet there; without, the closer the better.
+  static constexpr std::size_t bucket_alignment =
+      std::is_empty_v<typename Sync::bucket_mutex> ? alignof(bucket) : 64;
+
+  struct alignas(bucket_alignment) guarded_bucket : bucket {
     [[no_unique_address]] typename Sync::bucket_mutex mutex;
   };
 
