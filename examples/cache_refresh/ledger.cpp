@@ -1,0 +1,39 @@
+#include "ledger.hpp"
+
+#include <algorithm>
+
+namespace cache_refresh {
+
+ledger::ledger(const std::vector<row>& rows) : histories_(rows.size()) {
+  for (std::size_t key = 0; key < rows.size(); ++key) histories_[key].first = rows[key].version;
+}
+
+void ledger::announce(std::size_t key, std::int64_t version, rondo::time_point at) {
+  const std::lock_guard guard(lock_of(key));
+  history& past = histories_[key];
+  // One more, unless somebody else has written in between; of that it is only known that it was before now.
+  past.unannounced += version - past.newest() - 1;
+  past.superseded.resize(static_cast<std::size_t>(version - past.first), at);
+}
+
+void ledger::withdraw(std::size_t key) {
+  const std::lock_guard guard(lock_of(key));
+  histories_[key].superseded.pop_back();
+}
+
+rondo::duration ledger::behind(std::size_t key, std::int64_t version, rondo::time_point served_at) const {
+  const std::lock_guard guard(lock_of(key));
+  const history& past = histories_[key];
+  const auto age = static_cast<std::size_t>(version - past.first);
+  if (age >= past.superseded.size()) return rondo::duration::zero();
+  // Superseded between being served and being judged: it was current.
+  return std::max(served_at - past.superseded[age], rondo::duration::zero());
+}
+
+std::int64_t ledger::unannounced(std::size_t key, std::int64_t newest) const {
+  const std::lock_guard guard(lock_of(key));
+  const history& past = histories_[key];
+  return past.unannounced + newest - past.newest();
+}
+
+}  // namespace cache_refresh

@@ -1,0 +1,37 @@
+// Lets one thread act at random moments, so many a second on average, as independent users do (a Poisson
+// process).
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <random>
+#include <stop_token>
+
+#include "refresh_policy.hpp"
+
+namespace cache_refresh {
+
+class pacer {
+ public:
+  // `per_second` is above 0.
+  explicit pacer(double per_second) : gap_(per_second), next_(clock::now()) {}
+
+  // Until the next moment; false if asked to stop. Who is behind does not wait.
+  bool wait(const std::stop_token& stop, random_source& random) {
+    next_ += std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>(gap_(random)));
+    std::unique_lock guard(lock_);
+    stopped_.wait_until(guard, stop, next_, [] { return false; });
+    return !stop.stop_requested();
+  }
+
+ private:
+  using clock = std::chrono::steady_clock;
+
+  std::exponential_distribution<double> gap_;
+  clock::time_point next_;
+  std::mutex lock_;
+  std::condition_variable_any stopped_;  // woken by the stop token alone
+};
+
+}  // namespace cache_refresh

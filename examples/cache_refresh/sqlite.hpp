@@ -1,0 +1,92 @@
+// The SQLite C interface, as far as this example needs it, with owners instead of pointers.
+//
+// A connection belongs to one thread. A `rows` must be gone before its statement is used again, and should go
+// soon: while it lives the connection keeps reading the database as it was when the query began.
+#pragma once
+
+#include <sqlite3.h>
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+namespace cache_refresh::sqlite {
+
+struct error : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+class connection {
+ public:
+  // Opens the database, or creates it empty. A call that finds it locked tries again for `patience`.
+  connection(const std::filesystem::path& file, std::chrono::milliseconds patience);
+
+  void execute(const char* sql);
+
+  sqlite3* handle() const noexcept { return handle_.get(); }
+  [[noreturn]] void fail() const;
+
+ private:
+  struct closer {
+    void operator()(sqlite3* handle) const noexcept { sqlite3_close(handle); }
+  };
+  std::unique_ptr<sqlite3, closer> handle_;
+};
+
+// The answer to one query, row by row.
+class rows {
+ public:
+  explicit rows(sqlite3_stmt* statement) noexcept : statement_(statement) {}
+  rows(const rows&) = delete;
+  rows& operator=(const rows&) = delete;
+  ~rows() { sqlite3_reset(statement_); }
+
+  bool next();
+  std::int64_t integer(int column) const noexcept { return sqlite3_column_int64(statement_, column); }
+  std::string text(int column) const;
+
+ private:
+  sqlite3_stmt* statement_;
+};
+
+// Compiled once, run often: statement(1, "two") binds the parameters and answers with the rows.
+class statement {
+ public:
+  statement(const connection& database, const char* sql);
+
+  template <class... Parameter>
+  rows operator()(const Parameter&... parameters) {
+    int place = 0;
+    (bind(++place, parameters), ...);
+    return rows(handle_.get());
+  }
+
+ private:
+  void bind(int place, std::int64_t value);
+  void bind(int place, const std::string& value);
+  void check(int result) const;
+
+  struct finalizer {
+    void operator()(sqlite3_stmt* handle) const noexcept { sqlite3_finalize(handle); }
+  };
+  std::unique_ptr<sqlite3_stmt, finalizer> handle_;
+};
+
+// Takes the write lock at once; rolls back unless committed.
+class transaction {
+ public:
+  explicit transaction(connection& database) : database_(&database) { database.execute("BEGIN IMMEDIATE"); }
+  transaction(const transaction&) = delete;
+  transaction& operator=(const transaction&) = delete;
+  ~transaction();
+
+  void commit();
+
+ private:
+  connection* database_;  // none once committed
+};
+
+}  // namespace cache_refresh::sqlite

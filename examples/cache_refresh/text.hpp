@@ -1,0 +1,27 @@
+// Figures as people read them.
+#pragma once
+
+#include <fmt/core.h>
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace cache_refresh {
+
+// Three digits that matter and a unit that fits: "850 us", "1.25 ms", "12.5 s".
+inline std::string readable(std::chrono::nanoseconds duration) {
+  const auto count = static_cast<double>(duration.count());
+  if (count >= 1e9) return fmt::format("{:.3g} s", count / 1e9);
+  if (count >= 1e6) return fmt::format("{:.3g} ms", count / 1e6);
+  return fmt::format("{:.3g} us", count / 1e3);
+}
+
+// Never rounded up to "100 %" while something is missing.
+inline std::string percent(std::uint64_t part, std::uint64_t whole) {
+  if (part == whole) return whole == 0 ? "-" : "100 %";
+  const double share = 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+  return fmt::format("{:.2f} %", share > 99.99 ? 99.99 : share);
+}
+
+}  // namespace cache_refresh
