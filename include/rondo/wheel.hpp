@@ -89,7 +89,7 @@ class wheel {
   /// tick. Strong guarantee: should memory run out (std::bad_alloc), nothing has changed.
   void schedule(Node& n, tick_number due) {
     detail::node& node = node_of(n);
-    if (node.wheel == nullptr) {
+    if (node.wheel == nullptr) [[likely]] {
       core_.schedule(node, due, [] { return true; });
     } else {
       core_.reschedule(node, due, wheel_node::leave);

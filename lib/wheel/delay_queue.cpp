@@ -5,28 +5,25 @@
 #include <vector>
 
 namespace rondo::detail {
-namespace {
-
-struct entry {
-  tick_number due;
-  std::size_t bucket;
-  bool waiting;  // it has a next round
-};
-
-/// Boost's heaps have the largest on top: the "larger" entry is the one that comes first. Compared, never
-/// subtracted: differences of ticks overflow.
-struct comes_after {
-  bool operator()(const entry& a, const entry& b) const noexcept {
-    if (a.waiting != b.waiting) return b.waiting;
-    return a.due > b.due;
-  }
-};
-
-using fibonacci_heap = boost::heap::fibonacci_heap<entry, boost::heap::compare<comes_after>>;
-
-}  // namespace
 
 struct delay_queue::heap {
+  struct entry {
+    tick_number due;
+    std::size_t bucket;
+    bool waiting;  // it has a next round
+  };
+
+  /// Boost's heaps have the largest on top: the "larger" entry is the one that comes first. Compared, never
+  /// subtracted: differences of ticks overflow.
+  struct comes_after {
+    bool operator()(const entry& a, const entry& b) const noexcept {
+      if (a.waiting != b.waiting) return b.waiting;
+      return a.due > b.due;
+    }
+  };
+
+  using fibonacci_heap = boost::heap::fibonacci_heap<entry, boost::heap::compare<comes_after>>;
+
   fibonacci_heap entries;
   std::vector<fibonacci_heap::handle_type> handles;  // by bucket
 };
@@ -40,9 +37,9 @@ delay_queue::~delay_queue() = default;
 
 void delay_queue::set(std::size_t bucket, tick_number due) noexcept {
   const auto handle = heap_->handles[bucket];
-  const entry next{due, bucket, true};
+  const heap::entry next{due, bucket, true};
   // In a heap with the smallest on top, Boost's `increase` is "earlier" and `decrease` is "later".
-  if (comes_after{}(*handle, next))
+  if (heap::comes_after{}(*handle, next))
     heap_->entries.increase(handle, next);
   else
     heap_->entries.decrease(handle, next);
@@ -57,7 +54,7 @@ void delay_queue::remove(std::size_t bucket) noexcept {
 }
 
 void delay_queue::look_at_top() noexcept {
-  const entry& top = heap_->entries.top();
+  const heap::entry& top = heap_->entries.top();
   top_bucket_ = top.waiting ? top.bucket : none;
   top_due_ = top.due;
 }

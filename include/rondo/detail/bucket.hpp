@@ -23,7 +23,8 @@ class RONDO_EXPORT bucket {
 
   /// Adds `n` if it belongs to the next round and needs no memory; otherwise does nothing and returns false.
   bool add_to_next(node& n, tick_number due) noexcept {
-    if (next_.empty() || due != next_due_ || !next_.has_room()) return false;
+    if (next_.empty() || due != next_due_ || !next_.has_room()) [[unlikely]]
+      return false;
     n.due = due;
     next_.push_back(n);
     return true;
