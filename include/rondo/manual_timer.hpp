@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <utility>
 
 #include <rondo/scheduler.hpp>
 #include <rondo/time.hpp>
@@ -27,6 +28,9 @@ class RONDO_EXPORT manual_timer final : public scheduler {
  public:
   /// std::invalid_argument as options says.
   explicit manual_timer(options = {}, time_point start = time_point{});
+  template <class Duration>
+  manual_timer(options o, std::chrono::time_point<clock, Duration> start)
+      : manual_timer(std::move(o), saturate(start)) {}
   ~manual_timer() override;
 
   /// Steps from due tick to due tick, running what is due (or handing it over, if there is an executor) with

@@ -14,35 +14,43 @@ namespace rondo {
 template <class Node>
 class wheel;
 
+namespace detail {
+
+struct unlocked_wheel : wheel_core<unlocked> {
+  using wheel_core::wheel_core;
+  std::size_t size = 0;
+};
+
+/// Takes `n` out of the wheel that it is in, if any.
+inline void leave_wheel(node& n) noexcept {
+  if (n.wheel == nullptr) return;
+  auto& home = *static_cast<unlocked_wheel*>(n.wheel);
+  home.cancel(n);
+  --home.size;
+}
+
+}  // namespace detail
+
 /// What a timer of a wheel derives from. A node is in one wheel at most; destroying it takes it out.
 /// Not copyable, not movable: the wheel knows its address. Not thread-safe, like the wheel.
-class wheel_node : private detail::node {
+class wheel_node {
  public:
   wheel_node() noexcept = default;
-  ~wheel_node() { leave(*this); }
+  ~wheel_node() { detail::leave_wheel(node_); }
   wheel_node(const wheel_node&) = delete;
   wheel_node& operator=(const wheel_node&) = delete;
 
-  bool scheduled() const noexcept { return wheel != nullptr; }
+  bool scheduled() const noexcept { return node_.wheel != nullptr; }
 
   /// The tick it is due at. Meaningful while scheduled().
-  tick_number due() const noexcept { return node::due; }
+  tick_number due() const noexcept { return node_.due; }
 
  private:
   template <class Node>
   friend class rondo::wheel;
 
-  struct core : detail::wheel_core<detail::unlocked> {
-    using wheel_core::wheel_core;
-    std::size_t size = 0;
-  };
-
-  static void leave(detail::node& n) noexcept {
-    if (n.wheel == nullptr) return;
-    core& home = *static_cast<core*>(n.wheel);
-    home.cancel(n);
-    --home.size;
-  }
+  // A member and no base, so that names of ours do not hide the user's; and its tail is the user's.
+  [[no_unique_address]] detail::node node_;
 };
 
 /// A timing wheel for nodes of the user's own type, which derives from wheel_node. The caller says what time
@@ -92,7 +100,8 @@ class wheel {
     if (node.wheel == nullptr) [[likely]] {
       core_.schedule(node, due, [] { return true; });
     } else {
-      core_.reschedule(node, due, wheel_node::leave);
+      core_.reschedule(
+          node, due, [] { return true; }, detail::leave_wheel);
     }
     ++core_.size;
   }
@@ -124,7 +133,7 @@ class wheel {
     const std::size_t fired = core_.take_due(to, limit, [&](detail::node& n, tick_number tick) {
       --core_.size;
       if (now_ < tick) now_ = tick;
-      on_due(static_cast<Node&>(static_cast<wheel_node&>(n)));
+      on_due(owner_of(n));
     });
     if (fired != limit) now_ = to;
     return fired;
@@ -148,9 +157,13 @@ class wheel {
     bool& flag_;
   };
 
-  static detail::node& node_of(Node& n) noexcept { return static_cast<wheel_node&>(n); }
+  static detail::node& node_of(Node& n) noexcept { return static_cast<wheel_node&>(n).node_; }
+  static Node& owner_of(detail::node& n) noexcept {
+    static_assert(std::is_standard_layout_v<wheel_node>);  // its first member lies where it does
+    return static_cast<Node&>(reinterpret_cast<wheel_node&>(n));
+  }
 
-  mutable wheel_node::core core_;
+  mutable detail::unlocked_wheel core_;
   tick_number now_;
   bool advancing_ = false;
 };

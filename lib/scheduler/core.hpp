@@ -26,9 +26,9 @@ namespace rondo::detail {
 /// run_pass() when something is due, and are told when that moves earlier.
 ///
 /// Locks, in the order in which they may be nested: that of those who wait for something to end, a record's,
-/// a bucket's, then one of: the delay queue's, the ready list's, the unplaced list's, a lane's of the pool.
-/// None is held while user code runs. No call takes a lock that all callers share, but for the delay queue's
-/// when a bucket gets a new earliest tick.
+/// a bucket's (or two, in the order of their addresses), then one of: the delay queue's, the ready list's,
+/// the unplaced list's, a lane's of the pool. None is held while user code runs. No call takes a lock that
+/// all callers share, but for the delay queue's when a bucket gets a new earliest tick.
 ///
 /// The members are defined in core_schedule.hpp, core_cancel.hpp, core_run.hpp and core_stop.hpp.
 template <class Sync>
@@ -96,12 +96,15 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
     std::uint64_t overlapped = 0;  // not zero: it is dropped
   };
 
+  enum class found_in { apart, pass, wheel };  // in the order in which those of one tick would have run
+
   /// A timer that stop() has found, not yet taken.
   struct candidate {
     record_type* timer;
     std::uint64_t arming;
     tick_number tick;
-    std::uint64_t rank;  // orders those of one tick
+    found_in where;
+    std::uint64_t order;
   };
 
   /// In progress: a pass of the driver, or a job on a thread of an executor. stop() waits until there is
@@ -131,6 +134,8 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   void arm_surely(record_type&, time_point deadline, tick_number) noexcept;
   void set_apart(record_type&) noexcept;
   void disarm(record_type&) noexcept;
+  void move_arming_on(record_type&) noexcept;
+  void leave_unplaced(record_type&) noexcept;
   void place_unplaced(tick_number until) noexcept;
 
   // core_cancel.hpp
@@ -150,7 +155,8 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   void hand_over(const beginning&, const handlers&) noexcept;
   enum class mishap { rejected, failed };
   void give_up_ticket(record_type&, std::uint64_t generation, std::uint64_t number, mishap) noexcept;
-  void report(std::exception_ptr, const firing&) noexcept;
+  enum class thrower { task, executor };
+  void report(thrower, std::exception_ptr, const firing&) noexcept;
   std::shared_ptr<const handlers> current_handlers() const noexcept;
 
   // core_stop.hpp

@@ -72,6 +72,19 @@ bool basic_core<Sync>::begin(const typename ready_list<Sync>::entry& entry, cons
   return true;
 }
 
+struct grid_look {
+  std::uint64_t missed;  // points after `due` that are not later than `now`
+  time_point next;       // the first point after those
+};
+
+/// Precondition: due <= now. Unsigned, as the distance may be longer than the longest duration.
+inline grid_look look_at_grid(time_point due, duration period, time_point now) noexcept {
+  const auto late = static_cast<std::uint64_t>(now.time_since_epoch().count()) -
+                    static_cast<std::uint64_t>(due.time_since_epoch().count());
+  const auto step = static_cast<std::uint64_t>(period.count());
+  return {late / step, saturating_add(now, duration(static_cast<duration::rep>(step - late % step)))};
+}
+
 /// Turns a waiting timer into a run, and has a periodic one wait for the next.
 template <class Sync>
 typename basic_core<Sync>::beginning basic_core<Sync>::start_waiting(record_type& r, std::uint64_t arming,
@@ -82,15 +95,16 @@ typename basic_core<Sync>::beginning basic_core<Sync>::start_waiting(record_type
   if (r.arming.load(std::memory_order_relaxed) != arming || stopped()) return b;
   const time_point due = r.deadline;
   const duration late = std::max(saturating_difference(reading, due), duration::zero());
-  disarm(r);
   if (r.periodic()) {
-    const auto missed = late / r.period;
-    const bool overlapping = r.running != 0 || r.handed != 0;
-    const time_point next = saturating_add(saturating_add(due, missed * r.period), r.period);
-    arm_surely(r, next, grid_.of_deadline(next, reading));
-    b.overlapped = overlapping ? static_cast<std::uint64_t>(missed) + 1 : 0;
-    if (overlapping) return b;
-    b.fact.missed = static_cast<std::uint64_t>(missed);
+    const grid_look look = look_at_grid(due, r.period, reading);
+    arm_surely(r, look.next, grid_.of_deadline(look.next, reading));
+    if (r.running != 0 || r.handed != 0) {
+      b.overlapped = look.missed + 1;
+      return b;
+    }
+    b.fact.missed = look.missed;
+  } else {
+    disarm(r);
   }
   b.timer = &r;
   b.generation = r.generation;
@@ -126,7 +140,7 @@ void basic_core<Sync>::run(record_type& r, std::uint64_t generation, const firin
     r.work(fact);
   } catch (...) {
     pool_.count([](tally& t) { ++t.failed; });
-    report(std::current_exception(), fact);
+    report(thrower::task, std::current_exception(), fact);
   }
 }
 
@@ -170,7 +184,7 @@ void basic_core<Sync>::hand_over(const beginning& b, const handlers& user) noexc
   if (thrown) {
     pool_.count([](tally& t) { ++t.failed; });
     give_up_ticket(r, b.generation, b.ticket, mishap::failed);
-    report(thrown, b.fact);
+    report(thrower::executor, thrown, b.fact);
   } else if (dropped) {
     give_up_ticket(r, b.generation, b.ticket, mishap::rejected);
   }
@@ -221,6 +235,7 @@ void basic_core<Sync>::give_up_ticket(record_type& r, std::uint64_t generation, 
     const record_lock hold(r.mutex);
     if (stopped() || r.generation != generation || !r.ticket_is_good(number)) return;
     --r.handed;
+    r.void_tickets = number;  // the executor may have kept the job
     last = !r.periodic();
     if (last) r.live = false;
   }
@@ -242,34 +257,42 @@ void basic_core<Sync>::give_up_ticket(record_type& r, std::uint64_t generation, 
   release(r, count);
 }
 
-inline void report_on_cerr(const std::string& line) noexcept {
-  try {
-    std::cerr << line + '\n';
-  } catch (...) {  // std::cerr set to throw: there is nobody left to tell
-  }
-}
-
 inline std::string text_of(const std::exception_ptr& thrown) {
+  std::string text = "something that is no std::exception";
   try {
     std::rethrow_exception(thrown);
   } catch (const std::exception& e) {
-    return e.what();
+    text = e.what();
   } catch (...) {
-    return "something that is no std::exception";
+  }
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+/// One line.
+inline void report_on_cerr(const char* who, const std::exception_ptr& thrown) noexcept {
+  try {
+    try {
+      std::cerr << std::string("rondo: ") + who + " threw: " + text_of(thrown) + '\n';
+    } catch (const std::bad_alloc&) {
+      std::cerr << "rondo: " << who << " threw, and there is no memory to say what\n";
+    }
+  } catch (...) {  // std::cerr itself is set to throw: there is nobody left to tell
   }
 }
 
 /// Precondition: user code is on the stack, as far as frames tell.
 template <class Sync>
-void basic_core<Sync>::report(std::exception_ptr thrown, const firing& fact) noexcept {
+void basic_core<Sync>::report(thrower who, std::exception_ptr thrown, const firing& fact) noexcept {
   const auto user = current_handlers();
+  if (user == nullptr || !user->on_error) {
+    report_on_cerr(who == thrower::task ? "a task" : "the executor", thrown);
+    return;
+  }
   try {
-    if (user != nullptr && user->on_error)
-      user->on_error(std::move(thrown), fact);
-    else
-      report_on_cerr("rondo: a task threw: " + text_of(thrown));
+    user->on_error(std::move(thrown), fact);
   } catch (...) {
-    report_on_cerr("rondo: on_error threw");
+    report_on_cerr("on_error", std::current_exception());
   }
 }
 

@@ -108,18 +108,21 @@ void basic_core<Sync>::set_apart(record_type& r) noexcept {
   r.order = orders_.fetch_add(1, std::memory_order_relaxed);
 }
 
-/// Makes `r`, locked, wait for its deadline. Strong guarantee. Precondition: it waits nowhere.
+/// Makes `r`, locked, wait for `deadline`, and no longer for what it waits for now. Strong guarantee.
 template <class Sync>
 typename basic_core<Sync>::scheduled basic_core<Sync>::arm(record_type& r, time_point deadline,
                                                            tick_number tick) {
-  scheduled outcome = scheduled::later;
-  if (tick != never_tick) outcome = wheel_.schedule(r, tick, [this] { return !stopped(); });
-  // Refused while stop() is in progress: that has not looked at this record yet, as we hold the lock.
-  if (tick == never_tick || outcome == scheduled::refused) {
-    r.due = tick;  // in the wheel it has been written, and is the bucket's now
-    set_apart(r);
-  } else {
+  scheduled outcome = scheduled::refused;
+  if (tick != never_tick)
+    outcome = wheel_.reschedule(
+        r, tick, [this] { return !stopped(); }, [&](node&) { move_arming_on(r); });
+  if (outcome != scheduled::refused) {
+    if (r.place == waiting::unplaced) leave_unplaced(r);
     r.place = waiting::in_wheel;
+  } else {  // never due; or stop() is in progress, and has not looked at this record yet, as we hold the lock
+    disarm(r);
+    r.due = tick;
+    set_apart(r);
   }
   r.deadline = deadline;
   return outcome;
@@ -131,6 +134,7 @@ void basic_core<Sync>::arm_surely(record_type& r, time_point deadline, tick_numb
   try {
     arm(r, deadline, tick);
   } catch (const std::bad_alloc&) {
+    disarm(r);
     r.due = tick;
     r.deadline = deadline;
     r.place = waiting::unplaced;
@@ -142,18 +146,23 @@ void basic_core<Sync>::arm_surely(record_type& r, time_point deadline, tick_numb
 /// Ends the waiting of `r`, locked.
 template <class Sync>
 void basic_core<Sync>::disarm(record_type& r) noexcept {
-  if (r.place == waiting::in_wheel) {
-    wheel_.cancel(r);
-  } else if (r.place == waiting::unplaced) {
-    const std::lock_guard hold(unplaced_mutex_);
-    for (record_type** link = &unplaced_; *link != nullptr; link = &(*link)->next) {
-      if (*link != &r) continue;
-      *link = r.next;
-      break;
-    }
-  }
+  if (r.place == waiting::in_wheel) wheel_.cancel(r);
+  if (r.place == waiting::unplaced) leave_unplaced(r);
   r.place = waiting::nowhere;
+  move_arming_on(r);
+}
+
+template <class Sync>
+void basic_core<Sync>::move_arming_on(record_type& r) noexcept {
   r.arming.store(r.arming.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
+template <class Sync>
+void basic_core<Sync>::leave_unplaced(record_type& r) noexcept {
+  const std::lock_guard hold(unplaced_mutex_);
+  record_type** link = &unplaced_;
+  while (*link != &r) link = &(*link)->next;
+  *link = r.next;
 }
 
 /// Puts what waited for memory into the wheel, or, as that takes none, what is due at `until` into the pass.
@@ -168,8 +177,8 @@ void basic_core<Sync>::place_unplaced(tick_number until) noexcept {
     if (r == nullptr) return;
     const record_lock hold(r->mutex);
     if (r->place != waiting::unplaced) continue;  // it was cancelled or moved meanwhile
-    disarm(*r);
     if (r->due <= until && ready_.make_room() != 0) {
+      disarm(*r);
       r->place = waiting::in_wheel;
       ready_.push(*r, r->due);
     } else {
@@ -187,16 +196,7 @@ bool basic_core<Sync>::reschedule(timer_id id, time_point due, time_point now) {
   {
     const record_lock hold(r->mutex);
     if (r->generation != timer_id_access::generation(id) || !r->live || stopped()) return false;
-    const bool was_waiting = r->place != waiting::nowhere;
-    const time_point old_deadline = r->deadline;
-    const tick_number old_tick = r->due;
-    disarm(*r);
-    try {
-      outcome = arm(*r, due, grid_.of_deadline(due, now));
-    } catch (...) {
-      if (was_waiting) arm_surely(*r, old_deadline, old_tick);
-      throw;
-    }
+    outcome = arm(*r, due, grid_.of_deadline(due, now));
     r->take_back_tickets();
   }
   if (outcome == scheduled::earliest) next_due_moved_earlier();

@@ -16,7 +16,7 @@ std::vector<unfired> basic_core<Sync>::stop() {
   if (!stopped()) {
     const std::size_t expected = pending() + 64;  // 64: what other threads may schedule meanwhile
     list.reserve(expected);
-    found.reserve(2 * expected);  // a periodic timer may wait and be with the executor
+    found.reserve(3 * expected);  // each of its looks may find the same timer
   }
   const bool first = !stopped_.exchange(true, std::memory_order_seq_cst);
   next_due_moved_earlier();  // for the driver to notice
@@ -37,26 +37,26 @@ void basic_core<Sync>::wait_for_activities(std::size_t own) {
   wait_until([&] { return activities_.load(std::memory_order_seq_cst) == own; });
 }
 
-/// All timers that wait, in the order in which stop() hands them back. Precondition: stopped(). Nothing comes
-/// into a bucket once it has been looked through; and who was already moving a timer holds its record's lock,
-/// finds the bucket closed and leaves the timer apart, where the look through the records finds it.
+/// All timers that wait, in the order in which stop() hands them back; one may be found twice. Precondition:
+/// stopped().
+///
+/// A pass may be in progress, and calls that began before. The three looks are in the order in which a timer
+/// can move on once its scheduler is stopped: what waits for memory may go into the wheel or the pass, what
+/// is in the wheel into the pass. Whoever moves one otherwise holds its record's lock and has not seen the
+/// flag: the look through the records waits for him, and the wheel is closed to those who come later.
 template <class Sync>
 void basic_core<Sync>::find_unfired(std::vector<candidate>& found) {
-  constexpr std::uint64_t after_handed = std::uint64_t{1} << 63;
-  const auto add = [&](record_type& r, std::uint64_t arming, tick_number tick) {
-    found.push_back({&r, arming, tick, after_handed + found.size()});
-  };
-  ready_.for_each_good([&](const auto& entry) {
-    add(*entry.timer, entry.arming, entry.tick);
-    return true;
-  });
+  pool_.for_each([&](record_type& r) { find_apart(r, found); });
   wheel_.for_each([&](node& n) {
     auto& r = static_cast<record_type&>(n);
-    add(r, r.arming.load(std::memory_order_relaxed), r.due);
+    found.push_back({&r, r.arming.load(std::memory_order_relaxed), r.due, found_in::wheel, found.size()});
   });
-  pool_.for_each([&](record_type& r) { find_apart(r, found); });
+  ready_.for_each_good([&](const auto& entry) {
+    found.push_back({entry.timer, entry.arming, entry.tick, found_in::pass, found.size()});
+    return true;
+  });
   std::sort(found.begin(), found.end(), [](const candidate& a, const candidate& b) {
-    return std::tie(a.tick, a.rank) < std::tie(b.tick, b.rank);
+    return std::tie(a.tick, a.where, a.order) < std::tie(b.tick, b.where, b.order);
   });
 }
 
@@ -69,7 +69,7 @@ void basic_core<Sync>::find_apart(record_type& r, std::vector<candidate>& found)
     if ((r.running == 0 && r.handed == 0 && !is_apart) || !r.live) return;
     const std::uint64_t arming = r.arming.load(std::memory_order_relaxed);
     if (r.running == 0) {
-      found.push_back({&r, arming, r.handed != 0 ? r.handed_tick : r.due, r.order});
+      found.push_back({&r, arming, r.handed != 0 ? r.handed_tick : r.due, found_in::apart, r.order});
       return;
     }
     // A periodic one: the run in progress is its last.

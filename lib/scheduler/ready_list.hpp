@@ -74,7 +74,7 @@ class ready_list {
 
  private:
   static constexpr std::size_t batch = 256;
-  static constexpr std::size_t kept = 64 * 1024;
+  static constexpr std::size_t kept = std::size_t{64} * 1024;
 
   void give_back_memory() noexcept {
     try {

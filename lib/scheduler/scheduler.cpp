@@ -7,13 +7,23 @@
 
 namespace rondo {
 
+namespace {
+
+/// The longest duration means never, also before the clock's epoch, from where it would not reach the clock's
+/// end.
+time_point deadline_after(time_point now, duration delay) noexcept {
+  return delay == duration::max() ? time_point::max() : saturating_add(now, delay);
+}
+
+}  // namespace
+
 scheduler::scheduler(std::shared_ptr<detail::core> core) noexcept : core_(std::move(core)) {}
 
 scheduler::~scheduler() { core_->retire(); }
 
 timer_id scheduler::schedule_after(duration delay, task work) {
   const time_point now = core_->now();
-  return core_->schedule(saturating_add(now, delay), now, duration::zero(), std::move(work));
+  return core_->schedule(deadline_after(now, delay), now, duration::zero(), std::move(work));
 }
 
 timer_id scheduler::schedule_at(time_point due, task work) {
@@ -25,7 +35,7 @@ timer_id scheduler::schedule_every(duration period, task work) {
     throw std::invalid_argument("rondo: the period must be positive, not " + std::to_string(period.count()) +
                                 " ns");
   const time_point now = core_->now();
-  return core_->schedule(saturating_add(now, period), now, period, std::move(work));
+  return core_->schedule(deadline_after(now, period), now, period, std::move(work));
 }
 
 cancel_result scheduler::cancel(timer_id id) { return core_->cancel(id); }
@@ -34,7 +44,7 @@ cancel_result scheduler::cancel_and_wait(timer_id id) { return core_->cancel_and
 
 bool scheduler::reschedule_after(timer_id id, duration delay) {
   const time_point now = core_->now();
-  return core_->reschedule(id, saturating_add(now, delay), now);
+  return core_->reschedule(id, deadline_after(now, delay), now);
 }
 
 bool scheduler::reschedule_at(timer_id id, time_point due) {

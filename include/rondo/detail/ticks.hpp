@@ -52,7 +52,8 @@ class tick_grid {
   /// deadline.
   constexpr tick_number of_deadline(time_point due, time_point now) const noexcept {
     const tick_number tick = at_or_after(due);
-    if (due > now) return due != time_point::max() && begins(tick) ? tick : never_tick;
+    if (due == time_point::max()) return never_tick;
+    if (due > now) return begins(tick) ? tick : never_tick;
     const tick_number current = at_or_before(now);
     return tick < current ? tick : current;
   }

@@ -66,15 +66,19 @@ class wheel_core : public wheel_base {
     return schedule_slowly(n, due, b) ? scheduled::earliest : scheduled::later;
   }
 
-  /// Moves `n`, which is in this or another wheel (of which `leave(n)` takes it out), here. Strong guarantee.
-  template <class Leave>
-  [[gnu::noinline]] void reschedule(node& n, tick_number due, Leave&& leave) {
+  /// The same for a node that may be in this or another wheel. When nothing can fail any more, but before `n`
+  /// can be taken out again, leave(n) is called: to take it out of another wheel, say.
+  template <class Allowed, class Leave>
+  [[gnu::noinline]] scheduled reschedule(node& n, tick_number due, Allowed&& allowed, Leave&& leave) {
     guarded_bucket& b = bucket_at(due);
+    const pair_lock hold(b, bucket_at(n.due));
+    if (!allowed()) return scheduled::refused;
     const auto where = b.make_room(due, round_shift_);
     leave(n);
+    if (n.wheel == this) bucket_at(n.due).erase(n);
     b.add(n, due, where);
     n.wheel = this;
-    note_earlier(bucket_of(due, mask_), due);
+    return note_earlier(bucket_of(due, mask_), due) ? scheduled::earliest : scheduled::later;
   }
 
   /// False if `n` is not here.
@@ -140,6 +144,26 @@ class wheel_core : public wheel_base {
 
   struct alignas(bucket_alignment) guarded_bucket : bucket {
     [[no_unique_address]] typename Sync::bucket_mutex mutex;
+  };
+
+  /// Holds the locks of two buckets, or of one that is both.
+  class pair_lock {
+   public:
+    pair_lock(guarded_bucket& a, guarded_bucket& b) noexcept
+        : first_(&a < &b ? a : b), second_(&a < &b ? b : a) {
+      first_.mutex.lock();
+      if (&first_ != &second_) second_.mutex.lock();
+    }
+    ~pair_lock() {
+      if (&first_ != &second_) second_.mutex.unlock();
+      first_.mutex.unlock();
+    }
+    pair_lock(const pair_lock&) = delete;
+    pair_lock& operator=(const pair_lock&) = delete;
+
+   private:
+    guarded_bucket& first_;  // in the order of their addresses: nobody holds them the other way round
+    guarded_bucket& second_;
   };
 
   /// A bucket's entry in the delay queue; guarded by the bucket's lock. Apart from the bucket, to keep that
