@@ -12,8 +12,10 @@ void ledger::announce(std::size_t key, std::int64_t version, rondo::time_point a
   const std::lock_guard guard(lock_of(key));
   history& past = histories_[key];
   // One more, unless somebody else has written in between; of that it is only known that it was before now.
-  past.unannounced += version - past.newest() - 1;
-  past.superseded.resize(static_cast<std::size_t>(version - past.first), at);
+  // (A version that somebody has set back by hand is taken for the next one: there is no telling.)
+  const std::int64_t next = std::max(version, past.newest() + 1);
+  past.unannounced += next - past.newest() - 1;
+  past.superseded.resize(static_cast<std::size_t>(next - past.first), at);
 }
 
 void ledger::withdraw(std::size_t key) {

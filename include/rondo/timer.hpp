@@ -26,8 +26,8 @@ class RONDO_EXPORT timer final : public scheduler {
  public:
   /// Starts the thread. std::invalid_argument as options says; std::system_error if there can be no thread.
   explicit timer(options = {});
-  /// Stops, joins the thread, and destroys what was not fired. From inside a task it does not join; the
-  /// thread ends by itself and touches only what it shares.
+  /// Stops, joins the thread, and destroys what was not fired. From inside a task on that very thread it does
+  /// not join: the thread then ends by itself and touches only what it shares.
   ~timer() override;
 
  private:

@@ -29,6 +29,13 @@ inline void leave_wheel(node& n) noexcept {
   --home.size;
 }
 
+/// The gate of a wheel of one thread.
+struct always_open {
+  static bool open() noexcept { return true; }
+  static void earliest() noexcept {}
+  static void leave(node& n) noexcept { leave_wheel(n); }
+};
+
 }  // namespace detail
 
 /// What a timer of a wheel derives from. A node is in one wheel at most; destroying it takes it out.
@@ -98,10 +105,9 @@ class wheel {
   void schedule(Node& n, tick_number due) {
     detail::node& node = node_of(n);
     if (node.wheel == nullptr) [[likely]] {
-      core_.schedule(node, due, [] { return true; });
+      core_.schedule(node, due, detail::always_open());
     } else {
-      core_.reschedule(
-          node, due, [] { return true; }, detail::leave_wheel);
+      core_.reschedule(node, due, detail::always_open());
     }
     ++core_.size;
   }

@@ -80,12 +80,18 @@ class manual_core final : public core {
   /// Pass after pass until nothing is due now, or by `end`, any more.
   std::size_t run_at_this_instant(time_point end) {
     std::size_t begun = 0;
-    for (int pass = 0;; ++pass) {
+    int passes = 0;
+    time_point instant = now();
+    for (;;) {
       const auto due = next_due();
       if (!due || *due > std::min(end, now())) return begun;
-      if (pass == passes_at_one_instant)
-        throw std::logic_error("rondo: a chain of zero delays went on for " + std::to_string(pass) +
-                               " passes at one instant");
+      if (now() != instant) {  // a task has let time pass
+        instant = now();
+        passes = 0;
+      }
+      if (++passes > passes_at_one_instant)
+        throw std::logic_error("rondo: a chain of zero delays went on for " +
+                               std::to_string(passes_at_one_instant) + " passes at one instant");
       begun += run_pass(end, unlimited);
     }
   }

@@ -55,7 +55,7 @@ class thread_core final : public core {
 
   void end_driver() noexcept override {
     if (!driver_.joinable()) return;
-    if (inside())  // and so perhaps on the driver thread itself: it ends on its own
+    if (driver_.get_id() == std::this_thread::get_id())  // destroyed by one of its tasks: it ends on its own
       driver_.detach();
     else
       driver_.join();

@@ -79,7 +79,6 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
  private:
   using record_type = record<Sync>;
   using wheel_type = wheel_core<Sync>;
-  using scheduled = typename wheel_type::scheduled;
   using record_lock = std::lock_guard<typename Sync::record_mutex>;
 
   struct handlers {
@@ -107,6 +106,24 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
     std::uint64_t order;
   };
 
+  /// What a timer goes through into the wheel; made by the call that schedules, and told to wake() the driver
+  /// when no lock is held any more. From the moment that the timer is in the wheel its task may run and
+  /// destroy the scheduler: so what wake() needs is kept before that.
+  class gate {
+   public:
+    explicit gate(basic_core& core) noexcept : core_(core) {}
+    bool open() const noexcept { return !core_.stopped(); }
+    void earliest() { kept_ = core_.shared_from_this(); }
+    void leave(node& n) noexcept { move_arming_on(static_cast<record_type&>(n)); }
+    void wake() noexcept {
+      if (kept_ != nullptr) kept_->next_due_moved_earlier();
+    }
+
+   private:
+    basic_core& core_;
+    std::shared_ptr<basic_core> kept_;
+  };
+
   /// In progress: a pass of the driver, or a job on a thread of an executor. stop() waits until there is
   /// none.
   class activity {
@@ -127,14 +144,14 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
     return timer_id_access::make(number_, r.slot, r.generation);
   }
   void claim_place();
-  void free_places(std::uint64_t n) noexcept;
-  scheduled publish(record_type&, tick_number);
+  void free_place() noexcept;
+  bool publish(record_type&, tick_number, gate&);
   void forget_unpublished(record_type&) noexcept;
-  scheduled arm(record_type&, time_point deadline, tick_number);
+  void arm(record_type&, time_point deadline, tick_number, gate&);
   void arm_surely(record_type&, time_point deadline, tick_number) noexcept;
   void set_apart(record_type&) noexcept;
   void disarm(record_type&) noexcept;
-  void move_arming_on(record_type&) noexcept;
+  static void move_arming_on(record_type&) noexcept;
   void leave_unplaced(record_type&) noexcept;
   void place_unplaced(tick_number until) noexcept;
 
@@ -162,6 +179,7 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   // core_stop.hpp
   void find_unfired(std::vector<candidate>&);
   void find_apart(record_type&, std::vector<candidate>&);
+  void tell_unfired_taken() noexcept;
   void take_unfired(const candidate&, std::vector<unfired>&);
   void wait_for_activities(std::size_t own);
 

@@ -23,15 +23,13 @@ cancel_result basic_core<Sync>::cancel(timer_id id) {
     ++t.cancelled;
     ++t.left;
   };
-  free_places(1);
+  free_place();
   if (is_running) {  // the run in progress sees to the rest as it ends
     pool_.count(count);
     return cancel_result::running;
   }
-  {
-    const frame here(frame::kind::destruction, this, r, timer_id_access::generation(id));
-    r->work.reset();
-  }
+  const frame here(frame::kind::destruction, this, r, timer_id_access::generation(id));
+  r->work.reset();
   release(*r, count);
   return cancel_result::cancelled;
 }

@@ -60,7 +60,12 @@ bool basic_core<Sync>::begin(const typename ready_list<Sync>::entry& entry, cons
                              time_point& reading) {
   const bool to_executor = static_cast<bool>(user.run_on);
   const beginning b = start_waiting(*entry.timer, entry.arming, entry.tick, to_executor, reading);
-  if (b.overlapped != 0) pool_.count([&](tally& t) { t.overlapped += b.overlapped; });
+  if (b.overlapped != 0 || b.fact.missed != 0) {
+    pool_.count([&](tally& t) {
+      t.overlapped += b.overlapped;
+      t.missed += b.fact.missed;
+    });
+  }
   if (b.timer == nullptr) return false;
   if (to_executor) {
     hand_over(b, user);
@@ -131,10 +136,9 @@ void basic_core<Sync>::run(record_type& r, std::uint64_t generation, const firin
   const bool last = !r.periodic();
   pool_.count([&](tally& t) {
     ++t.fired;
-    t.missed += fact.missed;
     if (last) ++t.left;
   });
-  if (last) free_places(1);
+  if (last) free_place();
   const frame here(frame::kind::user_code, this, &r, generation);
   try {
     r.work(fact);
@@ -249,7 +253,7 @@ void basic_core<Sync>::give_up_ticket(record_type& r, std::uint64_t generation, 
     pool_.count(count);
     return;
   }
-  free_places(1);
+  free_place();
   {
     const frame here(frame::kind::user_code, this, &r, generation);
     r.work.reset();

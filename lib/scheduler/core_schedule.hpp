@@ -43,7 +43,8 @@ timer_id basic_core<Sync>::schedule(time_point due, time_point now, duration per
   if (stopped()) throw stopped_error("rondo: a timer was scheduled after stop()");
   claim_place();
   record_type* r = nullptr;
-  scheduled outcome = scheduled::refused;
+  gate way_in(*this);
+  bool refused = false;
   timer_id id;
   try {
     r = &pool_.take();
@@ -53,35 +54,37 @@ timer_id basic_core<Sync>::schedule(time_point due, time_point now, duration per
     r->runs = 0;
     r->live = true;
     id = id_of(*r);  // from publish() on, the record is everybody's
-    outcome = publish(*r, grid_.of_deadline(due, now));
+    refused = !publish(*r, grid_.of_deadline(due, now), way_in);
   } catch (...) {
     if (r != nullptr) forget_unpublished(*r);
-    free_places(1);
+    free_place();
     throw;
   }
-  if (outcome == scheduled::refused) {
+  if (refused) {
     forget_unpublished(*r);
-    free_places(1);
+    free_place();
     throw stopped_error("rondo: a timer was scheduled after stop()");
   }
-  if (outcome == scheduled::earliest) next_due_moved_earlier();
+  way_in.wake();
   return id;
 }
 
+/// Makes a new timer known to all; false if the scheduler is stopped.
 template <class Sync>
-typename basic_core<Sync>::scheduled basic_core<Sync>::publish(record_type& r, tick_number tick) {
+bool basic_core<Sync>::publish(record_type& r, tick_number tick, gate& way_in) {
   // A stop() either finds the record or is seen here: it looks into each bucket and each record after the
   // flag is up.
-  if (tick != never_tick) return wheel_.schedule(r, tick, [this] { return !stopped(); });
+  if (tick != never_tick) return wheel_.schedule(r, tick, way_in);
   const record_lock hold(r.mutex);
-  if (stopped()) return scheduled::refused;
+  if (stopped()) return false;
   r.due = tick;
   set_apart(r);
-  return scheduled::later;
+  return true;
 }
 
 template <class Sync>
 void basic_core<Sync>::forget_unpublished(record_type& r) noexcept {
+  const frame here(frame::kind::destruction, this, &r, r.generation);
   r.live = false;
   r.work.reset();
   pool_.give_back(r, [](tally& t) { --t.scheduled; });
@@ -98,8 +101,8 @@ void basic_core<Sync>::claim_place() {
 }
 
 template <class Sync>
-void basic_core<Sync>::free_places(std::uint64_t n) noexcept {
-  if (max_pending_ != unlimited) places_.fetch_sub(static_cast<std::size_t>(n), std::memory_order_relaxed);
+void basic_core<Sync>::free_place() noexcept {
+  if (max_pending_ != unlimited) places_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 template <class Sync>
@@ -110,13 +113,8 @@ void basic_core<Sync>::set_apart(record_type& r) noexcept {
 
 /// Makes `r`, locked, wait for `deadline`, and no longer for what it waits for now. Strong guarantee.
 template <class Sync>
-typename basic_core<Sync>::scheduled basic_core<Sync>::arm(record_type& r, time_point deadline,
-                                                           tick_number tick) {
-  scheduled outcome = scheduled::refused;
-  if (tick != never_tick)
-    outcome = wheel_.reschedule(
-        r, tick, [this] { return !stopped(); }, [&](node&) { move_arming_on(r); });
-  if (outcome != scheduled::refused) {
+void basic_core<Sync>::arm(record_type& r, time_point deadline, tick_number tick, gate& way_in) {
+  if (tick != never_tick && wheel_.reschedule(r, tick, way_in)) {
     if (r.place == waiting::unplaced) leave_unplaced(r);
     r.place = waiting::in_wheel;
   } else {  // never due; or stop() is in progress, and has not looked at this record yet, as we hold the lock
@@ -125,14 +123,15 @@ typename basic_core<Sync>::scheduled basic_core<Sync>::arm(record_type& r, time_
     set_apart(r);
   }
   r.deadline = deadline;
-  return outcome;
 }
 
-/// The same, but it cannot fail: without memory the record waits in a list, and each pass tries again.
+/// The same for the driver, which need not be woken; and it cannot fail: without memory the record waits in a
+/// list, and each pass tries again.
 template <class Sync>
 void basic_core<Sync>::arm_surely(record_type& r, time_point deadline, tick_number tick) noexcept {
+  gate way_in(*this);
   try {
-    arm(r, deadline, tick);
+    arm(r, deadline, tick, way_in);
   } catch (const std::bad_alloc&) {
     disarm(r);
     r.due = tick;
@@ -192,14 +191,14 @@ template <class Sync>
 bool basic_core<Sync>::reschedule(timer_id id, time_point due, time_point now) {
   record_type* const r = find(id);
   if (r == nullptr) return false;
-  scheduled outcome = scheduled::later;
+  gate way_in(*this);
   {
     const record_lock hold(r->mutex);
     if (r->generation != timer_id_access::generation(id) || !r->live || stopped()) return false;
-    outcome = arm(*r, due, grid_.of_deadline(due, now));
+    arm(*r, due, grid_.of_deadline(due, now), way_in);
     r->take_back_tickets();
   }
-  if (outcome == scheduled::earliest) next_due_moved_earlier();
+  way_in.wake();
   return true;
 }
 

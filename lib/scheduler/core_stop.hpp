@@ -22,14 +22,24 @@ std::vector<unfired> basic_core<Sync>::stop() {
   next_due_moved_earlier();  // for the driver to notice
   if (!from_inside) wait_for_activities(0);
   if (first) {
-    find_unfired(found);
-    for (const candidate& c : found) take_unfired(c, list);
-    unfired_taken_.store(true, std::memory_order_seq_cst);
-    wake_waiting();
+    try {
+      find_unfired(found);
+      for (const candidate& c : found) take_unfired(c, list);
+    } catch (...) {  // no memory, as others scheduled more than was foreseen
+      tell_unfired_taken();
+      throw;
+    }
+    tell_unfired_taken();
   } else if (!from_inside) {
     wait_until([this] { return unfired_taken_.load(std::memory_order_seq_cst); });
   }
   return list;
+}
+
+template <class Sync>
+void basic_core<Sync>::tell_unfired_taken() noexcept {
+  unfired_taken_.store(true, std::memory_order_seq_cst);
+  wake_waiting();
 }
 
 template <class Sync>
@@ -77,7 +87,7 @@ void basic_core<Sync>::find_apart(record_type& r, std::vector<candidate>& found)
     disarm(r);
     r.take_back_tickets();
   }
-  free_places(1);
+  free_place();
   pool_.count([](tally& t) {
     ++t.completed;
     ++t.left;
@@ -100,7 +110,7 @@ void basic_core<Sync>::take_unfired(const candidate& c, std::vector<unfired>& li
   }
   list.push_back({id, due, std::move(r.work)});
   r.work.reset();
-  free_places(1);
+  free_place();
   release(r, [](tally& t) {
     ++t.returned;
     ++t.left;
@@ -109,6 +119,7 @@ void basic_core<Sync>::take_unfired(const candidate& c, std::vector<unfired>& li
 
 template <class Sync>
 void basic_core<Sync>::retire() noexcept {
+  frame::keep(this, this->shared_from_this());
   try {
     const std::vector<unfired> destroyed_here = stop();
   } catch (const std::bad_alloc&) {

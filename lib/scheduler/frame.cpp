@@ -1,9 +1,11 @@
 #include "scheduler/frame.hpp"
 
+#include <utility>
+
 namespace rondo::detail {
 namespace {
 
-thread_local const frame* innermost = nullptr;
+thread_local frame* innermost = nullptr;
 
 }  // namespace
 
@@ -31,6 +33,13 @@ std::size_t frame::activities(const void* core) noexcept {
   for (const frame* f = innermost; f != nullptr; f = f->outer_)
     if (f->core_ == core && f->kind_ == kind::activity) ++count;
   return count;
+}
+
+void frame::keep(const void* core, std::shared_ptr<void> alive) noexcept {
+  frame* outermost = nullptr;
+  for (frame* f = innermost; f != nullptr; f = f->outer_)
+    if (f->core_ == core) outermost = f;
+  if (outermost != nullptr) outermost->kept_ = std::move(alive);
 }
 
 }  // namespace rondo::detail

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 namespace rondo::detail {
 
@@ -28,13 +29,17 @@ class frame {
   static bool inside(const void* core, const void* record, std::uint64_t generation) noexcept;
   /// How many of that scheduler's activities lie on it.
   static std::size_t activities(const void* core) noexcept;
+  /// Lets the scheduler's core live as long as the outermost of its frames on this thread, if there is one:
+  /// user code in these may destroy the scheduler, and the calls that they belong to go on.
+  static void keep(const void* core, std::shared_ptr<void> alive) noexcept;
 
  private:
   const kind kind_;
   const void* const core_;
   const void* const record_;
   const std::uint64_t generation_;
-  const frame* const outer_;
+  frame* const outer_;
+  std::shared_ptr<void> kept_;
 };
 
 }  // namespace rondo::detail

@@ -50,35 +50,35 @@ class wheel_core : public wheel_base {
 
   std::size_t buckets() const noexcept { return mask_ + 1; }
 
-  enum class scheduled { refused, later, earliest };
-
-  /// Puts `n` into the wheel, if allowed(), which is asked inside the bucket's lock, says so. `earliest`: the
+  /// Puts `n` into the wheel. `gate` is asked and told inside the lock of the bucket, so before anybody can
+  /// take `n` out again: gate.open() whether it may go in, false is then the result; gate.earliest() that the
   /// top of the delay queue has become earlier. Strong guarantee. Precondition: `n` is in no wheel.
-  template <class Allowed>
-  scheduled schedule(node& n, tick_number due, Allowed&& allowed) {
+  template <class Gate>
+  bool schedule(node& n, tick_number due, Gate&& gate) {
     guarded_bucket& b = bucket_at(due);
     const std::lock_guard hold(b.mutex);
-    if (!allowed()) return scheduled::refused;
-    if (b.add_to_next(n, due)) [[likely]] {
+    if (!gate.open()) return false;
+    if (b.add_to_next(n, due)) [[likely]]
       n.wheel = this;
-      return scheduled::later;
-    }
-    return schedule_slowly(n, due, b) ? scheduled::earliest : scheduled::later;
+    else if (schedule_slowly(n, due, b))
+      gate.earliest();
+    return true;
   }
 
-  /// The same for a node that may be in this or another wheel. When nothing can fail any more, but before `n`
-  /// can be taken out again, leave(n) is called: to take it out of another wheel, say.
-  template <class Allowed, class Leave>
-  [[gnu::noinline]] scheduled reschedule(node& n, tick_number due, Allowed&& allowed, Leave&& leave) {
+  /// The same for a node that may be in this or another wheel. When nothing can fail any more gate.leave(n)
+  /// is called, to take it out of another wheel, say.
+  template <class Gate>
+  [[gnu::noinline]] bool reschedule(node& n, tick_number due, Gate&& gate) {
     guarded_bucket& b = bucket_at(due);
     const pair_lock hold(b, bucket_at(n.due));
-    if (!allowed()) return scheduled::refused;
+    if (!gate.open()) return false;
     const auto where = b.make_room(due, round_shift_);
-    leave(n);
+    gate.leave(n);
     if (n.wheel == this) bucket_at(n.due).erase(n);
     b.add(n, due, where);
     n.wheel = this;
-    return note_earlier(bucket_of(due, mask_), due) ? scheduled::earliest : scheduled::later;
+    if (note_earlier(bucket_of(due, mask_), due)) gate.earliest();
+    return true;
   }
 
   /// False if `n` is not here.
@@ -103,8 +103,8 @@ class wheel_core : public wheel_base {
       if (first == none) break;
       guarded_bucket& b = buckets_[first];
       const std::lock_guard hold(b.mutex);
-      // The locks were free for a moment: the bucket may have changed.
-      if (!b.has_next() || b.next_due() > to) continue;
+      // The locks were free for a moment: the bucket may have changed, and others may come first now.
+      if (!b.has_next() || b.next_due() > to || !is_top(first, b.next_due())) continue;
       const tick_number tick = b.next_due();
       do {
         node& n = b.take_first();
