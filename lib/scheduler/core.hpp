@@ -166,7 +166,7 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   void collect(tick_number until);
   bool begin(const typename ready_list<Sync>::entry&, const handlers&, time_point& reading);
   beginning start_waiting(record_type&, std::uint64_t arming, tick_number, bool to_executor,
-                          time_point reading);
+                          time_point& reading);
   void run(record_type&, std::uint64_t generation, const firing&) noexcept;
   void end_run(record_type&, std::uint64_t generation) noexcept;
   void hand_over(const beginning&, const handlers&) noexcept;

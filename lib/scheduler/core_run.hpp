@@ -94,11 +94,13 @@ inline grid_look look_at_grid(time_point due, duration period, time_point now) n
 template <class Sync>
 typename basic_core<Sync>::beginning basic_core<Sync>::start_waiting(record_type& r, std::uint64_t arming,
                                                                      tick_number tick, bool to_executor,
-                                                                     time_point reading) {
+                                                                     time_point& reading) {
   beginning b;
   const record_lock hold(r.mutex);
   if (r.arming.load(std::memory_order_relaxed) != arming || stopped()) return b;
   const time_point due = r.deadline;
+  // What another thread made due just now, after the time was read, may have come into the pass.
+  if (due > reading) reading = now();
   const duration late = std::max(saturating_difference(reading, due), duration::zero());
   if (r.periodic()) {
     const grid_look look = look_at_grid(due, r.period, reading);
