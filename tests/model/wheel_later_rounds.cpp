@@ -1,0 +1,129 @@
+// later_rounds, the radix heap of one bucket, against a sorted map of lists.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include <rondo/detail/later_rounds.hpp>
+
+#include "wheel_random.hpp"
+
+using model::tick_number;
+using rondo::detail::later_rounds;
+using rondo::detail::node;
+using rondo::detail::node_array;
+
+namespace {
+
+std::vector<const node*> nodes_of(const node_array& array) {
+  std::vector<const node*> found;
+  array.for_each([&](const node& n) { found.push_back(&n); });
+  return found;
+}
+
+class rounds_trial {
+ public:
+  rounds_trial(int round_shift, std::uint64_t bits, model::random_numbers random)
+      : rounds_(round_shift), round_shift_(round_shift), bits_(bits), random_(random) {
+    for (int i = 0; i != 80; ++i) outside_.push_back(std::make_unique<node>());
+  }
+
+  void run(int steps) {
+    for (int i = 0; i != steps; ++i) {
+      const std::uint64_t dice = random_.below(16);
+      if (dice < 8)
+        add(some_due());
+      else if (dice < 12)
+        erase();
+      else
+        take(dice < 14);
+      compare();
+    }
+    while (!model_.empty()) take(false);
+    REQUIRE(rounds_.empty());
+  }
+
+ private:
+  using round = std::vector<std::unique_ptr<node>>;
+
+  /// Rounds around the last one taken, some of them earlier.
+  tick_number some_due() {
+    if (!model_.empty() && random_.one_in(3)) return model_.begin()->first;
+    const tick_number distance = random_.of_any_magnitude(bits_) * (random_.one_in(4) ? -1 : 1);
+    const auto number = static_cast<std::uint64_t>(distance);
+    return static_cast<tick_number>((number << round_shift_) + static_cast<std::uint64_t>(last_taken_));
+  }
+
+  void add(tick_number due) {
+    if (outside_.empty()) return;
+    std::unique_ptr<node> added = std::move(outside_.back());
+    outside_.pop_back();
+    rounds_.make_room(due);
+    added->due = due;
+    rounds_.add(*added);
+    model_[due].push_back(std::move(added));
+  }
+
+  void erase() {
+    if (model_.empty()) return;
+    auto chosen = model_.begin();
+    std::advance(chosen, static_cast<std::ptrdiff_t>(random_.index(model_.size())));
+    round& nodes = chosen->second;
+    const std::size_t i = random_.index(nodes.size());
+    rounds_.erase(*nodes[i]);
+    outside_.push_back(std::move(nodes[i]));
+    nodes.erase(nodes.begin() + static_cast<std::ptrdiff_t>(i));
+    if (nodes.empty()) model_.erase(chosen);
+  }
+
+  void take(bool put_back) {
+    if (model_.empty()) return;
+    node_array next;
+    REQUIRE(rounds_.take_next(next) == model_.begin()->first);
+    const round& expected = model_.begin()->second;
+    const auto found = nodes_of(next);
+    REQUIRE(std::equal(found.begin(), found.end(), expected.begin(), expected.end(),
+                       [](const node* a, const auto& b) { return a == b.get(); }));
+    if (put_back) return rounds_.put_back(next, model_.begin()->first);
+    last_taken_ = model_.begin()->first;
+    for (auto& n : model_.begin()->second) outside_.push_back(std::move(n));
+    model_.erase(model_.begin());
+  }
+
+  void compare() {
+    REQUIRE(rounds_.empty() == model_.empty());
+    std::map<tick_number, std::vector<const node*>> found;
+    rounds_.for_each([&](const node& n) { found[n.due].push_back(&n); });
+    REQUIRE(std::equal(found.begin(), found.end(), model_.begin(), model_.end(),
+                       [](const auto& a, const auto& b) {
+                         return a.first == b.first &&
+                                std::equal(a.second.begin(), a.second.end(), b.second.begin(), b.second.end(),
+                                           [](const node* x, const auto& y) { return x == y.get(); });
+                       }));
+  }
+
+  later_rounds rounds_;
+  int round_shift_;
+  std::uint64_t bits_;
+  model::random_numbers random_;
+  std::map<tick_number, round> model_;
+  round outside_;
+  tick_number last_taken_ = 3;
+};
+
+}  // namespace
+
+TEST_CASE("later rounds come out earliest first, each in the order in which its nodes were added") {
+  struct distances {
+    int round_shift;
+    std::uint64_t bits;
+  };
+  const std::uint64_t seed = model::base_seed();
+  for (const distances d : {distances{3, 2}, {3, 6}, {3, 40}, {0, 3}, {0, 62}, {9, 50}, {20, 43}, {12, 4}}) {
+    INFO("round shift ", d.round_shift, ", bits ", d.bits, ", base seed: RONDO_TEST_SEED=", seed);
+    for (std::uint64_t trial = 0; trial != 20; ++trial)
+      rounds_trial(d.round_shift, d.bits, model::random_numbers(seed, trial)).run(1000);
+  }
+}

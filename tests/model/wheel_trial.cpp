@@ -1,0 +1,290 @@
+#include "wheel_trial.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <sstream>
+#include <utility>
+
+namespace model {
+
+namespace {
+
+constexpr std::size_t shown_operations = 25;
+// Callbacks that schedule for ticks already reached would otherwise keep an advance() going for ever.
+constexpr std::size_t most_acts_in_an_advance = 60;
+constexpr tick_number no_tick = 0;
+
+}  // namespace
+
+wheel_trial::wheel_trial(const world& w, random_numbers random) : world_(w), random_(std::move(random)) {
+  sides_[0] = std::make_unique<side>(w.buckets, w.start);
+  // The second wheel differs in size and time: a node that moves must not be looked for in the wrong place.
+  sides_[1] =
+      std::make_unique<side>(random_.one_in(2) ? w.buckets : 16, later_by(w.start, some_distance() / 2));
+  for (node_id id = 0; id != w.nodes; ++id) timers_.push_back(std::make_unique<timer>(id));
+  one_in_acts_ = 1 + random_.below(6);
+  // next_due() tidies up: asked after every step, it would hide what advance() has to cope with.
+  looks_often_ = random_.one_in(2);
+}
+
+wheel_trial::~wheel_trial() = default;
+
+void wheel_trial::run(std::size_t steps) {
+  for (std::size_t i = 0; i != steps; ++i) {
+    step();
+    compare(0);
+    compare(1);
+    if (world_.nodes <= 64 || random_.one_in(32)) compare_nodes();
+    if (looks_often_ || random_.one_in(16)) {
+      compare_next_due(0);
+      compare_next_due(1);
+    }
+  }
+  compare_nodes();
+}
+
+void wheel_trial::step() {
+  const std::size_t s = random_.one_in(4) ? 1 : 0;
+  switch (random_.below(16)) {
+    case 0:
+    case 1:
+    case 2:
+      return advance_somehow(s);
+    case 3:
+    case 4:
+    case 5:
+      return cancel(s, some_node());
+    case 6:
+      return replace(some_node());
+    default:
+      return schedule(s, some_node(), some_due(s));
+  }
+}
+
+void wheel_trial::schedule(std::size_t s, node_id id, tick_number due) {
+  note("schedule", s, id, due);
+  sides_[s]->wheel.schedule(*timers_[id], due);
+  sides_[1 - s]->model.cancel(id);
+  sides_[s]->model.schedule(id, due);
+  compare_node(id);
+}
+
+void wheel_trial::cancel(std::size_t s, node_id id) {
+  note("cancel", s, id, no_tick);
+  expect(sides_[s]->wheel.cancel(*timers_[id]) == sides_[s]->model.cancel(id), "cancel() says otherwise");
+  compare_node(id);
+}
+
+void wheel_trial::replace(node_id id) {
+  note("destroy", 0, id, no_tick);
+  timers_[id].reset();  // before the new one is made: it may get the same address
+  timers_[id] = std::make_unique<timer>(id);
+  for (auto& s : sides_) s->model.cancel(id);
+  compare_node(id);
+}
+
+void wheel_trial::advance_somehow(std::size_t s) {
+  const std::size_t limits[] = {0, 1, 2, 5, rondo::unlimited, rondo::unlimited, rondo::unlimited};
+  advance(s, some_destination(s), limits[random_.index(std::size(limits))]);
+}
+
+void wheel_trial::advance(std::size_t s, tick_number to, std::size_t limit) {
+  side& here = *sides_[s];
+  note(limit == rondo::unlimited ? "advance" : "advance, limited", s, 0, to);
+  const tick_number before = here.wheel.now();
+  if (!sides_[1 - s]->advancing) firings_inside_ = 0;
+  here.advancing = true;
+  std::size_t fired = 0;
+  bool thrown = false;
+  try {
+    const std::size_t told = here.wheel.advance(
+        to,
+        [&](timer& t) {
+          ++fired;
+          on_due(s, t, to);
+        },
+        limit);
+    expect(told == fired, "advance() returns another number than it fired");
+    expect(fired <= limit, "more fired than the limit allows");
+  } catch (const thrown_on_purpose&) {
+    thrown = true;
+    note("thrown", s, 0, here.wheel.now());
+  }
+  here.advancing = false;
+  if (!thrown && fired != limit && before <= to) {
+    expect(!here.model.fire_next(to), "advance() leaves a node unfired");
+    here.model.end_of_advance(to);
+  }
+  compare(s);
+}
+
+void wheel_trial::on_due(std::size_t s, timer& fired, tick_number to) {
+  side& here = *sides_[s];
+  const node_id id = fired.id;
+  note("fires", s, id, here.wheel.now());
+  const auto expected = here.model.fire_next(to);
+  expect(expected.has_value(), "a node fires and none is due");
+  expect(*expected == id, "another node is the next to fire");
+  expect(!fired.scheduled(), "a node is scheduled while it fires");
+  compare(s);
+  if (++firings_inside_ > most_acts_in_an_advance || !random_.one_in(one_in_acts_)) return;
+  for (std::uint64_t acts = random_.below(4); acts != 0; --acts) act_inside(s, id);
+}
+
+void wheel_trial::act_inside(std::size_t s, node_id fired) {
+  side& here = *sides_[s];
+  const std::size_t other = 1 - s;
+  const auto turn = static_cast<tick_number>(here.wheel.buckets());
+  switch (random_.below(16)) {
+    case 0:  // itself, again
+      return schedule(s, fired, some_due(s));
+    case 1:  // at the very tick being fired
+      return schedule(s, random_.one_in(2) ? fired : some_node(), here.wheel.now());
+    case 2:  // into the bucket being taken, a turn later or earlier
+      return schedule(s, some_node(), later_by(here.wheel.now(), random_.one_in(2) ? turn : -turn));
+    case 3:
+    case 4:
+      return schedule(s, some_node(), some_due(s));
+    case 5:
+      return schedule(other, some_node(), some_due(other));
+    case 6:
+    case 7:
+      return cancel(s, some_node());
+    case 8: {  // one of the same tick
+      const auto next = here.model.next_due();
+      const node_id id = some_node();
+      if (next && here.model.due(id) == next) cancel(s, id);
+      return;
+    }
+    case 9:
+      return replace(fired);
+    case 10:
+      return replace(some_node());
+    case 11:
+      return compare_next_due(s);
+    case 12:
+      if (random_.one_in(3)) throw thrown_on_purpose{};
+      return;
+    case 13:  // the other wheel is another wheel: that is no nested advance
+      if (!sides_[other]->advancing) advance_somehow(other);
+      return;
+    default:
+      return;
+  }
+}
+
+tick_number wheel_trial::some_distance() {
+  const auto turn = static_cast<tick_number>(world_.buckets);
+  switch (world_.distances) {
+    case delays::within_turns:
+      return static_cast<tick_number>(random_.below(3 * world_.buckets + 2));
+    case delays::any_magnitude:
+      return 1 + random_.of_any_magnitude(50);
+    case delays::one_bucket:
+      return turn * static_cast<tick_number>(random_.below(20)) + (random_.one_in(8) ? 1 : 0);
+    case delays::one_bucket_far:
+      return turn * random_.of_any_magnitude(38) + (random_.one_in(8) ? 1 : 0);
+    case delays::bursts:
+      return (random_.one_in(2) ? turn : 1) * static_cast<tick_number>(random_.below(3));
+    case delays::past_and_future:
+      return random_.of_any_magnitude(50) * (random_.one_in(3) ? -1 : 1);
+    case delays::anywhere:
+      break;
+  }
+  return static_cast<tick_number>(random_.any());
+}
+
+tick_number wheel_trial::some_due(std::size_t s) {
+  if (random_.one_in(8)) {  // the tick of another timer
+    const timer& t = *timers_[some_node()];
+    if (t.scheduled()) return t.due();
+  }
+  if (random_.one_in(64)) return random_.one_in(2) ? last_tick : first_tick;
+  return later_by(sides_[s]->wheel.now(), some_distance() - (random_.one_in(16) ? 3 : 0));
+}
+
+tick_number wheel_trial::some_destination(std::size_t s) {
+  const tick_number now = sides_[s]->wheel.now();
+  const tick_number next = sides_[s]->model.next_due().value_or(now);
+  switch (random_.below(8)) {
+    case 0:
+      return now;
+    case 1:
+      return later_by(now, -random_.of_any_magnitude(20));
+    case 2:
+      return later_by(now, 1);
+    case 3:
+      return later_by(next, -1);
+    case 4:
+    case 5:
+      return next;
+    default:
+      // Not all the way: what is left in the wheel is what makes it interesting.
+      return later_by(now, some_distance() / static_cast<tick_number>(1 + random_.below(8)));
+  }
+}
+
+void wheel_trial::finish() {
+  for (node_id id = 0; id != timers_.size(); ++id) {
+    if (random_.one_in(2)) schedule(random_.index(2), id, some_due(0));
+  }
+  note("destroy the wheel", 1, 0, no_tick);
+  const wheel_model left = sides_[1]->model;
+  sides_[1] = std::make_unique<side>(world_.buckets, world_.start);
+  for (const auto& t : timers_) {
+    if (left.due(t->id)) expect(!t->scheduled(), "a destroyed wheel leaves a node scheduled");
+  }
+  compare_nodes();
+  one_in_acts_ = 1000;
+  for (int i = 0; i != 100 && !sides_[0]->wheel.empty(); ++i) advance(0, last_tick, rondo::unlimited);
+  expect(sides_[0]->wheel.empty(), "nodes are left after the last tick");
+  compare_nodes();
+}
+
+void wheel_trial::compare(std::size_t s) {
+  const side& here = *sides_[s];
+  expect(here.wheel.now() == here.model.now(), "now() differs");
+  expect(here.wheel.size() == here.model.size(), "size() differs");
+  expect(here.wheel.empty() == (here.model.size() == 0), "empty() differs");
+}
+
+void wheel_trial::compare_next_due(std::size_t s) {
+  expect(sides_[s]->wheel.next_due() == sides_[s]->model.next_due(), "next_due() differs");
+}
+
+void wheel_trial::compare_node(node_id id) {
+  const timer& t = *timers_[id];
+  auto due = sides_[0]->model.due(id);
+  if (!due) due = sides_[1]->model.due(id);
+  expect(t.scheduled() == due.has_value(), "scheduled() differs");
+  if (due) expect(t.due() == *due, "due() differs");
+}
+
+void wheel_trial::compare_nodes() {
+  for (node_id id = 0; id != timers_.size(); ++id) compare_node(id);
+}
+
+void wheel_trial::expect(bool met, const char* what) const {
+  if (!met) fail(what);
+}
+
+void wheel_trial::note(const char* what, std::size_t s, node_id id, tick_number tick) {
+  if (operations_.size() == 2 * shown_operations)
+    operations_.erase(operations_.begin(), operations_.begin() + shown_operations);
+  operations_.push_back({what, s, id, tick});
+}
+
+void wheel_trial::fail(const char* what) const {
+  std::ostringstream story;
+  story << what << "; the last operations:";
+  const std::size_t shown = std::min(shown_operations, operations_.size());
+  for (std::size_t i = operations_.size() - shown; i != operations_.size(); ++i) {
+    const operation& o = operations_[i];
+    story << "\n  " << o.what << "  wheel " << o.side << " node " << o.node << " tick " << o.tick;
+  }
+  FAIL(story.str());
+  std::abort();
+}
+
+}  // namespace model

@@ -1,0 +1,186 @@
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <limits>
+
+#include <rondo/detail/ticks.hpp>
+
+using namespace std::chrono_literals;
+using rondo::duration;
+using rondo::tick_number;
+using rondo::time_point;
+using rondo::detail::bucket_of;
+using rondo::detail::never_tick;
+using rondo::detail::tick_grid;
+
+namespace {
+
+constexpr time_point at(duration since_epoch) { return time_point(since_epoch); }
+
+__extension__ using int128 = __int128;
+
+/// The same in 128 bits, where nothing overflows: the last tick boundary not later than `count`.
+struct wide_grid {
+  int128 length, start;
+  int128 before(std::int64_t count) const {
+    const int128 distance = count - start;
+    const int128 ticks = distance / length - (distance % length < 0 ? 1 : 0);
+    return start + ticks * length;
+  }
+  int128 after(std::int64_t count) const {
+    const int128 boundary = before(count);
+    return boundary == count ? boundary : boundary + length;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a moment between two ticks belongs to the later one for a deadline, to the earlier one for now") {
+  constexpr tick_grid grid(10ns, at(0ns));
+  struct {
+    duration moment;
+    tick_number before, after;
+  } const cases[] = {{0ns, 0, 0},   {1ns, 0, 1},   {9ns, 0, 1},     {10ns, 1, 1},    {11ns, 1, 2},
+                     {-1ns, -1, 0}, {-9ns, -1, 0}, {-10ns, -1, -1}, {-11ns, -2, -1}, {-20ns, -2, -2}};
+  for (const auto& c : cases) {
+    CAPTURE(c.moment.count());
+    CHECK(grid.at_or_before(at(c.moment)) == c.before);
+    CHECK(grid.at_or_after(at(c.moment)) == c.after);
+  }
+}
+
+TEST_CASE("the start is a tick boundary, whatever its phase") {
+  for (const duration start : {0ns, 3ns, 9ns, -1ns, -13ns, 1234567ns}) {
+    CAPTURE(start.count());
+    const tick_grid grid(10ns, at(start));
+    const tick_number first = grid.at_or_before(at(start));
+    CHECK(grid.at_or_after(at(start)) == first);
+    CHECK((grid.begin_of(first) == at(start)));
+    CHECK(grid.at_or_before(at(start - 1ns)) == first - 1);
+    CHECK(grid.at_or_after(at(start + 1ns)) == first + 1);
+    CHECK(grid.at_or_before(at(start + 9ns)) == first);
+    CHECK(grid.at_or_after(at(start + 10ns)) == first + 1);
+    CHECK(grid.at_or_after(at(start - 9ns)) == first);
+    CHECK(grid.at_or_after(at(start - 10ns)) == first - 1);
+  }
+}
+
+TEST_CASE("a tick begins at the boundary that it was computed from") {
+  for (const duration length : {1ns, 2ns, 7ns, 1'000'000ns, 86'400'000'000'000ns}) {
+    for (const duration start : {0ns, 5ns, -5ns, 123'456'789ns}) {
+      const tick_grid grid(length, at(start));
+      for (const tick_number t : {-3, -1, 0, 1, 2, 1000}) {
+        const time_point begin = grid.begin_of(t);
+        CHECK(grid.at_or_before(begin) == t);
+        CHECK(grid.at_or_after(begin) == t);
+        CHECK((grid.begin_of(t + 1) - begin == length));
+      }
+    }
+  }
+}
+
+TEST_CASE("ticks are right at both ends of the clock") {
+  constexpr auto first = time_point::min().time_since_epoch().count();
+  constexpr auto last = time_point::max().time_since_epoch().count();
+  for (const duration length : {1ns, 2ns, 10ns, 1'000'000ns, duration::max()}) {
+    for (const duration start : {0ns, 9ns, -9ns, duration::max(), duration::min()}) {
+      const tick_grid grid(length, at(start));
+      const wide_grid wide{length.count(), start.count()};
+      const int128 origin = grid.at_or_before(at(start));
+      for (const std::int64_t count :
+           {first, first + 1, first + 5, first + 9, last - 9, last - 5, last - 1, last}) {
+        CAPTURE(length.count());
+        CAPTURE(start.count());
+        CAPTURE(count);
+        const time_point t = at(duration(count));
+        CHECK(((grid.at_or_before(t) - origin) * wide.length + wide.start == wide.before(count)));
+        CHECK(((grid.at_or_after(t) - origin) * wide.length + wide.start == wide.after(count)));
+      }
+    }
+  }
+}
+
+TEST_CASE("the beginning of a tick saturates where the clock ends, and nowhere else") {
+  constexpr auto first = time_point::min().time_since_epoch().count();
+  constexpr auto last = time_point::max().time_since_epoch().count();
+  for (const duration length : {1ns, 10ns, 1'000'000ns}) {
+    for (const duration start : {0ns, 9ns, 999'999ns, -9ns}) {
+      const tick_grid grid(length, at(start));
+      const wide_grid wide{length.count(), start.count()};
+      for (const std::int64_t count : {first, first + 1, first + 9, last - 9, last - 1, last}) {
+        CAPTURE(length.count());
+        CAPTURE(start.count());
+        CAPTURE(count);
+        const int128 begin = wide.after(count);
+        const auto expected = begin > last ? last : static_cast<std::int64_t>(begin);
+        CHECK(grid.begin_of(grid.at_or_after(at(duration(count)))).time_since_epoch().count() == expected);
+      }
+    }
+  }
+  const tick_grid coarse(1s, at(0ns));
+  CHECK((coarse.begin_of(std::numeric_limits<tick_number>::max()) == time_point::max()));
+  CHECK((coarse.begin_of(std::numeric_limits<tick_number>::min()) == time_point::min()));
+}
+
+TEST_CASE(
+    "a deadline belongs to the first tick at or after it, one that is due to the tick of now or its own") {
+  constexpr tick_grid grid(10ns, at(0ns));
+  struct {
+    duration due, now;
+    tick_number tick;
+  } const cases[] = {
+      {25ns, 12ns, 3},  // ahead: rounded up
+      {20ns, 12ns, 2},  //
+      {13ns, 12ns, 2},  // in this tick, but not yet
+      {12ns, 12ns, 1},  // now: does not wait for the next tick
+      {11ns, 12ns, 1},  //
+      {10ns, 12ns, 1},  //
+      {9ns, 12ns, 1},   // rounded up it lies in the tick of now
+      {5ns, 42ns, 1},   // older: its own
+      {-5ns, 42ns, 0},  //
+      {-25ns, -12ns, -2}, {-12ns, -12ns, -2}, {-5ns, -12ns, 0},
+  };
+  for (const auto& c : cases) {
+    CAPTURE(c.due.count());
+    CAPTURE(c.now.count());
+    CHECK(grid.of_deadline(at(c.due), at(c.now)) == c.tick);
+  }
+}
+
+TEST_CASE("a deadline at the clock's last moment, or after its last tick, is never due") {
+  constexpr time_point end = time_point::max();  // a count that ends in 807
+  constexpr tick_grid fine(1ns, at(0ns));
+  constexpr tick_grid coarse(10ns, at(0ns));
+  constexpr tick_number last_coarse = end.time_since_epoch().count() / 10;
+  CHECK(fine.of_deadline(end, at(0ns)) == never_tick);
+  CHECK(fine.of_deadline(end, end) == never_tick);
+  CHECK(fine.of_deadline(end - 1ns, at(0ns)) == never_tick - 1);
+  CHECK(coarse.of_deadline(end, at(0ns)) == never_tick);
+  CHECK(coarse.of_deadline(end, end) == never_tick);
+  CHECK(tick_grid(10ns, end).of_deadline(end, at(0ns)) == never_tick);  // though a tick begins there
+  CHECK(coarse.of_deadline(end - 6ns, at(0ns)) == never_tick);
+  CHECK(coarse.of_deadline(end - 7ns, at(0ns)) == last_coarse);
+  CHECK(coarse.of_deadline(end - 6ns, end - 1ns) == last_coarse);
+}
+
+TEST_CASE("no deadline ahead belongs to a tick that begins before it") {
+  for (const duration length : {1ns, 3ns, 10ns}) {
+    for (duration start = 0ns; start != length; ++start) {
+      const tick_grid grid(length, at(start));
+      for (duration now = -25ns; now != 25ns; ++now)
+        for (duration due = now + 1ns; due != 30ns; ++due)
+          REQUIRE((grid.begin_of(grid.of_deadline(at(due), at(now))) >= at(due)));
+    }
+  }
+}
+
+TEST_CASE("a tick's bucket is its remainder, also for negative ticks") {
+  CHECK(bucket_of(0, 7) == 0);
+  CHECK(bucket_of(13, 7) == 5);
+  CHECK(bucket_of(-1, 7) == 7);
+  CHECK(bucket_of(-8, 7) == 0);
+  CHECK(bucket_of(std::numeric_limits<tick_number>::min(), 7) == 0);
+  CHECK(bucket_of(std::numeric_limits<tick_number>::max(), 7) == 7);
+  CHECK(bucket_of(12345, 0) == 0);
+}

@@ -1,0 +1,217 @@
+// Memory that runs out at each allocation in turn: calls that throw change nothing, and work when repeated.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <deque>
+#include <new>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "allocations.hpp"
+#include "recording.hpp"
+
+using namespace wheel_test;
+
+namespace {
+
+/// All that can be seen of a wheel and its nodes, without changing it.
+struct view {
+  std::vector<std::optional<tick_number>> dues;
+  std::size_t size = 0;
+  tick_number now = 0;
+  bool operator==(const view&) const = default;
+};
+
+view view_of(const wheel& w, const std::deque<timer>& timers) {
+  view seen;
+  for (const timer& t : timers) seen.dues.push_back(t.scheduled() ? std::optional(t.due()) : std::nullopt);
+  seen.size = w.size();
+  seen.now = w.now();
+  return seen;
+}
+
+/// Lets `act` fail at its first allocation, its second, and so on until it succeeds; `check` after each
+/// failure. Returns the number of failures.
+template <class Act, class Check>
+std::size_t fail_at_each_allocation(Act&& act, Check&& check) {
+  for (std::size_t successes = 0;; ++successes) {
+    bool failed = false;
+    try {
+      const allocations::failing memory(successes);
+      act();
+    } catch (const std::bad_alloc&) {
+      failed = true;
+    }
+    if (!failed) return successes;
+    check();
+  }
+}
+
+/// A wheel whose bucket 5 holds several rounds.
+struct crowded {
+  crowded() {
+    for (const tick_number round : {4, 5, 9, 17, 40})
+      for (int i = 0; i != 8; ++i) add(round * 8 + 5);
+  }
+  void add(tick_number due) { w.schedule(timers.emplace_back("t"), due); }
+  std::deque<timer> timers;
+  wheel w{8};
+};
+
+/// Rounds that are all equally far from the first two, so that they are put in order only when those have
+/// gone: that needs memory at a time at which nothing is added.
+struct far_rounds {
+  far_rounds() {
+    add(5);
+    add(8 + 5);
+    for (tick_number round = 0; round < 1000; round += 13)
+      for (int i = 0; i != 3; ++i) add((1024 + round) * 8 + 5);
+  }
+  void add(tick_number due) { w.schedule(timers.emplace_back("t"), due); }
+  std::deque<timer> timers;
+  wheel w{8};
+};
+
+/// What fires when time passes, in order, as addresses.
+std::vector<const timer*> drain(wheel& w) {
+  std::vector<const timer*> told;
+  w.advance(last_tick, [&](timer& t) { told.push_back(&t); });
+  return told;
+}
+
+std::vector<const timer*> in_order(const std::deque<timer>& timers) {
+  std::vector<const timer*> sorted;
+  for (const timer& t : timers) sorted.push_back(&t);
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const timer* a, const timer* b) { return a->due() < b->due(); });
+  return sorted;
+}
+
+}  // namespace
+
+TEST_CASE("a schedule for which memory runs out changes nothing") {
+  struct {
+    std::string where;
+    tick_number due;
+  } const places[] = {{"an empty bucket", 6},          {"an earlier round", 5},
+                      {"the next round", 4 * 8 + 5},   {"a later round", 9 * 8 + 5},
+                      {"between rounds", 7 * 8 + 5},   {"beyond all", 1 << 20},
+                      {"the far past", -(1 << 20) + 5}};
+  for (const auto& place : places) {
+    CAPTURE(place.where);
+    for (int more = 0; more != 70; ++more) {  // somewhere on the way each array has to grow
+      crowded c;
+      for (int i = 0; i != more; ++i) c.add(place.due);
+      timer& added = c.timers.emplace_back("added");
+      const auto next_before = c.w.next_due();
+      const view before = view_of(c.w, c.timers);
+      fail_at_each_allocation([&] { c.w.schedule(added, place.due); },
+                              [&] {
+                                REQUIRE((view_of(c.w, c.timers) == before));
+                                REQUIRE(c.w.next_due() == next_before);
+                              });
+      REQUIRE(added.scheduled());
+      const auto expected = in_order(c.timers);
+      REQUIRE((drain(c.w) == expected));
+    }
+  }
+}
+
+TEST_CASE("some of these schedules do need memory, so that the failures above are real") {
+  wheel w(8);
+  timer a;
+  CHECK(fail_at_each_allocation([&] { w.schedule(a, 5); }, [] {}) > 0);
+}
+
+TEST_CASE("a move for which memory runs out leaves the node where it was") {
+  for (const tick_number due : {5, 6, 4 * 8 + 5, 7 * 8 + 5, 9 * 8 + 5, 1 << 20}) {
+    for (const std::size_t moved : {0U, 3U, 12U, 39U}) {
+      CAPTURE(due);
+      CAPTURE(moved);
+      crowded c;
+      const view before = view_of(c.w, c.timers);
+      fail_at_each_allocation([&] { c.w.schedule(c.timers[moved], due); },
+                              [&] { REQUIRE((view_of(c.w, c.timers) == before)); });
+      REQUIRE(c.timers[moved].due() == due);
+      REQUIRE(c.w.size() == c.timers.size());
+      REQUIRE(drain(c.w).size() == c.timers.size());
+    }
+  }
+}
+
+TEST_CASE("a move for which memory runs out leaves the node its place in the order") {
+  for (const tick_number due : {5, 6, 7 * 8 + 5, 1 << 20}) {
+    for (const std::size_t moved : {0U, 3U, 12U, 39U}) {
+      CAPTURE(due);
+      CAPTURE(moved);
+      crowded c;
+      const auto expected = in_order(c.timers);
+      bool failed = false;
+      try {
+        const allocations::failing memory(0);
+        c.w.schedule(c.timers[moved], due);
+      } catch (const std::bad_alloc&) {
+        failed = true;
+      }
+      if (failed) REQUIRE((drain(c.w) == expected));
+    }
+  }
+}
+
+TEST_CASE("a move out of another wheel for which memory runs out leaves the node in that one") {
+  wheel from(8), to(8);
+  timer a("a");
+  from.schedule(a, 5);
+  const std::size_t failures = fail_at_each_allocation([&] { to.schedule(a, 9); },
+                                                       [&] {
+                                                         CHECK(from.size() == 1);
+                                                         CHECK(to.empty());
+                                                         CHECK(a.due() == 5);
+                                                         CHECK(from.next_due() == 5);
+                                                         CHECK(to.next_due() == std::nullopt);
+                                                       });
+  CHECK(failures > 0);
+  CHECK(from.empty());
+  CHECK(fired(to, 10) == "a@9");
+}
+
+TEST_CASE("an advance for which memory runs out loses nothing and fires nothing twice") {
+  far_rounds far;
+  const auto expected = in_order(far.timers);
+  std::vector<const timer*> told;
+  told.reserve(far.timers.size());  // the callback itself needs no memory
+  const std::size_t failures =
+      fail_at_each_allocation([&] { far.w.advance(last_tick, [&](timer& t) { told.push_back(&t); }); },
+                              [&] { REQUIRE(far.w.size() == far.timers.size() - told.size()); });
+  CHECK(failures > 0);
+  CHECK((told == expected));
+}
+
+TEST_CASE("a next_due for which memory runs out changes nothing, and is exact when repeated") {
+  far_rounds far;
+  far.w.cancel(far.timers[0]);
+  far.w.cancel(far.timers[1]);
+  const view before = view_of(far.w, far.timers);
+  std::optional<tick_number> next;
+  const std::size_t failures = fail_at_each_allocation(
+      [&] { next = far.w.next_due(); }, [&] { REQUIRE((view_of(far.w, far.timers) == before)); });
+  CHECK(failures > 0);
+  CHECK(next == 1024 * 8 + 5);
+  CHECK(drain(far.w).size() == far.timers.size() - 2);
+}
+
+TEST_CASE("a wheel for which memory runs out while it is made leaves nothing behind") {
+  const auto before = allocations::bytes_held();
+  const std::size_t failures =
+      fail_at_each_allocation([] { wheel w(8); }, [&] { CHECK(allocations::bytes_held() == before); });
+  CHECK(failures > 0);
+  CHECK(allocations::bytes_held() == before);
+}
+
+TEST_CASE("cancelling and destroying need no memory") {
+  crowded c;
+  const allocations::failing memory(0);
+  while (!c.timers.empty()) c.timers.pop_back();
+  CHECK(c.w.empty());
+}

@@ -1,0 +1,90 @@
+// What is undefined is caught by an assertion in checked builds: proved in a child process, which dies of it.
+#if !defined(NDEBUG) && __has_include(<sys/wait.h>)
+
+#include <doctest/doctest.h>
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <memory>
+#include <string>
+
+#include "recording.hpp"
+
+using namespace wheel_test;
+
+namespace {
+
+/// In the child: what would be printed goes to the pipe, and nothing of this process is in the way.
+void become_quiet(int error_output) {
+  std::signal(SIGABRT, SIG_DFL);
+  const rlimit no_core_file{0, 0};
+  setrlimit(RLIMIT_CORE, &no_core_file);
+  dup2(error_output, STDERR_FILENO);
+}
+
+std::string read_all(int file) {
+  std::string text;
+  char part[256];
+  for (ssize_t got = 0; (got = read(file, part, sizeof part)) > 0;)
+    text.append(part, static_cast<std::size_t>(got));
+  return text;
+}
+
+/// Whether it ends in a failed assertion of the wheel. Another crash does not count: that would be luck.
+template <class Misuse>
+bool is_caught(Misuse misuse) {
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  const pid_t child = fork();
+  REQUIRE(child != -1);
+  if (child == 0) {
+    become_quiet(ends[1]);
+    misuse();
+    _exit(0);
+  }
+  close(ends[1]);
+  const std::string said = read_all(ends[0]);
+  close(ends[0]);
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT &&
+         said.find("rondo/wheel.hpp") != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("advancing a wheel inside its own callback is caught") {
+  CHECK(is_caught([] {
+    wheel w(8);
+    timer a;
+    w.schedule(a, 5);
+    w.advance(10, [&](timer&) { w.advance(10, [](timer&) {}); });
+  }));
+}
+
+TEST_CASE("destroying a wheel inside its own callback is caught") {
+  CHECK(is_caught([] {
+    auto w = std::make_unique<wheel>(8);
+    timer a;
+    w->schedule(a, 5);
+    w->advance(10, [&](timer&) { w.reset(); });
+  }));
+}
+
+TEST_CASE("advancing again after a callback has thrown is no nested advance") {
+  CHECK_FALSE(is_caught([] {
+    wheel w(8);
+    timer a;
+    w.schedule(a, 5);
+    try {
+      w.advance(10, [](timer&) { throw 1; });
+    } catch (int) {
+    }
+    w.advance(10, [](timer&) {});
+  }));
+}
+
+#endif

@@ -1,0 +1,58 @@
+// Timers with names, and what fires told in one line.
+#pragma once
+
+#include <limits>
+#include <string>
+
+#include <rondo/wheel.hpp>
+
+namespace wheel_test {
+
+using rondo::tick_number;
+
+inline constexpr tick_number first_tick = std::numeric_limits<tick_number>::min();
+inline constexpr tick_number last_tick = std::numeric_limits<tick_number>::max();
+
+struct timer : rondo::wheel_node {
+  explicit timer(const char* n = "") : name(n) {}
+  const char* name;
+};
+
+using wheel = rondo::wheel<timer>;
+
+/// "a@5 b@7": what fired, and at which now().
+class record {
+ public:
+  explicit record(const wheel& w) : wheel_(w) {}
+
+  void operator()(const timer& fired) {
+    if (!text_.empty()) text_ += ' ';
+    text_ += std::string(fired.name) + '@' + std::to_string(wheel_.now());
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  const wheel& wheel_;
+  std::string text_;
+};
+
+/// Advances and tells what fired.
+inline std::string fired(wheel& w, tick_number to, std::size_t limit = rondo::unlimited) {
+  record told(w);
+  w.advance(
+      to, [&](timer& t) { told(t); }, limit);
+  return told.text();
+}
+
+/// The same, with `also` called for each after it is recorded.
+template <class Also>
+std::string fired_while(wheel& w, tick_number to, Also&& also) {
+  record told(w);
+  w.advance(to, [&](timer& t) {
+    told(t);
+    also(t);
+  });
+  return told.text();
+}
+
+}  // namespace wheel_test
