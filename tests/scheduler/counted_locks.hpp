@@ -1,0 +1,86 @@
+// Locks for the core that know which of them the calling thread holds.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <functional>
+#include <mutex>
+#include <vector>
+
+namespace rondo::test {
+
+/// In the order in which they may be nested; of a rank one at a time, but for two buckets, by their
+/// addresses.
+enum class lock_rank : std::size_t { waiting, record, bucket, innermost };
+
+/// What this thread holds, and what all threads have done wrong so far.
+class held_locks {
+ public:
+  static std::size_t count() { return held_.size(); }
+
+  static void add(lock_rank rank, const void* lock) {
+    for (const held& outer : held_) {
+      const bool second_bucket = rank == lock_rank::bucket && outer.lock < lock;
+      if (outer.rank > rank || (outer.rank == rank && !second_bucket)) ++disorders_;
+    }
+    held_.push_back({rank, lock});
+    ++taken_[static_cast<std::size_t>(rank)];
+  }
+  static void remove(const void* lock) {
+    std::erase_if(held_, [&](const held& h) { return h.lock == lock; });
+  }
+
+  /// How often a lock was taken inside one that it must not be nested in.
+  static std::size_t disorders() { return disorders_; }
+  static std::size_t taken(lock_rank rank) { return taken_[static_cast<std::size_t>(rank)]; }
+
+ private:
+  struct held {
+    lock_rank rank;
+    const void* lock;
+  };
+  inline static thread_local std::vector<held> held_;
+  inline static std::array<std::atomic<std::size_t>, 4> taken_{};
+  inline static std::atomic<std::size_t> disorders_{0};
+};
+
+template <lock_rank Rank>
+class counted_mutex {
+ public:
+  void lock() {
+    mutex_.lock();
+    held_locks::add(Rank, this);
+  }
+  void unlock() {
+    held_locks::remove(this);
+    mutex_.unlock();
+  }
+
+ private:
+  std::mutex mutex_;
+};
+
+/// A policy for basic_core, like detail::threads.
+struct counted_locks {
+  using bucket_mutex = counted_mutex<lock_rank::bucket>;
+  using queue_mutex = counted_mutex<lock_rank::innermost>;
+  using record_mutex = counted_mutex<lock_rank::record>;
+  using lane_mutex = counted_mutex<lock_rank::innermost>;
+  using list_mutex = counted_mutex<lock_rank::innermost>;
+
+  using waiting_mutex = counted_mutex<lock_rank::waiting>;
+  using condition = std::condition_variable_any;
+
+  template <class T>
+  using atomic = std::atomic<T>;
+
+  static std::size_t thread_number() noexcept {
+    static std::atomic<std::size_t> threads_seen{0};
+    thread_local const std::size_t number = threads_seen.fetch_add(1);
+    return number;
+  }
+};
+
+}  // namespace rondo::test

@@ -1,0 +1,145 @@
+// Destroying a scheduler, at any moment.
+#include <memory>
+
+#include "scheduler/virtual_time.hpp"
+
+namespace {
+
+using namespace rondo::test;
+using rondo::firing;
+using rondo::job;
+using rondo::manual_timer;
+using rondo::options;
+
+TEST_CASE("inside its own task: that run ends, no other follows") {
+  auto time = std::make_unique<manual_timer>();
+  const auto token = std::make_shared<int>(0);
+  journal ran;
+  time->schedule_after(1ms, [&, token] {
+    ran.add("first");
+    time.reset();
+    ran.add("destroyed");
+    CHECK(token.use_count() == 2);  // its own, which is running, and the test's
+  });
+  time->schedule_after(1ms, [&, token] { ran.add("second"); });
+  time->schedule_every(1ms, [&, token] { ran.add("often"); });
+  CHECK(time->advance(1h) == 1);
+  CHECK(ran.take() == "first destroyed");
+  CHECK(token.use_count() == 1);
+}
+
+TEST_CASE("inside its own periodic task") {
+  auto time = std::make_unique<manual_timer>();
+  const auto token = std::make_shared<int>(0);
+  time->schedule_every(1ms, [&time, token](const firing& f) {
+    ++*token;
+    if (f.run == 3) time.reset();
+  });
+  CHECK(time->advance(1h) == 3);
+  CHECK(*token == 3);
+  CHECK(token.use_count() == 1);
+}
+
+TEST_CASE("inside a task run by advance_to_next()") {
+  auto time = std::make_unique<manual_timer>();
+  time->schedule_after(1ms, [&] { time.reset(); });
+  CHECK(time->advance_to_next() == 1);
+  CHECK(time == nullptr);
+}
+
+TEST_CASE("inside on_error") {
+  std::unique_ptr<manual_timer> time;
+  const auto in_handler = std::make_shared<int>(0);
+  time = std::make_unique<manual_timer>(
+      options{.on_error = [&time, in_handler](std::exception_ptr, const firing&) {
+        ++*in_handler;
+        time.reset();
+        ++*in_handler;
+      }});
+  time->schedule_every(1ms, [] { throw 1; });
+  CHECK(time->advance(1h) == 1);
+  CHECK(*in_handler == 2);
+  CHECK(in_handler.use_count() == 1);
+}
+
+TEST_CASE("inside the executor, before and after the job") {
+  for (const bool run_first : {true, false}) {
+    std::unique_ptr<manual_timer> time;
+    const auto token = std::make_shared<int>(0);
+    time = std::make_unique<manual_timer>(options{.run_on = [&time, token, run_first](job j) {
+      if (run_first) j();
+      time.reset();
+      j();
+    }});
+    int runs = 0;
+    time->schedule_after(1ms, counting(runs));
+    time->schedule_after(1ms, counting(runs));
+    CHECK(time->advance(1h) == 1);
+    CHECK(runs == (run_first ? 1 : 0));
+    CHECK(token.use_count() == 1);
+  }
+}
+
+TEST_CASE("inside the destructor of a callable after its run") {
+  auto time = std::make_unique<manual_timer>();
+  bool destroyed = false;
+  time->schedule_after(1ms, [held = std::shared_ptr<void>(nullptr, [&](void*) {
+                               time.reset();
+                               destroyed = true;
+                             })] {});
+  CHECK(time->advance(1h) == 1);
+  CHECK(destroyed);
+}
+
+TEST_CASE("inside a job that an executor runs later") {
+  std::vector<job> jobs;
+  auto time = std::make_unique<manual_timer>(options{.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
+  const auto token = std::make_shared<int>(0);
+  time->schedule_after(1ms, [&time, token] { time.reset(); });
+  time->schedule_after(1ms, [token] { ++*token; });
+  time->advance(1ms);
+  REQUIRE(jobs.size() == 2);
+  jobs[0]();
+  CHECK(time == nullptr);
+  CHECK(token.use_count() == 1);
+  jobs[1]();
+  CHECK(*token == 0);
+}
+
+TEST_CASE("inside a task of another scheduler") {
+  auto inner = std::make_unique<manual_timer>();
+  manual_timer outer;
+  inner->schedule_after(1h, doing_nothing());
+  outer.schedule_after(1ms, [&] { inner.reset(); });
+  CHECK(outer.advance(1ms) == 1);
+  CHECK(inner == nullptr);
+}
+
+TEST_CASE("a task may drive another scheduler, and that one drive tasks of its own") {
+  manual_timer outer, inner;
+  journal ran;
+  inner.schedule_after(1ms, [&] {
+    ran.add("inner");
+    CHECK_THROWS_AS(outer.advance(1ms), std::logic_error);  // still inside a task of that one
+  });
+  outer.schedule_after(1ms, [&] {
+    inner.advance(1ms);
+    ran.add("outer");
+  });
+  outer.advance(1ms);
+  CHECK(ran.take() == "inner outer");
+}
+
+TEST_CASE("a scheduler that was never used") { const manual_timer time; }
+
+TEST_CASE("the handlers are released with the scheduler, also after stop()") {
+  const auto token = std::make_shared<int>(0);
+  {
+    manual_timer time(options{.run_on = [token](job j) { j(); },
+                              .on_error = [token](std::exception_ptr, const firing&) {}});
+    time.stop();
+  }
+  CHECK(token.use_count() == 1);
+}
+
+}  // namespace

@@ -1,0 +1,201 @@
+// Periodic tasks on an executor: overlap, and jobs that do not happen.
+#include <stdexcept>
+
+#include "scheduler/virtual_time.hpp"
+
+namespace {
+
+using namespace rondo::test;
+using rondo::cancel_result;
+using rondo::firing;
+using rondo::job;
+using rondo::manual_timer;
+using rondo::options;
+using rondo::timer_id;
+
+struct keeping {
+  std::vector<job> jobs;
+  std::vector<firing> runs;
+  manual_timer time{options{.run_on = [this](job j) { jobs.push_back(std::move(j)); }}};
+};
+
+TEST_CASE("points that come while the run before has not started are dropped and counted") {
+  keeping k;
+  k.time.schedule_every(100ms, recording(k.runs));
+  CHECK(k.time.advance(350ms) == 1);  // what is dropped is not handed over
+  CHECK(k.jobs.size() == 1);
+  CHECK(k.time.stats().overlapped == 2);
+  k.jobs[0]();
+  CHECK(k.time.advance(50ms) == 1);
+  k.jobs.at(1)();
+  REQUIRE(k.runs.size() == 2);
+  CHECK(k.runs[0].due == at(100ms));
+  CHECK(k.runs[0].lateness == 250ms);
+  CHECK(k.runs[1].due == at(400ms));
+  CHECK(k.runs[1].run == 2);
+  CHECK(k.runs[1].missed == 0);
+  CHECK(k.time.stats().fired == 2);
+  CHECK(k.time.stats().missed == 0);
+}
+
+TEST_CASE("points that a stall makes late while the run before is in progress are all counted") {
+  keeping k;
+  k.time.schedule_every(100ms, recording(k.runs));
+  k.time.advance(100ms);
+  k.time.elapse(350ms);
+  CHECK(k.time.advance(0s) == 0);
+  CHECK(k.time.stats().overlapped == 3);
+  CHECK(k.time.next_due() == at(500ms));
+  k.jobs.at(0)();
+  CHECK(k.time.advance(50ms) == 1);
+  k.jobs.at(1)();
+  CHECK(k.runs.at(1).due == at(500ms));
+}
+
+TEST_CASE("a job that is dropped frees the way for the next point") {
+  keeping k;
+  const auto id = k.time.schedule_every(100ms, recording(k.runs));
+  k.time.advance(100ms);
+  k.jobs.clear();
+  CHECK(k.time.stats().rejected == 1);
+  CHECK(k.time.pending(id));
+  CHECK(k.time.advance(100ms) == 1);
+  k.jobs.at(0)();
+  REQUIRE(k.runs.size() == 1);
+  CHECK(k.runs[0].due == at(200ms));
+  CHECK(k.time.stats().completed == 0);
+  CHECK(adds_up(k.time.stats()));
+}
+
+TEST_CASE("an executor that refuses a run is asked again at the next point") {
+  int calls = 0;
+  std::vector<firing> runs, reported;
+  manual_timer time(options{.run_on =
+                                [&](job j) {
+                                  if (++calls == 2) throw std::runtime_error("full");
+                                  j();
+                                },
+                            .on_error = [&](std::exception_ptr, const firing& f) { reported.push_back(f); }});
+  const auto id = time.schedule_every(100ms, recording(runs));
+  time.advance(300ms);
+  REQUIRE(runs.size() == 2);
+  CHECK(runs[0].due == at(100ms));
+  CHECK(runs[1].due == at(300ms));
+  REQUIRE(reported.size() == 1);
+  CHECK(reported[0].due == at(200ms));
+  CHECK(time.pending(id));
+  CHECK(time.stats().failed == 1);
+  CHECK(time.stats().rejected == 0);
+  CHECK(time.stats().overlapped == 0);
+}
+
+TEST_CASE("cancelled while a run waits with the executor, that run is taken back") {
+  keeping k;
+  const auto id = k.time.schedule_every(100ms, recording(k.runs));
+  k.time.advance(100ms);
+  CHECK(k.time.cancel(id) == cancel_result::cancelled);
+  k.jobs.at(0)();
+  CHECK(k.runs.empty());
+  CHECK(k.time.advance(1h) == 0);
+  CHECK(k.time.stats().rejected == 0);
+}
+
+TEST_CASE("cancelled inside its own run, it runs no more") {
+  std::vector<job> jobs;
+  manual_timer time(options{.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
+  timer_id id;
+  int runs = 0;
+  id = time.schedule_every(100ms, [&] {
+    ++runs;
+    CHECK(time.cancel(id) == cancel_result::running);
+  });
+  time.advance(100ms);
+  jobs.at(0)();
+  time.advance(1h);
+  CHECK(jobs.size() == 1);
+  CHECK(runs == 1);
+  CHECK(time.stats().cancelled == 1);
+}
+
+TEST_CASE("points that come while the run before is in progress are dropped") {
+  keeping k;
+  int runs = 0;
+  k.time.schedule_every(100ms, [&] { ++runs; });
+  k.time.advance(100ms);
+  // The job runs the driver's part of the world: time passes in it, and the next point comes up after it.
+  manual_timer& time = k.time;
+  job first = std::move(k.jobs.at(0));
+  first();
+  time.advance(100ms);
+  CHECK(k.jobs.size() == 2);
+  CHECK(runs == 1);
+  CHECK(time.stats().overlapped == 0);
+}
+
+TEST_CASE("a slow executor makes others of its pass late, from the moment it returns") {
+  manual_timer* timer = nullptr;
+  int handed = 0;
+  manual_timer time(options{.run_on = [&](job j) {
+    if (++handed == 1) timer->elapse(250ms);  // blocks, its queue being full
+    j();
+  }});
+  timer = &time;
+  std::vector<firing> runs;
+  time.schedule_after(100ms, doing_nothing());
+  time.schedule_every(100ms, recording(runs));
+  time.advance(400ms);
+  REQUIRE(runs.size() == 2);
+  CHECK(runs[0].due == at(100ms));
+  CHECK(runs[0].lateness == 250ms);
+  CHECK(runs[0].missed == 2);
+  CHECK(runs[1].due == at(400ms));
+  CHECK(time.stats().missed == 2);
+}
+
+TEST_CASE("the job that a throwing executor kept does not stand in for the next run") {
+  std::vector<job> kept;
+  std::vector<firing> runs;
+  manual_timer time(options{.run_on =
+                                [&](job j) {
+                                  kept.push_back(std::move(j));
+                                  if (kept.size() == 1) throw 1;
+                                },
+                            .on_error = [](std::exception_ptr, const firing&) {}});
+  time.schedule_every(100ms, recording(runs));
+  time.advance(200ms);
+  REQUIRE(kept.size() == 2);
+  SUBCASE("called") { kept[0](); }
+  SUBCASE("dropped") { kept[0] = job(); }
+  CHECK(runs.empty());
+  kept[1]();
+  REQUIRE(runs.size() == 1);
+  CHECK(runs[0].due == at(200ms));
+  CHECK(time.stats().rejected == 0);
+  CHECK(time.stats().failed == 1);
+  CHECK(adds_up(time.stats()));
+}
+
+TEST_CASE("points missed before a run that was rejected are counted too") {
+  keeping k;
+  k.time.schedule_every(100ms, recording(k.runs));
+  k.time.elapse(350ms);
+  CHECK(k.time.advance(0s) == 1);
+  k.jobs.clear();
+  CHECK(k.time.stats().rejected == 1);
+  CHECK(k.time.stats().missed == 2);
+}
+
+TEST_CASE("what was with the executor when it was cancelled does not overlap those that come after it") {
+  keeping k;
+  for (int i = 0; i != 100; ++i) {  // in whatever slots
+    const auto id = k.time.schedule_after(0s, doing_nothing());
+    k.time.advance(0s);
+    k.time.cancel(id);
+  }
+  k.jobs.clear();
+  for (int i = 0; i != 200; ++i) k.time.schedule_every(100ms, recording(k.runs));
+  CHECK(k.time.advance(100ms) == 200);
+  CHECK(k.time.stats().overlapped == 0);
+}
+
+}  // namespace

@@ -1,0 +1,109 @@
+#include "scheduler/failing_new.hpp"
+
+#include <cstdlib>
+#include <new>
+
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define RONDO_TEST_KEEPS_OPERATOR_NEW  // with clang this sanitizer's cannot be replaced
+#endif
+#endif
+
+namespace {
+
+struct plan {
+  std::size_t until_first;
+  std::size_t left;
+  bool struck;
+};
+thread_local plan* current = nullptr;
+thread_local plan the_plan{};
+
+}  // namespace
+
+#if !defined(RONDO_TEST_KEEPS_OPERATOR_NEW)
+namespace {
+
+bool fails_now() {
+  if (current == nullptr) return false;
+  if (current->until_first != 0) {
+    --current->until_first;
+    return false;
+  }
+  if (current->left == 0) return false;
+  if (current->left != rondo::test::failing_new::all) --current->left;
+  current->struck = true;
+  return true;
+}
+
+void* allocate(std::size_t size) {
+  if (fails_now()) throw std::bad_alloc();
+  if (void* const p = std::malloc(size == 0 ? 1 : size)) return p;
+  throw std::bad_alloc();
+}
+
+void* allocate(std::size_t size, std::align_val_t alignment) {
+  if (fails_now()) throw std::bad_alloc();
+  const auto a = static_cast<std::size_t>(alignment);
+  if (void* const p = std::aligned_alloc(a, (size + a - 1) / a * a)) return p;
+  throw std::bad_alloc();
+}
+
+}  // namespace
+
+// All forms, also those whose defaults would call these: a sanitizer brings defaults of its own.
+void* operator new(std::size_t size) { return allocate(size); }
+void* operator new(std::size_t size, std::align_val_t alignment) { return allocate(size, alignment); }
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  try {
+    return allocate(size);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+void* operator new(std::size_t size, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  try {
+    return allocate(size, alignment);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+void* operator new[](std::size_t size) { return operator new(size); }
+void* operator new[](std::size_t size, std::align_val_t alignment) { return operator new(size, alignment); }
+void* operator new[](std::size_t size, const std::nothrow_t& tag) noexcept { return operator new(size, tag); }
+void* operator new[](std::size_t size, std::align_val_t alignment, const std::nothrow_t& tag) noexcept {
+  return operator new(size, alignment, tag);
+}
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+void operator delete(void* p, const std::nothrow_t&) noexcept { std::free(p); }
+void operator delete(void* p, std::align_val_t, const std::nothrow_t&) noexcept { std::free(p); }
+void operator delete[](void* p) noexcept { std::free(p); }
+void operator delete[](void* p, std::size_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::align_val_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+void operator delete[](void* p, const std::nothrow_t&) noexcept { std::free(p); }
+void operator delete[](void* p, std::align_val_t, const std::nothrow_t&) noexcept { std::free(p); }
+
+#endif
+
+namespace rondo::test {
+
+#if defined(RONDO_TEST_KEEPS_OPERATOR_NEW)
+const bool failing_new::available = false;
+#else
+const bool failing_new::available = true;
+#endif
+
+failing_new::failing_new(std::size_t after, std::size_t count) {
+  the_plan = {after, count, false};
+  current = &the_plan;
+}
+
+failing_new::~failing_new() { current = nullptr; }
+
+bool failing_new::struck() const { return the_plan.struck; }
+
+}  // namespace rondo::test

@@ -1,0 +1,25 @@
+// Makes operator new of this program fail, on the calling thread alone.
+#pragma once
+
+#include <cstddef>
+
+namespace rondo::test {
+
+/// While it lives, the allocations of this thread fail from the `after`-th on (0: all of them), `count` of
+/// them.
+class failing_new {
+ public:
+  static constexpr std::size_t all = static_cast<std::size_t>(-1);
+  /// False where the compiler insists on an operator new of its own.
+  static const bool available;
+
+  explicit failing_new(std::size_t after = 0, std::size_t count = all);
+  ~failing_new();
+  failing_new(const failing_new&) = delete;
+  failing_new& operator=(const failing_new&) = delete;
+
+  /// Whether one has failed so far.
+  bool struck() const;
+};
+
+}  // namespace rondo::test

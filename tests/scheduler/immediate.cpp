@@ -1,0 +1,126 @@
+// Zero, negative and past: due at once, but through the driver, pass by pass.
+#include <functional>
+#include <stdexcept>
+
+#include "scheduler/virtual_time.hpp"
+
+namespace {
+
+using namespace rondo::test;
+using rondo::duration;
+using rondo::manual_timer;
+using rondo::time_point;
+
+TEST_CASE("what is due already does not wait for a tick, and does not run inside the scheduling call") {
+  manual_timer time;
+  time.advance(10'300us);
+  int runs = 0;
+  SUBCASE("no delay") { time.schedule_after(0s, counting(runs)); }
+  SUBCASE("a negative delay") { time.schedule_after(-1ns, counting(runs)); }
+  SUBCASE("a delay before the beginning of the clock") {
+    time.schedule_after(duration::min(), counting(runs));
+  }
+  SUBCASE("hours::min()") { time.schedule_after(std::chrono::hours::min(), counting(runs)); }
+  SUBCASE("now") { time.schedule_at(time.now(), counting(runs)); }
+  SUBCASE("the past") { time.schedule_at(time.now() - 5s, counting(runs)); }
+  SUBCASE("the beginning of the clock") { time.schedule_at(time_point::min(), counting(runs)); }
+  SUBCASE("rescheduled to now") { time.reschedule_after(time.schedule_after(1h, counting(runs)), 0s); }
+  SUBCASE("rescheduled to the past") {
+    time.reschedule_at(time.schedule_after(1h, counting(runs)), time_point::min());
+  }
+  CHECK(runs == 0);
+  REQUIRE(time.next_due().has_value());
+  CHECK(*time.next_due() <= time.now());
+  CHECK(time.advance(0s) == 1);
+  CHECK(runs == 1);
+  CHECK(since_epoch(time) == 10'300us);
+}
+
+TEST_CASE("a million zero delays one after another run at once each") {
+  manual_timer time;
+  int runs = 0;
+  constexpr int many = 10'000;
+  for (int i = 0; i != many; ++i) {
+    time.schedule_after(0s, counting(runs));
+    time.advance(0s);
+    if (runs != i + 1) break;
+  }
+  CHECK(runs == many);
+}
+
+TEST_CASE("what a task makes due runs in the next pass, after all of its own") {
+  manual_timer time;
+  journal ran;
+  time.schedule_after(1ms, [&] {
+    ran.add("a");
+    time.schedule_after(0s, ran.noting("of-a"));
+  });
+  time.schedule_after(1ms, [&] {
+    ran.add("b");
+    time.schedule_at(at(-1s), ran.noting("of-b"));  // an earlier tick, and still the next pass
+  });
+  time.schedule_after(1ms, ran.noting("c"));
+  CHECK(time.advance(1ms) == 5);
+  CHECK(ran.take() == "a b c of-b of-a");
+}
+
+TEST_CASE("what falls due while a task takes its time runs in the next pass, in tick order") {
+  manual_timer time;
+  journal ran;
+  time.schedule_after(1ms, [&] {
+    ran.add("slow");
+    time.schedule_after(0s, ran.noting("before"));
+    time.elapse(10ms);
+    time.schedule_after(0s, ran.noting("after"));
+  });
+  time.schedule_after(1ms, ran.noting("same"));
+  time.schedule_after(5ms, ran.noting("five"));
+  CHECK(time.advance(11ms) == 5);
+  CHECK(ran.take() == "slow same before five after");
+}
+
+TEST_CASE("a task of the pass moved to now by another one runs in the next pass") {
+  manual_timer time;
+  journal ran;
+  rondo::timer_id moved;
+  time.schedule_after(1ms, [&] {
+    ran.add("first");
+    time.reschedule_after(moved, 0s);
+  });
+  moved = time.schedule_after(1ms, ran.noting("moved"));
+  time.schedule_after(1ms, ran.noting("last"));
+  CHECK(time.advance(1ms) == 3);
+  CHECK(ran.take() == "first last moved");
+}
+
+/// Schedules itself again, without a delay, `left` times.
+struct chain {
+  manual_timer& time;
+  long left;
+  long& runs;
+  void operator()() {
+    ++runs;
+    if (left > 0) time.schedule_after(0s, chain{time, left - 1, runs});
+  }
+};
+
+TEST_CASE("a chain of zero delays runs to its end within one advance, without time passing") {
+  manual_timer time;
+  long runs = 0;
+  time.schedule_after(1ms, chain{time, 999, runs});
+  CHECK(time.advance(1ms) == 1000);
+  CHECK(runs == 1000);
+  CHECK(since_epoch(time) == 1ms);
+}
+
+TEST_CASE("a chain of zero delays without an end is refused after a million passes") {
+  manual_timer time;
+  long runs = 0;
+  time.schedule_after(1ms, chain{time, 1'000'000'000, runs});
+  CHECK_THROWS_WITH_AS(time.advance(1ms), doctest::Contains("1000000"), std::logic_error);
+  CHECK(runs == 1'000'000);
+  CHECK(time.pending() == 1);
+  CHECK(time.stop().size() == 1);
+}
+
+}  // namespace

@@ -1,0 +1,222 @@
+// No user code runs while a lock of the library is held, and the locks are nested in one order.
+#include "scheduler/counted_locks.hpp"
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "scheduler/core.hpp"
+#include "scheduler/core_cancel.hpp"
+#include "scheduler/core_run.hpp"
+#include "scheduler/core_schedule.hpp"
+#include "scheduler/core_stop.hpp"
+#include "scheduler/seeds.hpp"
+#include "scheduler/virtual_time.hpp"
+
+namespace {
+
+using namespace rondo::test;
+using rondo::cancel_result;
+using rondo::duration;
+using rondo::firing;
+using rondo::job;
+using rondo::options;
+using rondo::time_point;
+using rondo::timer_id;
+
+std::atomic<std::size_t> looked{0};
+std::atomic<std::size_t> held_in_user_code{0};
+
+/// Called wherever the user's code is.
+void look() {
+  ++looked;
+  held_in_user_code += held_locks::count();
+}
+
+/// A copy or a move, a call, a destruction: all of it is the user's code.
+struct watched {
+  watched() = default;
+  watched(const watched&) { look(); }
+  watched(watched&&) noexcept { look(); }
+  watched& operator=(const watched&) = delete;
+  ~watched() { look(); }
+  void operator()() const { look(); }
+};
+
+/// The core under locks that are counted, driven by the test.
+class probe final : public rondo::detail::basic_core<counted_locks> {
+ public:
+  using basic_core::basic_core;
+  time_point now() const noexcept override { return time_point(duration(now_.load())); }
+  timer_id after(duration d, rondo::task work) { return schedule(now() + d, now(), 0ns, std::move(work)); }
+  timer_id every(duration d, rondo::task work) { return schedule(now() + d, now(), d, std::move(work)); }
+  bool move(timer_id id, duration d) { return reschedule(id, rondo::saturating_add(now(), d), now()); }
+  void advance(duration d) {
+    now_ += d.count();
+    run_pass(time_point::max(), rondo::unlimited);
+  }
+
+ protected:
+  void next_due_moved_earlier() noexcept override { look(); }
+  void end_driver() noexcept override { look(); }
+
+ private:
+  std::atomic<duration::rep> now_{0};
+};
+
+void check_so_far() {
+  CHECK(looked > 0);
+  CHECK(held_in_user_code == 0);
+  CHECK(held_locks::disorders() == 0);
+  CHECK(held_locks::count() == 0);
+}
+
+TEST_CASE("the locks that the test puts in are those that the core takes") {
+  const std::size_t records = held_locks::taken(lock_rank::record);
+  const std::size_t buckets = held_locks::taken(lock_rank::bucket);
+  const std::size_t others = held_locks::taken(lock_rank::innermost);
+  const auto core = std::make_shared<probe>(options{}, at(0s));
+  core->after(1ms, watched());
+  core->advance(1ms);
+  CHECK(held_locks::taken(lock_rank::record) > records);
+  CHECK(held_locks::taken(lock_rank::bucket) > buckets);
+  CHECK(held_locks::taken(lock_rank::innermost) > others);
+}
+
+TEST_CASE("no lock is held in inline tasks, in destructors, in on_error") {
+  const auto core = std::make_shared<probe>(
+      options{.on_error = [w = watched()](std::exception_ptr, const firing&) { look(); }}, at(0s));
+  core->after(1ms, watched());
+  core->after(1ms, [w = watched()] { throw std::runtime_error("no"); });
+  const auto often = core->every(1ms, [w = watched()] {
+    look();
+    throw 1;
+  });
+  core->cancel(core->after(1ms, watched()));
+  core->cancel_and_wait(core->every(1ms, watched()));
+  core->cancel(core->after(duration::max() / 2, watched()));
+  for (int i = 0; i != 5; ++i) core->advance(1ms);
+  core->cancel(often);
+  timer_id own;
+  own = core->every(1ms, [&core, &own, w = watched()] { core->cancel(own); });
+  core->advance(1ms);
+  core->after(1ms, watched());
+  core->after(1h, watched());
+  core->every(1h, watched());
+  core->stop().clear();
+  CHECK_THROWS_AS(core->after(1h, watched()), rondo::stopped_error);
+  core->retire();
+  check_so_far();
+}
+
+TEST_CASE("no lock is held in the executor, in its jobs, and where they are dropped") {
+  std::vector<job> jobs;
+  int calls = 0;
+  const auto core =
+      std::make_shared<probe>(options{.run_on =
+                                          [&, w = watched()](job j) {
+                                            look();
+                                            ++calls;
+                                            if (calls % 5 == 0) throw 1;
+                                            if (calls % 5 == 1) return;
+                                            if (calls % 5 == 2) j();
+                                            jobs.push_back(std::move(j));
+                                          },
+                                      .on_error = [](std::exception_ptr, const firing&) { look(); }},
+                              at(0s));
+  std::vector<timer_id> ids;
+  for (int i = 0; i != 50; ++i) ids.push_back(core->after(i % 7 * 1ms, watched()));
+  for (int i = 0; i != 10; ++i) ids.push_back(core->every(1ms, watched()));
+  for (int i = 0; i != 10; ++i) core->advance(1ms);
+  for (std::size_t i = 0; i < ids.size(); i += 3) core->cancel(ids[i]);
+  for (std::size_t i = 1; i < ids.size(); i += 3) core->move(ids[i], 1ms);
+  for (std::size_t i = 0; i < jobs.size(); i += 2) jobs[i]();
+  jobs.resize(jobs.size() / 2);
+  core->advance(1ms);
+  core->retire();
+  jobs.clear();
+  check_so_far();
+}
+
+TEST_CASE("no lock is held where an unused scheduler lets go of its handlers") {
+  const auto core = std::make_shared<probe>(options{.run_on = [w = watched()](const job&) {}}, at(0s));
+  core->retire();
+  check_so_far();
+}
+
+/// Everything that users may do, from several threads at once, with two of them running the jobs.
+class commotion {
+ public:
+  void run(std::uint64_t seed) {
+    std::vector<std::thread> threads;
+    for (std::uint64_t t = 0; t != 3; ++t)
+      threads.emplace_back([this, t, seed] { use(dice(seed + 1000 * t)); });
+    std::thread driver([this] {
+      while (users_ != 0) core_->advance(100us);
+    });
+    for (std::thread& t : threads) t.join();
+    driver.join();
+    core_->stop();
+    core_->retire();
+  }
+
+ private:
+  void use(dice d) {
+    std::vector<timer_id> ids;
+    for (int i = 0; i != 2000; ++i) {
+      const auto delay = duration(d.roll(3'000'000));
+      if (!ids.empty() && d.one_in(3)) {
+        const timer_id id = ids[d.roll(ids.size())];
+        if (d.one_in(3)) {
+          core_->cancel(id);
+        } else if (d.one_in(2)) {
+          core_->move(id, d.one_in(5) ? duration::max() : delay);
+        } else {
+          core_->cancel_and_wait(id);
+        }
+      }
+      ids.push_back(d.one_in(20) ? core_->every(delay + 50us, watched()) : core_->after(delay, watched()));
+      if (d.one_in(50)) static_cast<void>(core_->next_due());
+      if (ids.size() > 50) ids.erase(ids.begin());
+      run_a_job();
+    }
+    --users_;
+  }
+
+  void run_a_job() {
+    std::optional<job> j;
+    {
+      const std::lock_guard hold(jobs_mutex_);
+      if (jobs_.empty()) return;
+      j.emplace(std::move(jobs_.back()));
+      jobs_.pop_back();
+    }
+    (*j)();
+  }
+
+  std::mutex jobs_mutex_;
+  std::vector<job> jobs_;
+  std::atomic<int> users_{3};
+  std::shared_ptr<probe> core_ =
+      std::make_shared<probe>(options{.buckets = 8,
+                                      .run_on =
+                                          [this](job j) {
+                                            look();
+                                            const std::lock_guard hold(jobs_mutex_);
+                                            jobs_.push_back(std::move(j));
+                                          }},
+                              at(0s));
+};
+
+TEST_CASE("no lock is held in user code, and all are nested in one order, under threads") {
+  for (const std::uint64_t seed : seeds("locks under threads", 3)) {
+    CAPTURE(seed);
+    commotion().run(seed);
+  }
+  check_so_far();
+}
+
+}  // namespace

@@ -1,0 +1,185 @@
+// Random programs with an executor that does whatever executors do: nothing gets lost, nothing is counted
+// twice.
+#include <map>
+#include <memory>
+#include <stdexcept>
+
+#include "scheduler/seeds.hpp"
+#include "scheduler/virtual_time.hpp"
+
+namespace {
+
+using namespace rondo::test;
+using rondo::cancel_result;
+using rondo::duration;
+using rondo::firing;
+using rondo::job;
+using rondo::manual_timer;
+using rondo::options;
+using rondo::statistics;
+using rondo::timer_id;
+
+class program {
+ public:
+  explicit program(std::uint64_t seed)
+      : dice_(seed),
+        time_(options{.buckets = 16,
+                      .max_pending = 40,
+                      .run_on = [this](job j) { take(std::move(j)); },
+                      .on_error = [this](std::exception_ptr, const firing&) { ++reported_; }}) {}
+
+  void run(int steps) {
+    for (int i = 0; i != steps; ++i) {
+      step();
+      if (i % 16 == 0) check_counts(time_.stats());
+    }
+    stop();
+  }
+
+ private:
+  void step() {
+    switch (dice_.roll(9)) {
+      case 0:
+      case 1:
+      case 2:
+        return schedule();
+      case 3:
+        return cancel();
+      case 4:
+        return reschedule();
+      case 5:
+        return run_a_job();
+      case 6:
+        return drop_a_job();
+      default:
+        time_.advance(duration(dice_.roll(5'000'000)));
+    }
+  }
+
+  void schedule() {
+    const auto d = duration(dice_.roll(30'000'000));
+    const bool often = dice_.one_in(4);
+    const auto work = [this, token = token_, often](const firing& f) {
+      ++ran_;
+      if (!often) ++one_shots_ran_;
+      missed_ += f.missed;
+      if (dice_.one_in(5)) step_inside();
+      if (!dice_.one_in(5)) return;
+      ++threw_;
+      throw 1;
+    };
+    try {
+      ids_.push_back(often ? time_.schedule_every(d + 1ms, work) : time_.schedule_after(d, work));
+    } catch (const rondo::capacity_error&) {
+      CHECK(time_.pending() == 40);
+    }
+  }
+
+  void step_inside() {
+    switch (dice_.roll(4)) {
+      case 0:
+        return schedule();
+      case 1:
+        return cancel();
+      case 2:
+        return reschedule();
+      default:
+        time_.elapse(duration(dice_.roll(3'000'000)));
+    }
+  }
+
+  void cancel() {
+    if (ids_.empty()) return;
+    const auto id = ids_[dice_.roll(ids_.size())];
+    const bool was_pending = time_.pending(id);
+    const auto result = time_.cancel(id);
+    cancelled_ += was_pending;
+    CHECK((result == cancel_result::gone || result == cancel_result::running || was_pending));
+  }
+
+  void reschedule() {
+    if (ids_.empty()) return;
+    const auto id = ids_[dice_.roll(ids_.size())];
+    const bool was_pending = time_.pending(id);
+    CHECK(time_.reschedule_after(id, duration(dice_.roll(10'000'000))) == was_pending);
+  }
+
+  void take(job j) {
+    const auto what = dice_.roll(10);
+    if (what == 0) return;  // drops it
+    if (what < 4) {
+      j();
+    } else {
+      jobs_.push_back(std::move(j));
+    }
+    if (what < 9) return;
+    ++refused_;
+    throw std::runtime_error("no");
+  }
+
+  void run_a_job() {
+    if (jobs_.empty()) return;
+    job j = take_one();
+    j();
+  }
+
+  void drop_a_job() {
+    if (!jobs_.empty()) take_one();
+  }
+
+  job take_one() {
+    std::swap(jobs_[dice_.roll(jobs_.size())], jobs_.back());
+    job j = std::move(jobs_.back());
+    jobs_.pop_back();
+    return j;
+  }
+
+  void check_counts(const statistics& s) {
+    CHECK(adds_up(s));
+    CHECK(s.scheduled == ids_.size());
+    CHECK(s.fired == ran_);
+    CHECK(s.missed >= missed_);  // more where a run that had missed some did not happen
+    CHECK(s.cancelled == cancelled_);
+    CHECK(s.failed == threw_ + refused_);
+    CHECK(s.failed == reported_);
+    CHECK(s.pending == time_.pending());
+    CHECK(static_cast<std::uint64_t>(token_.use_count()) == s.pending + 1);  // one callable for each
+    std::uint64_t alive = 0;
+    for (const timer_id id : ids_) alive += time_.pending(id);
+    CHECK(alive == s.pending);
+  }
+
+  void stop() {
+    const statistics before = time_.stats();
+    auto list = time_.stop();
+    CHECK(list.size() == before.pending);
+    CHECK(std::is_sorted(list.begin(), list.end(), [](auto& a, auto& b) {
+      return std::chrono::ceil<std::chrono::milliseconds>(a.due.time_since_epoch()) <
+             std::chrono::ceil<std::chrono::milliseconds>(b.due.time_since_epoch());
+    }));
+    jobs_.clear();
+    const statistics after = time_.stats();
+    CHECK(after.returned == before.pending);
+    CHECK(after.rejected == before.rejected);
+    CHECK(adds_up(after));
+    list.clear();
+    CHECK(token_.use_count() == 1);
+  }
+
+  dice dice_;
+  std::shared_ptr<int> token_ = std::make_shared<int>(0);
+  std::vector<timer_id> ids_;
+  std::vector<job> jobs_;
+  std::uint64_t ran_ = 0, one_shots_ran_ = 0, missed_ = 0, threw_ = 0, reported_ = 0, refused_ = 0,
+                cancelled_ = 0;
+  manual_timer time_;  // last: its tasks use the rest
+};
+
+TEST_CASE("with an executor that runs, keeps, drops and refuses jobs, all accounts close") {
+  for (const std::uint64_t seed : seeds("random executors", 100)) {
+    CAPTURE(seed);
+    program(seed).run(400);
+  }
+}
+
+}  // namespace

@@ -1,0 +1,36 @@
+// Seeds of random tests: new ones each time, printed, and RONDO_TEST_SEED=n to run one again.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <iostream>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace rondo::test {
+
+/// `count` seeds, or the one that is asked for.
+inline std::vector<std::uint64_t> seeds(const char* what, std::size_t count) {
+  if (const char* const asked = std::getenv("RONDO_TEST_SEED")) return {std::stoull(asked)};
+  const std::uint64_t first = std::random_device{}();
+  std::cout << what << ": seeds " << first << " to " << first + count - 1
+            << " (RONDO_TEST_SEED=n runs one again)\n";
+  std::vector<std::uint64_t> result(count);
+  for (std::size_t i = 0; i != count; ++i) result[i] = first + i;
+  return result;
+}
+
+/// Random numbers that are the same with every standard library.
+class dice {
+ public:
+  explicit dice(std::uint64_t seed) : engine_(seed * 0x9e3779b97f4a7c15U + 1) {}
+  /// 0 … sides - 1
+  std::uint64_t roll(std::uint64_t sides) { return engine_() % sides; }
+  bool one_in(std::uint64_t n) { return roll(n) == 0; }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+}  // namespace rondo::test

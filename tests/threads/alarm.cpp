@@ -1,0 +1,67 @@
+// What the driver sleeps on: a ring is never lost, whenever it comes.
+#include "drivers/alarm.hpp"
+
+#include <thread>
+
+#include "sync/threads.hpp"
+#include "threads/patience.hpp"
+
+namespace {
+
+using namespace rondo::test;
+
+using alarm = rondo::detail::alarm<rondo::detail::threads>;
+using clock_type = rondo::scheduler::clock;
+
+/// Whether a sleep without end ends at once, without having been one.
+bool wakes_at_once(alarm& a) {
+  const auto before = a.wakeups();
+  a.wait_until(clock_type::now() + patience, clock_type::now());
+  return a.wakeups() == before;
+}
+
+TEST_CASE("a ring between the look and the sleep ends the sleep before it begins") {
+  alarm a;
+  a.reset();
+  a.ring();
+  CHECK(wakes_at_once(a));
+  a.reset();
+  a.ring();
+  a.ring();
+  CHECK(wakes_at_once(a));
+}
+
+TEST_CASE("a moment that has passed is not slept for") {
+  alarm a;
+  a.reset();
+  const auto now = clock_type::now();
+  a.wait_until(now, now);
+  a.wait_until(now - 1h, now);
+  CHECK(a.wakeups() == 0);
+}
+
+TEST_CASE("a ring from before the reset does not count") {
+  alarm a;
+  a.ring();
+  a.reset();
+  const auto until = clock_type::now() + 5ms;
+  a.wait_until(until, clock_type::now());
+  CHECK(clock_type::now() >= until);
+  CHECK(a.wakeups() >= 1);
+}
+
+TEST_CASE("a ring during the sleep ends it") {
+  for (int round = 0; round != 100; ++round) {
+    alarm a;
+    a.reset();
+    std::thread ringer([&] {
+      spin(static_cast<unsigned>(round) * 500);
+      a.ring();
+    });
+    a.wait_until(std::nullopt, clock_type::now());
+    ringer.join();
+    CHECK(a.wakeups() <= 1);
+  }
+}
+
+}  // namespace

@@ -1,0 +1,67 @@
+// What the tests on real threads share. They wait for events, never for time: how long a machine takes is its
+// own affair, and `patience` is only there to end a test that would hang.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+
+#include <doctest/doctest.h>
+
+#include <rondo/timer.hpp>
+
+namespace rondo::test {
+
+using namespace std::chrono_literals;
+
+constexpr auto patience = 60s;
+
+/// Something that threads wait for: a count that only grows.
+class gate {
+ public:
+  void open() { add(1); }
+  void add(long n) {
+    const std::lock_guard hold(mutex_);
+    count_ += n;
+    changed_.notify_all();
+  }
+
+  /// True once it was opened `n` times; false if that took too long.
+  bool wait(long n = 1) {
+    std::unique_lock hold(mutex_);
+    return changed_.wait_until(hold, std::chrono::steady_clock::now() + patience,
+                               [&] { return count_ >= n; });
+  }
+
+  long count() {
+    const std::lock_guard hold(mutex_);
+    return count_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  long count_ = 0;
+};
+
+/// Lets real time pass, for tests of what does not happen meanwhile.
+inline void let_pass(std::chrono::steady_clock::duration d) {
+  std::mutex mutex;
+  std::condition_variable nobody_notifies;
+  std::unique_lock hold(mutex);
+  nobody_notifies.wait_until(hold, std::chrono::steady_clock::now() + d, [] { return false; });
+}
+
+/// Some nanoseconds, to meet another thread at ever different moments.
+inline void spin(unsigned turns) {
+  for (std::atomic<unsigned> left{turns}; left.load(std::memory_order_relaxed) != 0;)
+    left.fetch_sub(1, std::memory_order_relaxed);
+}
+
+/// scheduled == pending + completed + cancelled + returned, which holds whenever nothing is in progress.
+inline bool adds_up(const statistics& s) {
+  return s.scheduled == s.pending + s.completed + s.cancelled + s.returned;
+}
+
+}  // namespace rondo::test

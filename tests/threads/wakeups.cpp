@@ -1,0 +1,142 @@
+// What the driver thread wakes for, and what it does not.
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "threads/patience.hpp"
+
+namespace {
+
+using namespace rondo::test;
+using rondo::options;
+using rondo::timer;
+using rondo::timer_id;
+
+/// The wake-ups so far of a driver that has just gone through a run, and has nothing more to do now.
+std::uint64_t wakeups_after_a_run(timer& t) {
+  gate ran;
+  t.schedule_after(2ms, [&] { ran.open(); });
+  REQUIRE(ran.wait());
+  return t.stats().wakeups;
+}
+
+TEST_CASE("an idle timer does not wake") {
+  timer t;
+  let_pass(50ms);
+  CHECK(t.stats().wakeups == 0);
+}
+
+TEST_CASE("an idle timer does not wake after its work is done, nor for a far timer") {
+  timer t;
+  t.schedule_after(1h, [] {});
+  const auto before = wakeups_after_a_run(t);
+  let_pass(50ms);
+  CHECK(t.stats().wakeups == before);
+}
+
+TEST_CASE("never-timers do not wake it") {
+  timer t;
+  const auto before = wakeups_after_a_run(t);
+  for (int i = 0; i != 100; ++i) t.schedule_after(std::chrono::hours::max(), [] {});
+  let_pass(20ms);
+  CHECK(t.stats().wakeups == before);
+}
+
+TEST_CASE("later timers do not wake it, be they added, cancelled or moved") {
+  timer t;
+  t.schedule_after(1h, [] {});
+  const auto before = wakeups_after_a_run(t);
+  for (int i = 0; i != 1000; ++i) {
+    const timer_id id = t.schedule_after(1h + i * 10s, [] {});
+    if (i % 3 == 0) t.cancel(id);
+    if (i % 3 == 1) t.reschedule_after(id, 50h);
+  }
+  let_pass(20ms);
+  CHECK(t.stats().wakeups == before);
+}
+
+TEST_CASE("cancelling or postponing the earliest does not wake it") {
+  timer t;
+  const timer_id a = t.schedule_after(1h, [] {});
+  const timer_id b = t.schedule_after(1h, [] {});
+  const auto before = wakeups_after_a_run(t);
+  t.cancel(a);
+  t.reschedule_after(b, 2h);
+  let_pass(20ms);
+  CHECK(t.stats().wakeups == before);
+}
+
+TEST_CASE("an earlier timer wakes it, and runs long before the one that it slept for") {
+  gate ran;
+  timer t;
+  t.schedule_after(1h, [] {});
+  wakeups_after_a_run(t);
+  SUBCASE("scheduled") {
+    t.schedule_after(5ms, [&] { ran.open(); });
+  }
+  SUBCASE("periodic") {
+    t.schedule_every(5ms, [&] { ran.open(); });
+  }
+  SUBCASE("moved there") {
+    const timer_id id = t.schedule_after(2h, [&] { ran.open(); });
+    CHECK(t.reschedule_after(id, 5ms));
+  }
+  SUBCASE("moved there from never") {
+    const timer_id id = t.schedule_after(std::chrono::hours::max(), [&] { ran.open(); });
+    CHECK(t.reschedule_after(id, 5ms));
+  }
+  CHECK(ran.wait());
+  CHECK(t.stats().wakeups > 0);
+}
+
+TEST_CASE("each of many ever earlier timers is noticed") {
+  gate ran;
+  timer t(options{.tick = 10us});
+  for (int i = 0; i != 200; ++i) t.schedule_after(1h - i * 10s, [] {});
+  for (int i = 0; i != 200; ++i) t.schedule_after(20ms - i * 100us, [&] { ran.open(); });
+  CHECK(ran.wait(200));
+}
+
+TEST_CASE("no ring is lost while the driver is between looking and sleeping") {
+  timer t(options{.tick = 1us});
+  t.schedule_after(1h, [] {});
+  std::atomic<int> ran{0};
+  constexpr int rounds = 20'000;
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  unsigned state = 1;
+  int lost = 0;
+  for (int i = 0; i != rounds && lost == 0; ++i) {
+    t.schedule_after(0s, [&] { ran.fetch_add(1); });
+    while (ran.load() != i + 1 && lost == 0) lost += std::chrono::steady_clock::now() > deadline;
+    // The driver now looks for more and goes to sleep: the next call comes at some moment of that.
+    state = state * 1664525U + 1013904223U;
+    spin(state >> 22);
+  }
+  CHECK(lost == 0);
+}
+
+TEST_CASE("one after another, each timer costs two wake-ups at most") {
+  gate ran;
+  constexpr long rounds = 20;
+  timer t;
+  for (long i = 0; i != rounds; ++i) {
+    t.schedule_after(2ms, [&] { ran.open(); });
+    REQUIRE(ran.wait(i + 1));
+  }
+  CHECK(t.stats().wakeups <= 2 * rounds);
+  CHECK(t.stats().wakeups > 0);
+}
+
+TEST_CASE("next_due() tells what the driver sleeps for") {
+  timer t;
+  CHECK_FALSE(t.next_due().has_value());
+  const auto due = t.now() + 1h;
+  const timer_id id = t.schedule_at(due, [] {});
+  REQUIRE(t.next_due().has_value());
+  CHECK(*t.next_due() >= due);
+  CHECK(*t.next_due() < due + 1ms);
+  t.cancel(id);
+  CHECK_FALSE(t.next_due().has_value());
+}
+
+}  // namespace
