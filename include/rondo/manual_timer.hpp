@@ -44,8 +44,9 @@ class RONDO_EXPORT manual_timer final : public scheduler {
     return advance(saturate(d));
   }
 
-  /// Moves to the next due tick, unless it is past, and runs all that is due then; returns how many it ran or handed over:
-  /// 0 if there is none, or if all that was due is dropped, as a periodic run is whose previous one an executor still has.
+  /// Moves to the next due tick, unless it is past, and runs all that is due then; returns how many it ran or
+  /// handed over: 0 if there is none, or if all that was due is dropped, as a periodic run is whose previous
+  /// one an executor still has.
   std::size_t advance_to_next();
 
   /// Lets time pass with nothing run, as a stalled driver, a suspended machine or, called inside a task, a
