@@ -54,7 +54,8 @@ class map_timer {
       if (queue_.empty()) {
         changed_.wait(hold);
       } else if (queue_.begin()->first > steady::now()) {
-        changed_.wait_until(hold, queue_.begin()->first);
+        const auto due = queue_.begin()->first;  // a copy: while waiting the entry may go
+        changed_.wait_until(hold, due);
       } else {
         const auto work = std::move(queue_.begin()->second);
         queue_.erase(queue_.begin());

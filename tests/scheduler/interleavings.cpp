@@ -1,5 +1,5 @@
-// The driver's pass against one other call, switched at every point where either is about to take its first
-// lock.
+// The driver's pass against other calls, switched at every point where either holds no lock and is about to
+// take one, or to use an atomic.
 #include "scheduler/counted_locks.hpp"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ using rondo::time_point;
 using rondo::timer_id;
 using rondo::unfired;
 
-/// What this thread does, once, when it takes its n-th lock with none held so far.
+/// What this thread does, once, at the n-th of those points.
 struct interruption {
   std::size_t points_left = 0;
   std::function<void()> act;
@@ -40,7 +40,7 @@ struct interruption {
     thread_local interruption mine;
     return mine;
   }
-  static void at_lock() {
+  static void at_point() {
     interruption& mine = of_this_thread();
     if (!mine.act || held_locks::count() != 0 || mine.points_left-- != 0) return;
     std::exchange(mine.act, nullptr)();
@@ -50,8 +50,33 @@ struct interruption {
 template <lock_rank Rank>
 struct interrupted_mutex : counted_mutex<Rank> {
   void lock() {
-    interruption::at_lock();
+    interruption::at_point();
     counted_mutex<Rank>::lock();
+  }
+};
+
+template <class T>
+struct interrupted_atomic : std::atomic<T> {
+  using plain = std::atomic<T>;
+  using order = std::memory_order;
+  using plain::plain;
+  T load(order o = order::seq_cst) const noexcept { return at_point().plain::load(o); }
+  void store(T v, order o = order::seq_cst) noexcept { at_point().plain::store(v, o); }
+  T exchange(T v, order o = order::seq_cst) noexcept { return at_point().plain::exchange(v, o); }
+  T fetch_add(T v, order o = order::seq_cst) noexcept { return at_point().plain::fetch_add(v, o); }
+  T fetch_sub(T v, order o = order::seq_cst) noexcept { return at_point().plain::fetch_sub(v, o); }
+  bool compare_exchange_weak(T& expected, T v, order o = order::seq_cst) noexcept {
+    return at_point().plain::compare_exchange_weak(expected, v, o);
+  }
+
+ private:
+  const interrupted_atomic& at_point() const noexcept {
+    interruption::at_point();
+    return *this;
+  }
+  interrupted_atomic& at_point() noexcept {
+    interruption::at_point();
+    return *this;
   }
 };
 
@@ -61,6 +86,9 @@ struct interrupted_locks : counted_locks {
   using record_mutex = interrupted_mutex<lock_rank::record>;
   using lane_mutex = interrupted_mutex<lock_rank::innermost>;
   using list_mutex = interrupted_mutex<lock_rank::innermost>;
+
+  template <class T>
+  using atomic = interrupted_atomic<T>;
 };
 
 /// The core under these locks, on a time that one of its passes can be told to wait in.
@@ -291,6 +319,32 @@ TEST_CASE("stop() from inside, at every point of another call, finds or refuses 
 TEST_CASE("a pass at every point of scheduling runs the timer once") {
   for (const duration due : {duration(0ms), duration(2ms), duration(5ms)})
     interrupt([due](scene& s) { s.schedule(due); }, [](scene& s) { s.pass(); });
+}
+
+TEST_CASE("of two calls that want the last place one gets it, whenever the other comes") {
+  bool interrupted = true;
+  for (std::size_t point = 0; interrupted; ++point) {
+    CAPTURE(point);
+    const auto core = std::make_shared<probe>(options{.max_pending = 1}, at(0s));
+    std::atomic<int> accepted{0};
+    const auto schedule = [&] {
+      try {
+        core->schedule(at(1ms), at(0s), 0ns, doing_nothing());
+        ++accepted;
+      } catch (const rondo::capacity_error&) {
+      }
+    };
+    interrupted = false;
+    interruption::of_this_thread() = {point, [&] {
+                                        std::thread(schedule).join();
+                                        interrupted = true;
+                                      }};
+    schedule();
+    interruption::of_this_thread() = {};
+    CHECK(accepted == 1);
+    CHECK(core->pending() == 1);
+    core->retire();
+  }
 }
 
 TEST_CASE("what is pending is due at every point of a pass") {
