@@ -65,26 +65,22 @@ struct options {
 /// A scheduler of tasks: `timer` has its own thread, `manual_timer` runs on virtual time.
 ///
 /// - Threads: all members of this class are legal from any thread and from inside tasks. *Inside* means: on a
-/// thread
-///   whose stack holds a task of this scheduler, the destruction of its callable after a run, or a call of
-///   its `on_error` or `run_on`.
+///   thread whose stack holds a task of this scheduler, the destruction of its callable after a run, or a call
+///   of its `on_error` or `run_on`.
 /// - Deadlines: a task never starts before its exact deadline. It belongs to the first tick at or after it
-/// (ticks count
-///   from the scheduler's start); one that is not later than now belongs to the tick that now lies in, and
-///   runs in the next pass of the driver, never inside the scheduling call. Earlier ticks run first, also
-///   after a stall; equal ticks in the order in which the calls took effect. What falls due because of a task
-///   of one pass runs in the next pass.
+///   (ticks count from the scheduler's start); one that is not later than now belongs to the tick that now lies
+///   in, and runs in the next pass of the driver, never inside the scheduling call. Earlier ticks run first,
+///   also after a stall; equal ticks in the order in which the calls took effect. What falls due because of a
+///   task of one pass runs in the next pass.
 /// - The largest duration, and a deadline past the end of the clock, mean *never*: accepted, pending,
-/// cancellable, not
-///   fired, and not counted by next_due(). Durations of any unit are converted upwards and saturate; NaN is
-///   std::invalid_argument.
+///   cancellable, not fired, and not counted by next_due(). Durations of any unit are converted upwards and
+///   saturate; NaN is std::invalid_argument.
 /// - Pending are one-shots not yet started (those handed to the executor included) and periodic timers that
-/// have not
-///   ended. pending(), next_due() and stats() are exact when no other call is in progress.
+///   have not ended. pending(), next_due() and stats() are exact when no other call is in progress.
 /// - No user code (task, its destructor, handler, executor) runs while a lock of the library is held.
 /// - Cost: schedule and cancel O(1) amortised, no allocation in the long run for callables of up to 48 bytes.
-/// - The clock is steady_clock: it does not follow the wall clock, and on Linux stands still while the
-/// machine sleeps.
+/// - The clock is steady_clock: it does not follow the wall clock, and on Linux stands still while the machine
+///   sleeps.
 class RONDO_EXPORT scheduler {
  public:
   using clock = std::chrono::steady_clock;

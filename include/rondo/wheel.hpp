@@ -70,14 +70,13 @@ class wheel_node {
 ///     timeouts.advance(tick_now, [](request& r) { … });
 ///
 /// - Tick t lives in bucket `t mod buckets`, in round `t / buckets`: timers of any distance are in the wheel
-/// itself.
+///   itself.
 /// - Order: earlier ticks first, also over a jump; within a tick in the order of scheduling.
 /// - schedule and cancel: O(1) amortised; O(log buckets) more when a bucket gets a new earliest tick. Firing:
-/// O(1) a
-///   timer, plus O(log buckets) a tick that has timers, plus O(1) amortised for each bit by which a timer's
-///   distance exceeds one turn of the wheel. Ticks without timers cost nothing.
-/// - Memory: 24 bytes in the node (20 and padding), 8 to 16 in the wheel, 64 a bucket and 100 a bucket for
-/// the queue.
+///   O(1) a timer, plus O(log buckets) a tick that has timers, plus O(1) amortised for each bit by which a
+///   timer's distance exceeds one turn of the wheel. Ticks without timers cost nothing.
+/// - Memory: 20 bytes in the node (24 with the padding that a payload of four fills), 8 to 16 in the wheel, and
+///   some 150 a bucket.
 /// - Threads: none of it is thread-safe; use `rondo::timer` for that.
 ///
 /// Not copyable, not movable.

@@ -78,8 +78,8 @@ class thread_core final : public core {
         alarm_.wait_until(due ? std::optional(std::min(*due, reading + longest_wait)) : std::nullopt,
                           reading);
       } catch (const std::bad_alloc&) {
-        alarm_.wait_until(now() + memory_retry,
-                          now());  // nothing is lost: what is due runs when there is memory
+        // Nothing is lost: what is due runs when there is memory.
+        alarm_.wait_until(now() + memory_retry, now());
       }
     }
   }
