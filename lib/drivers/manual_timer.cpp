@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <mutex>
 #include <stdexcept>
 #include <string>
@@ -22,6 +23,34 @@ void refuse_negative(duration d) {
 
 }  // namespace
 
+/// Lets one call at a time drive. No lock is held meanwhile, as tasks run.
+class driving_seat {
+ public:
+  class turn {
+   public:
+    explicit turn(driving_seat& seat) : seat_(seat) {
+      std::unique_lock hold(seat_.mutex_);
+      seat_.free_again_.wait(hold, [this] { return !seat_.taken_; });
+      seat_.taken_ = true;
+    }
+    ~turn() {
+      const std::lock_guard hold(seat_.mutex_);
+      seat_.taken_ = false;
+      seat_.free_again_.notify_one();
+    }
+    turn(const turn&) = delete;
+    turn& operator=(const turn&) = delete;
+
+   private:
+    driving_seat& seat_;
+  };
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable free_again_;
+  bool taken_ = false;
+};
+
 /// A core that the user drives, by hand.
 class manual_core final : public core {
  public:
@@ -34,7 +63,7 @@ class manual_core final : public core {
   std::size_t advance(duration d) {
     refuse_negative(d);
     refuse_inside("advance");
-    const std::lock_guard hold(driving_);
+    const driving_seat::turn turn(seat_);
     const time_point end = saturating_add(now(), d);
     std::size_t begun = run_at_this_instant(end);
     while (const auto due = next_due()) {
@@ -48,7 +77,7 @@ class manual_core final : public core {
 
   std::size_t advance_to_next() {
     refuse_inside("advance_to_next");
-    const std::lock_guard hold(driving_);
+    const driving_seat::turn turn(seat_);
     const auto due = next_due();
     if (!due) return 0;
     move_to(*due);
@@ -97,7 +126,7 @@ class manual_core final : public core {
   }
 
   std::atomic<duration::rep> now_;
-  std::mutex driving_;
+  driving_seat seat_;
 };
 
 }  // namespace detail

@@ -30,7 +30,7 @@ namespace rondo::detail {
 /// the unplaced list's, a lane's of the pool. None is held while user code runs. No call takes a lock that
 /// all callers share, but for the delay queue's when a bucket gets a new earliest tick.
 ///
-/// The members are defined in core_schedule.hpp, core_cancel.hpp, core_run.hpp and core_stop.hpp.
+/// The members are defined in core_schedule.hpp, core_cancel.hpp, core_run.hpp and core_stop.hpp, included below.
 template <class Sync>
 class basic_core : public job_host, public std::enable_shared_from_this<basic_core<Sync>> {
  public:
@@ -215,3 +215,8 @@ class core : public basic_core<threads> {
 extern template class basic_core<threads>;
 
 }  // namespace rondo::detail
+
+#include "scheduler/core_cancel.hpp"
+#include "scheduler/core_run.hpp"
+#include "scheduler/core_schedule.hpp"
+#include "scheduler/core_stop.hpp"

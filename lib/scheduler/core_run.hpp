@@ -101,7 +101,6 @@ typename basic_core<Sync>::beginning basic_core<Sync>::start_waiting(record_type
   const time_point due = r.deadline;
   // What another thread made due just now, after the time was read, may have come into the pass.
   if (due > reading) reading = now();
-  const duration late = std::max(saturating_difference(reading, due), duration::zero());
   if (r.periodic()) {
     const grid_look look = look_at_grid(due, r.period, reading);
     arm_surely(r, look.next, grid_.of_deadline(look.next, reading));
@@ -117,7 +116,7 @@ typename basic_core<Sync>::beginning basic_core<Sync>::start_waiting(record_type
   b.generation = r.generation;
   b.fact.id = id_of(r);
   b.fact.due = due;
-  b.fact.lateness = late;
+  b.fact.lateness = saturating_difference(reading, due);
   b.fact.run = ++r.runs;
   if (to_executor) {
     b.ticket = r.in_hand_over = ++r.tickets;
@@ -210,7 +209,7 @@ void basic_core<Sync>::start(const job_ticket& ticket) noexcept {
     fact.id = id_of(r);
   }
   fact.due = ticket.due;
-  fact.lateness = std::max(saturating_difference(now(), ticket.due), duration::zero());
+  fact.lateness = saturating_difference(now(), ticket.due);
   fact.run = ticket.run;
   fact.missed = ticket.missed;
   run(r, ticket.generation, fact);

@@ -33,11 +33,11 @@ struct record : node {
   explicit record(std::uint32_t own_slot) noexcept : slot(own_slot) {}
 
   typename Sync::record_mutex mutex;
-  const std::uint32_t slot;  // in the pool
-  bool live = false;         // [new]
-  bool dropped = false;      // the job that is being handed over was destroyed meanwhile
-  waiting place = waiting::in_wheel;
-  std::uint64_t generation = 1;  // moves on as the record is freed
+  const std::uint32_t slot;           // in the pool
+  bool live = false;                  // [new]
+  bool dropped = false;               // the job that is being handed over was destroyed meanwhile
+  waiting place = waiting::in_wheel;  // of a free record too: schedule() need not write it
+  std::uint64_t generation = 1;       // moves on as the record is freed
   // Moves on as it ceases to wait for a certain moment. Written inside the lock, read also by those who only
   // pass by.
   typename Sync::template atomic<std::uint64_t> arming{0};
