@@ -8,20 +8,16 @@
 
 #include <rondo/detail/later_rounds.hpp>
 
+#include "nodes_of.hpp"
 #include "wheel_random.hpp"
 
+using model::nodes_of;
 using model::tick_number;
 using rondo::detail::later_rounds;
 using rondo::detail::node;
 using rondo::detail::node_array;
 
 namespace {
-
-std::vector<const node*> nodes_of(const node_array& array) {
-  std::vector<const node*> found;
-  array.for_each([&](const node& n) { found.push_back(&n); });
-  return found;
-}
 
 class rounds_trial {
  public:

@@ -7,18 +7,14 @@
 
 #include <rondo/detail/node_array.hpp>
 
+#include "nodes_of.hpp"
 #include "wheel_random.hpp"
 
+using model::nodes_of;
 using rondo::detail::node;
 using rondo::detail::node_array;
 
 namespace {
-
-std::vector<const node*> nodes_of(const node_array& array) {
-  std::vector<const node*> found;
-  array.for_each([&](const node& n) { found.push_back(&n); });
-  return found;
-}
 
 class array_trial {
  public:

@@ -6,6 +6,7 @@
 namespace {
 
 using namespace rondo::test;
+using rondo::cancel_result;
 using rondo::firing;
 using rondo::job;
 using rondo::manual_timer;
@@ -128,6 +129,16 @@ TEST_CASE("a task may drive another scheduler, and that one drive tasks of its o
   });
   outer.advance(1ms);
   CHECK(ran.take() == "inner outer");
+}
+
+TEST_CASE("the destructor of a callable may destroy the scheduler, inside a cancel from outside") {
+  auto time = std::make_shared<manual_timer>();
+  manual_timer& still_there = *time;
+  const std::weak_ptr<manual_timer> gone = time;
+  const auto id = time->schedule_after(1ms, [time] {});
+  time.reset();
+  CHECK(still_there.cancel(id) == cancel_result::cancelled);
+  CHECK(gone.expired());
 }
 
 TEST_CASE("a scheduler that was never used") { const manual_timer time; }

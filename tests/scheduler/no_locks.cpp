@@ -9,10 +9,6 @@
 #include <vector>
 
 #include "scheduler/core.hpp"
-#include "scheduler/core_cancel.hpp"
-#include "scheduler/core_run.hpp"
-#include "scheduler/core_schedule.hpp"
-#include "scheduler/core_stop.hpp"
 #include "scheduler/seeds.hpp"
 #include "scheduler/virtual_time.hpp"
 

@@ -124,17 +124,9 @@ TEST_CASE("of several stops at once, all wait and one gets the timers") {
   }
 }
 
-/// Stops a timer with these options while a run of its task is in progress.
-void check_waiting(const options& o) {
-  gate begun, may_end, about_to_stop;
-  int ended = 0;
-  timer t(o);
-  t.schedule_after(0s, [&] {
-    begun.open();
-    may_end.wait();
-    ++ended;
-  });
-  REQUIRE(begun.wait());
+/// Stops `t` while user code is in progress that ends, and then counts itself in `ended`, once it may.
+void check_stop_waits(timer& t, gate& may_end, const int& ended) {
+  gate about_to_stop;
   int seen = -1;
   std::thread stopper([&] {
     about_to_stop.open();
@@ -145,6 +137,20 @@ void check_waiting(const options& o) {
   may_end.open();
   stopper.join();
   CHECK(seen == 1);
+}
+
+/// Stops a timer with these options while a run of its task is in progress.
+void check_waiting(const options& o) {
+  gate begun, may_end;
+  int ended = 0;
+  timer t(o);
+  t.schedule_after(0s, [&] {
+    begun.open();
+    may_end.wait();
+    ++ended;
+  });
+  REQUIRE(begun.wait());
+  check_stop_waits(t, may_end, ended);
 }
 
 TEST_CASE("stop() waits for a run in progress") {
@@ -172,7 +178,7 @@ TEST_CASE("no stop() returns before the timers are taken") {
 }
 
 TEST_CASE("stop() waits for the executor and for on_error") {
-  gate begun, may_end, about_to_stop;
+  gate begun, may_end;
   int ended = 0;
   const auto user_code = [&] {
     begun.open();
@@ -189,16 +195,7 @@ TEST_CASE("stop() waits for the executor and for on_error") {
   timer t(o);
   t.schedule_after(0s, [] { throw 1; });
   REQUIRE(begun.wait());
-  int seen = -1;
-  std::thread stopper([&] {
-    about_to_stop.open();
-    t.stop();
-    seen = ended;
-  });
-  REQUIRE(about_to_stop.wait());
-  may_end.open();
-  stopper.join();
-  CHECK(seen == 1);
+  check_stop_waits(t, may_end, ended);
 }
 
 TEST_CASE("stopped inside a task on the driver, it does not wait for itself") {
