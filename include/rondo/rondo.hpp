@@ -3,6 +3,7 @@
 
 #include <rondo/errors.hpp>
 #include <rondo/firing.hpp>
+#include <rondo/histogram.hpp>
 #include <rondo/job.hpp>
 #include <rondo/manual_timer.hpp>
 #include <rondo/scheduler.hpp>

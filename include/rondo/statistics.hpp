@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include <rondo/histogram.hpp>
+
 namespace rondo {
 
 /// Counts since the scheduler was made. At rest `scheduled == pending + completed + cancelled + returned`;
@@ -19,6 +21,10 @@ struct statistics {
   std::uint64_t overlapped = 0;  ///< grid points dropped because the run before was still in progress
   std::uint64_t rejected = 0;    ///< runs that an executor dropped
   std::uint64_t wakeups = 0;     ///< returns of the driver thread from its wait, for a firing too
+
+  // On the scheduler's own clock, virtual or real.
+  histogram lateness;  ///< of each run: its start − its exact deadline
+  histogram run_time;  ///< of each run: its end − its start, also if it threw
 };
 
 }  // namespace rondo

@@ -1,0 +1,49 @@
+#include <rondo/histogram.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <numeric>
+
+#include <rondo/detail/log_linear.hpp>
+
+namespace rondo {
+namespace {
+
+/// ⌈q·n⌉, but 1 … n. Preconditions: q > 0, n > 0.
+std::uint64_t nearest_rank(double q, std::uint64_t n) noexcept {
+  // A double is within 2^-53 of the decimal that was meant: what the product exceeds a whole number by, if it
+  // is that little, is no rank more.
+  constexpr long double rounding = 0x1p-52L;
+  const long double rank =
+      std::ceil(static_cast<long double>(q) * (1 - rounding) * static_cast<long double>(n));
+  if (q >= 1 || rank >= static_cast<long double>(n)) return n;  // n as a floating number may be more than n
+  return std::max<std::uint64_t>(static_cast<std::uint64_t>(rank), 1);
+}
+
+}  // namespace
+
+std::uint64_t histogram::count() const noexcept {
+  return std::accumulate(counts_.begin(), counts_.end(), std::uint64_t{0});
+}
+
+duration histogram::mean() const noexcept {
+  if (counts_.empty()) return duration::zero();
+  long double sum = 0;  // no integer of 64 bits holds it
+  for (std::size_t b = 0; b != counts_.size(); ++b)
+    sum += static_cast<long double>(counts_[b]) *
+           static_cast<long double>(detail::log_linear::middle_of(b).count());
+  const duration exact(std::llround(sum / static_cast<long double>(count())));
+  return std::clamp(exact, min(), max());  // the sum is rounded when it is huge
+}
+
+duration histogram::quantile(double q) const noexcept {
+  if (counts_.empty()) return duration::zero();
+  const bool positive = q > 0;  // NaN is not
+  std::uint64_t left = positive ? nearest_rank(q, count()) : 1;
+  std::size_t b = 0;
+  for (; counts_[b] < left; ++b) left -= counts_[b];
+  return detail::log_linear::middle_of(b);
+}
+
+}  // namespace rondo

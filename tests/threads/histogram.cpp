@@ -1,0 +1,50 @@
+// Many threads record at once: nothing is lost, and what is read meanwhile makes sense.
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#include "scheduler/histogram_recorder.hpp"
+#include "sync/threads.hpp"
+
+namespace {
+
+using rondo::duration;
+using rondo::histogram;
+
+using recorder = rondo::detail::histogram_recorder<rondo::detail::threads>;
+
+void record_many(recorder& r, int many) {
+  for (int i = 0; i != many; ++i) {
+    r.record(duration(i % 50));  // where the threads meet
+    r.record(duration(std::int64_t{1} << (i % 63)));
+  }
+}
+
+TEST_CASE("what threads record at once is all there") {
+  constexpr int many = 50'000;
+  constexpr int threads = 4;
+  recorder shared, alone;
+  std::atomic<bool> over{false};
+  std::vector<std::thread> recording;
+  for (int t = 0; t != threads; ++t) recording.emplace_back([&] { record_many(shared, many); });
+  std::atomic<int> wrong{0};
+  std::thread reader([&] {
+    for (std::uint64_t last = 0; !over;) {
+      const histogram h = shared.snapshot();
+      if (h.count() < last || h.min() > h.quantile(0.5) || h.quantile(0.5) > h.max()) ++wrong;
+      last = h.count();
+    }
+  });
+  for (std::thread& t : recording) t.join();
+  over = true;
+  reader.join();
+  for (int t = 0; t != threads; ++t) record_many(alone, many);
+  CHECK(wrong == 0);
+  CHECK(shared.snapshot().count() == std::uint64_t{2} * many * threads);
+  CHECK((shared.snapshot() == alone.snapshot()));
+}
+
+}  // namespace
