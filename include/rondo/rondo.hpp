@@ -2,10 +2,13 @@
 #pragma once
 
 #include <rondo/errors.hpp>
+#include <rondo/executor.hpp>
 #include <rondo/firing.hpp>
 #include <rondo/histogram.hpp>
 #include <rondo/job.hpp>
 #include <rondo/manual_timer.hpp>
+#include <rondo/polled_timer.hpp>
+#include <rondo/recurrence.hpp>
 #include <rondo/scheduler.hpp>
 #include <rondo/statistics.hpp>
 #include <rondo/task.hpp>

@@ -12,9 +12,10 @@
 #include <vector>
 
 #include <rondo/errors.hpp>
+#include <rondo/executor.hpp>
 #include <rondo/export.hpp>
 #include <rondo/firing.hpp>
-#include <rondo/job.hpp>
+#include <rondo/recurrence.hpp>
 #include <rondo/statistics.hpp>
 #include <rondo/task.hpp>
 #include <rondo/time.hpp>
@@ -25,11 +26,6 @@ namespace rondo {
 namespace detail {
 class core;
 }
-
-/// Where tasks run: called by the driver, and by it alone, once for each run, with a job to be called
-/// anywhere, at any later time. An empty executor runs tasks inline, on the driver. If it throws, that is
-/// reported to `on_error` and counted as failed, and the run is over even if the executor kept the job.
-using executor = std::function<void(job)>;
 
 /// cancelled: it will never run (again), and its callable is destroyed. running: the run in progress ends, no
 /// other follows. gone: it ran, was cancelled or was handed back before, or the id names no timer of this
@@ -66,7 +62,7 @@ struct options {
 ///
 /// - Threads: all members of this class are legal from any thread and from inside tasks. *Inside* means: on a
 ///   thread whose stack holds a task of this scheduler, the destruction of its callable after a run, or a call
-///   of its `on_error` or `run_on`.
+///   of its `on_error`, `run_on` or `on_earlier`.
 /// - Deadlines: a task never starts before its exact deadline. It belongs to the first tick at or after it
 ///   (ticks count from the scheduler's start); one that is not later than now belongs to the tick that now lies
 ///   in, and runs in the next pass of the driver, never inside the scheduling call. Earlier ticks run first,
@@ -91,32 +87,39 @@ class RONDO_EXPORT scheduler {
   scheduler(const scheduler&) = delete;
   scheduler& operator=(const scheduler&) = delete;
 
-  /// Runs `work` once, `delay` from now (zero or negative: as soon as the driver comes to it).
-  /// Empty task: std::invalid_argument. After stop(): stopped_error. More than max_pending: capacity_error.
-  /// Strong guarantee: if it throws, nothing was scheduled.
+  /// Runs `work` once, `delay` from now (zero or negative: as soon as the driver comes to it), where
+  /// `options::run_on` says, or on an executor of its own.
+  /// Empty task: std::invalid_argument. After stop() or drain(): stopped_error. More than max_pending:
+  /// capacity_error. Strong guarantee: if it throws, nothing was scheduled.
   timer_id schedule_after(duration delay, task work);
-  template <class Rep, class Period>
-  timer_id schedule_after(std::chrono::duration<Rep, Period> delay, task work) {
-    return schedule_after(saturate(delay), std::move(work));
+  timer_id schedule_after(duration delay, task work, const on& where);
+  template <class Rep, class Period, class... Where>
+  timer_id schedule_after(std::chrono::duration<Rep, Period> delay, task work, const Where&... where) {
+    return schedule_after(saturate(delay), std::move(work), where...);
   }
 
   /// Runs `work` once, at `due`. Throws as schedule_after() does.
   timer_id schedule_at(time_point due, task work);
-  template <class Duration>
-  timer_id schedule_at(std::chrono::time_point<clock, Duration> due, task work) {
-    return schedule_at(saturate(due), std::move(work));
+  timer_id schedule_at(time_point due, task work, const on& where);
+  template <class Duration, class... Where>
+  timer_id schedule_at(std::chrono::time_point<clock, Duration> due, task work, const Where&... where) {
+    return schedule_at(saturate(due), std::move(work), where...);
   }
 
-  /// Runs `work` at now + period, now + 2 * period, … until it is cancelled. The grid is kept for ever:
-  /// periods that are no multiple of the tick do not drift. Points of it that went by (a stalled driver, a
-  /// slow task) are not made up for but counted in `firing::missed`; one that comes while the previous run is
-  /// still in progress on an executor is dropped and counted in `statistics::overlapped`. A run that throws
-  /// does not end it. Not positive: std::invalid_argument. Throws otherwise as schedule_after() does.
+  /// Runs `work` at now + period, now + 2 * period, … until it is cancelled: schedule(every(period), work).
+  /// Not positive: std::invalid_argument. Throws otherwise as schedule_after() does.
   timer_id schedule_every(duration period, task work);
-  template <class Rep, class Period>
-  timer_id schedule_every(std::chrono::duration<Rep, Period> period, task work) {
-    return schedule_every(saturate(period), std::move(work));
+  timer_id schedule_every(duration period, task work, const on& where);
+  template <class Rep, class Period, class... Where>
+  timer_id schedule_every(std::chrono::duration<Rep, Period> period, task work, const Where&... where) {
+    return schedule_every(saturate(period), std::move(work), where...);
   }
+
+  /// Runs `work` again and again, as `when` says: see rondo::recurrence, also for points that were missed,
+  /// and for those that come while a run is in progress. A run that throws does not end it. Throws as
+  /// schedule_after() does.
+  timer_id schedule(const recurrence& when, task work);
+  timer_id schedule(const recurrence& when, task work, const on& where);
 
   /// Ends a timer; effective until the task has really started, also after it was handed to an executor. The
   /// callable is destroyed at once, on this thread, unless it is running: then when that run ends, and every
@@ -129,7 +132,7 @@ class RONDO_EXPORT scheduler {
 
   /// Moves a pending timer, as if it had been scheduled now; a periodic one's next run, also from inside its
   /// own run: its grid goes on from there. One that was handed to an executor and has not started is taken
-  /// back. False if it is not pending. Strong guarantee.
+  /// back. False if it is not pending, or periodic while drain() ends those. Strong guarantee.
   bool reschedule_after(timer_id id, duration delay);
   template <class Rep, class Period>
   bool reschedule_after(timer_id id, std::chrono::duration<Rep, Period> delay) {
@@ -153,10 +156,22 @@ class RONDO_EXPORT scheduler {
 
   /// Ends all timers and hands back those that have not started, in due order (in a tick in the order of
   /// scheduling; those never due last). Once it returns no run starts any more and, unless it was called from
-  /// inside, none is in progress, nor any call of `run_on` or `on_error`. Idempotent; of several calls one
+  /// inside, none is in progress, nor any call of `run_on`, `on_error` or `on_earlier`. Idempotent; of several one
   /// gets the unfired, and all wait. Throws std::bad_alloc if there is no memory for the list, and has then
   /// done nothing.
   std::vector<unfired> stop();
+
+  /// The gentle end: periodic timers end (a run in progress is the last), new ones are refused from now on,
+  /// and one-shots fire when they are due. True once none is pending and none runs; then the scheduler is
+  /// stopped (timers that are never due are left for stop() to hand back). False when `limit` has passed, on
+  /// the scheduler's clock: draining goes on, so call it again, or stop() for the rest. It advances a
+  /// manual_timer, waiting in real time, for as long as `limit` at most, for jobs on other threads, and polls
+  /// a polled_timer. Several calls may wait at a time. From inside: std::logic_error.
+  bool drain(duration limit);
+  template <class Rep, class Period>
+  bool drain(std::chrono::duration<Rep, Period> limit) {
+    return drain(saturate(limit));
+  }
 
   statistics stats() const;
 

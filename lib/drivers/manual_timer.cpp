@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
-#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
+#include "drivers/driving_seat.hpp"
 #include "scheduler/core.hpp"
 
 namespace rondo {
@@ -23,34 +22,6 @@ void refuse_negative(duration d) {
 
 }  // namespace
 
-/// Lets one call at a time drive. No lock is held meanwhile, as tasks run.
-class driving_seat {
- public:
-  class turn {
-   public:
-    explicit turn(driving_seat& seat) : seat_(seat) {
-      std::unique_lock hold(seat_.mutex_);
-      seat_.free_again_.wait(hold, [this] { return !seat_.taken_; });
-      seat_.taken_ = true;
-    }
-    ~turn() {
-      const std::lock_guard hold(seat_.mutex_);
-      seat_.taken_ = false;
-      seat_.free_again_.notify_one();
-    }
-    turn(const turn&) = delete;
-    turn& operator=(const turn&) = delete;
-
-   private:
-    driving_seat& seat_;
-  };
-
- private:
-  std::mutex mutex_;
-  std::condition_variable free_again_;
-  bool taken_ = false;
-};
-
 /// A core that the user drives, by hand.
 class manual_core final : public core {
  public:
@@ -65,12 +36,7 @@ class manual_core final : public core {
     refuse_inside("advance");
     const driving_seat::turn turn(seat_);
     const time_point end = saturating_add(now(), d);
-    std::size_t begun = run_at_this_instant(end);
-    while (const auto due = next_due()) {
-      if (*due > end) break;
-      move_to(*due);
-      begun += run_at_this_instant(end);
-    }
+    const std::size_t begun = run_up_to(end);
     move_to(end);
     return begun;
   }
@@ -94,8 +60,34 @@ class manual_core final : public core {
   }
 
  private:
-  void refuse_inside(const char* what) const {
-    if (inside()) throw std::logic_error(std::string("rondo: ") + what + "() was called from inside a task");
+  using clock = scheduler::clock;
+
+  void next_due_moved_earlier() noexcept override { wake_waiting(); }
+
+  void pass_time_until_drained(duration limit) override {
+    const driving_seat::turn turn(seat_);
+    const time_point end = saturating_add(now(), limit);
+    const time_point real_end = saturating_add(clock::now(), limit);
+    for (;;) {
+      run_up_to(end);
+      if (drained()) return;
+      // What is pending is due after the end, or jobs on other threads are: these have their time.
+      const auto is_late = [&] { return next_due().value_or(time_point::max()) <= end; };
+      if (!next_due()) wait_until(real_end, [&] { return drained() || is_late(); });
+      if (drained()) return;
+      if (!is_late()) return move_to(end);
+    }
+  }
+
+  /// From due tick to due tick.
+  std::size_t run_up_to(time_point end) {
+    std::size_t begun = run_at_this_instant(end);
+    while (const auto due = next_due()) {
+      if (*due > end) break;
+      move_to(*due);
+      begun += run_at_this_instant(end);
+    }
+    return begun;
   }
 
   /// Never back: a task may have let time pass beyond `t`.

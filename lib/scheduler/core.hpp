@@ -12,12 +12,15 @@
 
 #include <rondo/detail/ticks.hpp>
 #include <rondo/detail/wheel_core.hpp>
+#include <rondo/recurrence.hpp>
 #include <rondo/scheduler.hpp>
 
 #include "scheduler/frame.hpp"
+#include "scheduler/histogram_recorder.hpp"
 #include "scheduler/ready_list.hpp"
 #include "scheduler/record.hpp"
 #include "scheduler/record_pool.hpp"
+#include "scheduler/repetition.hpp"
 #include "sync/threads.hpp"
 
 namespace rondo::detail {
@@ -30,7 +33,8 @@ namespace rondo::detail {
 /// the unplaced list's, a lane's of the pool. None is held while user code runs. No call takes a lock that
 /// all callers share, but for the delay queue's when a bucket gets a new earliest tick.
 ///
-/// The members are defined in core_schedule.hpp, core_cancel.hpp, core_run.hpp and core_stop.hpp, included below.
+/// The members are defined in core_schedule.hpp, core_cancel.hpp, core_run.hpp, core_repeat.hpp, core_jobs.hpp,
+/// core_report.hpp and core_stop.hpp, included below.
 template <class Sync>
 class basic_core : public job_host, public std::enable_shared_from_this<basic_core<Sync>> {
  public:
@@ -40,7 +44,10 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   basic_core& operator=(const basic_core&) = delete;
 
   // What users ask for: see rondo::scheduler.
-  timer_id schedule(time_point due, time_point now, duration period, task&& work);
+  timer_id schedule(time_point due, time_point now, task&& work, std::shared_ptr<const executor> run_on = {},
+                    std::unique_ptr<repetition> repeats = {});
+  timer_id schedule(const recurrence&, time_point now, task&& work,
+                    std::shared_ptr<const executor> run_on = {});
   cancel_result cancel(timer_id);
   cancel_result cancel_and_wait(timer_id);
   bool reschedule(timer_id, time_point due, time_point now);
@@ -48,7 +55,8 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   std::size_t pending() const noexcept;
   std::optional<time_point> next_due();
   std::vector<unfired> stop();
-  statistics stats() const noexcept;
+  bool drain(duration limit);
+  statistics stats() const;
   virtual time_point now() const noexcept = 0;
 
   /// What the destructor of a scheduler does: stops, waits, ends the driver, destroys what was not fired and
@@ -62,7 +70,9 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   std::size_t run_pass(time_point until, std::size_t limit);
 
   bool stopped() const noexcept { return stopped_.load(std::memory_order_seq_cst); }
-  bool inside() const noexcept { return frame::inside(this); }
+  bool draining() const noexcept { return draining_.load(std::memory_order_seq_cst); }
+  /// std::logic_error if the caller is inside.
+  void refuse_inside(const char* call) const;
 
   // What jobs ask for.
   void start(const job_ticket&) noexcept override;
@@ -75,6 +85,21 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   virtual std::uint64_t wakeups() const noexcept { return 0; }
   /// Called as the scheduler is destroyed, when it is stopped.
   virtual void end_driver() noexcept {}
+  /// Makes time pass until drained(), or for `limit`, or sees to it that the driver does.
+  virtual void pass_time_until_drained(duration limit);
+
+  /// Whether drain() has nothing more to wait for.
+  bool drained() const noexcept;
+  /// Waits until done(), which may become true whenever somebody calls wake_waiting(), or for ever.
+  template <class Done>
+  void wait_until(Done&& done);
+  /// The same, until `end` of the real time at most.
+  template <class Done>
+  void wait_until(time_point end, Done&& done);
+  void wake_waiting() noexcept;
+
+  /// Calls a handler of the user, unless stopped; `whom` is what frame::inside() is asked for.
+  void call_out(const void* whom, const std::function<void()>& handler) noexcept;
 
  private:
   using record_type = record<Sync>;
@@ -86,13 +111,22 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
     std::function<void(std::exception_ptr, const firing&)> on_error;
   };
 
-  /// A run that is to begin: what start_waiting() found out inside the record's lock.
+  /// What a pass of the driver knows.
+  struct pass {
+    const handlers& user;
+    time_point reading;  // of the clock; taken after each run, and the start of the next
+  };
+
+  /// What has come of a point that a timer waited for.
   struct beginning {
-    record_type* timer = nullptr;
+    record_type* timer = nullptr;  // null: no run begins
     std::uint64_t generation = 0;
-    std::uint64_t ticket = 0;
+    std::uint64_t ticket = 0;  // of a run that is to be handed over
+    std::shared_ptr<const executor> run_on;
     firing fact;
-    std::uint64_t overlapped = 0;  // not zero: it is dropped
+    bool last = false;             // the timer is not pending any more
+    bool drained = false;          // nor is it needed any more
+    std::uint64_t overlapped = 0;  // points that were dropped
   };
 
   enum class found_in { apart, pass, wheel };  // in the order in which those of one tick would have run
@@ -111,8 +145,9 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   /// destroy the scheduler: so what wake() needs is kept before that.
   class gate {
    public:
-    explicit gate(basic_core& core) noexcept : core_(core) {}
-    bool open() const noexcept { return !core_.stopped(); }
+    enum class of { new_timers, old_timers };  // drain() closes it to new ones
+    gate(basic_core& core, of whom) noexcept : core_(core), whom_(whom) {}
+    bool open() const noexcept { return !core_.stopped() && (whom_ == of::old_timers || !core_.draining()); }
     void earliest() { kept_ = core_.shared_from_this(); }
     void leave(node& n) noexcept { move_arming_on(static_cast<record_type&>(n)); }
     void wake() noexcept {
@@ -121,6 +156,7 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
 
    private:
     basic_core& core_;
+    const of whom_;
     std::shared_ptr<basic_core> kept_;
   };
 
@@ -148,31 +184,44 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   bool publish(record_type&, tick_number, gate&);
   void forget_unpublished(record_type&) noexcept;
   void arm(record_type&, time_point deadline, tick_number, gate&);
-  void arm_surely(record_type&, time_point deadline, tick_number) noexcept;
+  void arm_surely(record_type&, time_point deadline, tick_number, gate&) noexcept;
   void set_apart(record_type&) noexcept;
   void disarm(record_type&) noexcept;
   static void move_arming_on(record_type&) noexcept;
   void leave_unplaced(record_type&) noexcept;
   void place_unplaced(tick_number until) noexcept;
 
+  void leave_place(record_type&) noexcept;
+
   // core_cancel.hpp
+  void destroy_callable(record_type&) noexcept;
+  bool end_if_over(record_type&) noexcept;
+  void count_leaving() noexcept;
   template <class Count>
   void release(record_type&, Count&&) noexcept;
-  template <class Done>
-  void wait_until(Done&&);
-  void wake_waiting() noexcept;
 
   // core_run.hpp
   void collect(tick_number until);
-  bool begin(const typename ready_list<Sync>::entry&, const handlers&, time_point& reading);
-  beginning start_waiting(record_type&, std::uint64_t arming, tick_number, bool to_executor,
-                          time_point& reading);
-  void run(record_type&, std::uint64_t generation, const firing&) noexcept;
-  void end_run(record_type&, std::uint64_t generation) noexcept;
-  void hand_over(const beginning&, const handlers&) noexcept;
+  bool begin(const typename ready_list<Sync>::entry&, pass&);
+  beginning take_up(const typename ready_list<Sync>::entry&, pass&);
+  time_point run(record_type&, std::uint64_t generation, const firing&, bool last, time_point start) noexcept;
+  void end_run(record_type&, std::uint64_t generation, time_point ended) noexcept;
+
+  // core_repeat.hpp
+  bool take_up_point(record_type&, bool to_executor, time_point reading, recurrence::occurrence&, beginning&);
+  void begin_kept(record_type&, time_point reading, recurrence::occurrence&) noexcept;
+  void pass_over(record_type&, const recurrence::look&, time_point reading, beginning&) noexcept;
+  void await_upcoming(record_type&, bool to_executor, time_point reading) noexcept;
+  void go_on(record_type&, time_point ended, gate&) noexcept;
+
+  // core_jobs.hpp
+  void hand_over(beginning&, const handlers&) noexcept;
   enum class mishap { rejected, failed };
   void give_up_ticket(record_type&, std::uint64_t generation, std::uint64_t number, mishap) noexcept;
-  enum class thrower { task, executor };
+
+  // core_report.hpp
+  enum class thrower { task, executor, on_earlier };
+  static const char* name_of(thrower) noexcept;
   void report(thrower, std::exception_ptr, const firing&) noexcept;
   std::shared_ptr<const handlers> current_handlers() const noexcept;
 
@@ -180,8 +229,13 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   void find_unfired(std::vector<candidate>&);
   void find_apart(record_type&, std::vector<candidate>&);
   void tell_unfired_taken() noexcept;
-  void take_unfired(const candidate&, std::vector<unfired>&);
+  static bool good(const candidate&) noexcept;
+  void end_now(record_type&) noexcept;
+  void count_completed() noexcept;
+  void complete(record_type&) noexcept;
+  void hand_back(const candidate&, std::vector<unfired>&);
   void wait_for_activities(std::size_t own);
+  void end_periodic_timers();
 
   const std::uint32_t number_;  // of this scheduler in the process
   const tick_grid grid_;
@@ -189,12 +243,19 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   wheel_type wheel_;
   record_pool<Sync> pool_;
   ready_list<Sync> ready_;  // filled and emptied by the driver alone
+  histogram_recorder<Sync> lateness_;
+  histogram_recorder<Sync> run_time_;
+
+  tick_number collected_ = 0;  // up to where the pass in progress has collected
 
   typename Sync::template atomic<bool> stopped_{false};
+  typename Sync::template atomic<bool> draining_{false};
   typename Sync::template atomic<std::size_t> places_{0};    // taken, if there is a limit
   typename Sync::template atomic<std::uint64_t> orders_{0};  // given out: record::order
+  typename Sync::template atomic<std::size_t> apart_{0};     // timers that are never due
   typename Sync::template atomic<std::size_t> activities_{0};
-  typename Sync::template atomic<std::size_t> waiting_{0};  // threads in wait_until()
+  typename Sync::template atomic<std::size_t> waiting_{0};       // threads in wait_until()
+  typename Sync::template atomic<bool> unfired_claimed_{false};  // by the one stop() that gets them
   typename Sync::template atomic<bool> unfired_taken_{false};
   typename Sync::waiting_mutex waiting_mutex_;
   typename Sync::condition something_ended_;
@@ -217,6 +278,9 @@ extern template class basic_core<threads>;
 }  // namespace rondo::detail
 
 #include "scheduler/core_cancel.hpp"
+#include "scheduler/core_jobs.hpp"
+#include "scheduler/core_repeat.hpp"
+#include "scheduler/core_report.hpp"
 #include "scheduler/core_run.hpp"
 #include "scheduler/core_schedule.hpp"
 #include "scheduler/core_stop.hpp"

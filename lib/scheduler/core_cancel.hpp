@@ -15,9 +15,7 @@ cancel_result basic_core<Sync>::cancel(timer_id id) {
     if (r->generation != timer_id_access::generation(id)) return cancel_result::gone;
     is_running = r->running != 0;
     if (!r->live) return is_running ? cancel_result::running : cancel_result::gone;
-    r->live = false;
-    disarm(*r);
-    r->take_back_tickets();
+    end_now(*r);
   }
   const auto count = [](tally& t) {
     ++t.cancelled;
@@ -29,7 +27,7 @@ cancel_result basic_core<Sync>::cancel(timer_id id) {
     return cancel_result::running;
   }
   const frame here(frame::kind::destruction, this, r, timer_id_access::generation(id));
-  r->work.reset();
+  destroy_callable(*r);
   release(*r, count);
   return cancel_result::cancelled;
 }
@@ -60,7 +58,7 @@ std::size_t basic_core<Sync>::pending() const noexcept {
 }
 
 template <class Sync>
-statistics basic_core<Sync>::stats() const noexcept {
+statistics basic_core<Sync>::stats() const {
   statistics s;
   const tally t = pool_.total();
   s.pending = t.pending();
@@ -74,7 +72,33 @@ statistics basic_core<Sync>::stats() const noexcept {
   s.overlapped = t.overlapped;
   s.rejected = t.rejected;
   s.wakeups = wakeups();
+  s.lateness = lateness_.snapshot();
+  s.run_time = run_time_.snapshot();
   return s;
+}
+
+/// What of the user's a timer owns. Precondition: `r` is not live, and no run of it in progress.
+template <class Sync>
+void basic_core<Sync>::destroy_callable(record_type& r) noexcept {
+  r.work.reset();
+  r.run_on.reset();
+  r.repeats.reset();
+}
+
+/// True: `r`, locked, has ceased to be live by itself; the caller is to count_leaving(), and who ends its
+/// last run in progress counts it as completed.
+template <class Sync>
+bool basic_core<Sync>::end_if_over(record_type& r) noexcept {
+  if (!r.live || !r.over()) return false;
+  r.live = false;
+  r.completes = true;
+  return true;
+}
+
+template <class Sync>
+void basic_core<Sync>::count_leaving() noexcept {
+  pool_.count([](tally& t) { ++t.left; });
+  free_place();
 }
 
 /// Frees a record whose callable is destroyed and that waits nowhere; count(tally&) says in which way it
@@ -86,25 +110,37 @@ void basic_core<Sync>::release(record_type& r, Count&& count) noexcept {
     const record_lock hold(r.mutex);
     ++r.generation;
     r.live = false;
+    r.completes = false;
     r.dropped = false;
     r.place = waiting::in_wheel;
     r.running = 0;
+    r.handed = 0;
     r.in_hand_over = 0;
   }
   pool_.give_back(r, count);
   wake_waiting();
 }
 
-/// Waits until done(), which may become true whenever somebody calls wake_waiting().
 template <class Sync>
 template <class Done>
 void basic_core<Sync>::wait_until(Done&& done) {
+  wait_until(time_point::max(), done);
+}
+
+template <class Sync>
+template <class Done>
+void basic_core<Sync>::wait_until(time_point end, Done&& done) {
   if (done()) return;
   // Whoever ends something and then sees nobody waiting did so before this line, and done() sees it.
   waiting_.fetch_add(1, std::memory_order_seq_cst);
   {
     std::unique_lock hold(waiting_mutex_);
-    while (!done()) something_ended_.wait(hold);
+    while (!done()) {
+      if (end == time_point::max())  // of which conditions are better not asked
+        something_ended_.wait(hold);
+      else if (something_ended_.wait_until(hold, end) == std::cv_status::timeout)
+        break;
+    }
   }
   waiting_.fetch_sub(1, std::memory_order_seq_cst);
 }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "scheduler/core.hpp"
+#include "values/fresh_seed.hpp"
 
 namespace rondo::detail {
 
@@ -23,6 +24,10 @@ inline std::uint32_t next_scheduler_number() noexcept {
   return number;
 }
 
+[[noreturn]] inline void refuse_stopped() {
+  throw stopped_error("rondo: a timer was scheduled after stop() or drain()");
+}
+
 template <class Sync>
 basic_core<Sync>::basic_core(const options& o, time_point start)
     : number_(next_scheduler_number()),
@@ -38,20 +43,22 @@ typename basic_core<Sync>::record_type* basic_core<Sync>::find(timer_id id) cons
 }
 
 template <class Sync>
-timer_id basic_core<Sync>::schedule(time_point due, time_point now, duration period, task&& work) {
+timer_id basic_core<Sync>::schedule(time_point due, time_point now, task&& work,
+                                    std::shared_ptr<const executor> run_on,
+                                    std::unique_ptr<repetition> repeats) {
   if (!work) throw std::invalid_argument("rondo: the task is empty");
-  if (stopped()) throw stopped_error("rondo: a timer was scheduled after stop()");
+  gate way_in(*this, gate::of::new_timers);
+  if (!way_in.open()) refuse_stopped();
   claim_place();
   record_type* r = nullptr;
-  gate way_in(*this);
   bool refused = false;
   timer_id id;
   try {
     r = &pool_.take();
     r->work = std::move(work);
+    r->run_on = std::move(run_on);
+    r->repeats = std::move(repeats);
     r->deadline = due;
-    r->period = period;
-    r->runs = 0;
     r->live = true;
     id = id_of(*r);  // from publish() on, the record is everybody's
     refused = !publish(*r, grid_.of_deadline(due, now), way_in);
@@ -63,10 +70,18 @@ timer_id basic_core<Sync>::schedule(time_point due, time_point now, duration per
   if (refused) {
     forget_unpublished(*r);
     free_place();
-    throw stopped_error("rondo: a timer was scheduled after stop()");
+    refuse_stopped();
   }
   way_in.wake();
   return id;
+}
+
+template <class Sync>
+timer_id basic_core<Sync>::schedule(const recurrence& when, time_point now, task&& work,
+                                    std::shared_ptr<const executor> run_on) {
+  auto repeats = std::make_unique<repetition>(when, when.first(now, fresh_seed()));
+  const time_point due = repeats->upcoming.due;
+  return schedule(due, now, std::move(work), std::move(run_on), std::move(repeats));
 }
 
 /// Makes a new timer known to all; false if the scheduler is stopped.
@@ -76,7 +91,7 @@ bool basic_core<Sync>::publish(record_type& r, tick_number tick, gate& way_in) {
   // flag is up.
   if (tick != never_tick) return wheel_.schedule(r, tick, way_in);
   const record_lock hold(r.mutex);
-  if (stopped()) return false;
+  if (!way_in.open()) return false;
   r.due = tick;
   set_apart(r);
   return true;
@@ -86,8 +101,9 @@ template <class Sync>
 void basic_core<Sync>::forget_unpublished(record_type& r) noexcept {
   const frame here(frame::kind::destruction, this, &r, r.generation);
   r.live = false;
-  r.work.reset();
+  destroy_callable(r);
   pool_.give_back(r, [](tally& t) { --t.scheduled; });
+  wake_waiting();  // a drain() may have counted it
 }
 
 template <class Sync>
@@ -109,13 +125,14 @@ template <class Sync>
 void basic_core<Sync>::set_apart(record_type& r) noexcept {
   r.place = waiting::apart;
   r.order = orders_.fetch_add(1, std::memory_order_relaxed);
+  apart_.fetch_add(1, std::memory_order_seq_cst);
 }
 
 /// Makes `r`, locked, wait for `deadline`, and no longer for what it waits for now. Strong guarantee.
 template <class Sync>
 void basic_core<Sync>::arm(record_type& r, time_point deadline, tick_number tick, gate& way_in) {
   if (tick != never_tick && wheel_.reschedule(r, tick, way_in)) {
-    if (r.place == waiting::unplaced) leave_unplaced(r);
+    leave_place(r);
     r.place = waiting::in_wheel;
   } else {  // never due; or stop() is in progress, and has not looked at this record yet, as we hold the lock
     disarm(r);
@@ -125,11 +142,10 @@ void basic_core<Sync>::arm(record_type& r, time_point deadline, tick_number tick
   r.deadline = deadline;
 }
 
-/// The same for the driver, which need not be woken; and it cannot fail: without memory the record waits in a
-/// list, and each pass tries again.
+/// The same, and it cannot fail: without memory the record waits in a list, and each pass tries again.
 template <class Sync>
-void basic_core<Sync>::arm_surely(record_type& r, time_point deadline, tick_number tick) noexcept {
-  gate way_in(*this);
+void basic_core<Sync>::arm_surely(record_type& r, time_point deadline, tick_number tick,
+                                  gate& way_in) noexcept {
   try {
     arm(r, deadline, tick, way_in);
   } catch (const std::bad_alloc&) {
@@ -146,9 +162,15 @@ void basic_core<Sync>::arm_surely(record_type& r, time_point deadline, tick_numb
 template <class Sync>
 void basic_core<Sync>::disarm(record_type& r) noexcept {
   if (r.place == waiting::in_wheel) wheel_.cancel(r);
-  if (r.place == waiting::unplaced) leave_unplaced(r);
+  leave_place(r);
   r.place = waiting::nowhere;
   move_arming_on(r);
+}
+
+template <class Sync>
+void basic_core<Sync>::leave_place(record_type& r) noexcept {
+  if (r.place == waiting::unplaced) leave_unplaced(r);
+  if (r.place == waiting::apart) apart_.fetch_sub(1, std::memory_order_seq_cst);
 }
 
 template <class Sync>
@@ -181,7 +203,8 @@ void basic_core<Sync>::place_unplaced(tick_number until) noexcept {
       r->place = waiting::in_wheel;
       ready_.push(*r, r->due);
     } else {
-      arm_surely(*r, r->deadline, r->due);
+      gate way_in(*this, gate::of::old_timers);  // this is the driver: it need not be woken
+      arm_surely(*r, r->deadline, r->due, way_in);
       if (r->place == waiting::unplaced) return;  // still no memory
     }
   }
@@ -191,14 +214,17 @@ template <class Sync>
 bool basic_core<Sync>::reschedule(timer_id id, time_point due, time_point now) {
   record_type* const r = find(id);
   if (r == nullptr) return false;
-  gate way_in(*this);
+  gate way_in(*this, gate::of::old_timers);
   {
     const record_lock hold(r->mutex);
     if (r->generation != timer_id_access::generation(id) || !r->live || stopped()) return false;
+    if (r->periodic() && draining()) return false;  // it is about to be ended
     arm(*r, due, grid_.of_deadline(due, now), way_in);
-    r->take_back_tickets();
+    r->handed = 0;
+    if (r->periodic()) r->repeats->move_next(due);
   }
   way_in.wake();
+  if (due == time_point::max()) wake_waiting();  // a drain() does not wait for it any more
   return true;
 }
 
@@ -209,10 +235,7 @@ std::optional<time_point> basic_core<Sync>::next_due() {
   const auto consider = [&](tick_number tick) {
     if (!earliest || tick < *earliest) earliest = tick;
   };
-  ready_.for_each_good([&](const auto& entry) {
-    consider(entry.tick);
-    return false;
-  });
+  if (const auto in_pass = ready_.next_due()) consider(*in_pass);
   {
     const std::lock_guard hold(unplaced_mutex_);
     for (record_type* r = unplaced_; r != nullptr; r = r->next) consider(r->due);

@@ -13,18 +13,19 @@ std::vector<unfired> basic_core<Sync>::stop() {
   const bool from_inside = frame::inside(this);
   std::vector<unfired> list;
   std::vector<candidate> found;
-  if (!stopped()) {
+  if (!unfired_claimed_.load(std::memory_order_seq_cst)) {
     const std::size_t expected = pending() + 64;  // 64: what other threads may schedule meanwhile
     list.reserve(expected);
     found.reserve(3 * expected);  // each of its looks may find the same timer
   }
-  const bool first = !stopped_.exchange(true, std::memory_order_seq_cst);
+  stopped_.store(true, std::memory_order_seq_cst);
+  const bool first = !unfired_claimed_.exchange(true, std::memory_order_seq_cst);
   next_due_moved_earlier();  // for the driver to notice
   if (!from_inside) wait_for_activities(0);
   if (first) {
     try {
       find_unfired(found);
-      for (const candidate& c : found) take_unfired(c, list);
+      for (const candidate& c : found) hand_back(c, list);
     } catch (...) {  // no memory, as others scheduled more than was foreseen
       tell_unfired_taken();
       throw;
@@ -48,7 +49,7 @@ void basic_core<Sync>::wait_for_activities(std::size_t own) {
 }
 
 /// All timers that wait, in the order in which stop() hands them back; one may be found twice. Precondition:
-/// stopped().
+/// stopped(), or draining(): then those that are not periodic may be left out, if they move meanwhile.
 ///
 /// A pass may be in progress, and calls that began before. The three looks are in the order in which a timer
 /// can move on once its scheduler is stopped: what waits for memory may go into the wheel or the pass, what
@@ -63,7 +64,6 @@ void basic_core<Sync>::find_unfired(std::vector<candidate>& found) {
   });
   ready_.for_each_good([&](const auto& entry) {
     found.push_back({entry.timer, entry.arming, entry.tick, found_in::pass, found.size()});
-    return true;
   });
   std::sort(found.begin(), found.end(), [](const candidate& a, const candidate& b) {
     return std::tie(a.tick, a.where, a.order) < std::tie(b.tick, b.where, b.order);
@@ -76,17 +76,92 @@ void basic_core<Sync>::find_apart(record_type& r, std::vector<candidate>& found)
   {
     const record_lock hold(r.mutex);
     const bool is_apart = r.place == waiting::apart || r.place == waiting::unplaced;
-    if ((r.running == 0 && r.handed == 0 && !is_apart) || !r.live) return;
-    const std::uint64_t arming = r.arming.load(std::memory_order_relaxed);
+    if ((!r.in_progress() && !is_apart) || !r.live) return;
     if (r.running == 0) {
-      found.push_back({&r, arming, r.handed != 0 ? r.handed_tick : r.due, found_in::apart, r.order});
+      const tick_number tick = r.handed != 0 ? r.handed_tick() : r.due;
+      found.push_back({&r, r.arming.load(std::memory_order_relaxed), tick, found_in::apart, r.order});
       return;
     }
     // A periodic one: the run in progress is its last.
-    r.live = false;
-    disarm(r);
-    r.take_back_tickets();
+    end_now(r);
   }
+  count_completed();
+}
+
+/// Whether a timer that find_unfired() has found, locked, still is what it was.
+template <class Sync>
+bool basic_core<Sync>::good(const candidate& c) noexcept {
+  const record_type& r = *c.timer;
+  // (Whether it is live is to be asked last: if the record serves another timer by now, others write that.)
+  return r.arming.load(std::memory_order_relaxed) == c.arming && r.live;
+}
+
+template <class Sync>
+void basic_core<Sync>::hand_back(const candidate& c, std::vector<unfired>& list) {
+  record_type& r = *c.timer;
+  timer_id id;
+  time_point due;
+  {
+    const record_lock hold(r.mutex);
+    if (!good(c)) return;
+    id = id_of(r);
+    due = r.handed != 0 ? r.handed_due() : r.deadline;
+    end_now(r);
+  }
+  list.push_back({id, due, std::move(r.work)});
+  destroy_callable(r);
+  free_place();
+  release(r, [](tally& t) {
+    ++t.returned;
+    ++t.left;
+  });
+}
+
+template <class Sync>
+bool basic_core<Sync>::drain(duration limit) {
+  refuse_inside("drain");
+  draining_.store(true, std::memory_order_seq_cst);
+  end_periodic_timers();
+  pass_time_until_drained(limit);
+  if (!drained()) return false;
+  stopped_.store(true, std::memory_order_seq_cst);
+  next_due_moved_earlier();  // for the driver to notice
+  return true;
+}
+
+/// (What is scheduled before the flag is up is found; a periodic one that the driver takes up later is ended
+/// by it; and none can be moved any more.)
+template <class Sync>
+void basic_core<Sync>::end_periodic_timers() {
+  std::vector<candidate> found;
+  find_unfired(found);
+  for (const candidate& c : found) {
+    record_type& r = *c.timer;
+    bool is_running = false;
+    {
+      const record_lock hold(r.mutex);
+      if (!good(c) || !r.periodic()) continue;
+      end_now(r);
+      is_running = r.running != 0;
+    }
+    if (is_running)
+      count_completed();
+    else
+      complete(r);
+  }
+}
+
+/// Ends a timer, locked: no run of it starts any more.
+template <class Sync>
+void basic_core<Sync>::end_now(record_type& r) noexcept {
+  r.live = false;
+  disarm(r);
+  r.take_back_tickets();
+}
+
+/// Counts a timer that ended by itself and is pending no more.
+template <class Sync>
+void basic_core<Sync>::count_completed() noexcept {
   free_place();
   pool_.count([](tally& t) {
     ++t.completed;
@@ -94,27 +169,30 @@ void basic_core<Sync>::find_apart(record_type& r, std::vector<candidate>& found)
   });
 }
 
+/// Frees one that is not live any more, and not running.
 template <class Sync>
-void basic_core<Sync>::take_unfired(const candidate& c, std::vector<unfired>& list) {
-  record_type& r = *c.timer;
-  timer_id id;
-  time_point due;
+void basic_core<Sync>::complete(record_type& r) noexcept {
   {
-    const record_lock hold(r.mutex);
-    if (!r.live || r.arming.load(std::memory_order_relaxed) != c.arming) return;
-    id = id_of(r);
-    due = r.handed != 0 ? r.handed_due : r.deadline;
-    r.live = false;
-    disarm(r);
-    r.take_back_tickets();
+    const frame here(frame::kind::destruction, this, &r, r.generation);
+    destroy_callable(r);
   }
-  list.push_back({id, due, std::move(r.work)});
-  r.work.reset();
   free_place();
   release(r, [](tally& t) {
-    ++t.returned;
+    ++t.completed;
     ++t.left;
   });
+}
+
+/// (What is pending is never counted too low here: no timer is scheduled any more.)
+template <class Sync>
+bool basic_core<Sync>::drained() const noexcept {
+  return pending() <= apart_.load(std::memory_order_seq_cst) &&
+         activities_.load(std::memory_order_seq_cst) == 0;
+}
+
+template <class Sync>
+void basic_core<Sync>::pass_time_until_drained(duration limit) {
+  wait_until(saturating_add(now(), limit), [this] { return drained(); });
 }
 
 template <class Sync>

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <new>
 #include <optional>
+#include <tuple>
 #include <vector>
 
 #include "scheduler/record.hpp"
@@ -17,6 +18,9 @@ namespace rondo::detail {
 /// timer waiting for a certain moment: one that was cancelled or moved since is no longer good, and is passed
 /// over. (So nothing has to be taken out of the middle, and what a task makes due cannot come into the pass
 /// in progress.)
+///
+/// Late runs of a burst come in while the pass is in progress, each when the one before it begins: a heap of
+/// their own, so that they take their turn among the others.
 template <class Sync>
 class ready_list {
  public:
@@ -48,14 +52,33 @@ class ready_list {
     entries_.push_back({&timer, timer.arming.load(std::memory_order_relaxed), tick});
   }
 
+  /// False: there is no memory.
+  bool push_late(record<Sync>& timer, tick_number tick) noexcept {
+    const std::lock_guard hold(mutex_);
+    try {
+      late_.push_back({{&timer, timer.arming.load(std::memory_order_relaxed), tick}, ++late_pushed_});
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+    std::push_heap(late_.begin(), late_.end(), comes_later);
+    return true;
+  }
+
   std::optional<entry> front() const noexcept {
     const std::lock_guard hold(mutex_);
+    if (late_is_first()) return late_.front();
     if (next_ == entries_.size()) return std::nullopt;
     return entries_[next_];
   }
 
+  /// (Also after a push_late() for a tick not before the front's: that goes behind it.)
   void pop() noexcept {
     const std::lock_guard hold(mutex_);
+    if (late_is_first()) {
+      std::pop_heap(late_.begin(), late_.end(), comes_later);
+      late_.pop_back();
+      return;
+    }
     if (++next_ != entries_.size()) return;
     next_ = 0;
     entries_.clear();
@@ -64,17 +87,45 @@ class ready_list {
 
   bool empty() const noexcept { return !front(); }
 
-  /// visit(entry) for each good entry, in order, until it returns false.
+  /// visit(entry) for each good entry, in no order.
   template <class Visit>
   void for_each_good(Visit&& visit) const {
     const std::lock_guard hold(mutex_);
     for (std::size_t i = next_; i != entries_.size(); ++i)
-      if (entries_[i].good() && !visit(entries_[i])) return;
+      if (entries_[i].good()) visit(entries_[i]);
+    for (const entry& e : late_)
+      if (e.good()) visit(e);
+  }
+
+  /// The tick of the first good entry.
+  std::optional<tick_number> next_due() const noexcept {
+    const std::lock_guard hold(mutex_);
+    const auto good = [](const entry& e) { return e.good(); };
+    const auto first =
+        std::find_if(entries_.begin() + static_cast<std::ptrdiff_t>(next_), entries_.end(), good);
+    std::optional<tick_number> due;
+    if (first != entries_.end()) due = first->tick;
+    for (const entry& e : late_)
+      if (e.good() && (!due || e.tick < *due)) due = e.tick;
+    return due;
   }
 
  private:
   static constexpr std::size_t batch = 256;
   static constexpr std::size_t kept = std::size_t{64} * 1024;
+
+  struct late_entry : entry {
+    std::uint64_t order;
+  };
+
+  static bool comes_later(const late_entry& a, const late_entry& b) noexcept {
+    return std::tie(a.tick, a.order) > std::tie(b.tick, b.order);
+  }
+
+  /// In a tick those come first that waited in the wheel.
+  bool late_is_first() const noexcept {
+    return !late_.empty() && (next_ == entries_.size() || late_.front().tick < entries_[next_].tick);
+  }
 
   void give_back_memory() noexcept {
     try {
@@ -89,6 +140,8 @@ class ready_list {
   mutable typename Sync::list_mutex mutex_;
   std::vector<entry> entries_;
   std::size_t next_ = 0;
+  std::vector<late_entry> late_;  // a heap
+  std::uint64_t late_pushed_ = 0;
 };
 
 }  // namespace rondo::detail

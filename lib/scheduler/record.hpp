@@ -1,11 +1,17 @@
 // What a scheduler keeps of one timer.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <memory>
+#include <utility>
 
 #include <rondo/detail/node.hpp>
+#include <rondo/executor.hpp>
 #include <rondo/task.hpp>
 #include <rondo/time.hpp>
+
+#include "scheduler/repetition.hpp"
 
 namespace rondo::detail {
 
@@ -21,9 +27,9 @@ enum class waiting : std::uint8_t {
 /// generation tells whether it still is the timer one had in mind.
 ///
 /// Life of a one-shot: waiting → (handed over) → running → free. A periodic timer waits for its next run as
-/// soon as the one before has been handed over or started. `live` is what users call pending; once it is
-/// false no run starts any more, and when the runs in progress have ended the callable is destroyed and the
-/// record freed.
+/// soon as the one before has been handed over or started, or when that has ended. `live` is what users call
+/// pending; once it is false no run starts any more, and when the runs in progress have ended the callable is
+/// destroyed and the record freed.
 ///
 /// All members are guarded by `mutex`, but for these: until schedule() returns, the scheduling thread alone
 /// knows the record, and writes what is marked [new] without it; while a run is in progress, `work` is its
@@ -35,37 +41,49 @@ struct record : node {
   typename Sync::record_mutex mutex;
   const std::uint32_t slot;           // in the pool
   bool live = false;                  // [new]
+  bool completes = false;             // it is not live any more as its last run has started or was given up
   bool dropped = false;               // the job that is being handed over was destroyed meanwhile
   waiting place = waiting::in_wheel;  // of a free record too: schedule() need not write it
+  std::uint32_t running = 0;          // runs in progress
   std::uint64_t generation = 1;       // moves on as the record is freed
   // Moves on as it ceases to wait for a certain moment. Written inside the lock, read also by those who only
   // pass by.
   typename Sync::template atomic<std::uint64_t> arming{0};
-  time_point deadline;        // [new] exact, of the run that it waits for; `due` is its tick
-  duration period{};          // [new] zero: once
-  task work;                  // [new]
-  std::uint64_t runs = 0;     // [new] started or handed over
-  record* next = nullptr;     // in a list of free or of unplaced records
-  std::uint32_t running = 0;  // runs in progress
-  std::uint64_t order = 0;    // in which it was last handed over or set apart
+  time_point deadline;                     // [new] exact, of the run that it waits for; `due` is its tick
+  std::unique_ptr<repetition> repeats;     // [new] null: once
+  std::shared_ptr<const executor> run_on;  // [new] null: the scheduler's
+  task work;                               // [new]
+  record* next = nullptr;                  // in a list of free or of unplaced records
+  std::uint64_t order = 0;                 // in which it was last handed over or set apart
 
-  // Runs with the executor, not started. Their tickets are numbered; those up to `void_tickets` are worth
-  // nothing.
-  std::uint32_t handed = 0;
-  std::uint64_t tickets = 0;  // numbers given out so far
-  std::uint64_t void_tickets = 0;
-  std::uint64_t in_hand_over = 0;  // the number of the ticket that the driver is just handing over; 0: none
-  time_point handed_due;           // of the oldest
-  tick_number handed_tick = 0;
+  // A ticket stands for a run that the executor has and that has not started. It is given out once.
+  std::uint32_t handed = 0;        // good tickets
+  std::uint64_t tickets = 0;       // numbers given out so far
+  std::uint64_t only_ticket = 0;   // of a one-shot; a periodic timer's are in `repeats`
+  std::uint64_t in_hand_over = 0;  // the ticket that the driver is just handing over; 0: none
 
-  bool periodic() const noexcept { return period != duration::zero(); }
-  bool ticket_is_good(std::uint64_t number) const noexcept { return handed != 0 && number > void_tickets; }
+  bool periodic() const noexcept { return repeats != nullptr; }
+  bool in_progress() const noexcept { return running != 0 || handed != 0; }
 
-  void take_back_tickets() noexcept {
-    runs -= handed;
-    handed = 0;
-    void_tickets = tickets;
+  /// Of the oldest run that the executor has. Precondition: there is one.
+  time_point handed_due() const noexcept { return repeats ? repeats->handed.front().what.due : deadline; }
+  tick_number handed_tick() const noexcept { return repeats ? repeats->handed.front().tick : due; }
+
+  /// Whether the ticket was good; it is not any more. Precondition: live.
+  bool spend_ticket(std::uint64_t number) noexcept {
+    const bool good = repeats ? repeats->spend_ticket(number) : handed != 0 && only_ticket == number;
+    if (good) --handed;
+    return good;
   }
+
+  /// Precondition: live, or just not any more.
+  void take_back_tickets() noexcept {
+    handed = 0;
+    if (repeats) repeats->take_back_tickets();
+  }
+
+  /// Whether no run will start any more.
+  bool over() const noexcept { return handed == 0 && (!repeats || repeats->over()); }
 };
 
 }  // namespace rondo::detail

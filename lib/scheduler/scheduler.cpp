@@ -1,8 +1,5 @@
 #include <rondo/scheduler.hpp>
 
-#include <stdexcept>
-#include <string>
-
 #include "scheduler/core.hpp"
 
 namespace rondo {
@@ -23,19 +20,36 @@ scheduler::~scheduler() { core_->retire(); }
 
 timer_id scheduler::schedule_after(duration delay, task work) {
   const time_point now = core_->now();
-  return core_->schedule(deadline_after(now, delay), now, duration::zero(), std::move(work));
+  return core_->schedule(deadline_after(now, delay), now, std::move(work));
+}
+
+timer_id scheduler::schedule_after(duration delay, task work, const on& where) {
+  const time_point now = core_->now();
+  return core_->schedule(deadline_after(now, delay), now, std::move(work), where.shared());
 }
 
 timer_id scheduler::schedule_at(time_point due, task work) {
-  return core_->schedule(due, core_->now(), duration::zero(), std::move(work));
+  return core_->schedule(due, core_->now(), std::move(work));
+}
+
+timer_id scheduler::schedule_at(time_point due, task work, const on& where) {
+  return core_->schedule(due, core_->now(), std::move(work), where.shared());
 }
 
 timer_id scheduler::schedule_every(duration period, task work) {
-  if (period <= duration::zero())
-    throw std::invalid_argument("rondo: the period must be positive, not " + std::to_string(period.count()) +
-                                " ns");
-  const time_point now = core_->now();
-  return core_->schedule(deadline_after(now, period), now, period, std::move(work));
+  return schedule(every(period), std::move(work));
+}
+
+timer_id scheduler::schedule_every(duration period, task work, const on& where) {
+  return schedule(every(period), std::move(work), where);
+}
+
+timer_id scheduler::schedule(const recurrence& when, task work) {
+  return core_->schedule(when, core_->now(), std::move(work));
+}
+
+timer_id scheduler::schedule(const recurrence& when, task work, const on& where) {
+  return core_->schedule(when, core_->now(), std::move(work), where.shared());
 }
 
 cancel_result scheduler::cancel(timer_id id) { return core_->cancel(id); }
@@ -60,6 +74,8 @@ std::optional<time_point> scheduler::next_due() const { return core_->next_due()
 time_point scheduler::now() const noexcept { return core_->now(); }
 
 std::vector<unfired> scheduler::stop() { return core_->stop(); }
+
+bool scheduler::drain(duration limit) { return core_->drain(limit); }
 
 statistics scheduler::stats() const { return core_->stats(); }
 

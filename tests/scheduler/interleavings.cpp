@@ -124,13 +124,13 @@ struct scene {
   bool stopped = false;
 
   scene() {
-    core->schedule(at(0s), at(0s), 0ns, [this] { in_the_job(*this); });
+    core->schedule(at(0s), at(0s), [this] { in_the_job(*this); });
     core->run_pass(time_point::max(), rondo::unlimited);
     REQUIRE(jobs.size() == 1);
     const duration dues[] = {1ms, 2ms, 2ms, 3ms};
     for (std::size_t i = 0; i != 4; ++i)
-      ids.push_back(core->schedule(at(dues[i]), at(0s), 0ns, [this, i] { ++runs[i]; }));
-    often = core->schedule(at(2ms), at(0s), 1ms, [this](const firing& f) {
+      ids.push_back(core->schedule(at(dues[i]), at(0s), [this, i] { ++runs[i]; }));
+    often = core->schedule(rondo::every(1ms).first_at(at(2ms)), at(0s), [this](const firing& f) {
       ++periodic_runs;
       missed += f.missed;
     });
@@ -151,7 +151,7 @@ struct scene {
     runs.push_back(0);
     ends.push_back(0);
     try {
-      ids.push_back(core->schedule(deadline(due), core->now(), 0ns, [this, i] { ++runs[i]; }));
+      ids.push_back(core->schedule(deadline(due), core->now(), [this, i] { ++runs[i]; }));
     } catch (const rondo::stopped_error&) {
       ids.emplace_back();
       ++ends[i];
@@ -325,7 +325,7 @@ TEST_CASE("of two calls that want the last place one gets it, whenever the other
     std::atomic<int> accepted{0};
     const auto schedule = [&] {
       try {
-        core->schedule(at(1ms), at(0s), 0ns, doing_nothing());
+        core->schedule(at(1ms), at(0s), doing_nothing());
         ++accepted;
       } catch (const rondo::capacity_error&) {
       }

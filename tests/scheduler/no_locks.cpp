@@ -47,8 +47,8 @@ class probe final : public rondo::detail::basic_core<counted_locks> {
  public:
   using basic_core::basic_core;
   time_point now() const noexcept override { return time_point(duration(now_.load())); }
-  timer_id after(duration d, rondo::task work) { return schedule(now() + d, now(), 0ns, std::move(work)); }
-  timer_id every(duration d, rondo::task work) { return schedule(now() + d, now(), d, std::move(work)); }
+  timer_id after(duration d, rondo::task work) { return schedule(now() + d, now(), std::move(work)); }
+  timer_id every(duration d, rondo::task work) { return schedule(rondo::every(d), now(), std::move(work)); }
   bool move(timer_id id, duration d) { return reschedule(id, rondo::saturating_add(now(), d), now()); }
   void advance(duration d) {
     now_ += d.count();

@@ -159,9 +159,9 @@ TEST_CASE("many periods side by side each run as often as they fit") {
 
 TEST_CASE("a period that is not positive is refused, with its value") {
   manual_timer time;
-  CHECK_THROWS_WITH_AS(time.schedule_every(0s, doing_nothing()), doctest::Contains("0 ns"),
+  CHECK_THROWS_WITH_AS(time.schedule_every(0s, doing_nothing()), doctest::Contains("0s"),
                        std::invalid_argument);
-  CHECK_THROWS_WITH_AS(time.schedule_every(-5s, doing_nothing()), doctest::Contains("-5000000000"),
+  CHECK_THROWS_WITH_AS(time.schedule_every(-5s, doing_nothing()), doctest::Contains("-5s"),
                        std::invalid_argument);
   CHECK_THROWS_AS(time.schedule_every(duration::min(), doing_nothing()), std::invalid_argument);
   CHECK_THROWS_AS(time.schedule_every(std::chrono::hours::min(), doing_nothing()), std::invalid_argument);

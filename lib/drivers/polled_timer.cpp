@@ -1,0 +1,105 @@
+#include <rondo/polled_timer.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <mutex>
+#include <utility>
+
+#include "drivers/driving_seat.hpp"
+#include "scheduler/core.hpp"
+
+namespace rondo {
+namespace detail {
+
+/// A core that the user's loop drives, in real time.
+class polled_core final : public core {
+ public:
+  explicit polled_core(const options& o) : core(o, scheduler::clock::now()) {}
+
+  time_point now() const noexcept override { return scheduler::clock::now(); }
+
+  std::size_t poll(std::size_t limit) {
+    refuse_inside("poll");
+    const driving_seat::turn turn(seat_);
+    return run_pass(time_point::max(), limit);
+  }
+
+  void on_earlier(std::function<void()> f) {
+    auto changed = f ? std::make_shared<listener>(listener{std::move(f), 0}) : nullptr;
+    {
+      const std::lock_guard hold(listener_mutex_);
+      changed.swap(listener_);
+    }
+    const auto old = std::move(changed);
+    if (old == nullptr || frame::inside(this, old.get(), 0)) return;
+    wait_until([&] {
+      const std::lock_guard hold(listener_mutex_);
+      return old->calls == 0;
+    });
+  }
+
+ protected:
+  void next_due_moved_earlier() noexcept override {
+    wake_waiting();  // a drain() that sleeps
+    std::shared_ptr<listener> told;
+    {
+      const std::lock_guard hold(listener_mutex_);
+      told = listener_;
+      if (told == nullptr) return;
+      ++told->calls;
+    }
+    call_out(told.get(), told->f);
+    {
+      const std::lock_guard hold(listener_mutex_);
+      --told->calls;
+    }
+    wake_waiting();
+  }
+
+  void end_driver() noexcept override { on_earlier(nullptr); }
+
+  void pass_time_until_drained(duration limit) override {
+    const driving_seat::turn turn(seat_);
+    const time_point end = saturating_add(now(), limit);
+    for (;;) {
+      run_pass(time_point::max(), unlimited);
+      if (drained() || now() >= end) return;
+      const time_point due = next_due().value_or(time_point::max());
+      wait_until(std::min(due, end),
+                 [&] { return drained() || next_due().value_or(time_point::max()) < due; });
+    }
+  }
+
+ private:
+  struct listener {
+    std::function<void()> f;
+    std::size_t calls;  // in progress
+  };
+
+  driving_seat seat_;
+  std::mutex listener_mutex_;
+  std::shared_ptr<listener> listener_;
+};
+
+}  // namespace detail
+
+polled_timer::polled_timer(options o) : polled_timer(std::make_shared<detail::polled_core>(o)) {}
+
+polled_timer::polled_timer(std::shared_ptr<detail::polled_core> core)
+    : scheduler(core), core_(std::move(core)) {}
+
+polled_timer::~polled_timer() = default;
+
+// A task may destroy the timer that is just being polled: the core stays until the call is over.
+
+std::size_t polled_timer::poll(std::size_t limit) {
+  const auto core = core_;
+  return core->poll(limit);
+}
+
+void polled_timer::on_earlier(std::function<void()> f) {
+  const auto core = core_;
+  core->on_earlier(std::move(f));
+}
+
+}  // namespace rondo
