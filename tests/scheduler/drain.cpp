@@ -1,0 +1,190 @@
+// The gentle end, on virtual time.
+#include <thread>
+
+#include "scheduler/virtual_time.hpp"
+
+namespace {
+
+using namespace rondo::test;
+using rondo::duration;
+using rondo::every;
+using rondo::job;
+using rondo::manual_timer;
+using rondo::overlapping_runs;
+
+TEST_CASE("drain lets one-shots fire and ends periodic timers") {
+  manual_timer time;
+  journal what;
+  const auto token = std::make_shared<int>(0);
+  time.schedule_after(1s, what.noting("one"));
+  time.schedule_every(300ms, [&what, token] { what.add("often"); });
+  time.schedule_after(2s, what.noting("two"));
+  time.advance(300ms);
+  CHECK(time.drain(10s));
+  CHECK(what.take() == "often one two");
+  CHECK(since_epoch(time) == 2s);  // no longer than needed
+  CHECK(token.use_count() == 1);
+  CHECK(time.pending() == 0);
+  CHECK(time.stats().completed == 3);
+  CHECK(time.stats().returned == 0);
+  CHECK(adds_up(time.stats()));
+  CHECK(time.stop().empty());
+}
+
+TEST_CASE("after drain nothing can be scheduled") {
+  manual_timer time;
+  CHECK(time.drain(0s));
+  CHECK_THROWS_AS(time.schedule_after(1s, doing_nothing()), rondo::stopped_error);
+  CHECK_THROWS_AS(time.schedule_every(1s, doing_nothing()), rondo::stopped_error);
+  CHECK_THROWS_AS(time.schedule_after(duration::max(), doing_nothing()), rondo::stopped_error);
+  CHECK(time.stats().scheduled == 0);
+}
+
+TEST_CASE("nor while it goes on, also by the tasks that still fire") {
+  manual_timer time;
+  int refused = 0;
+  time.schedule_after(1s, [&] {
+    try {
+      time.schedule_after(1s, doing_nothing());
+    } catch (const rondo::stopped_error&) {
+      ++refused;
+    }
+  });
+  CHECK(time.drain(1s));
+  CHECK(refused == 1);
+}
+
+TEST_CASE("at the limit drain says false, and can be called again") {
+  manual_timer time;
+  int runs = 0;
+  time.schedule_after(1s, counting(runs));
+  time.schedule_after(5s, counting(runs));
+  CHECK(!time.drain(2s));
+  CHECK(since_epoch(time) == 2s);
+  CHECK(runs == 1);
+  CHECK_THROWS_AS(time.schedule_after(1s, doing_nothing()), rondo::stopped_error);
+  CHECK(time.pending() == 1);
+  CHECK(time.drain(3s));
+  CHECK(runs == 2);
+}
+
+TEST_CASE("or stop hands back the rest") {
+  manual_timer time;
+  time.schedule_after(5s, doing_nothing());
+  time.schedule_every(1s, doing_nothing());
+  CHECK(!time.drain(2s));
+  const auto rest = time.stop();
+  REQUIRE(rest.size() == 1);
+  CHECK(rest[0].due == at(5s));
+  CHECK(time.drain(0s));  // nothing is pending now
+  CHECK(adds_up(time.stats()));
+}
+
+TEST_CASE("timers that are never due do not hold up drain, and stop hands them back") {
+  manual_timer time;
+  const auto id = time.schedule_after(duration::max(), doing_nothing());
+  time.schedule(every(1s).first_after(duration::max()), doing_nothing());
+  CHECK(time.drain(1s));
+  CHECK(time.pending() == 1);
+  CHECK(time.pending(id));
+  CHECK(!time.reschedule_after(id, 1s));
+  CHECK(time.stop().size() == 1);
+  CHECK(adds_up(time.stats()));
+}
+
+TEST_CASE("timers may still be cancelled and one-shots moved while drain goes on") {
+  manual_timer time;
+  int runs = 0;
+  const auto far = time.schedule_after(1h, counting(runs));
+  const auto further = time.schedule_after(2h, counting(runs));
+  CHECK(!time.drain(1s));
+  CHECK(time.reschedule_after(far, 1s));
+  CHECK(time.cancel(further) == rondo::cancel_result::cancelled);
+  CHECK(time.drain(1s));
+  CHECK(runs == 1);
+}
+
+TEST_CASE("drain from inside is refused") {
+  manual_timer time;
+  int refused = 0;
+  time.schedule_after(1s, [&] {
+    try {
+      time.drain(1s);
+    } catch (const std::logic_error&) {
+      ++refused;
+    }
+  });
+  time.advance(1s);
+  CHECK(refused == 1);
+  time.schedule_after(1s, doing_nothing());  // nothing has changed
+}
+
+TEST_CASE("a limit that is negative has passed, one that is the longest never does") {
+  manual_timer time;
+  int runs = 0;
+  time.schedule_after(std::chrono::hours(24 * 365 * 100), counting(runs));
+  CHECK(!time.drain(-1s));
+  CHECK(since_epoch(time) == 0s);
+  CHECK(time.drain(std::chrono::hours::max()));
+  CHECK(runs == 1);
+}
+
+TEST_CASE("drain waits for jobs on other threads, in real time") {
+  std::vector<std::thread> threads;
+  manual_timer time({.run_on = [&](job j) {
+    threads.emplace_back([j = std::move(j)]() mutable {
+      std::this_thread::sleep_for(20ms);
+      j();
+    });
+  }});
+  std::atomic<int> runs{0};
+  time.schedule_after(1s, [&] {
+    std::this_thread::sleep_for(20ms);
+    ++runs;
+  });
+  time.schedule_after(2s, [&] { ++runs; });
+  CHECK(time.drain(1min));
+  CHECK(runs == 2);
+  CHECK(since_epoch(time) == 2s);
+  for (auto& t : threads) t.join();
+}
+
+TEST_CASE("jobs that nobody runs hold up drain until its limit") {
+  std::vector<job> jobs;
+  manual_timer time({.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
+  int runs = 0;
+  time.schedule_after(1ms, counting(runs));
+  time.schedule_every(1ms, counting(runs));
+  time.advance(1ms);
+  REQUIRE(jobs.size() == 2);
+  CHECK(!time.drain(20ms));
+  CHECK(time.pending() == 1);  // the one-shot; the periodic one has ended
+  for (job& j : jobs) j();
+  CHECK(runs == 1);
+  CHECK(time.drain(0s));
+  CHECK(time.stats().rejected == 0);
+  CHECK(adds_up(time.stats()));
+}
+
+TEST_CASE("a periodic timer that runs while drain begins ends with that run") {
+  std::vector<job> jobs;
+  manual_timer time({.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
+  const auto token = std::make_shared<int>(0);
+  bool drained = true;
+  rondo::timer_id id;
+  id = time.schedule(every(1ms).on_overlap(overlapping_runs::queue_one), [&, token] {
+    std::thread([&] { drained = time.drain(1ms); }).join();
+    CHECK(!time.pending(id));
+    CHECK(time.cancel(id) == rondo::cancel_result::running);
+  });
+  time.advance(3ms);
+  jobs.at(0)();
+  CHECK(!drained);  // it was still running
+  CHECK(token.use_count() == 1);
+  CHECK(time.drain(0s));
+  CHECK(time.stats().completed == 1);
+  CHECK(time.stats().cancelled == 0);
+  CHECK(adds_up(time.stats()));
+}
+
+}  // namespace

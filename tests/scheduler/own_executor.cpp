@@ -1,0 +1,113 @@
+// A timer with an executor of its own.
+#include <memory>
+
+#include "scheduler/virtual_time.hpp"
+
+namespace {
+
+using namespace rondo::test;
+using rondo::every;
+using rondo::job;
+using rondo::manual_timer;
+using rondo::on;
+using rondo::options;
+
+struct shelf {
+  std::vector<job> jobs;
+  on here{[this](job j) { jobs.push_back(std::move(j)); }};
+};
+
+TEST_CASE("every scheduling call takes an executor for that timer alone") {
+  shelf s;
+  manual_timer time;
+  journal what;
+  time.schedule_after(1s, what.noting("after"), s.here);
+  time.schedule_after(std::chrono::duration<double>(1), what.noting("after-double"), s.here);
+  time.schedule_at(at(1s), what.noting("at"), s.here);
+  time.schedule_every(1s, what.noting("every"), s.here);
+  time.schedule_every(std::chrono::seconds(1), what.noting("every-s"), s.here);
+  time.schedule(every(1s), what.noting("recurrence"), s.here);
+  time.schedule_after(1s, what.noting("inline"));
+  CHECK(time.advance(1s) == 7);
+  CHECK(what.take() == "inline");
+  REQUIRE(s.jobs.size() == 6);
+  for (job& j : s.jobs) j();
+  CHECK(what.take() == "after after-double at every every-s recurrence");
+}
+
+TEST_CASE("it stands in for the executor of the scheduler") {
+  shelf own, all;
+  manual_timer time({.run_on = [&](job j) { all.jobs.push_back(std::move(j)); }});
+  int runs = 0;
+  time.schedule_after(1s, counting(runs), own.here);
+  time.schedule_after(1s, counting(runs));
+  time.schedule_after(1s, counting(runs), on([](job j) { j(); }));
+  time.advance(1s);
+  CHECK(own.jobs.size() == 1);
+  CHECK(all.jobs.size() == 1);
+  CHECK(runs == 1);
+}
+
+TEST_CASE("a slow task on its own executor does not hold up the others") {
+  shelf s;
+  manual_timer time;
+  journal what;
+  time.schedule_after(
+      1ms, [&] { time.elapse(1h); }, s.here);
+  time.schedule_every(1ms, what.noting("quick"));
+  time.advance(3ms);
+  CHECK(what.take() == "quick quick quick");
+  CHECK(time.stats().missed == 0);
+  s.jobs.at(0)();
+}
+
+TEST_CASE("a null executor is refused") {
+  CHECK_THROWS_WITH_AS(on(nullptr), doctest::Contains("null"), std::invalid_argument);
+  CHECK_THROWS_AS(on(rondo::executor()), std::invalid_argument);
+}
+
+TEST_CASE("the executor is destroyed with the timer's callable") {
+  const auto token = std::make_shared<int>(0);
+  manual_timer time;
+  const auto make = [&] { return on([token](job j) { j(); }); };
+  time.schedule_after(1s, doing_nothing(), make());
+  const auto id = time.schedule_every(1s, doing_nothing(), make());
+  time.schedule_after(1h, doing_nothing(), make());
+  CHECK(token.use_count() == 4);
+  time.advance(1s);
+  CHECK(token.use_count() == 3);
+  time.cancel(id);
+  CHECK(token.use_count() == 2);
+  auto rest = time.stop();
+  CHECK(token.use_count() == 1);
+  rest.at(0).work();
+}
+
+TEST_CASE("an executor that cancels its own timer lives until it returns") {
+  manual_timer time;
+  rondo::timer_id id;
+  const auto token = std::make_shared<int>(7);
+  int seen = 0;
+  id = time.schedule_after(1s, doing_nothing(), on([&, token](job) {
+                             CHECK(time.cancel(id) == rondo::cancel_result::cancelled);
+                             seen = *token;
+                           }));
+  time.advance(1s);
+  CHECK(seen == 7);
+  CHECK(token.use_count() == 1);
+  CHECK(time.stats().cancelled == 1);
+  CHECK(time.stats().rejected == 0);
+}
+
+TEST_CASE("one executor may serve many timers, and what it throws is reported for each") {
+  int reported = 0;
+  manual_timer time({.on_error = [&](std::exception_ptr, const rondo::firing&) { ++reported; }});
+  const on refusing([](job) { throw 1; });
+  for (int i = 0; i != 10; ++i) time.schedule_after(1s, doing_nothing(), refusing);
+  time.advance(1s);
+  CHECK(reported == 10);
+  CHECK(time.stats().failed == 10);
+  CHECK(time.stats().completed == 10);
+}
+
+}  // namespace

@@ -1,0 +1,277 @@
+// polled_timer: a loop of one's own, and other threads that schedule.
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <rondo/polled_timer.hpp>
+
+#include "threads/patience.hpp"
+
+namespace {
+
+using namespace rondo::test;
+using namespace std::chrono_literals;
+using rondo::firing;
+using rondo::options;
+using rondo::polled_timer;
+
+/// Polls until done() says so.
+template <class Done>
+void poll_until(polled_timer& timer, Done&& done) {
+  const auto end = rondo::scheduler::clock::now() + 1min;
+  while (!done() && rondo::scheduler::clock::now() < end) timer.poll();
+  CHECK(done());
+}
+
+TEST_CASE("nothing runs but by poll, and not before it is due") {
+  polled_timer timer;
+  std::vector<firing> runs;
+  timer.schedule_after(5ms, [&](const firing& f) {
+    CHECK(timer.now() >= f.due);
+    runs.push_back(f);
+  });
+  CHECK(timer.poll() == 0);
+  std::this_thread::sleep_until(timer.next_due().value());
+  CHECK(runs.empty());
+  CHECK(timer.poll() == 1);
+  CHECK(runs.size() == 1);
+  CHECK(timer.poll() == 0);
+  CHECK(!timer.next_due());
+}
+
+TEST_CASE("what is due now waits for a poll, never runs in the scheduling call") {
+  polled_timer timer;
+  int runs = 0;
+  timer.schedule_after(0s, [&] { ++runs; });
+  timer.schedule_after(-1h, [&] { ++runs; });
+  CHECK(runs == 0);
+  CHECK(timer.poll() == 2);
+  CHECK(runs == 2);
+}
+
+TEST_CASE("a poll runs at most as many as its limit, and the next one goes on in order") {
+  polled_timer timer;
+  std::vector<int> order;
+  for (int i = 0; i != 10; ++i) timer.schedule_after(-1s, [&, i] { order.push_back(i); });
+  CHECK(timer.poll(3) == 3);
+  CHECK(timer.poll(0) == 0);
+  CHECK(timer.pending() == 7);
+  CHECK(timer.poll(3) == 3);
+  CHECK(timer.poll() == 4);
+  CHECK(order == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
+}
+
+TEST_CASE("a zero-delay task that schedules itself starves nobody") {
+  polled_timer timer;
+  int chain = 0, others = 0;
+  std::function<void()> link = [&] {
+    ++chain;
+    timer.schedule_after(0s, [&] { link(); });
+  };
+  timer.schedule_after(0s, [&] { link(); });
+  timer.schedule_every(1ms, [&] { ++others; });
+  poll_until(timer, [&] { return others >= 3; });
+  CHECK(chain > 3);
+  CHECK(timer.poll() >= 1);  // and each poll ends
+}
+
+TEST_CASE("with a limit of one, a burst that never catches up starves nobody") {
+  polled_timer timer;
+  int often = 0, others = 0;
+  timer.schedule(rondo::every(1us).on_missed(rondo::missed_runs::burst, 3), [&] {
+    ++often;
+    std::this_thread::sleep_for(10us);
+  });
+  timer.schedule_after(1ms, [&] { ++others; });
+  const auto end = rondo::scheduler::clock::now() + 1min;
+  while (others == 0 && rondo::scheduler::clock::now() < end) timer.poll(1);
+  CHECK(others == 1);
+  CHECK(often > 0);
+}
+
+TEST_CASE("poll from inside is refused") {
+  polled_timer timer;
+  int refused = 0;
+  timer.schedule_after(0s, [&] {
+    try {
+      timer.poll();
+    } catch (const std::logic_error&) {
+      ++refused;
+    }
+  });
+  timer.poll();
+  CHECK(refused == 1);
+}
+
+TEST_CASE("on_earlier is told of earlier timers, and not of later ones") {
+  polled_timer timer;
+  int told = 0;
+  timer.on_earlier([&] { ++told; });
+  timer.schedule_after(1h, [] {});
+  CHECK(told == 1);
+  timer.schedule_after(2h, [] {});
+  timer.schedule_after(3h, [] {});
+  CHECK(told == 1);
+  const auto id = timer.schedule_after(1min, [] {});
+  CHECK(told == 2);
+  timer.reschedule_after(id, 1s);
+  CHECK(told == 3);
+  timer.cancel(id);
+  CHECK(told == 3);
+  timer.on_earlier(nullptr);
+  timer.schedule_after(1ms, [] {});
+  CHECK(told == 3);
+}
+
+TEST_CASE("what on_earlier throws is reported, and the scheduling call succeeds") {
+  int reported = 0;
+  polled_timer timer({.on_error = [&](std::exception_ptr, const firing&) { ++reported; }});
+  timer.on_earlier([] { throw std::runtime_error("no"); });
+  const auto id = timer.schedule_after(1h, [] {});
+  CHECK(timer.pending(id));
+  CHECK(reported == 1);
+  CHECK(timer.stats().failed == 0);  // no run has
+}
+
+TEST_CASE("on_earlier may schedule, replace itself and stop, but not poll") {
+  polled_timer timer;
+  int told = 0;
+  bool refused = false;
+  timer.on_earlier([&] {
+    ++told;
+    try {
+      timer.poll();
+    } catch (const std::logic_error&) {
+      refused = true;
+    }
+    timer.on_earlier([&] { told += 100; });
+    timer.schedule_after(1min, [] {});
+  });
+  timer.schedule_after(1h, [] {});
+  CHECK(refused);
+  CHECK(told == 101);
+  timer.on_earlier([&] { CHECK(timer.stop().size() == 3); });
+  timer.schedule_after(1s, [] {});
+  CHECK(timer.pending() == 0);
+}
+
+TEST_CASE("on_earlier returns when no call of the old one is in progress") {
+  polled_timer timer;
+  std::atomic<bool> inside{false}, over{false};
+  timer.on_earlier([&] {
+    inside = true;
+    std::this_thread::sleep_for(20ms);
+    over = true;
+  });
+  std::thread scheduling([&] { timer.schedule_after(1h, [] {}); });
+  while (!inside) std::this_thread::yield();
+  timer.on_earlier(nullptr);
+  CHECK(over);
+  scheduling.join();
+}
+
+TEST_CASE("stop waits for on_earlier, and it is not told any more afterwards") {
+  polled_timer timer;
+  std::atomic<bool> inside{false}, over{false};
+  timer.on_earlier([&] {
+    inside = true;
+    std::this_thread::sleep_for(20ms);
+    over = true;
+  });
+  std::thread scheduling([&] { timer.schedule_after(1h, [] {}); });
+  while (!inside) std::this_thread::yield();
+  CHECK(timer.stop().size() == 1);
+  CHECK(over);
+  scheduling.join();
+}
+
+TEST_CASE("on_earlier is released with its timer, also if a job outlives that") {
+  const auto token = std::make_shared<int>(0);
+  std::vector<rondo::job> jobs;
+  {
+    polled_timer timer({.run_on = [&](rondo::job j) { jobs.push_back(std::move(j)); }});
+    timer.on_earlier([token] {});
+    timer.schedule_after(0s, [] {});
+    timer.poll();
+    CHECK(token.use_count() == 2);
+  }
+  CHECK(token.use_count() == 1);
+  CHECK(jobs.size() == 1);
+}
+
+TEST_CASE("a timer may be destroyed by on_earlier and by its own tasks") {
+  auto timer = std::make_unique<polled_timer>();
+  timer->schedule_after(0s, [&] { timer.reset(); });
+  CHECK(timer->poll() == 1);
+  CHECK(timer == nullptr);
+  timer = std::make_unique<polled_timer>();
+  timer->on_earlier([&] { timer.reset(); });
+  timer->schedule_after(0s, [] {});
+  CHECK(timer == nullptr);
+}
+
+TEST_CASE("drain polls a polled timer") {
+  polled_timer timer;
+  int runs = 0;
+  timer.schedule_after(10ms, [&] { ++runs; });
+  timer.schedule_every(1ms, [&] { ++runs; });
+  CHECK(timer.drain(1min));
+  CHECK(runs == 1);
+  polled_timer other;
+  other.schedule_after(1h, [&] { ++runs; });
+  CHECK(!other.drain(5ms));
+  CHECK(other.stop().size() == 1);
+}
+
+/// What a loop that sleeps does: woken by on_earlier alone.
+class loop {
+ public:
+  explicit loop(polled_timer& timer) : timer_(timer) {
+    timer_.on_earlier([this] {
+      const std::lock_guard hold(mutex_);
+      woken_ = true;
+      wake_.notify_one();
+    });
+  }
+  template <class Done>
+  void run(Done&& done) {
+    while (!done()) {
+      timer_.poll();
+      const auto due = timer_.next_due();
+      std::unique_lock hold(mutex_);
+      wake_.wait_until(hold, due.value_or(rondo::scheduler::clock::now() + 1min), [&] { return woken_; });
+      woken_ = false;
+    }
+  }
+
+ private:
+  polled_timer& timer_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool woken_ = false;
+};
+
+TEST_CASE("a loop that sleeps until next_due and is woken by on_earlier misses nothing") {
+  polled_timer timer({.tick = 10us});
+  loop sleeper(timer);
+  constexpr int each = 500;
+  std::atomic<int> runs{0};
+  std::vector<std::thread> producers;
+  for (int p = 0; p != 2; ++p)
+    producers.emplace_back([&, p] {
+      for (int i = 0; i != each; ++i) {
+        timer.schedule_after((i * 7919 + p) % 3000 * 1us, [&] { ++runs; });
+        if (i % 16 == 0) std::this_thread::sleep_for(100us);
+      }
+    });
+  sleeper.run([&] { return runs == 2 * each; });
+  for (auto& p : producers) p.join();
+  CHECK(timer.stats().completed == 2 * each);
+}
+
+}  // namespace
