@@ -64,19 +64,20 @@ class manual_core final : public core {
 
   void next_due_moved_earlier() noexcept override { wake_waiting(); }
 
-  void pass_time_until_drained(duration limit) override {
+  bool pass_time_until_drained(duration limit) override {
     const driving_seat::turn turn(seat_);
     const time_point end = saturating_add(now(), limit);
     const time_point real_end = saturating_add(clock::now(), limit);
     for (;;) {
       run_up_to(end);
-      if (drained()) return;
-      // What is pending is due after the end, or jobs on other threads are: these have their time.
-      const auto is_late = [&] { return next_due().value_or(time_point::max()) <= end; };
-      if (!next_due()) wait_until(real_end, [&] { return drained() || is_late(); });
-      if (drained()) return;
-      if (!is_late()) return move_to(end);
+      if (drained()) return true;
+      const auto due = next_due();
+      if (due && *due > end) break;
+      // What is pending then is with jobs on other threads: they have their time.
+      if (!due && !wait_until(real_end, [this] { return drained() || next_due(); })) break;
     }
+    move_to(end);
+    return false;
   }
 
   /// From due tick to due tick.

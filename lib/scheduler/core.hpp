@@ -85,17 +85,17 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   virtual std::uint64_t wakeups() const noexcept { return 0; }
   /// Called as the scheduler is destroyed, when it is stopped.
   virtual void end_driver() noexcept {}
-  /// Makes time pass until drained(), or for `limit`, or sees to it that the driver does.
-  virtual void pass_time_until_drained(duration limit);
+  /// Makes time pass until drained(), or for `limit`, or sees to it that the driver does; returns which it was.
+  virtual bool pass_time_until_drained(duration limit);
 
   /// Whether drain() has nothing more to wait for.
   bool drained() const noexcept;
   /// Waits until done(), which may become true whenever somebody calls wake_waiting(), or for ever.
   template <class Done>
   void wait_until(Done&& done);
-  /// The same, until `end` of the real time at most.
+  /// The same, until `end` of the real time at most; returns what done() says last.
   template <class Done>
-  void wait_until(time_point end, Done&& done);
+  bool wait_until(time_point end, Done&& done);
   void wake_waiting() noexcept;
 
   /// Calls a handler of the user, unless stopped; `whom` is what frame::inside() is asked for.

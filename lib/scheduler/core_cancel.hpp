@@ -109,6 +109,7 @@ void basic_core<Sync>::release(record_type& r, Count&& count) noexcept {
   {
     const record_lock hold(r.mutex);
     ++r.generation;
+    move_arming_on(r);
     r.live = false;
     r.completes = false;
     r.dropped = false;
@@ -129,20 +130,22 @@ void basic_core<Sync>::wait_until(Done&& done) {
 
 template <class Sync>
 template <class Done>
-void basic_core<Sync>::wait_until(time_point end, Done&& done) {
-  if (done()) return;
+bool basic_core<Sync>::wait_until(time_point end, Done&& done) {
+  if (done()) return true;
   // Whoever ends something and then sees nobody waiting did so before this line, and done() sees it.
   waiting_.fetch_add(1, std::memory_order_seq_cst);
+  bool is_done = false;
   {
     std::unique_lock hold(waiting_mutex_);
-    while (!done()) {
+    for (bool in_time = true; !(is_done = done()) && in_time;) {
       if (end == time_point::max())  // of which conditions are better not asked
         something_ended_.wait(hold);
-      else if (something_ended_.wait_until(hold, end) == std::cv_status::timeout)
-        break;
+      else
+        in_time = something_ended_.wait_until(hold, end) == std::cv_status::no_timeout;
     }
   }
   waiting_.fetch_sub(1, std::memory_order_seq_cst);
+  return is_done;
 }
 
 template <class Sync>

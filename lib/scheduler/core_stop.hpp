@@ -122,8 +122,7 @@ bool basic_core<Sync>::drain(duration limit) {
   refuse_inside("drain");
   draining_.store(true, std::memory_order_seq_cst);
   end_periodic_timers();
-  pass_time_until_drained(limit);
-  if (!drained()) return false;
+  if (!pass_time_until_drained(limit)) return false;
   stopped_.store(true, std::memory_order_seq_cst);
   next_due_moved_earlier();  // for the driver to notice
   return true;
@@ -191,8 +190,8 @@ bool basic_core<Sync>::drained() const noexcept {
 }
 
 template <class Sync>
-void basic_core<Sync>::pass_time_until_drained(duration limit) {
-  wait_until(saturating_add(now(), limit), [this] { return drained(); });
+bool basic_core<Sync>::pass_time_until_drained(duration limit) {
+  return wait_until(saturating_add(now(), limit), [this] { return drained(); });
 }
 
 template <class Sync>
