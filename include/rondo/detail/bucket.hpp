@@ -18,6 +18,8 @@ class RONDO_EXPORT bucket {
   /// bring_up_next().
   bool has_next() const noexcept { return !next_.empty(); }
 
+  bool empty() const noexcept { return next_.empty() && (later_ == nullptr || later_->empty()); }
+
   /// The tick of the next round. Precondition: has_next().
   tick_number next_due() const noexcept { return next_due_; }
 

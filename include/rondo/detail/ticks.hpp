@@ -35,6 +35,8 @@ class tick_grid {
   constexpr tick_grid(duration length, time_point start) noexcept
       : length_(length.count()), phase_(floor_mod(start.time_since_epoch().count())) {}
 
+  constexpr duration length() const noexcept { return duration(length_); }
+
   /// The last tick that is not later than `t`.
   constexpr tick_number at_or_before(time_point t) const noexcept {
     const auto count = t.time_since_epoch().count();

@@ -135,6 +135,18 @@ class wheel_core : public wheel_base {
     }
   }
 
+  /// Calls visit(index, key, const bucket&) for each bucket that holds nodes or waits in the delay queue,
+  /// inside its lock. `key` (std::optional<tick_number>) is the one that it has there: see above.
+  template <class Visit>
+  void for_each_bucket(Visit&& visit) const {
+    for (std::size_t i = 0; i <= mask_; ++i) {
+      const std::lock_guard hold(buckets_[i].mutex);
+      const bucket& b = buckets_[i];
+      const queue_entry& entry = entries_[i];
+      if (entry.queued || !b.empty()) visit(i, entry.queued ? std::optional(entry.key) : std::nullopt, b);
+    }
+  }
+
  private:
   static constexpr std::size_t none = static_cast<std::size_t>(-1);
 

@@ -1,0 +1,346 @@
+// What dump() draws, to the letter; and what is drawn is what the wheel holds.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <iomanip>
+#include <limits>
+#include <locale>
+#include <map>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scheduler/drawing.hpp"
+#include "scheduler/seeds.hpp"
+#include "sync/threads.hpp"
+
+namespace {
+
+using namespace std::chrono_literals;
+using rondo::duration;
+using rondo::tick_number;
+using rondo::time_point;
+using rondo::detail::look_at;
+using rondo::detail::node;
+using rondo::detail::picture;
+using rondo::detail::tick_grid;
+
+using wheel = rondo::detail::wheel_core<rondo::detail::threads>;
+
+/// Of a scheduler that began at the clock's epoch.
+picture picture_at(duration now, std::size_t size, duration tick = 1ms) {
+  return {.grid = tick_grid(tick, time_point()), .now = time_point(now), .size = size};
+}
+
+picture::bucket bucket(std::size_t index, std::vector<picture::round> rounds) {
+  const tick_number first = rounds.front().tick;
+  return {index, first, std::move(rounds)};
+}
+
+std::string drawn(const picture& p) {
+  std::ostringstream out;
+  draw(out, p);
+  return out.str();
+}
+
+/// The column "due" of a bucket due at `tick`: it begins below its title.
+std::string due_of(picture p, tick_number tick) {
+  p.buckets = {bucket(0, {{tick, 1}})};
+  const std::string text = drawn(p);
+  const std::size_t titles = text.find("    #");
+  const std::size_t row = text.find('\n', titles) + 1;
+  const std::size_t due = row + text.find("due  ", titles) - titles;
+  return text.substr(due, text.find("  ", due) - due);
+}
+
+std::string due_in(duration d) { return due_of(picture_at(0ns, 1, 1ns), d.count()); }
+
+struct open_gate {
+  bool open() const { return true; }
+  void earliest() {}
+  void leave(node&) {}
+};
+
+/// Numbers in groups of two digits: what nobody wants to see in a drawing.
+struct groups_of_two : std::numpunct<char> {
+  std::string do_grouping() const override { return "\2"; }
+  char do_thousands_sep() const override { return '\''; }
+};
+
+TEST_CASE("a scheduler without timers") {
+  CHECK(drawn(picture_at(1s, 512)) == "rondo at tick 1000 (1 ms each): 0 nodes in 0 of 512 buckets\n");
+}
+
+TEST_CASE("timers that are not in the wheel, and none that is") {
+  picture p = picture_at(1s, 1, 20us);
+  p.never_due = 1;
+  CHECK(drawn(p) ==
+        "rondo at tick 50000 (20 µs each): 0 nodes in 0 of 1 bucket\n"
+        "  not in the wheel: 1 never due\n");
+  p.ready = 2;
+  p.handed_over = 3;
+  p.running = 4;
+  p.unplaced = 5;
+  CHECK(drawn(p) ==
+        "rondo at tick 50000 (20 µs each): 0 nodes in 0 of 1 bucket\n"
+        "  not in the wheel: 2 ready in the pass in progress, 1 never due, 3 with the executor, 4 running, "
+        "5 waiting for memory\n");
+}
+
+TEST_CASE("one bucket with some rounds") {
+  picture p = picture_at(1000500us, 8);
+  p.buckets = {bucket(2, {{1002, 3}, {1010, 1}, {2002, 2}})};
+  CHECK(drawn(p) ==
+        "rondo at tick 1000 (1 ms each): 6 nodes in 1 of 8 buckets\n"
+        "  delay queue, 1 bucket, the earliest first:\n"
+        "    #    bucket  tick  due        nodes  later rounds\n"
+        "    1         2  1002  in 1.5 ms      3  in 9.5 ms ×1, in 1 s ×2\n"
+        "  spread, 1 bucket a column, █ = 6 nodes:\n"
+        "    |··█·····|\n"
+        "     ^ now\n");
+}
+
+TEST_CASE("the earliest bucket comes first, of equal ones that of the lower number") {
+  picture p = picture_at(0s, 4);
+  p.buckets = {bucket(3, {{7, 1}}), bucket(1, {{5, 8}}), bucket(2, {{2, 3}}), bucket(0, {{5, 2}})};
+  CHECK(drawn(p) ==
+        "rondo at tick 0 (1 ms each): 14 nodes in 4 of 4 buckets\n"
+        "  delay queue, 4 buckets, the earliest first:\n"
+        "    #    bucket  tick  due      nodes  later rounds\n"
+        "    1         2     2  in 2 ms      3\n"
+        "    2         0     5  in 5 ms      2\n"
+        "    3         1     5  in 5 ms      8\n"
+        "    4         3     7  in 7 ms      1\n"
+        "  spread, 1 bucket a column, █ = 8 nodes:\n"
+        "    |▂█▃▁|\n"
+        "     ^ now\n");
+}
+
+TEST_CASE("ticks before the clock's epoch") {
+  picture p = picture_at(-2500us, 4);
+  p.buckets = {bucket(1, {{-3, 1}, {-11, 1}}), bucket(0, {{-4, 1}}), bucket(2, {{-2, 1}})};
+  rondo::detail::tidy_rounds(p.buckets[0].rounds);
+  p.buckets[0].key = -11;
+  CHECK(drawn(p) ==
+        "rondo at tick -3 (1 ms each): 4 nodes in 3 of 4 buckets\n"
+        "  delay queue, 3 buckets, the earliest first:\n"
+        "    #    bucket  tick  due          nodes  later rounds\n"
+        "    1         1   -11  late 8.5 ms      1  now ×1\n"
+        "    2         0    -4  late 1.5 ms      1\n"
+        "    3         2    -2  in 500 µs        1\n"
+        "  spread, 1 bucket a column, █ = 2 nodes:\n"
+        "    |▄█▄·|\n"
+        "      ^ now\n");
+}
+
+TEST_CASE("a million nodes, most of them in one round, and more rounds than anybody wants to see") {
+  picture p = picture_at(0s, 1024);
+  std::vector<picture::round> rounds{{700, 999'983}};
+  for (tick_number r = 1; r != 17; ++r) rounds.push_back({700 + 1024 * r, 1});
+  p.buckets = {bucket(700, rounds), bucket(100, {{100, 1}})};
+  CHECK(drawn(p) ==
+        "rondo at tick 0 (1 ms each): 1000000 nodes in 2 of 1024 buckets\n"
+        "  delay queue, 2 buckets, the earliest first:\n"
+        "    #    bucket  tick  due         nodes  later rounds\n"
+        "    1       100   100  in 100 ms       1\n"
+        "    2       700   700  in 700 ms  999983  in 1.72 s ×1, in 2.74 s ×1, in 3.77 s ×1, in 4.79 s ×1, "
+        "… and 12 more rounds\n"
+        "  spread, 16 buckets a column, █ = 999999 nodes:\n"
+        "    |······▁····································█····················|\n"
+        "     ^ now\n");
+}
+
+TEST_CASE("keys that a cancel left behind are marked, of empty buckets too") {
+  picture p = picture_at(4500us, 4);
+  p.buckets = {{1, 1, {}}, {2, 6, {{10, 1}}}, bucket(3, {{7, 1}})};
+  CHECK(drawn(p) ==
+        "rondo at tick 4 (1 ms each): 2 nodes in 2 of 4 buckets\n"
+        "  delay queue, 3 buckets, the earliest first:\n"
+        "    #     bucket  tick  due            nodes  later rounds\n"
+        "    1  ~       1     1  (late 3.5 ms)      0\n"
+        "    2  ~       2     6  (in 1.5 ms)        0  in 5.5 ms ×1\n"
+        "    3          3     7  in 2.5 ms          1\n"
+        "    ~ no node is due then any more: the key is corrected when it comes to the top\n"
+        "  spread, 1 bucket a column, █ = 1 node:\n"
+        "    |··██|\n"
+        "     ^ now\n");
+}
+
+TEST_CASE("an empty wheel with a key left behind has no spread") {
+  picture p = picture_at(0s, 4);
+  p.buckets = {{1, 1, {}}};
+  CHECK(drawn(p) ==
+        "rondo at tick 0 (1 ms each): 0 nodes in 0 of 4 buckets\n"
+        "  delay queue, 1 bucket, the earliest first:\n"
+        "    #     bucket  tick  due        nodes  later rounds\n"
+        "    1  ~       1     1  (in 1 ms)      0\n"
+        "    ~ no node is due then any more: the key is corrected when it comes to the top\n");
+}
+
+TEST_CASE("what must never be is said: nodes that the delay queue does not know of") {
+  picture p = picture_at(0s, 4);
+  p.buckets = {bucket(0, {{4, 1}}), {1, 9, {{5, 2}, {9, 1}}}, {2, std::nullopt, {{6, 3}}}};
+  CHECK(drawn(p) ==
+        "rondo at tick 0 (1 ms each): 7 nodes in 3 of 4 buckets\n"
+        "  delay queue, 3 buckets, the earliest first:\n"
+        "    #     bucket  tick  due      nodes  later rounds\n"
+        "    1  !       2     -  -            0  in 6 ms ×3\n"
+        "    2          0     4  in 4 ms      1\n"
+        "    3  !       1     9  in 9 ms      1  in 5 ms ×2\n"
+        "    ! it has a node due before its key, or no key at all: a defect of the library\n"
+        "  spread, 1 bucket a column, █ = 3 nodes:\n"
+        "    |▃██·|\n"
+        "     ^ now\n");
+}
+
+TEST_CASE("of many buckets the first 32 are listed, and how many more there are") {
+  const auto lines_of = [](std::size_t buckets) {
+    picture p = picture_at(0s, 64);
+    for (std::size_t b = 0; b != buckets; ++b)
+      p.buckets.push_back(bucket(b, {{static_cast<tick_number>(b), 1}}));
+    return drawn(p);
+  };
+  CHECK(lines_of(32).find("more bucket") == std::string::npos);
+  CHECK(lines_of(33).find("   32        31    31  in 31 ms      1\n"
+                          "    … and 1 more bucket, the last one: in 32 ms\n") != std::string::npos);
+  CHECK(lines_of(50).find("    … and 18 more buckets, the last one: in 49 ms\n") != std::string::npos);
+}
+
+TEST_CASE("now is marked below its column, in later turns of the wheel as well") {
+  picture p = picture_at(1024ms + 17ms, 128);
+  p.buckets = {bucket(17, {{1041, 1}})};
+  CHECK(drawn(p).find("    |········█·······················································|\n"
+                      "             ^ now\n") != std::string::npos);
+}
+
+TEST_CASE("the tick in progress is now, not late") {
+  const picture p = picture_at(7999us, 1);
+  CHECK(due_of(p, 6) == "late 1.99 ms");
+  CHECK(due_of(p, 7) == "now");
+  CHECK(due_of(p, 8) == "in 1 µs");
+}
+
+TEST_CASE("durations have the unit that reads best, and three digits") {
+  CHECK(due_in(1ns) == "in 1 ns");
+  CHECK(due_in(999ns) == "in 999 ns");
+  CHECK(due_in(1us) == "in 1 µs");
+  CHECK(due_in(1050ns) == "in 1.05 µs");
+  CHECK(due_in(20us) == "in 20 µs");
+  CHECK(due_in(999'999ns) == "in 999 µs");
+  CHECK(due_in(1500us) == "in 1.5 ms");
+  CHECK(due_in(12'345us) == "in 12.3 ms");
+  CHECK(due_in(123'456us) == "in 123 ms");
+  CHECK(due_in(3200ms) == "in 3.2 s");
+  CHECK(due_in(59'999ms) == "in 59.9 s");
+  CHECK(due_in(90s) == "in 1.5 min");
+  CHECK(due_in(2h) == "in 2 h");
+  CHECK(due_in(36h) == "in 1.5 d");
+  CHECK(due_in(duration::max()) == "in 106751 d");
+}
+
+TEST_CASE("the ends of the clock do not overflow") {
+  constexpr tick_number last = std::numeric_limits<tick_number>::max();
+  constexpr tick_number first = std::numeric_limits<tick_number>::min();
+  CHECK(due_of(picture_at(-1h, 1), last) == "in 106751 d");
+  CHECK(due_of(picture_at(1h, 1), first) == "late 106751 d");
+  CHECK(due_of(picture_at(duration::min(), 1, 1ns), first) == "now");
+  CHECK(due_of(picture_at(duration::max(), 1, 1ns), last) == "now");
+}
+
+TEST_CASE("the stream's flags, width, fill and locale change nothing, and are not changed") {
+  picture p = picture_at(1000500us, 512);
+  p.buckets = {bucket(2, {{1002, 123'456}, {2026, 1}})};
+  p.never_due = 1'234'567;
+  std::ostringstream out;
+  out.imbue(std::locale(std::locale::classic(), new groups_of_two));
+  out << std::hex << std::showbase << std::showpos << std::left << std::setfill('*') << std::setw(1000);
+  const auto flags = out.flags();
+  draw(out, p);
+  CHECK(out.str() == drawn(p));
+  CHECK(out.flags() == flags);
+  CHECK(out.width() == 1000);
+}
+
+TEST_CASE("rounds are tidied: in order, each once") {
+  using rounds = std::vector<picture::round>;
+  const auto tidied = [](rounds r) {
+    rondo::detail::tidy_rounds(r);
+    return r;
+  };
+  CHECK((tidied({}) == rounds()));
+  CHECK((tidied({{5, 1}}) == rounds{{5, 1}}));
+  CHECK((tidied({{5, 1}, {-3, 2}, {5, 4}, {9, 8}, {-3, 16}}) == rounds{{-3, 18}, {5, 5}, {9, 8}}));
+}
+
+TEST_CASE("looking at a wheel: rounds, keys that are right, and keys left behind") {
+  wheel w(8);
+  CHECK(look_at(w).empty());
+  std::array<node, 5> n;
+  w.schedule(n[0], 2, open_gate());
+  w.schedule(n[1], 10, open_gate());
+  w.schedule(n[2], 2, open_gate());
+  w.schedule(n[3], 18, open_gate());
+  w.schedule(n[4], 5, open_gate());
+  const auto check_second = [](const picture::bucket& b, std::optional<tick_number> key,
+                               const std::vector<picture::round>& rounds) {
+    CHECK(b.index == 2);
+    CHECK((b.key == key));
+    CHECK((b.rounds == rounds));
+  };
+  REQUIRE(look_at(w).size() == 2);
+  check_second(look_at(w)[0], 2, {{2, 2}, {10, 1}, {18, 1}});
+  CHECK(look_at(w)[1].index == 5);
+  w.cancel(n[0]);
+  w.cancel(n[2]);
+  check_second(look_at(w)[0], 2, {{10, 1}, {18, 1}});
+  CHECK(w.next_due() == 5);  // corrects the key
+  check_second(look_at(w)[0], 10, {{10, 1}, {18, 1}});
+  w.cancel(n[4]);
+  REQUIRE(look_at(w).size() == 2);
+  CHECK((look_at(w)[1].key == 5));
+  CHECK(look_at(w)[1].rounds.empty());
+  for (node* one : {&n[1], &n[3]}) w.cancel(*one);
+  CHECK_FALSE(w.next_due().has_value());
+  CHECK(look_at(w).empty());
+}
+
+TEST_CASE("looking at random wheels: each node is seen once, and no key is late") {
+  for (const std::uint64_t seed : rondo::test::seeds("wheels looked at", 10)) {
+    CAPTURE(seed);
+    rondo::test::dice dice(seed);
+    wheel w(16);
+    std::vector<node> nodes(500);
+    std::map<tick_number, std::size_t> expected;
+    for (int step = 0; step != 3000; ++step) {
+      node& n = nodes[dice.roll(nodes.size())];
+      if (n.wheel != nullptr) {
+        if (--expected[n.due] == 0) expected.erase(n.due);
+        w.cancel(n);
+      } else {
+        w.schedule(n, static_cast<tick_number>(dice.roll(dice.one_in(4) ? 5000 : 50)) - 20, open_gate());
+        ++expected[n.due];
+      }
+      if (dice.one_in(50)) w.next_due();
+    }
+    std::map<tick_number, std::size_t> found;
+    for (const picture::bucket& b : look_at(w)) {
+      REQUIRE(b.key.has_value());
+      for (const picture::round& r : b.rounds) {
+        CHECK(r.tick >= *b.key);
+        CHECK((static_cast<std::size_t>(r.tick) & 15) == b.index);
+        CHECK(found.emplace(r.tick, r.nodes).second);
+      }
+      CHECK(std::is_sorted(b.rounds.begin(), b.rounds.end(),
+                           [](const auto& x, const auto& y) { return x.tick < y.tick; }));
+    }
+    CHECK((found == expected));
+    for (node& n : nodes) w.cancel(n);
+  }
+}
+
+}  // namespace
