@@ -16,3 +16,8 @@
 #include <rondo/timer.hpp>
 #include <rondo/timer_id.hpp>
 #include <rondo/wheel.hpp>
+
+// Where there are coroutines.
+#if defined(__cpp_impl_coroutine) && __has_include(<coroutine>)
+#include <rondo/coroutine.hpp>
+#endif

@@ -1,0 +1,89 @@
+// What happens to a coroutine that waits. Nothing, if this compiler has no coroutines.
+#ifdef __cpp_impl_coroutine
+
+#include <rondo/coroutine.hpp>
+
+namespace rondo::detail {
+
+/// The task: resumes the coroutine when it runs, or else when it is destroyed.
+class wait::wake_up {
+ public:
+  explicit wake_up(std::shared_ptr<wait> w) noexcept : wait_(std::move(w)) {}
+  wake_up(wake_up&& other) noexcept : wait_(std::move(other.wait_)) {
+    // A pending task stays where it is: one that moves has been handed back by stop().
+    if (wait_->phase_ == phase::suspended) wait_->handed_back_ = true;
+  }
+  wake_up& operator=(wake_up&&) = delete;
+  ~wake_up() {
+    // While it is starting: schedule_after() has thrown, or it is as if it had.
+    if (wait_ != nullptr && wait_->end(phase::dropped) == phase::suspended) wait_->waiting_.resume();
+  }
+
+  void operator()() const {
+    const phase before = wait_->end(phase::slept);
+    if (before == phase::starting || before == phase::suspended) wait_->waiting_.resume();
+  }
+
+ private:
+  std::shared_ptr<wait> wait_;  // null: moved from
+};
+
+/// Ends it in this way unless it has ended; returns what it was.
+wait::phase wait::end(phase how) noexcept {
+  phase before = phase_;
+  while (before == phase::starting || before == phase::suspended)
+    if (phase_.compare_exchange_weak(before, how)) break;
+  return before;
+}
+
+void wait::cancel() noexcept {
+  if (!handed_back_) scheduler_->cancel(id_);
+}
+
+// The copies keep the wait: the coroutine, and its share in it, may be gone as soon as the task is scheduled.
+// NOLINTBEGIN(performance-unnecessary-copy-initialization)
+
+bool wait::begin(const std::shared_ptr<wait>& w, duration delay) {
+  const std::shared_ptr<wait> kept = w;
+  if (kept->phase_ != phase::starting) return false;  // asked to stop already
+  kept->id_ = kept->scheduler_->schedule_after(delay, wake_up(kept));
+  return kept->suspend();
+}
+
+bool wait::begin(const std::shared_ptr<wait>& w, time_point due) {
+  const std::shared_ptr<wait> kept = w;
+  if (kept->phase_ != phase::starting) return false;
+  kept->id_ = kept->scheduler_->schedule_at(due, wake_up(kept));
+  return kept->suspend();
+}
+// NOLINTEND(performance-unnecessary-copy-initialization)
+
+/// The task is scheduled: from now on whoever ends the wait resumes the coroutine. False if it has ended
+/// before, by somebody who left that to us.
+bool wait::suspend() noexcept {
+  phase before = phase::starting;
+  if (phase_.compare_exchange_strong(before, phase::suspended)) return true;
+  if (before == phase::asked || before == phase::abandoned) cancel();
+  return before == phase::slept || before == phase::abandoned;
+}
+
+void wait::ask(const std::shared_ptr<wait>& w) noexcept {
+  // The coroutine destroys the callback that has called us.
+  const std::shared_ptr<wait> kept = w;  // NOLINT(performance-unnecessary-copy-initialization)
+  if (kept->end(phase::asked) != phase::suspended) return;
+  kept->cancel();
+  kept->waiting_.resume();
+}
+
+void wait::abandon() noexcept {
+  if (end(phase::abandoned) == phase::suspended) cancel();
+}
+
+bool wait::slept() const {
+  if (phase_ == phase::dropped) throw stopped_error("rondo: a sleep was dropped before its time");
+  return phase_ == phase::slept;
+}
+
+}  // namespace rondo::detail
+
+#endif

@@ -1,0 +1,258 @@
+// Coroutines that sleep until they are asked to stop, on virtual time.
+#include <coroutine>
+#include <memory>
+#include <stdexcept>
+
+#include "on_top/coroutines.hpp"
+#include "scheduler/virtual_time.hpp"
+
+#include <rondo/polled_timer.hpp>
+
+#ifdef __cpp_lib_jthread
+#include <stop_token>
+
+namespace {
+
+using namespace rondo::test;
+using rondo::duration;
+using rondo::job;
+using rondo::manual_timer;
+using rondo::options;
+using rondo::polled_timer;
+using rondo::scheduler;
+using rondo::sleep_for;
+using rondo::sleep_until;
+using rondo::stopped_error;
+using rondo::unfired;
+
+/// Sleeps, and notes what came of it: "slept", "asked" or "dropped".
+template <class When>
+routine nap(scheduler& s, When d, std::stop_token token, journal& notes) {
+  try {
+    const bool slept = co_await sleep_for(s, d, std::move(token));
+    notes.add(slept ? "slept" : "asked");
+  } catch (const stopped_error&) {
+    notes.add("dropped");
+  }
+}
+
+TEST_CASE("who is not asked to stop sleeps to the end; asking later does nothing") {
+  manual_timer time;
+  journal notes;
+  std::stop_source source;
+  const auto with_source = nap(time, 1ms, source.get_token(), notes);
+  const auto without = nap(time, 2ms, std::stop_token{}, notes);
+  time.advance(1s);
+  CHECK(notes.take() == "slept slept");
+  source.request_stop();
+  CHECK(notes.take() == "");
+  CHECK(with_source.done());
+  CHECK(without.done());
+}
+
+TEST_CASE("who is asked to stop goes on at once, inside request_stop, and its timer is cancelled") {
+  manual_timer time;
+  journal notes;
+  std::stop_source source;
+  const auto soon = nap(time, 1ms, source.get_token(), notes);
+  const auto never = nap(time, duration::max(), source.get_token(), notes);
+  source.request_stop();
+  CHECK(notes.take() == "asked asked");
+  CHECK(soon.done());
+  CHECK(never.done());
+  CHECK(time.pending() == 0);
+  CHECK(time.stats().cancelled == 2);
+  CHECK(time.advance(1h) == 0);
+}
+
+TEST_CASE("who was asked before does not even begin, on a stopped scheduler neither") {
+  manual_timer time;
+  journal notes;
+  std::stop_source source;
+  source.request_stop();
+  const auto early = nap(time, 1ms, source.get_token(), notes);
+  CHECK(notes.take() == "asked");
+  time.stop();
+  const auto late = nap(time, 1ms, source.get_token(), notes);
+  CHECK(notes.take() == "asked");
+  CHECK(time.stats().scheduled == 0);
+}
+
+TEST_CASE("who is asked just before it is to suspend does not, and nothing is scheduled") {
+  manual_timer time;
+  std::stop_source source;
+  auto sleeping = sleep_for(time, 1ms, source.get_token());
+  REQUIRE_FALSE(sleeping.await_ready());
+  source.request_stop();
+  CHECK_FALSE(sleeping.await_suspend(std::noop_coroutine()));
+  CHECK_FALSE(sleeping.await_resume());
+  CHECK(time.stats().scheduled == 0);
+}
+
+TEST_CASE("sleep_until can be asked to stop as well") {
+  manual_timer time;
+  std::stop_source source;
+  const auto sleeper = [](manual_timer& t, std::stop_token token) -> routine {
+    const bool first = co_await sleep_until(t, at(1ms), token);
+    CHECK(first);
+    const bool second = co_await sleep_until(t, at(1h), token);
+    CHECK_FALSE(second);
+    const bool third = co_await sleep_until(t, at(2h), token);
+    CHECK_FALSE(third);
+  }(time, source.get_token());
+  time.advance(1ms);
+  source.request_stop();
+  CHECK(sleeper.done());
+  CHECK(time.stats().scheduled == 2);
+}
+
+TEST_CASE("a task may ask to stop, before and after the sleeper of the same moment") {
+  manual_timer time;
+  journal notes;
+  std::stop_source source;
+  const auto before = nap(time, 1ms, source.get_token(), notes);
+  time.schedule_after(1ms, [&] { source.request_stop(); });
+  const auto after = nap(time, 1ms, source.get_token(), notes);
+  time.advance(1ms);
+  CHECK(notes.take() == "slept asked");
+}
+
+TEST_CASE("who has slept may ask itself to stop, and sleeps no more") {
+  manual_timer time;
+  std::stop_source source;
+  const auto sleeper = [](manual_timer& t, std::stop_source& s) -> routine {
+    const bool first = co_await sleep_for(t, 1ms, s.get_token());
+    CHECK(first);
+    s.request_stop();
+    const bool second = co_await sleep_for(t, 1ms, s.get_token());
+    CHECK_FALSE(second);
+  }(time, source);
+  time.advance(1s);
+  CHECK(sleeper.done());
+}
+
+TEST_CASE("asking takes back what an executor has and has not started") {
+  std::vector<job> jobs;
+  manual_timer time(options{.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
+  journal notes;
+  std::stop_source source;
+  const auto sleeper = nap(time, 1ms, source.get_token(), notes);
+  time.advance(1ms);
+  source.request_stop();
+  CHECK(notes.take() == "asked");
+  for (job& j : jobs) j();
+  CHECK(notes.take() == "");
+  CHECK(time.stats().cancelled == 1);
+}
+
+TEST_CASE("a coroutine may end, and destroy the scheduler and the source, as it is asked to stop") {
+  auto time = std::make_unique<manual_timer>();
+  auto source = std::make_unique<std::stop_source>();
+  journal notes;
+  [](std::unique_ptr<manual_timer>& t, std::unique_ptr<std::stop_source>& s, journal& n) -> detached {
+    const bool slept = co_await sleep_for(*t, 1ms, s->get_token());
+    t.reset();
+    s.reset();
+    n.add(slept ? "slept" : "asked");
+  }(time, source, notes);
+  std::stop_source(*source).request_stop();
+  CHECK(notes.take() == "asked");
+  CHECK(time == nullptr);
+}
+
+TEST_CASE("destroying the suspended coroutine takes it off the stop source") {
+  manual_timer time;
+  journal notes;
+  std::stop_source source;
+  auto sleeper = nap(time, 1ms, source.get_token(), notes);
+  sleeper.destroy();
+  CHECK(time.stats().cancelled == 1);
+  source.request_stop();
+  time.advance(1h);
+  CHECK(notes.take() == "");
+}
+
+TEST_CASE("who is dropped is told so, asked to stop or not") {
+  journal notes;
+  std::stop_source source;
+  auto time = std::make_unique<manual_timer>();
+  const auto sleeper = nap(*time, 1ms, source.get_token(), notes);
+  time.reset();
+  CHECK(notes.take() == "dropped");
+  source.request_stop();
+  CHECK(notes.take() == "");
+}
+
+TEST_CASE("who is asked to stop while a list holds its task is left alone by that") {
+  journal notes;
+  std::stop_source source;
+  auto time = std::make_unique<manual_timer>();
+  const auto a = nap(*time, 1ms, source.get_token(), notes);
+  const auto b = nap(*time, 2ms, source.get_token(), notes);
+  std::vector<unfired> list = time->stop();
+  time.reset();  // asking is no call of the scheduler any more
+  source.request_stop();
+  CHECK(notes.take() == "asked asked");
+  REQUIRE(list.size() == 2);
+  list[0].work();
+  list.clear();
+  CHECK(notes.take() == "");
+}
+
+// on_earlier is called inside the scheduling call: before the coroutine has quite suspended.
+
+TEST_CASE("who is asked to stop by on_earlier goes on, asked, and leaves no timer") {
+  polled_timer polled;
+  journal notes;
+  std::stop_source source;
+  polled.on_earlier([&] { source.request_stop(); });
+  const auto sleeper = nap(polled, 1h, source.get_token(), notes);
+  CHECK(notes.take() == "asked");
+  CHECK(polled.pending() == 0);
+  CHECK(polled.stats().cancelled == 1);
+}
+
+TEST_CASE("who is dropped by on_earlier goes on, dropped, once") {
+  polled_timer polled;
+  journal notes;
+  polled.on_earlier([&] { polled.stop(); });
+  const auto sleeper = nap(polled, 1h, std::stop_token{}, notes);
+  CHECK(notes.take() == "dropped");
+  CHECK(sleeper.done());
+}
+
+TEST_CASE("whose task is run by hand in on_earlier has slept, once") {
+  polled_timer polled;
+  journal notes;
+  polled.on_earlier([&] {
+    for (unfired& u : polled.stop()) u.work();
+  });
+  const auto sleeper = nap(polled, 1h, std::stop_token{}, notes);
+  CHECK(notes.take() == "slept");
+  CHECK(sleeper.done());
+}
+
+TEST_CASE("when it cannot be scheduled it throws, also if it is asked to stop then") {
+  manual_timer time;
+  time.stop();
+  std::stop_source source;
+  const auto sleeper = [](manual_timer& t, std::stop_source& s) -> routine {
+    auto sleeping = sleep_for(t, 1ms, s.get_token());
+    bool refused = false;
+    try {
+      co_await sleeping;
+    } catch (const stopped_error&) {
+      refused = true;
+    }
+    CHECK(refused);
+    s.request_stop();
+    const bool slept = co_await sleeping;
+    CHECK_FALSE(slept);
+  }(time, source);
+  CHECK(sleeper.done());
+  sleeper.rethrow();
+}
+
+}  // namespace
+
+#endif

@@ -1,0 +1,61 @@
+// The coroutines that the tests of sleeping use.
+#pragma once
+
+#include <coroutine>
+#include <exception>
+#include <utility>
+
+#include <doctest/doctest.h>
+
+#include <rondo/coroutine.hpp>
+
+namespace rondo::test {
+
+/// Runs at once up to its first suspension, and is destroyed with this object, wherever it has come to.
+class routine {
+ public:
+  struct promise_type {
+    std::exception_ptr thrown;
+    bool lets_out = false;
+    routine get_return_object() { return routine(std::coroutine_handle<promise_type>::from_promise(*this)); }
+    std::suspend_never initial_suspend() noexcept { return {}; }
+    std::suspend_always final_suspend() noexcept { return {}; }
+    void return_void() noexcept {}
+    void unhandled_exception() {
+      thrown = std::current_exception();
+      if (lets_out) throw;
+    }
+  };
+
+  routine(routine&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  routine& operator=(routine&&) = delete;
+  ~routine() { destroy(); }
+
+  bool done() const { return handle_.done(); }
+  /// What is thrown in it shall leave it, out of resume().
+  void let_out() { handle_.promise().lets_out = true; }
+  /// Throws what has ended it, if anything has.
+  void rethrow() const {
+    if (handle_.promise().thrown) std::rethrow_exception(handle_.promise().thrown);
+  }
+  void destroy() {
+    if (handle_) std::exchange(handle_, nullptr).destroy();
+  }
+
+ private:
+  explicit routine(std::coroutine_handle<promise_type> handle) : handle_(handle) {}
+  std::coroutine_handle<promise_type> handle_;
+};
+
+/// Destroys itself as it ends. Nothing may be thrown out of it.
+struct detached {
+  struct promise_type {
+    detached get_return_object() noexcept { return {}; }
+    std::suspend_never initial_suspend() noexcept { return {}; }
+    std::suspend_never final_suspend() noexcept { return {}; }
+    void return_void() noexcept {}
+    void unhandled_exception() noexcept { std::terminate(); }
+  };
+};
+
+}  // namespace rondo::test
