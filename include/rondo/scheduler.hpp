@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <exception>
 #include <functional>
+#include <iosfwd>
 #include <memory>
 #include <optional>
 #include <string>
@@ -174,6 +175,12 @@ class RONDO_EXPORT scheduler {
   }
 
   statistics stats() const;
+
+  /// Draws the wheel for a person who is debugging: which buckets hold what, in the order of the delay queue,
+  /// and what is not in the wheel. About forty lines at most; UTF-8; its form is no contract. Other calls may
+  /// be in progress: it shows the buckets as they are one after another. Memory and time O(pending). Throws
+  /// what the stream does, and std::bad_alloc.
+  void dump(std::ostream& out) const;
 
  protected:
   explicit scheduler(std::shared_ptr<detail::core> core) noexcept;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <iosfwd>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -33,8 +34,7 @@ namespace rondo::detail {
 /// the unplaced list's, a lane's of the pool. None is held while user code runs. No call takes a lock that
 /// all callers share, but for the delay queue's when a bucket gets a new earliest tick.
 ///
-/// The members are defined in core_schedule.hpp, core_cancel.hpp, core_run.hpp, core_repeat.hpp, core_jobs.hpp,
-/// core_report.hpp and core_stop.hpp, included below.
+/// The members are defined in core_*.hpp, included below.
 template <class Sync>
 class basic_core : public job_host, public std::enable_shared_from_this<basic_core<Sync>> {
  public:
@@ -57,6 +57,7 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   std::vector<unfired> stop();
   bool drain(duration limit);
   statistics stats() const;
+  void dump(std::ostream&) const;
   virtual time_point now() const noexcept = 0;
 
   /// What the destructor of a scheduler does: stops, waits, ends the driver, destroys what was not fired and
@@ -279,6 +280,7 @@ extern template class basic_core<threads>;
 
 #include "scheduler/core_cancel.hpp"
 #include "scheduler/core_jobs.hpp"
+#include "scheduler/core_look.hpp"
 #include "scheduler/core_repeat.hpp"
 #include "scheduler/core_report.hpp"
 #include "scheduler/core_run.hpp"

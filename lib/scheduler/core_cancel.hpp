@@ -1,4 +1,4 @@
-// basic_core: ending timers, asking for them, and waiting for what is in progress.
+// basic_core: ending timers, and waiting for what is in progress.
 #pragma once
 
 #include "scheduler/core.hpp"
@@ -42,39 +42,6 @@ cancel_result basic_core<Sync>::cancel_and_wait(timer_id id) {
     return r->generation != timer_id_access::generation(id);
   });
   return result;
-}
-
-template <class Sync>
-bool basic_core<Sync>::pending(timer_id id) const {
-  record_type* const r = find(id);
-  if (r == nullptr) return false;
-  const record_lock hold(r->mutex);
-  return r->generation == timer_id_access::generation(id) && r->live;
-}
-
-template <class Sync>
-std::size_t basic_core<Sync>::pending() const noexcept {
-  return static_cast<std::size_t>(pool_.total().pending());
-}
-
-template <class Sync>
-statistics basic_core<Sync>::stats() const {
-  statistics s;
-  const tally t = pool_.total();
-  s.pending = t.pending();
-  s.scheduled = t.scheduled;
-  s.fired = t.fired;
-  s.completed = t.completed;
-  s.cancelled = t.cancelled;
-  s.returned = t.returned;
-  s.failed = t.failed;
-  s.missed = t.missed;
-  s.overlapped = t.overlapped;
-  s.rejected = t.rejected;
-  s.wakeups = wakeups();
-  s.lateness = lateness_.snapshot();
-  s.run_time = run_time_.snapshot();
-  return s;
 }
 
 /// What of the user's a timer owns. Precondition: `r` is not live, and no run of it in progress.

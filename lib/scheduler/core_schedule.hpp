@@ -228,20 +228,4 @@ bool basic_core<Sync>::reschedule(timer_id id, time_point due, time_point now) {
   return true;
 }
 
-template <class Sync>
-std::optional<time_point> basic_core<Sync>::next_due() {
-  if (stopped()) return std::nullopt;
-  std::optional<tick_number> earliest = wheel_.next_due();
-  const auto consider = [&](tick_number tick) {
-    if (!earliest || tick < *earliest) earliest = tick;
-  };
-  if (const auto in_pass = ready_.next_due()) consider(*in_pass);
-  {
-    const std::lock_guard hold(unplaced_mutex_);
-    for (record_type* r = unplaced_; r != nullptr; r = r->next) consider(r->due);
-  }
-  if (!earliest) return std::nullopt;
-  return grid_.begin_of(*earliest);
-}
-
 }  // namespace rondo::detail

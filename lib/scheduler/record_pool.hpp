@@ -116,7 +116,7 @@ class record_pool {
 
   /// visit(record&) for every record that ever was in use.
   template <class Visit>
-  void for_each(Visit&& visit) {
+  void for_each(Visit&& visit) const {
     const std::uint32_t end = slots_.load(std::memory_order_acquire);
     for (std::uint32_t slot = 0; slot != end; ++slot) visit(at(slot));
   }

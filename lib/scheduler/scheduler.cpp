@@ -79,4 +79,6 @@ bool scheduler::drain(duration limit) { return core_->drain(limit); }
 
 statistics scheduler::stats() const { return core_->stats(); }
 
+void scheduler::dump(std::ostream& out) const { core_->dump(out); }
+
 }  // namespace rondo

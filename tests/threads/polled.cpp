@@ -240,8 +240,9 @@ class loop {
   }
   template <class Done>
   void run(Done&& done) {
-    while (!done()) {
+    for (;;) {
       timer_.poll();
+      if (done()) return;
       const auto due = timer_.next_due();
       std::unique_lock hold(mutex_);
       wake_.wait_until(hold, due.value_or(rondo::scheduler::clock::now() + 1min), [&] { return woken_; });
