@@ -130,7 +130,12 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
     std::uint64_t overlapped = 0;  // points that were dropped
   };
 
-  enum class found_in { apart, pass, wheel };  // in the order in which those of one tick would have run
+  enum class found_in {
+    apart,
+    pass,
+    late_in_pass,
+    wheel
+  };  // in the order in which those of one tick would have run
 
   /// A timer that stop() has found, not yet taken.
   struct candidate {

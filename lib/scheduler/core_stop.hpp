@@ -62,8 +62,10 @@ void basic_core<Sync>::find_unfired(std::vector<candidate>& found) {
     auto& r = static_cast<record_type&>(n);
     found.push_back({&r, r.arming.load(std::memory_order_relaxed), r.due, found_in::wheel, found.size()});
   });
-  ready_.for_each_good([&](const auto& entry) {
-    found.push_back({entry.timer, entry.arming, entry.tick, found_in::pass, found.size()});
+  ready_.for_each_good([&](const auto& entry, std::uint64_t late) {
+    const bool is_late = late != 0;
+    found.push_back({entry.timer, entry.arming, entry.tick, is_late ? found_in::late_in_pass : found_in::pass,
+                     is_late ? late : found.size()});
   });
   std::sort(found.begin(), found.end(), [](const candidate& a, const candidate& b) {
     return std::tie(a.tick, a.where, a.order) < std::tie(b.tick, b.where, b.order);

@@ -64,37 +64,38 @@ class ready_list {
     return true;
   }
 
-  std::optional<entry> front() const noexcept {
+  /// The first; that stays first until pop(), whatever comes in meanwhile.
+  std::optional<entry> front() noexcept {
     const std::lock_guard hold(mutex_);
-    if (late_is_first()) return late_.front();
-    if (next_ == entries_.size()) return std::nullopt;
-    return entries_[next_];
+    if (!front_) {
+      if (late_is_first())
+        take_late();
+      else if (next_ != entries_.size())
+        take_other();
+    }
+    return front_;
   }
 
-  /// (Also after a push_late() for a tick not before the front's: that goes behind it.)
   void pop() noexcept {
     const std::lock_guard hold(mutex_);
-    if (late_is_first()) {
-      std::pop_heap(late_.begin(), late_.end(), comes_later);
-      late_.pop_back();
-      return;
-    }
-    if (++next_ != entries_.size()) return;
-    next_ = 0;
-    entries_.clear();
-    if (entries_.capacity() > kept) give_back_memory();
+    front_.reset();
   }
 
-  bool empty() const noexcept { return !front(); }
+  bool empty() const noexcept {
+    const std::lock_guard hold(mutex_);
+    return !front_ && next_ == entries_.size() && late_.empty();
+  }
 
-  /// visit(entry) for each good entry, in no order.
+  /// visit(entry, late) for each good entry, in no order; `late` numbers those of push_late() from 1, and is 0
+  /// for the others, which come in order.
   template <class Visit>
   void for_each_good(Visit&& visit) const {
     const std::lock_guard hold(mutex_);
+    if (front_ && front_->good()) visit(*front_, std::uint64_t{0});
     for (std::size_t i = next_; i != entries_.size(); ++i)
-      if (entries_[i].good()) visit(entries_[i]);
-    for (const entry& e : late_)
-      if (e.good()) visit(e);
+      if (entries_[i].good()) visit(entries_[i], std::uint64_t{0});
+    for (const late_entry& e : late_)
+      if (e.good()) visit(e, e.order);
   }
 
   /// The tick of the first good entry.
@@ -105,8 +106,11 @@ class ready_list {
         std::find_if(entries_.begin() + static_cast<std::ptrdiff_t>(next_), entries_.end(), good);
     std::optional<tick_number> due;
     if (first != entries_.end()) due = first->tick;
-    for (const entry& e : late_)
-      if (e.good() && (!due || e.tick < *due)) due = e.tick;
+    const auto consider = [&](const entry& e) {
+      if (good(e) && (!due || e.tick < *due)) due = e.tick;
+    };
+    if (front_) consider(*front_);
+    for (const entry& e : late_) consider(e);
     return due;
   }
 
@@ -127,6 +131,20 @@ class ready_list {
     return !late_.empty() && (next_ == entries_.size() || late_.front().tick < entries_[next_].tick);
   }
 
+  void take_late() noexcept {
+    front_ = late_.front();
+    std::pop_heap(late_.begin(), late_.end(), comes_later);
+    late_.pop_back();
+  }
+
+  void take_other() noexcept {
+    front_ = entries_[next_];
+    if (++next_ != entries_.size()) return;
+    next_ = 0;
+    entries_.clear();
+    if (entries_.capacity() > kept) give_back_memory();
+  }
+
   void give_back_memory() noexcept {
     try {
       std::vector<entry> fewer;
@@ -138,6 +156,7 @@ class ready_list {
   }
 
   mutable typename Sync::list_mutex mutex_;
+  std::optional<entry> front_;  // taken out of the others
   std::vector<entry> entries_;
   std::size_t next_ = 0;
   std::vector<late_entry> late_;  // a heap

@@ -75,6 +75,20 @@ TEST_CASE("what a late run makes due is for the next pass, after all late ones")
   CHECK(what.take() == "run run run made-due");
 }
 
+TEST_CASE("a late run that jitter has put before the one that runs is not lost") {
+  manual_timer time;
+  journal what;
+  // The gap of 1 ms after that of 1 s: the second run comes to lie before the first.
+  const auto r = cycle({1s, 1ms}).times(2).jitter(1, 2).on_missed(missed_runs::burst);
+  REQUIRE(r.first(at(0s)).due > at(1002ms));
+  const auto id = time.schedule(r, what.noting("run"));
+  time.schedule_after(2s, what.noting("other"));
+  time.elapse(3s);
+  CHECK(time.advance(0s) == 3);
+  CHECK(what.take() == "run run other");
+  CHECK(!time.pending(id));
+}
+
 TEST_CASE("a late run may be cancelled, moved or stopped by the one before") {
   for (const int what : {0, 1, 2}) {
     CAPTURE(what);

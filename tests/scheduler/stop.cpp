@@ -1,4 +1,5 @@
 // stop(): what comes back, in which order, and what no longer happens.
+#include <algorithm>
 #include <stdexcept>
 
 #include "scheduler/virtual_time.hpp"
@@ -8,9 +9,11 @@ namespace {
 using namespace rondo::test;
 using rondo::cancel_result;
 using rondo::duration;
+using rondo::every;
 using rondo::firing;
 using rondo::job;
 using rondo::manual_timer;
+using rondo::missed_runs;
 using rondo::options;
 using rondo::timer_id;
 using rondo::unfired;
@@ -258,6 +261,23 @@ TEST_CASE("never-timers come back in the order in which the calls took effect") 
   CHECK(time.reschedule_after(back, duration::max()));
   auto list = time.stop();
   CHECK(run_all(list, ran) == "a b c moved moved away and back");
+}
+
+TEST_CASE("late runs of a pass come back in the order in which they would have taken their turn") {
+  manual_timer time;
+  std::vector<timer_id> ids;
+  std::vector<unfired> list;
+  for (int i = 0; i != 8; ++i)
+    ids.push_back(time.schedule(every(10ms).on_missed(missed_runs::burst), [&, i](const firing& f) {
+      if (i == 2 && f.run == 2) list = time.stop();
+    }));
+  time.elapse(45ms);
+  time.advance(0s);
+  std::string order;
+  for (const unfired& u : list)
+    order += std::to_string(std::find(ids.begin(), ids.end(), u.id) - ids.begin()) + '@' +
+             std::to_string(u.due.time_since_epoch() / 1ms) + ' ';
+  CHECK(order == "3@20 4@20 5@20 6@20 7@20 0@30 1@30 ");  // 2 is running
 }
 
 }  // namespace
