@@ -275,10 +275,12 @@ recurrence::look recurrence::look_at(const occurrence& planned, time_point now) 
   l.points = gone + 1;
   occurrence model = planned;
   if (missed_ == missed_runs::burst) {
-    p = {planned.grid, planned.gaps};
-    if (gone >= burst_limit_) {
-      l.missed = pass(p, until, gone - (burst_limit_ - 1));
-      l.run = occurrence_at(p, planned);
+    l.missed = gone >= burst_limit_ ? gone - (burst_limit_ - 1) : 0;
+    for (;; --l.missed) {  // back to one that its jitter does not still delay
+      p = {planned.grid, planned.gaps};
+      pass(p, until, l.missed);
+      l.run = l.missed == 0 ? planned : occurrence_at(p, planned);
+      if (l.missed == 0 || l.run.due <= now) break;
     }
   } else {
     l.missed = gone;

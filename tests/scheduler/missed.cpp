@@ -89,6 +89,23 @@ TEST_CASE("a late run that jitter has put before the one that runs is not lost")
   CHECK(!time.pending(id));
 }
 
+TEST_CASE("beyond the limit of a burst, no run starts before its jitter is over") {
+  for (std::uint64_t seed = 0; seed != 50; ++seed) {
+    CAPTURE(seed);
+    manual_timer time;
+    std::vector<firing> runs;
+    time.schedule(every(100ms).jitter(1, seed).on_missed(missed_runs::burst, 1), [&](const firing& f) {
+      runs.push_back(f);
+      CHECK(f.due <= time.now());
+      CHECK(f.lateness == time.now() - f.due);
+    });
+    time.elapse(1050ms);
+    time.advance(1s);
+    CHECK(time.stats().missed == runs[0].missed);
+    CHECK(time.stats().missed + time.stats().fired >= 19);
+  }
+}
+
 TEST_CASE("a late run may be cancelled, moved or stopped by the one before") {
   for (const int what : {0, 1, 2}) {
     CAPTURE(what);
