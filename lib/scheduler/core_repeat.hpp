@@ -45,7 +45,7 @@ void basic_core<Sync>::begin_kept(record_type& r, time_point reading, recurrence
   again.kept_is_due = false;
   again.catching_up = false;
   if (again.plan.times() && what.run >= *again.plan.times()) again.last_begun = true;
-  if (again.last_begun)
+  if (again.last_begun || again.plan.counts_from_end())
     disarm(r);
   else
     await_upcoming(r, true, reading);
@@ -70,6 +70,8 @@ void basic_core<Sync>::pass_over(record_type& r, const recurrence::look& look, t
   if (look.next) {
     again.upcoming = *look.next;
     await_upcoming(r, true, reading);
+  } else if (again.plan.counts_from_end()) {  // it was moved into the run in progress: that has yet to end
+    disarm(r);
   } else {
     again.last_begun = true;
     disarm(r);
@@ -105,11 +107,12 @@ template <class Sync>
 void basic_core<Sync>::go_on(record_type& r, time_point ended, gate& way_in) noexcept {
   repetition& again = *r.repeats;
   if (r.in_progress()) return;
-  if (again.plan.counts_from_end()) {
-    if (r.place != waiting::nowhere) return;  // it was rescheduled meanwhile
-    again.upcoming = *again.plan.next(again.upcoming, ended);
-  } else if (again.kept) {
+  if (again.kept) {
     again.kept_is_due = true;
+  } else if (again.plan.counts_from_end()) {
+    if (r.place != waiting::nowhere) return;  // it was rescheduled meanwhile
+    again.upcoming.run = again.runs;          // a point that was dropped is none
+    again.upcoming = *again.plan.next(again.upcoming, ended);
   } else if (!again.held_back) {
     return;
   }

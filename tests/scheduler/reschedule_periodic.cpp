@@ -1,5 +1,6 @@
 // Moving periodic tasks: the next run, and the grid with it.
 #include <cstdint>
+#include <thread>
 
 #include "scheduler/virtual_time.hpp"
 
@@ -11,6 +12,7 @@ using rondo::firing;
 using rondo::job;
 using rondo::manual_timer;
 using rondo::options;
+using rondo::overlapping_runs;
 using rondo::timer_id;
 
 std::vector<duration> dues(const std::vector<firing>& runs) {
@@ -135,6 +137,39 @@ TEST_CASE("moved to the beginning of the clock it runs once, and goes on from th
   constexpr std::uint64_t distance = std::uint64_t{1} << 63, period = 1'000'000'000'000;  // ns
   CHECK(runs[0].missed == distance / period);
   CHECK(time.next_due() == at(duration(period - distance % period)));
+}
+
+/// The dues of a timer whose first run, on an executor, moves the next one to 20 ms and takes until 50 ms.
+std::string moved_into_its_own_run(const rondo::recurrence& r, std::uint64_t overlapped) {
+  std::vector<job> jobs;
+  journal what;
+  manual_timer time(options{.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
+  timer_id id;
+  id = time.schedule(r, [&](const firing& f) {
+    what.add(std::to_string(f.due.time_since_epoch() / 1ms) + '#' + std::to_string(f.run));
+    if (f.run != 1) return;
+    CHECK(time.reschedule_after(id, 10ms));
+    std::thread([&] { time.advance(40ms); }).join();  // the driver
+    CHECK(time.pending(id));
+  });
+  time.advance(10ms);
+  for (int i = 0; i != 10; ++i) {
+    if (!jobs.empty()) std::exchange(jobs, {}).at(0)();
+    time.advance(5ms);
+  }
+  CHECK(!time.pending(id));
+  CHECK(time.stats().overlapped == overlapped);
+  CHECK(time.stats().completed == 1);
+  CHECK(adds_up(time.stats()));
+  return what.take();
+}
+
+TEST_CASE(
+    "after_completion, moved into its own run, goes on from the end of that, or of what was kept back") {
+  const auto r = rondo::after_completion(10ms);
+  CHECK(moved_into_its_own_run(r.times(2), 1) == "10#1 60#2");
+  CHECK(moved_into_its_own_run(r.times(3).on_overlap(overlapping_runs::queue_one), 0) == "10#1 20#2 65#3");
+  CHECK(moved_into_its_own_run(r.times(2).on_overlap(overlapping_runs::queue_one), 0) == "10#1 20#2");
 }
 
 }  // namespace
