@@ -100,7 +100,13 @@ typename basic_core<Sync>::beginning basic_core<Sync>::take_up(const typename re
     if (to_executor) r.repeats->make_room_for_ticket();
     recurrence::occurrence what;
     if (!take_up_point(r, to_executor, p.reading, what, b)) return b;
-    if (to_executor) r.repeats->handed.push_back({r.tickets + 1, entry.tick, what});
+    if (to_executor) {
+      const bool is_later =
+          what.due != b.fact.due;  // than the point that came, as others of a burst were missed
+      const tick_number tick = is_later ? grid_.of_deadline(what.due, p.reading) : entry.tick;
+      const std::uint64_t order = orders_.fetch_add(1, std::memory_order_relaxed);
+      r.repeats->handed.push_back({r.tickets + 1, tick, order, what});
+    }
     b.fact.due = what.due;
     b.fact.run = what.run;
   }
@@ -112,7 +118,7 @@ typename basic_core<Sync>::beginning basic_core<Sync>::take_up(const typename re
     b.run_on = r.run_on;
     b.ticket = r.in_hand_over = r.only_ticket = ++r.tickets;
     ++r.handed;
-    r.order = orders_.fetch_add(1, std::memory_order_relaxed);
+    if (!r.periodic()) r.order = orders_.fetch_add(1, std::memory_order_relaxed);
   } else {
     ++r.running;
     b.last = end_if_over(r);

@@ -81,7 +81,8 @@ void basic_core<Sync>::find_apart(record_type& r, std::vector<candidate>& found)
     if ((!r.in_progress() && !is_apart) || !r.live) return;
     if (r.running == 0) {
       const tick_number tick = r.handed != 0 ? r.handed_tick() : r.due;
-      found.push_back({&r, r.arming.load(std::memory_order_relaxed), tick, found_in::apart, r.order});
+      const std::uint64_t order = r.handed != 0 ? r.handed_order() : r.order;
+      found.push_back({&r, r.arming.load(std::memory_order_relaxed), tick, found_in::apart, order});
       return;
     }
     // A periodic one: the run in progress is its last.

@@ -54,7 +54,7 @@ struct record : node {
   std::shared_ptr<const executor> run_on;  // [new] null: the scheduler's
   task work;                               // [new]
   record* next = nullptr;                  // in a list of free or of unplaced records
-  std::uint64_t order = 0;                 // in which it was last handed over or set apart
+  std::uint64_t order = 0;                 // in which it was handed over, if once, or set apart
 
   // A ticket stands for a run that the executor has and that has not started. It is given out once.
   std::uint32_t handed = 0;        // good tickets
@@ -68,6 +68,7 @@ struct record : node {
   /// Of the oldest run that the executor has. Precondition: there is one.
   time_point handed_due() const noexcept { return repeats ? repeats->handed.front().what.due : deadline; }
   tick_number handed_tick() const noexcept { return repeats ? repeats->handed.front().tick : due; }
+  std::uint64_t handed_order() const noexcept { return repeats ? repeats->handed.front().order : order; }
 
   /// Whether the ticket was good; it is not any more. Precondition: live.
   bool spend_ticket(std::uint64_t number) noexcept {

@@ -22,6 +22,7 @@ struct repetition {
   struct handed_run {
     std::uint64_t ticket;
     tick_number tick;
+    std::uint64_t order;  // in which it was handed over
     occurrence what;
   };
 

@@ -15,6 +15,7 @@ using rondo::job;
 using rondo::manual_timer;
 using rondo::missed_runs;
 using rondo::options;
+using rondo::overlapping_runs;
 using rondo::timer_id;
 using rondo::unfired;
 
@@ -278,6 +279,31 @@ TEST_CASE("late runs of a pass come back in the order in which they would have t
     order += std::to_string(std::find(ids.begin(), ids.end(), u.id) - ids.begin()) + '@' +
              std::to_string(u.due.time_since_epoch() / 1ms) + ' ';
   CHECK(order == "3@20 4@20 5@20 6@20 7@20 0@30 1@30 ");  // 2 is running
+}
+
+TEST_CASE("timers with jobs come back in the order of their oldest ones") {
+  std::vector<job> jobs;
+  manual_timer time(options{.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
+  const auto a = time.schedule(every(10ms).on_overlap(overlapping_runs::allow), doing_nothing());
+  const auto b = time.schedule(every(10ms).times(1), doing_nothing());
+  time.advance(20ms);  // a, b, and a again
+  const auto rest = time.stop();
+  REQUIRE(rest.size() == 2);
+  CHECK(rest[0].id == a);
+  CHECK(rest[1].id == b);
+}
+
+TEST_CASE("and by the due of the run that was handed over, also if others of a burst were missed") {
+  std::vector<job> jobs;
+  manual_timer time(options{.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
+  time.schedule(every(10ms).on_missed(missed_runs::burst, 1), doing_nothing());
+  time.schedule_after(35ms, doing_nothing());
+  time.elapse(55ms);
+  time.advance(0s);
+  const auto rest = time.stop();
+  REQUIRE(rest.size() == 2);
+  CHECK(rest[0].due == at(35ms));
+  CHECK(rest[1].due == at(50ms));
 }
 
 }  // namespace
