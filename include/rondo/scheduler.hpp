@@ -52,14 +52,15 @@ struct options {
   std::size_t max_pending = unlimited;
   /// Where tasks run. Empty: inline, on the driver.
   executor run_on = {};
-  /// Told of whatever a task or the executor throws. Empty: one line on std::cerr. If it throws itself: such
-  /// a line.
+  /// Told of whatever a task, an executor or polled_timer's `on_earlier` throws. Empty: one line on std::cerr.
+  /// If it throws itself: such a line.
   std::function<void(std::exception_ptr, const firing&)> on_error = {};
   /// The name of the driver thread (systems cut it to their limit; Linux: 15 characters).
   std::string name = "rondo";
 };
 
-/// A scheduler of tasks: `timer` has its own thread, `manual_timer` runs on virtual time.
+/// A scheduler of tasks: `timer` has its own thread, `polled_timer` is for an event loop of yours,
+/// `manual_timer` runs on virtual time.
 ///
 /// - Threads: all members of this class are legal from any thread and from inside tasks. *Inside* means: on a
 ///   thread whose stack holds a task of this scheduler, the destruction of its callable after a run, or a call
@@ -167,7 +168,8 @@ class RONDO_EXPORT scheduler {
   /// stopped (timers that are never due are left for stop() to hand back). False when `limit` has passed, on
   /// the scheduler's clock: draining goes on, so call it again, or stop() for the rest. It advances a
   /// manual_timer, waiting in real time, for as long as `limit` at most, for jobs on other threads, and polls
-  /// a polled_timer. Several calls may wait at a time. From inside: std::logic_error.
+  /// a polled_timer. Several calls may wait at a time. From inside: std::logic_error. Without memory it throws
+  /// std::bad_alloc: call it again.
   bool drain(duration limit);
   template <class Rep, class Period>
   bool drain(std::chrono::duration<Rep, Period> limit) {

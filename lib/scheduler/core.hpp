@@ -241,7 +241,7 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   void complete(record_type&) noexcept;
   void hand_back(const candidate&, std::vector<unfired>&);
   void wait_for_activities(std::size_t own);
-  void end_periodic_timers();
+  void end_periodic_timers(std::vector<candidate>&);
 
   const std::uint32_t number_;  // of this scheduler in the process
   const tick_grid grid_;

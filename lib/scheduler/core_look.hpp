@@ -58,7 +58,7 @@ std::optional<time_point> basic_core<Sync>::next_due() {
 template <class Sync>
 void basic_core<Sync>::dump(std::ostream& out) const {
   picture p{.grid = grid_, .now = now(), .size = wheel_.buckets(), .buckets = look_at(wheel_)};
-  ready_.for_each_good([&](const auto&) { ++p.ready; });
+  ready_.for_each_good([&](const auto&, std::uint64_t) { ++p.ready; });
   pool_.for_each([&](record_type& r) {
     const record_lock hold(r.mutex);
     if (r.place == waiting::apart) ++p.never_due;

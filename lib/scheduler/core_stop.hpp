@@ -123,8 +123,10 @@ void basic_core<Sync>::hand_back(const candidate& c, std::vector<unfired>& list)
 template <class Sync>
 bool basic_core<Sync>::drain(duration limit) {
   refuse_inside("drain");
+  std::vector<candidate> found;
+  found.reserve(3 * (pending() + 64));  // as in stop()
   draining_.store(true, std::memory_order_seq_cst);
-  end_periodic_timers();
+  end_periodic_timers(found);
   if (!pass_time_until_drained(limit)) return false;
   stopped_.store(true, std::memory_order_seq_cst);
   next_due_moved_earlier();  // for the driver to notice
@@ -134,8 +136,7 @@ bool basic_core<Sync>::drain(duration limit) {
 /// (What is scheduled before the flag is up is found; a periodic one that the driver takes up later is ended
 /// by it; and none can be moved any more.)
 template <class Sync>
-void basic_core<Sync>::end_periodic_timers() {
-  std::vector<candidate> found;
+void basic_core<Sync>::end_periodic_timers(std::vector<candidate>& found) {
   find_unfired(found);
   for (const candidate& c : found) {
     record_type& r = *c.timer;

@@ -49,6 +49,10 @@ class probe final : public rondo::detail::basic_core<counted_locks> {
   time_point now() const noexcept override { return time_point(duration(now_.load())); }
   timer_id after(duration d, rondo::task work) { return schedule(now() + d, now(), std::move(work)); }
   timer_id every(duration d, rondo::task work) { return schedule(rondo::every(d), now(), std::move(work)); }
+  using basic_core::schedule;
+  timer_id schedule(const rondo::recurrence& when, rondo::task work) {
+    return schedule(when, now(), std::move(work));
+  }
   bool move(timer_id id, duration d) { return reschedule(id, rondo::saturating_add(now(), d), now()); }
   void advance(duration d) {
     now_ += d.count();
@@ -143,6 +147,51 @@ TEST_CASE("no lock is held where an unused scheduler lets go of its handlers") {
   check_so_far();
 }
 
+rondo::recurrence any_recurrence(dice& d) {
+  const auto gap = [&] { return duration(50'000 + d.roll(3'000'000)); };
+  const rondo::recurrence kinds[] = {rondo::every(gap()), rondo::after_completion(gap()),
+                                     rondo::intervals({gap(), gap(), gap()}), rondo::cycle({gap(), gap()}),
+                                     rondo::backoff(gap(), 1.5, 4ms)};
+  rondo::recurrence r = kinds[d.roll(std::size(kinds))]
+                            .on_missed(static_cast<rondo::missed_runs>(d.roll(3)), 1 + d.roll(4))
+                            .on_overlap(static_cast<rondo::overlapping_runs>(d.roll(3)));
+  if (d.one_in(2)) r = r.times(1 + d.roll(5));
+  if (d.one_in(2)) r = r.jitter(0.5);
+  return r;
+}
+
+TEST_CASE("no lock is held in runs of any recurrence, inline, on executors, and in drain") {
+  dice d(1);
+  std::vector<job> jobs;
+  for (const bool inline_runs : {true, false}) {
+    options o;
+    if (!inline_runs) o.run_on = [&](job j) { jobs.push_back(std::move(j)); };
+    const auto core = std::make_shared<probe>(o, at(0s));
+    for (int i = 0; i != 60; ++i)
+      core->schedule(any_recurrence(d), core->now(), watched(),
+                     i % 3 == 0 ? rondo::on([&, w = watched()](job j) {
+                                    look();
+                                    jobs.push_back(std::move(j));
+                                  }).shared()
+                                : nullptr);
+    for (int i = 0; i != 60; ++i) {
+      core->advance(duration(d.roll(2'000'000)));
+      while (jobs.size() > 20) {
+        std::swap(jobs[d.roll(jobs.size())], jobs.back());
+        if (d.one_in(4)) jobs.back()();
+        jobs.pop_back();
+      }
+    }
+    const auto far = core->after(1h, watched());
+    CHECK(!core->drain(-1s));
+    jobs.clear();
+    core->cancel(far);
+    CHECK(core->drain(-1s));
+    core->retire();
+    check_so_far();
+  }
+}
+
 /// Everything that users may do, from several threads at once, with two of them running the jobs.
 class commotion {
  public:
@@ -174,7 +223,8 @@ class commotion {
           core_->cancel_and_wait(id);
         }
       }
-      ids.push_back(d.one_in(20) ? core_->every(delay + 50us, watched()) : core_->after(delay, watched()));
+      ids.push_back(d.one_in(20) ? core_->schedule(any_recurrence(d), watched())
+                                 : core_->after(delay, watched()));
       if (d.one_in(50)) static_cast<void>(core_->next_due());
       if (ids.size() > 50) ids.erase(ids.begin());
       run_a_job();

@@ -281,6 +281,108 @@ TEST_CASE("handing over needs no memory of the library's") {
   CHECK(time.stats().failed == 0);
 }
 
+TEST_CASE("scheduling a recurrence without memory changes nothing") {
+  const auto r = rondo::cycle({1ms, 1000h}).jitter(0.5);
+  CHECK(fail_everywhere([&](world& w) { w.time.schedule(r, doing_nothing()); }) > 0);
+  const rondo::on where([](job j) { j(); });
+  CHECK(fail_everywhere([&](world& w) { w.time.schedule(r, doing_nothing(), where); }) > 0);
+  CHECK(fail_everywhere([&](world& w) { w.time.schedule_after(1000h, doing_nothing(), where); }) > 0);
+}
+
+TEST_CASE("late runs of a burst need no memory, inline and on an executor") {
+  for (const bool inline_runs : {true, false}) {
+    CAPTURE(inline_runs);
+    std::vector<job> jobs;
+    jobs.reserve(100);
+    options o;
+    if (!inline_runs) o.run_on = [&](job j) { jobs.push_back(std::move(j)); };
+    std::vector<firing> runs;
+    runs.reserve(100);
+    manual_timer time(o);
+    time.schedule(rondo::every(10ms).on_missed(rondo::missed_runs::burst), recording(runs));
+    time.elapse(100ms);
+    {
+      const failing_new failing;
+      for (int i = 0; i != 20; ++i) {
+        try {
+          time.advance(0s);
+        } catch (const std::bad_alloc&) {
+        }
+        for (job& j : jobs) j();
+        jobs.clear();
+      }
+    }
+    for (int i = 0; i != 20; ++i) {
+      time.advance(0s);
+      for (job& j : jobs) j();
+      jobs.clear();
+    }
+    REQUIRE(runs.size() == 10);
+    for (std::size_t i = 0; i != 10; ++i) CHECK(runs[i].due == at((static_cast<int>(i) + 1) * 10ms));
+  }
+}
+
+TEST_CASE("overlapping runs without memory for a ticket wait for the next pass") {
+  std::vector<job> jobs;
+  jobs.reserve(100);
+  std::vector<firing> runs;
+  runs.reserve(100);
+  manual_timer time(options{.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
+  time.schedule(rondo::every(10ms).on_overlap(rondo::overlapping_runs::allow), recording(runs));
+  time.advance(10ms);
+  bool refused = false;
+  {
+    const failing_new failing;
+    try {
+      time.advance(10ms);
+    } catch (const std::bad_alloc&) {
+      refused = true;
+    }
+  }
+  CHECK(refused);
+  CHECK(jobs.size() == 1);
+  CHECK(time.advance(0s) == 1);
+  for (job& j : jobs) j();
+  REQUIRE(runs.size() == 2);
+  CHECK(runs[1].due == at(20ms));
+  CHECK(runs[1].run == 2);
+}
+
+TEST_CASE("what was kept back for a run waits for the driver without memory, too") {
+  for (const auto& r :
+       {rondo::every(10ms).on_overlap(rondo::overlapping_runs::queue_one), rondo::after_completion(10ms)}) {
+    CAPTURE(r);
+    std::vector<job> jobs;
+    jobs.reserve(100);
+    std::vector<firing> runs;
+    runs.reserve(100);
+    manual_timer time(options{.buckets = 512, .run_on = [&](job j) { jobs.push_back(std::move(j)); }});
+    time.schedule(r, recording(runs));
+    time.advance(25ms);
+    {
+      const failing_new failing;
+      jobs.at(0)();
+    }
+    CHECK(time.next_due().has_value());
+    time.advance(15ms);
+    jobs.at(1)();
+    CHECK(runs.size() == 2);
+  }
+}
+
+TEST_CASE("a drain without memory can be called again") {
+  manual_timer time;
+  int runs = 0;
+  time.schedule_after(1ms, counting(runs));
+  time.schedule_every(1ms, counting(runs));
+  {
+    const failing_new failing;
+    CHECK_THROWS_AS(time.drain(1s), std::bad_alloc);
+  }
+  CHECK(time.drain(1s));
+  CHECK(runs == 1);
+}
+
 TEST_CASE("in the long run, scheduling, running and cancelling allocate nothing") {
   manual_timer time;
   int runs = 0;

@@ -1,0 +1,89 @@
+// A thread pool of Boost.Asio as the executor: one line.
+#include <atomic>
+#include <memory>
+#include <thread>
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <doctest/doctest.h>
+
+#include <rondo/timer.hpp>
+
+#include "threads/patience.hpp"
+
+namespace {
+
+using namespace rondo::test;
+using rondo::job;
+using rondo::timer;
+
+/// Asio wants handlers that can be moved, and a job can.
+rondo::executor posting_to(boost::asio::thread_pool& pool) {
+  return [&pool](job j) { boost::asio::post(pool, std::move(j)); };
+}
+
+TEST_CASE("tasks run on a pool of Asio's") {
+  boost::asio::thread_pool pool(2);
+  std::atomic<int> runs{0};
+  {
+    timer t({.run_on = posting_to(pool)});
+    for (int i = 0; i != 1000; ++i) t.schedule_after(i % 10 * 1ms, [&] { ++runs; });
+    CHECK(t.drain(patience));
+    CHECK(runs == 1000);
+    CHECK(t.stats().completed == 1000);
+  }
+  pool.join();
+}
+
+TEST_CASE("a pool that shuts down first drops its jobs, and they are counted") {
+  auto pool = std::make_unique<boost::asio::thread_pool>(1);
+  rondo::test::gate blocked, go_on;
+  timer t({.run_on = [&](job j) { boost::asio::post(*pool, std::move(j)); }});
+  t.schedule_after(0s, [&] {
+    blocked.open();
+    go_on.wait();
+  });
+  REQUIRE(blocked.wait());
+  rondo::test::gate handed;
+  for (int i = 0; i != 10; ++i)
+    t.schedule_after(
+        0s, [] {}, rondo::on([&](job j) {
+          boost::asio::post(*pool, std::move(j));
+          handed.open();
+        }));
+  REQUIRE(handed.wait(10));
+  pool->stop();
+  go_on.open();
+  pool->join();
+  pool.reset();
+  CHECK(t.stats().rejected == 10);
+  CHECK(t.stats().completed == 11);
+  CHECK(adds_up(t.stats()));
+}
+
+TEST_CASE("overlapping runs of one timer on a pool of Asio's") {
+  boost::asio::thread_pool pool(4);
+  std::atomic<int> now{0}, most{0};
+  rondo::test::gate runs;
+  {
+    timer t({.run_on = posting_to(pool)});
+    t.schedule(rondo::every(1ms).times(20).on_overlap(rondo::overlapping_runs::allow), [&] {
+      int seen = most;
+      const int here = ++now;
+      while (seen < here && !most.compare_exchange_weak(seen, here)) {
+      }
+      std::this_thread::sleep_for(10ms);
+      --now;
+      runs.open();
+    });
+    CHECK(runs.wait(20));
+    CHECK(most >= 2);
+    CHECK(most <= 4);
+    CHECK(t.drain(patience));
+    CHECK(t.stats().overlapped == 0);
+    CHECK(t.stats().fired == 20);
+  }
+  pool.join();
+}
+
+}  // namespace
