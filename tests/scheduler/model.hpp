@@ -1,63 +1,95 @@
-// What a scheduler on virtual time is to do, said as simply as possible: a sorted list, looked through from
+// What a scheduler on virtual time is to do, said as simply as possible: a list of timers, looked through from
 // end to end for everything.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
 
-#include <rondo/firing.hpp>
+#include <rondo/scheduler.hpp>
+
+#include "scheduler/recurrence_model.hpp"
 
 namespace rondo::test {
 
 /// Counts everything in ticks and nanoseconds from its own start, which is 0.
 class model {
  public:
-  using ns = std::int64_t;
-  static constexpr ns never = std::numeric_limits<ns>::max();
+  model(ns tick, bool on_executor) : tick_(tick), on_executor_(on_executor) {}
 
-  explicit model(ns tick) : tick_(tick) {}
-
+  /// One that begins or, on an executor, is handed over.
   struct run {
     std::size_t timer;
+    std::uint64_t ticket;  // of a hand-over
     ns due, lateness;
     std::uint64_t number, missed;
+  };
+  struct unfired {
+    std::size_t timer;
+    ns due;
+  };
+  struct counts {
+    std::uint64_t scheduled, fired, completed, cancelled, returned, failed, missed, overlapped, rejected;
   };
 
   ns now() const { return now_; }
   std::size_t pending() const {
-    return static_cast<std::size_t>(std::count_if(all_.begin(), all_.end(), [](auto& t) { return t.live; }));
+    std::size_t count = 0;
+    for (const std::size_t i : perhaps_live_) count += all_[i].live;
+    return count;
   }
   bool pending(std::size_t which) const { return all_[which].live; }
+  bool running(std::size_t which) const { return all_[which].running != 0; }
+  const plan& how(std::size_t which) const { return all_[which].how; }
+  const counts& stats() const { return counts_; }
+  bool stopped() const { return stopped_; }
+  bool draining() const { return draining_; }
 
   /// When there is work next, never if there is none.
   ns next_due() const {
-    const auto first = earliest([](const timer&) { return true; });
-    return first ? all_[*first].tick * tick_ : never;
+    const auto first = earliest([](const timer& t) { return t.due != never; });
+    return first && !stopped_ ? all_[*first].tick * tick_ : never;
   }
 
-  std::size_t schedule(ns due, ns period) {
+  /// `due`: of a single run.
+  std::size_t schedule(plan p, ns due = 0) {
     all_.push_back({});
-    all_.back().live = true;
-    all_.back().period = period;
-    arm(all_.back(), due);
+    timer& t = all_.back();
+    t.live = true;
+    t.how = std::move(p);
+    if (t.periodic()) t.upcoming = t.how.first(now_);
+    arm(t, t.periodic() ? t.upcoming.due : due);
+    ++counts_.scheduled;
+    perhaps_live_.push_back(all_.size() - 1);
     return all_.size() - 1;
   }
 
-  /// False: it is not pending.
-  bool cancel(std::size_t which) {
-    const bool was_live = std::exchange(all_[which].live, false);
-    all_[which].waiting = false;
-    return was_live;
+  cancel_result cancel(std::size_t which) {
+    timer& t = all_[which];
+    if (!t.live) return t.running != 0 ? cancel_result::running : cancel_result::gone;
+    end_now(t);
+    ++counts_.cancelled;
+    return t.running != 0 ? cancel_result::running : cancel_result::cancelled;
   }
 
+  /// False: it is not pending.
   bool reschedule(std::size_t which, ns due) {
-    if (!all_[which].live) return false;
-    arm(all_[which], due);
+    timer& t = all_[which];
+    if (!t.live || stopped_) return false;
+    arm(t, due);
+    // The next run is the oldest that has not started; what comes after it is taken back as well.
+    if (!t.handed.empty())
+      t.upcoming = t.handed.front().point;
+    else if (t.kept)
+      t.upcoming = *t.kept;
+    t.runs -= t.handed.size();
+    t.handed.clear();
+    t.kept.reset();
+    t.kept_is_due = t.held_back = t.catching_up = t.no_more_points = false;
+    t.upcoming.grid = t.upcoming.due = due;
     return true;
   }
 
@@ -67,69 +99,297 @@ class model {
   void begin_advance(ns end) {
     end_ = end;
     pass_end_ = 0;
+    std::erase_if(perhaps_live_, [this](std::size_t i) { return !all_[i].live; });
   }
   std::optional<run> next_run() {
     for (;;) {
-      const auto in_pass =
-          earliest([&](const timer& t) { return t.armed < pass_end_ && t.tick <= pass_tick_; });
-      if (in_pass) return start(*in_pass);
+      if (const auto i = earliest([this](const timer& t) { return in_pass(t); })) {
+        if (const auto r = come_to(*i)) return r;
+        continue;
+      }
       const ns due = next_due();
       if (due == never || due > end_) break;
       now_ = std::max(now_, due);
       pass_end_ = armings_;  // what is armed from now on is for the next pass
       pass_tick_ = floor_tick(std::min(now_, end_));
     }
-    now_ = std::max(now_, end_);
+    pass_end_ = 0;
+    if (!stop_when_drained_ || !drained()) now_ = std::max(now_, end_);
     return std::nullopt;
   }
 
+  /// A job is called: the run that starts, if one does.
+  std::optional<run> start(const run& job) {
+    timer& t = all_[job.timer];
+    if (stopped_ || !spend(t, job.ticket)) return std::nullopt;
+    begin(t);
+    run r = job;
+    r.lateness = now_ - r.due;
+    return r;
+  }
+
+  /// A run ends.
+  void end(std::size_t which, bool threw) {
+    timer& t = all_[which];
+    counts_.failed += threw;
+    --t.running;
+    if (t.live) go_on(t);
+    complete_if_over(t);
+  }
+
+  /// A job is destroyed uncalled.
+  void drop(const run& job) {
+    if (stopped_ || !spend(all_[job.timer], job.ticket)) return;
+    ++counts_.rejected;
+    give_up(all_[job.timer]);
+  }
+
+  /// The executor throws.
+  void refuse(const run& job) {
+    ++counts_.failed;
+    if (!stopped_ && spend(all_[job.timer], job.ticket)) give_up(all_[job.timer]);
+  }
+
+  std::vector<unfired> stop() {
+    struct entry {
+      ns tick;
+      int where;  // those that it has to do with already come first, as they would have run
+      std::uint64_t order;
+      unfired what;
+    };
+    std::vector<entry> found;
+    for (std::size_t i = 0; i != all_.size() && !stopped_listed_; ++i) {
+      timer& t = all_[i];
+      if (!t.live) continue;
+      if (t.running != 0)
+        ++counts_.completed;
+      else if (!t.handed.empty())
+        found.push_back({t.handed[0].tick, 0, t.handed[0].order, {i, t.handed[0].point.due}});
+      else
+        found.push_back({t.tick, t.due == never ? 0 : in_pass(t) ? 1 : 2, t.armed, {i, t.due}});
+      counts_.returned += t.running == 0;
+      end_now(t);
+    }
+    stopped_ = stopped_listed_ = true;
+    std::sort(found.begin(), found.end(), [](const entry& a, const entry& b) {
+      return std::tie(a.tick, a.where, a.order) < std::tie(b.tick, b.where, b.order);
+    });
+    std::vector<unfired> list;
+    for (const entry& e : found) list.push_back(e.what);
+    return list;
+  }
+
+  /// Begins a drain; next_run() says what is to run, then end_drain() what drain() is to say.
+  void begin_drain(ns limit) {
+    draining_ = true;
+    for (timer& t : all_) {
+      if (!t.live || !t.periodic()) continue;
+      end_now(t);
+      ++counts_.completed;
+    }
+    begin_advance(now_ + limit);
+    stop_when_drained_ = true;
+  }
+  bool end_drain() {
+    stop_when_drained_ = false;
+    if (drained()) stopped_ = true;
+    return stopped_;
+  }
+
  private:
+  struct hand_over {
+    std::uint64_t ticket, order;
+    ns tick;
+    grid_point point;
+  };
   struct timer {
-    bool live = false, waiting = false;
-    ns due = 0, period = 0, tick = 0;
+    plan how;
+    bool live = false;
+    bool waits = false;    // for a moment: `due`, which may be never
+    bool in_turn = false;  // a late run that takes its turn in the pass in progress
+    ns due = 0, tick = 0;
     std::uint64_t armed = 0;  // when, in the order of calls
+    int running = 0;
+    std::vector<hand_over> handed;  // oldest first
+    bool completes = false;         // it has ended by itself, perhaps with a run in progress
+
+    // Of a periodic one.
+    grid_point upcoming;
     std::uint64_t runs = 0;
+    bool no_more_points = false;
+    std::optional<grid_point> kept;  // by queue_one
+    bool kept_is_due = false;
+    bool held_back = false;    // the upcoming one: a late one, which waits for the run in progress
+    bool catching_up = false;  // the run that began last was late, of a burst
+
+    bool periodic() const { return how.what != plan::kind::once; }
+    bool in_progress() const { return running != 0 || !handed.empty(); }
   };
 
   ns floor_tick(ns t) const { return t / tick_ - (t % tick_ < 0 ? 1 : 0); }
 
+  bool in_pass(const timer& t) const {
+    return t.waits && t.due != never && t.tick <= pass_tick_ && (t.armed < pass_end_ || t.in_turn);
+  }
+
+  bool drained() const {
+    return std::none_of(all_.begin(), all_.end(), [](const timer& t) {
+      return t.running != 0 || (t.live && !(t.waits && t.due == never));
+    });
+  }
+
+  ns tick_of(ns due) const {
+    if (due == never) return never;
+    const ns tick = floor_tick(due) + (due % tick_ == 0 ? 0 : 1);
+    return due <= now_ ? std::min(tick, floor_tick(now_)) : tick;
+  }
+
   void arm(timer& t, ns due) {
     t.due = due;
-    t.waiting = due != never;
+    t.tick = tick_of(due);
+    t.waits = true;
+    t.in_turn = false;
     t.armed = armings_++;
-    if (!t.waiting) return;
-    t.tick = floor_tick(due) + (due % tick_ == 0 ? 0 : 1);
-    if (due <= now_) t.tick = std::min(t.tick, floor_tick(now_));
   }
 
   template <class Counts>
   std::optional<std::size_t> earliest(Counts&& counts) const {
     std::optional<std::size_t> first;
-    for (std::size_t i = 0; i != all_.size(); ++i) {
-      if (!all_[i].waiting || !counts(all_[i])) continue;
-      if (!first || std::tie(all_[i].tick, all_[i].armed) < std::tie(all_[*first].tick, all_[*first].armed))
-        first = i;
+    for (const std::size_t i : perhaps_live_) {
+      const timer& t = all_[i];
+      if (!t.waits || (first && t.tick > all_[*first].tick) || !counts(t)) continue;
+      if (!first || std::tie(t.tick, t.armed) < std::tie(all_[*first].tick, all_[*first].armed)) first = i;
     }
     return first;
   }
 
-  run start(std::size_t i) {
+  void end_now(timer& t) {
+    t.live = t.waits = false;
+    t.handed.clear();
+  }
+
+  /// The moment that timer `i` has waited for has come: the run that begins, if one does.
+  std::optional<run> come_to(std::size_t i) {
     timer& t = all_[i];
-    run r{i, t.due, std::max<ns>(now_ - t.due, 0), ++t.runs, 0};
-    t.waiting = false;
-    if (t.period == 0) {
-      t.live = false;
-      return r;
+    t.waits = false;
+    if (!t.periodic()) return hand(i, {t.due, t.due, 0}, t.tick, 1, 0);
+    const ns due = t.due, tick = t.tick;
+    if (t.kept_is_due) {
+      t.upcoming = t.how.from_end() ? *t.kept : t.upcoming;
+      const grid_point p = *std::exchange(t.kept, std::nullopt);
+      t.kept_is_due = t.catching_up = false;
+      ++t.runs;
+      t.no_more_points = t.no_more_points || t.runs == t.how.times;
+      if (!t.no_more_points) wait_for_next(t);
+      return hand(i, p, tick, t.runs, 0);
     }
-    r.missed = static_cast<std::uint64_t>(r.lateness / t.period);
-    arm(t, t.due + static_cast<ns>(r.missed + 1) * t.period);
+    const plan::look look = t.how.look_at(t.upcoming, now_);
+    if (t.in_progress() && t.how.overlap != overlapping_runs::allow) {
+      overlap(t, look);
+      return std::nullopt;
+    }
+    t.catching_up = t.how.bursts() && (look.points > 1 || t.held_back);
+    t.held_back = false;
+    counts_.missed += look.missed;
+    t.no_more_points = ++t.runs == t.how.times || (!t.how.from_end() && !look.next);
+    if (look.next) t.upcoming = *look.next;
+    if (!t.no_more_points) wait_for_next(t);
+    const bool is_later = look.run.due != due;
+    return hand(i, look.run, is_later ? tick_of(look.run.due) : tick, t.runs, look.missed);
+  }
+
+  /// A point, perhaps with others, has come while the run before is in progress.
+  void overlap(timer& t, const plan::look& look) {
+    if (t.how.bursts() && (t.catching_up || look.points > 1)) {
+      t.held_back = true;
+      return;
+    }
+    counts_.overlapped += look.points;
+    if (t.how.overlap == overlapping_runs::queue_one && !t.kept) {
+      t.kept = t.upcoming;
+      --counts_.overlapped;
+    }
+    if (look.next) t.upcoming = *look.next;
+    t.no_more_points = !look.next && !t.how.from_end();
+    if (!t.no_more_points) wait_for_next(t);
+    end_if_over(t);
+  }
+
+  void wait_for_next(timer& t) {
+    if (t.how.from_end()) return;  // for the run to end
+    const bool is_late = t.how.bursts() && t.upcoming.due <= now_;
+    if (is_late && on_executor_ && t.how.overlap != overlapping_runs::allow) {
+      t.held_back = true;  // one after another, as each ends
+      return;
+    }
+    arm(t, t.upcoming.due);
+    t.in_turn = is_late && t.tick <= pass_tick_;
+  }
+
+  /// A run of `t`, which is live, is over.
+  void go_on(timer& t) {
+    if (t.in_progress()) return;
+    if (t.kept) {
+      t.kept_is_due = true;
+      arm(t, t.kept->due);
+    } else if (t.how.from_end()) {
+      if (t.waits) return;  // it was moved meanwhile
+      t.upcoming = *t.how.following(t.upcoming, now_);
+      arm(t, t.upcoming.due);
+    } else if (t.held_back) {
+      arm(t, t.upcoming.due);
+    }
+  }
+
+  run hand(std::size_t i, const grid_point& p, ns tick, std::uint64_t number, std::uint64_t missed) {
+    timer& t = all_[i];
+    const run r{i, ++tickets_, p.due, now_ - p.due, number, missed};
+    if (on_executor_)
+      t.handed.push_back({r.ticket, armings_++, tick, p});
+    else
+      begin(t);
     return r;
   }
 
+  void begin(timer& t) {
+    ++t.running;
+    ++counts_.fired;
+    end_if_over(t);
+  }
+
+  bool spend(timer& t, std::uint64_t ticket) {
+    const auto found =
+        std::find_if(t.handed.begin(), t.handed.end(), [&](auto& h) { return h.ticket == ticket; });
+    if (found == t.handed.end()) return false;
+    t.handed.erase(found);
+    return true;
+  }
+
+  void give_up(timer& t) {
+    end_if_over(t);
+    if (t.live) go_on(t);
+    complete_if_over(t);
+  }
+
+  /// It ceases to be pending when its last run has started.
+  void end_if_over(timer& t) {
+    const bool over = !t.periodic() || (t.no_more_points && !t.kept);
+    if (!t.live || !t.handed.empty() || !over) return;
+    t.live = false;
+    t.completes = true;
+  }
+  void complete_if_over(timer& t) {
+    if (!t.live && t.running == 0) counts_.completed += std::exchange(t.completes, false);
+  }
+
   const ns tick_;
+  const bool on_executor_;
   ns now_ = 0, end_ = 0, pass_tick_ = 0;
-  std::uint64_t armings_ = 0, pass_end_ = 0;
+  bool stopped_ = false, stopped_listed_ = false, draining_ = false, stop_when_drained_ = false;
+  std::uint64_t armings_ = 0, pass_end_ = 0, tickets_ = 0;
+  counts counts_{};
   std::vector<timer> all_;
+  std::vector<std::size_t> perhaps_live_;  // all others are not
 };
 
 }  // namespace rondo::test

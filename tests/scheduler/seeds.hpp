@@ -1,4 +1,5 @@
-// Seeds of random tests: new ones each time, printed, and RONDO_TEST_SEED=n to run one again.
+// Seeds of random tests: new ones each time, printed. RONDO_TEST_SEED=n runs one again, RONDO_TEST_SEEDS=n
+// so many of each.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +11,10 @@
 
 namespace rondo::test {
 
-/// `count` seeds, or the one that is asked for.
+/// `count` seeds, or what is asked for.
 inline std::vector<std::uint64_t> seeds(const char* what, std::size_t count) {
   if (const char* const asked = std::getenv("RONDO_TEST_SEED")) return {std::stoull(asked)};
+  if (const char* const asked = std::getenv("RONDO_TEST_SEEDS")) count = std::stoull(asked);
   const std::uint64_t first = std::random_device{}();
   std::cout << what << ": seeds " << first << " to " << first + count - 1
             << " (RONDO_TEST_SEED=n runs one again)\n";
