@@ -252,12 +252,12 @@ class model {
     t.armed = armings_++;
   }
 
-  template <class Counts>
-  std::optional<std::size_t> earliest(Counts&& counts) const {
+  template <class Qualifies>
+  std::optional<std::size_t> earliest(Qualifies&& qualifies) const {
     std::optional<std::size_t> first;
     for (const std::size_t i : perhaps_live_) {
       const timer& t = all_[i];
-      if (!t.waits || (first && t.tick > all_[*first].tick) || !counts(t)) continue;
+      if (!t.waits || (first && t.tick > all_[*first].tick) || !qualifies(t)) continue;
       if (!first || std::tie(t.tick, t.armed) < std::tie(all_[*first].tick, all_[*first].armed)) first = i;
     }
     return first;

@@ -98,7 +98,8 @@ class random_program {
   ns delay() {
     if (dice_.one_in(10)) return 0;
     const auto span = span_ * static_cast<std::uint64_t>(tick_);
-    if (dice_.one_in(20)) return -static_cast<ns>(dice_.roll(dice_.one_in(4) ? span : 5 * tick_));
+    if (dice_.one_in(20))
+      return -static_cast<ns>(dice_.roll(dice_.one_in(4) ? span : 5 * static_cast<std::uint64_t>(tick_)));
     return static_cast<ns>(dice_.roll(span));
   }
 
@@ -203,7 +204,10 @@ class random_program {
   void reschedule() {
     if (ids_.empty()) return;
     const std::size_t n = running_ && dice_.one_in(3) ? *running_ : pick();
-    const ns due = dice_.one_in(20) ? never : model_.now() + delay();
+    move(n, dice_.one_in(20) ? never : model_.now() + delay());
+  }
+
+  void move(std::size_t n, ns due) {
     expect(time_.reschedule_at(ids_[n], clock_time(due)) == model_.reschedule(n, due),
            "what reschedule says");
   }
@@ -267,8 +271,9 @@ class random_program {
     if (stop_inside_ && dice_.one_in(3)) stop();
   }
 
-  /// The driver goes on while a job is running.
+  /// The driver goes on while a job is running, perhaps up to the next run of the same timer.
   void drive_elsewhere() {
+    if (dice_.one_in(2)) move(*running_, model_.now() + delay() / 8);
     elsewhere_ = true;
     std::thread([this] { advance(); }).join();
     elsewhere_ = false;
