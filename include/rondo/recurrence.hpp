@@ -107,11 +107,12 @@ class RONDO_EXPORT recurrence {
 
   /// A run that is to come.
   struct occurrence {
-    time_point due;          ///< when
-    time_point grid;         ///< `due` without its jitter
-    std::uint64_t gaps = 0;  ///< of the list, used so far
-    std::uint64_t run = 1;   ///< its number: 1, 2, …
-    std::uint64_t seed = 0;  ///< of the jitter
+    time_point due;                             ///< when
+    time_point grid;                            ///< `due` without its jitter
+    std::uint64_t gaps = 0;                     ///< of the list, used so far
+    std::uint64_t run = 1;                      ///< its number: 1, 2, …
+    std::uint64_t seed = 0;                     ///< of the jitter
+    time_point not_before = time_point::min();  ///< the run before, whose jitter may put it behind this one
     friend bool operator==(const occurrence&, const occurrence&) = default;
   };
 

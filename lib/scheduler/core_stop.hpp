@@ -112,7 +112,10 @@ void basic_core<Sync>::hand_back(const candidate& c, std::vector<unfired>& list)
     end_now(r);
   }
   list.push_back({id, due, std::move(r.work)});
-  destroy_callable(r);
+  {
+    const frame here(frame::kind::user_code, this);  // its executor: that may stop or destroy the scheduler
+    destroy_callable(r);
+  }
   free_place();
   release(r, [](tally& t) {
     ++t.returned;

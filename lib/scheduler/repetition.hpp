@@ -68,6 +68,7 @@ struct repetition {
       upcoming = *kept;
     take_back_tickets();
     upcoming.due = upcoming.grid = due;
+    upcoming.not_before = time_point::min();
     kept.reset();
     last_begun = kept_is_due = held_back = catching_up = false;
   }

@@ -54,7 +54,22 @@ timer_id scheduler::schedule(const recurrence& when, task work, const on& where)
 
 cancel_result scheduler::cancel(timer_id id) { return core_->cancel(id); }
 
-cancel_result scheduler::cancel_and_wait(timer_id id) { return core_->cancel_and_wait(id); }
+// What these three run or destroy may destroy the scheduler: the core stays until the call is over.
+
+cancel_result scheduler::cancel_and_wait(timer_id id) {
+  const auto core = core_;
+  return core->cancel_and_wait(id);
+}
+
+std::vector<unfired> scheduler::stop() {
+  const auto core = core_;
+  return core->stop();
+}
+
+bool scheduler::drain(duration limit) {
+  const auto core = core_;
+  return core->drain(limit);
+}
 
 bool scheduler::reschedule_after(timer_id id, duration delay) {
   const time_point now = core_->now();
@@ -72,10 +87,6 @@ std::size_t scheduler::pending() const noexcept { return core_->pending(); }
 std::optional<time_point> scheduler::next_due() const { return core_->next_due(); }
 
 time_point scheduler::now() const noexcept { return core_->now(); }
-
-std::vector<unfired> scheduler::stop() { return core_->stop(); }
-
-bool scheduler::drain(duration limit) { return core_->drain(limit); }
 
 statistics scheduler::stats() const { return core_->stats(); }
 

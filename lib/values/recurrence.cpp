@@ -268,8 +268,10 @@ recurrence::look recurrence::look_at(const occurrence& planned, time_point now) 
   l.run = planned;
   l.last = is_last(planned.run);
   if (counts_from_end()) return l;
-  // A run that is late by less than a gap has missed nothing, so its jitter must not count as lateness.
-  const time_point until = saturating_add(now, -saturating_difference(planned.due, planned.grid));
+  // A run that is late by less than a gap has missed nothing, so jitter must not count as lateness: neither
+  // its own nor, in a list, that of the run before.
+  const time_point expected = std::max(planned.due, planned.not_before);
+  const time_point until = saturating_add(now, -saturating_difference(expected, planned.grid));
   point p{planned.grid, planned.gaps};
   const std::uint64_t gone = until > planned.grid ? pass(p, until, unlimited) : 0;
   l.points = gone + 1;
@@ -286,6 +288,7 @@ recurrence::look recurrence::look_at(const occurrence& planned, time_point now) 
     l.missed = gone;
   }
   model.run = planned.run + 1;
+  model.not_before = std::max(planned.not_before, l.run.due);
   const bool moves = missed_ == missed_runs::delay && gone != 0;
   l.next = after(p, model, moves ? now : p.time);
   l.last = l.last || !l.next;

@@ -141,6 +141,45 @@ TEST_CASE("the destructor of a callable may destroy the scheduler, inside a canc
   CHECK(gone.expired());
 }
 
+TEST_CASE("a task may destroy the scheduler that drain() drives") {
+  auto time = std::make_unique<manual_timer>();
+  manual_timer& driven = *time;
+  time->schedule_after(1ms, [&] { time.reset(); });
+  time->schedule_after(1h, doing_nothing());
+  CHECK(driven.drain(2h));  // nothing is pending any more
+  CHECK(time == nullptr);
+}
+
+TEST_CASE("the destructor of a callable may destroy the scheduler inside cancel_and_wait, drain and stop") {
+  for (const int call : {0, 1, 2}) {
+    CAPTURE(call);
+    auto time = std::make_shared<manual_timer>();
+    manual_timer& still_there = *time;
+    const std::weak_ptr<manual_timer> gone = time;
+    const auto id = time->schedule_every(1ms, [time] {});
+    time.reset();
+    if (call == 0) CHECK(still_there.cancel_and_wait(id) == cancel_result::cancelled);
+    if (call == 1) CHECK(still_there.drain(1s));
+    if (call == 2) still_there.stop();
+    CHECK(gone.expired());
+  }
+}
+
+TEST_CASE("and so may that of a timer's own executor") {
+  for (const int call : {0, 1, 2}) {
+    CAPTURE(call);
+    auto time = std::make_shared<manual_timer>();
+    manual_timer& still_there = *time;
+    const std::weak_ptr<manual_timer> gone = time;
+    const auto id = time->schedule_every(1ms, doing_nothing(), rondo::on([time](job j) { j(); }));
+    time.reset();
+    if (call == 0) CHECK(still_there.cancel(id) == cancel_result::cancelled);
+    if (call == 1) CHECK(still_there.drain(1s));
+    if (call == 2) CHECK(still_there.stop().size() == 1);
+    CHECK(gone.expired());
+  }
+}
+
 TEST_CASE("a scheduler that was never used") { const manual_timer time; }
 
 TEST_CASE("the handlers are released with the scheduler, also after stop()") {

@@ -89,7 +89,7 @@ class model {
     t.handed.clear();
     t.kept.reset();
     t.kept_is_due = t.held_back = t.catching_up = t.no_more_points = false;
-    t.upcoming.grid = t.upcoming.due = due;
+    t.upcoming = {due, due, t.upcoming.gaps};
     return true;
   }
 

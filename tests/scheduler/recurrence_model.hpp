@@ -55,9 +55,10 @@ class draws {
 
 /// A point of a grid.
 struct grid_point {
-  ns grid = 0;             // where it is
-  ns due = 0;              // when its run is due: later by its jitter
-  std::uint64_t gaps = 0;  // how many of the recurrence's gaps lead there
+  ns grid = 0;                                     // where it is
+  ns due = 0;                                      // when its run is due: later by its jitter
+  std::uint64_t gaps = 0;                          // how many of the recurrence's gaps lead there
+  ns run_before = std::numeric_limits<ns>::min();  // when that was due, with all its jitter
 };
 
 /// A recurrence, or a single run.
@@ -130,7 +131,8 @@ struct plan {
     if (from_end()) return {planned, 0, 1, std::nullopt};
     std::vector<grid_point> come{planned};
     // It is as late as its run is: jitter, which delays that, makes it miss nothing.
-    for (ns due = planned.due; gap(come.back().gaps); due += *gap(come.back().gaps - 1)) {
+    for (ns due = std::max(planned.due, planned.run_before); gap(come.back().gaps);
+         due += *gap(come.back().gaps - 1)) {
       if (due + *gap(come.back().gaps) > now) break;
       come.push_back(*following(come.back()));
     }
@@ -140,12 +142,13 @@ struct plan {
     if (missed != missed_runs::burst) {
       const bool moves = missed == missed_runs::delay && l.missed != 0;
       l.next = following(come.back(), moves ? now : come.back().grid);
-      return l;
+    } else {
+      while (l.missed != 0 && come[l.missed].due > now)
+        --l.missed;  // one that its jitter delays is not late yet
+      l.run = come[l.missed];
+      l.next = following(l.run);
     }
-    while (l.missed != 0 && come[l.missed].due > now)
-      --l.missed;  // one that its jitter delays is not late yet
-    l.run = come[l.missed];
-    l.next = following(l.run);
+    if (l.next) l.next->run_before = std::max(planned.run_before, l.run.due);
     return l;
   }
 };

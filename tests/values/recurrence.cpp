@@ -242,6 +242,21 @@ TEST_CASE("jitter of a list is a part of the gap before the run") {
   CHECK(most[1] > 900ms);
 }
 
+TEST_CASE("jitter that puts a run behind the next points of its list misses none of them") {
+  for (std::uint64_t seed = 0; seed != 20; ++seed) {
+    const auto r = cycle({100ms, 10ms, 10ms, 10ms}).jitter(1, seed);
+    auto o = r.first(at(0s));
+    time_point now = o.due;
+    for (int i = 1; i != 200; ++i) {
+      const auto look = r.look_at(o, now);
+      REQUIRE(look.missed == 0);
+      o = look.next.value();
+      now = std::max(now, o.due);
+    }
+    CHECK(o.gaps == 200);
+  }
+}
+
 TEST_CASE("equal seeds draw equally, others do not") {
   const auto draws = [](const recurrence& r, std::uint64_t own) {
     std::vector<time_point> dues;
