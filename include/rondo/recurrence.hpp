@@ -33,7 +33,8 @@ enum class missed_runs { skip, burst, delay };
 ///
 /// - skip: it is dropped.
 /// - queue_one: one run is kept back until that one ends, the others are dropped.
-/// - allow: both run at once, that is, the callable is called concurrently.
+/// - allow: both run at once, that is, the callable is called concurrently. (If jobs start out of order and
+///   the others are taken back by reschedule_*(), `firing::run` counts on from the number of runs begun.)
 ///
 /// What is dropped counts in `statistics::overlapped`. The late runs of missed_runs::burst, and points that
 /// come while one of them is in progress, are not dropped but follow one after another as each ends; with
@@ -130,7 +131,7 @@ class RONDO_EXPORT recurrence {
   occurrence first(time_point now, std::uint64_t seed = 0) const;
 
   /// What is to be done about `planned` at `now`, when `planned.due` has come. O(1), of a list O(its
-  /// length).
+  /// length), of a backoff that has not reached its cap O(points that went by).
   look look_at(const occurrence& planned, time_point now) const;
 
   /// The run after `previous`, if that ran at `now` (with after_completion(): ended at `now`). None if

@@ -65,11 +65,13 @@ class manual_core final : public core {
   void next_due_moved_earlier() noexcept override { wake_waiting(); }
 
   bool pass_time_until_drained(duration limit) override {
-    const driving_seat::turn turn(seat_);
     const time_point end = saturating_add(now(), limit);
     const time_point real_end = saturating_add(clock::now(), limit);
     for (;;) {
-      run_up_to(end);
+      {
+        const driving_seat::turn turn(seat_);  // not while it waits: others may advance meanwhile
+        run_up_to(end);
+      }
       if (drained()) return true;
       const auto due = next_due();
       if (due && *due > end) break;

@@ -59,10 +59,12 @@ class polled_core final : public core {
   void end_driver() noexcept override { on_earlier(nullptr); }
 
   bool pass_time_until_drained(duration limit) override {
-    const driving_seat::turn turn(seat_);
     const time_point end = saturating_add(now(), limit);
     for (;;) {
-      run_pass(time_point::max(), unlimited);
+      {
+        const driving_seat::turn turn(seat_);  // not while it waits: others may poll meanwhile
+        run_pass(time_point::max(), unlimited);
+      }
       if (drained()) return true;
       if (now() >= end) return false;
       const time_point due = next_due().value_or(time_point::max());

@@ -84,8 +84,9 @@ void basic_core<Sync>::release(record_type& r, Count&& count) noexcept {
     r.running = 0;
     r.handed = 0;
     r.in_hand_over = 0;
+    // Inside the lock: who sees that the timer is gone, as cancel_and_wait() does, finds it counted.
+    pool_.give_back(r, count);
   }
-  pool_.give_back(r, count);
   wake_waiting();
 }
 

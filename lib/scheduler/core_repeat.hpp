@@ -66,7 +66,11 @@ void basic_core<Sync>::pass_over(record_type& r, const recurrence::look& look, t
   if (again.plan.on_overlap() == overlapping_runs::queue_one && !again.kept) {
     again.kept = again.upcoming;
     --b.overlapped;
+    // If that is to be the last run, the points after it are none of this timer's.
+    again.last_begun = again.plan.times() && again.runs + 1 >= *again.plan.times();
+    if (again.last_begun) b.overlapped = 0;
   }
+  if (again.last_begun) return disarm(r);
   if (look.next) {
     again.upcoming = *look.next;
     await_upcoming(r, true, reading);

@@ -42,8 +42,7 @@ std::size_t basic_core<Sync>::run_pass(time_point until, std::size_t limit) {
 /// pass.
 template <class Sync>
 void basic_core<Sync>::collect(tick_number until) {
-  if (!ready_.empty()) return;  // the pass before reached its limit: it goes on first
-  collected_ = until;
+  collected_ = until;  // (what a pass before has left over, as it reached its limit, comes first)
   for (;;) {
     const std::size_t room = ready_.make_room();
     const std::size_t taken = wheel_.take_due(
@@ -94,7 +93,8 @@ typename basic_core<Sync>::beginning basic_core<Sync>::take_up(const typename re
     disarm(r);
   } else if (draining()) {
     end_now(r);
-    b.drained = true;
+    b.last = r.completes = r.running != 0;  // who ends that run sees to the rest
+    b.drained = !b.last;
     return b;
   } else {
     if (to_executor) r.repeats->make_room_for_ticket();

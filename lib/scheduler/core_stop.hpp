@@ -179,7 +179,7 @@ void basic_core<Sync>::count_completed() noexcept {
 template <class Sync>
 void basic_core<Sync>::complete(record_type& r) noexcept {
   {
-    const frame here(frame::kind::destruction, this, &r, r.generation);
+    const frame here(frame::kind::user_code, this, &r, r.generation);
     destroy_callable(r);
   }
   free_place();

@@ -37,6 +37,10 @@ class ready_list {
   /// How many push() are legal now: 1 … batch, unless it is not empty and there is no memory: then perhaps 0.
   std::size_t make_room() noexcept {
     const std::lock_guard hold(mutex_);
+    if (entries_.size() == entries_.capacity() && next_ >= entries_.size() / 2) {  // those before are done
+      entries_.erase(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(next_));
+      next_ = 0;
+    }
     if (entries_.size() == entries_.capacity()) {
       try {
         entries_.reserve(entries_.size() * 2);

@@ -189,6 +189,7 @@ std::optional<recurrence::stretch> recurrence::repeated_from(std::uint64_t gaps)
     case kind::intervals:
       return std::nullopt;
     case kind::cycle:
+      if (gap_ == duration::max()) return std::nullopt;  // perhaps the sum is more than that
       return stretch{gap_, gaps_->size()};
     case kind::backoff:
       if (factor_ != 1 && *gap(gaps) != cap_) return std::nullopt;

@@ -308,6 +308,12 @@ class model {
     if (t.how.overlap == overlapping_runs::queue_one && !t.kept) {
       t.kept = t.upcoming;
       --counts_.overlapped;
+      if (t.how.times != 0 &&
+          t.runs + 1 >= t.how.times) {  // the points after its last run are none of its own
+        counts_.overlapped -= look.points - 1;
+        t.no_more_points = true;
+        return;
+      }
     }
     if (look.next) t.upcoming = *look.next;
     t.no_more_points = !look.next && !t.how.from_end();

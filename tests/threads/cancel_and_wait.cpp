@@ -171,4 +171,19 @@ TEST_CASE("it waits for another thread that is just cancelling and destroys the 
   }
 }
 
+TEST_CASE("when cancel_and_wait returns, the timer that ended is counted") {
+  rondo::timer timer({.tick = 1us});
+  for (int i = 0; i != 500; ++i) {
+    std::atomic<bool> running{false}, go_on{false};
+    const auto id = timer.schedule_after(0s, [&] {
+      running = true;
+      while (!go_on) std::this_thread::yield();
+    });
+    while (!running) std::this_thread::yield();
+    go_on = true;
+    timer.cancel_and_wait(id);
+    REQUIRE(adds_up(timer.stats()));
+  }
+}
+
 }  // namespace

@@ -1,10 +1,14 @@
 // The gentle end, under threads.
 #include <atomic>
+#include <functional>
+#include <memory>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
 #include <doctest/doctest.h>
 
+#include <rondo/manual_timer.hpp>
 #include <rondo/timer.hpp>
 
 #include "threads/patience.hpp"
@@ -75,6 +79,90 @@ TEST_CASE("no timer gets lost between many producers, a pool and a drain") {
     CHECK(s.cancelled + s.returned + s.rejected == 0);
     CHECK(timer.stop().empty());
   }
+}
+
+/// Calls something when it is destroyed.
+struct at_end {
+  std::function<void()> call;
+  explicit at_end(std::function<void()> f) : call(std::move(f)) {}
+  at_end(const at_end&) = delete;
+  at_end& operator=(const at_end&) = delete;
+  ~at_end() { call(); }
+};
+
+TEST_CASE("the destructor of a periodic callable that a drain has the driver end may stop the scheduler") {
+  rondo::manual_timer time;
+  gate in_one_shot, in_first, second_ended;
+  bool refused = false;
+  auto first = std::make_shared<at_end>([&] {
+    in_first.open();
+    second_ended.wait();
+  });
+  auto second = std::make_shared<at_end>([&] {
+    try {
+      time.advance(1ms);  // it would wait for itself
+    } catch (const std::logic_error&) {
+      refused = true;
+    }
+    time.stop();
+    second_ended.open();
+  });
+  time.schedule_after(10ms, [&] {
+    in_one_shot.open();
+    in_first.wait();
+  });
+  time.schedule_every(5ms, [first] {});
+  time.schedule_every(5ms, [second] {});
+  first.reset();
+  second.reset();
+  // The driver is held up in the one-shot, until the drain is held up in ending the first: so it is the driver
+  // that comes to the second, and ends it.
+  std::thread driver([&] { time.advance(10ms); });
+  CHECK(in_one_shot.wait());
+  std::thread draining([&] { time.drain(1s); });
+  CHECK(second_ended.wait());
+  driver.join();
+  draining.join();
+  CHECK(refused);
+  CHECK(adds_up(time.stats()));
+}
+
+TEST_CASE("a job that starts while a drain ends the periodic timers runs to its end") {
+  std::vector<rondo::job> jobs;
+  rondo::manual_timer time;
+  gate in_first, job_runs, second_taken;
+  std::atomic<int> alive{0}, ended{0};
+  auto first = std::make_shared<at_end>([&] {  // the drain is held up in here
+    in_first.open();
+    second_taken.wait();
+  });
+  auto second = std::make_shared<at_end>([&] { --alive; });
+  ++alive;
+  const rondo::on shelf([&](rondo::job j) { jobs.push_back(std::move(j)); });
+  time.schedule_every(5ms, [first] {}, shelf);
+  auto run = [&, second] {
+    job_runs.open();
+    second_taken.wait();
+    CHECK(alive == 1);
+    ++ended;
+  };
+  time.schedule_every(5ms, std::move(run), shelf);
+  first.reset();
+  second.reset();
+  time.advance(5ms);
+  REQUIRE(jobs.size() == 2);
+  std::thread draining([&] { time.drain(20ms); });
+  CHECK(in_first.wait());
+  std::thread worker([&] { jobs[1](); });
+  CHECK(job_runs.wait());
+  time.advance(5ms);  // comes to the next point of the second, whose run is in progress
+  second_taken.open();
+  worker.join();
+  draining.join();
+  CHECK(ended == 1);
+  CHECK(alive == 0);
+  CHECK(time.stats().completed == 2);
+  CHECK(adds_up(time.stats()));
 }
 
 }  // namespace

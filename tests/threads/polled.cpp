@@ -66,6 +66,45 @@ TEST_CASE("a poll runs at most as many as its limit, and the next one goes on in
   CHECK(order == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
 }
 
+TEST_CASE("what a limit has left over comes first, and what is due since then in the same poll") {
+  polled_timer timer;
+  std::vector<int> order;
+  const auto noting = [&](int i) { return [&order, i] { order.push_back(i); }; };
+  for (int i = 0; i != 3; ++i) timer.schedule_after(-1s, noting(i));
+  CHECK(timer.poll(1) == 1);
+  timer.schedule_after(0s, noting(4));
+  timer.schedule_after(-1s, noting(3));
+  CHECK(timer.poll() == 4);
+  CHECK(order == std::vector<int>{0, 1, 2, 3, 4});
+}
+
+TEST_CASE("polls that never catch up keep no memory of what is done") {
+  polled_timer timer;
+  std::uint64_t runs = 0;
+  for (int i = 0; i != 3; ++i) timer.schedule_after(-1s, [&] { ++runs; });
+  for (int i = 0; i != 100'000; ++i) {
+    timer.schedule_after(-1s, [&] { ++runs; });
+    timer.poll(1);
+  }
+  CHECK(runs == 100'000);
+  CHECK(timer.poll() == 3);
+}
+
+TEST_CASE("a second drain keeps to its own limit, and polls go on meanwhile") {
+  polled_timer timer;
+  timer.schedule_after(1h, [] {});
+  gate draining;
+  std::thread other([&] {
+    draining.open();
+    timer.drain(1h);
+  });
+  CHECK(draining.wait());
+  CHECK(!timer.drain(5ms));
+  CHECK(timer.poll() == 0);
+  CHECK(timer.stop().size() == 1);
+  other.join();
+}
+
 TEST_CASE("a zero-delay task that schedules itself starves nobody") {
   polled_timer timer;
   int chain = 0, others = 0;

@@ -313,6 +313,8 @@ TEST_CASE("grids as long as the clock do not overflow") {
   const auto look = every(1ns).look_at(every(1ns).first_at(dawn).first(dawn), dusk);
   CHECK(look.missed == std::numeric_limits<std::uint64_t>::max() - 1);
   CHECK(look.next.value().due == time_point::max());
+  const auto long_cycle = cycle({200 * 8766h, 200 * 8766h});
+  CHECK(long_cycle.look_at(long_cycle.first_at(dawn).first(dawn), dawn + 400 * 8766h + 1h).points == 3);
   const auto r = cycle({1ns, 2ns, 3ns}).jitter(1, 9);
   CHECK(r.look_at(r.first_at(dawn).first(dawn), dusk).points > std::uint64_t{1} << 62);
 }
