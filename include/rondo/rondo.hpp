@@ -6,6 +6,7 @@
 #include <rondo/firing.hpp>
 #include <rondo/histogram.hpp>
 #include <rondo/job.hpp>
+#include <rondo/keyed_timers.hpp>
 #include <rondo/manual_timer.hpp>
 #include <rondo/polled_timer.hpp>
 #include <rondo/recurrence.hpp>
@@ -15,6 +16,7 @@
 #include <rondo/time.hpp>
 #include <rondo/timer.hpp>
 #include <rondo/timer_id.hpp>
+#include <rondo/timer_scope.hpp>
 #include <rondo/wheel.hpp>
 
 // Where there are coroutines.

@@ -1,0 +1,101 @@
+// A scheduler's timers that end together: those of an object, a connection, a request.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <utility>
+
+#include <rondo/export.hpp>
+#include <rondo/recurrence.hpp>
+#include <rondo/scheduler.hpp>
+#include <rondo/task.hpp>
+#include <rondo/time.hpp>
+#include <rondo/timer_id.hpp>
+
+namespace rondo {
+
+namespace detail {
+class scope_core;
+}
+
+/// Schedules on a scheduler, and ends what it scheduled when it is destroyed: as the last member of the object
+/// that its tasks use, it sees to it that none of them runs once the object is gone.
+///
+///     class connection {
+///       …
+///       rondo::timer_scope timers_{scheduler};   // timers_.schedule_after(30s, [this] { close(); });
+///     };
+///
+/// - Threads: all members are legal from any thread and from inside its tasks, which may also destroy it.
+/// - The calls have the results of those of the scheduler, and throw what those throw. An id that was not
+///   scheduled through this scope is `gone`, or false.
+/// - A timer that has ended is forgotten. What stop() handed back belongs to whoever has it: it may be run by
+///   hand, also when the scope is gone.
+/// - Cost: that of the scheduler's own call, one lock of the scope, and in the long run two allocations for
+///   each timer.
+///
+/// The scheduler must outlive it, but may be stopped.
+class RONDO_EXPORT timer_scope {
+ public:
+  explicit timer_scope(scheduler& s);
+  /// Calls close().
+  ~timer_scope();
+  timer_scope(const timer_scope&) = delete;
+  timer_scope& operator=(const timer_scope&) = delete;
+
+  /// As scheduler::schedule_after() and so on. Once close() or the destructor has begun: stopped_error.
+  timer_id schedule_after(duration delay, task work);
+  timer_id schedule_after(duration delay, task work, const on& where);
+  template <class Rep, class Period, class... Where>
+  timer_id schedule_after(std::chrono::duration<Rep, Period> delay, task work, const Where&... where) {
+    return schedule_after(saturate(delay), std::move(work), where...);
+  }
+  timer_id schedule_at(time_point due, task work);
+  timer_id schedule_at(time_point due, task work, const on& where);
+  template <class Duration, class... Where>
+  timer_id schedule_at(std::chrono::time_point<scheduler::clock, Duration> due, task work,
+                       const Where&... where) {
+    return schedule_at(saturate(due), std::move(work), where...);
+  }
+  timer_id schedule_every(duration period, task work);
+  timer_id schedule_every(duration period, task work, const on& where);
+  template <class Rep, class Period, class... Where>
+  timer_id schedule_every(std::chrono::duration<Rep, Period> period, task work, const Where&... where) {
+    return schedule_every(saturate(period), std::move(work), where...);
+  }
+  timer_id schedule(const recurrence& when, task work);
+  timer_id schedule(const recurrence& when, task work, const on& where);
+
+  /// As those of the scheduler.
+  cancel_result cancel(timer_id id);
+  cancel_result cancel_and_wait(timer_id id);
+  bool reschedule_after(timer_id id, duration delay);
+  template <class Rep, class Period>
+  bool reschedule_after(timer_id id, std::chrono::duration<Rep, Period> delay) {
+    return reschedule_after(id, saturate(delay));
+  }
+  bool reschedule_at(timer_id id, time_point due);
+  template <class Duration>
+  bool reschedule_at(timer_id id, std::chrono::time_point<scheduler::clock, Duration> due) {
+    return reschedule_at(id, saturate(due));
+  }
+  bool pending(timer_id id) const;
+
+  /// How many of its timers are pending. It looks at each: O(n).
+  std::size_t pending() const;
+
+  /// Cancels all its timers; runs in progress go on. One that another thread is scheduling meanwhile may be
+  /// left.
+  void cancel_all();
+
+  /// Cancels all its timers for good, and returns when no run of them is in progress and their callables are
+  /// destroyed; it does not wait for those that lie on its own stack. From its beginning on, scheduling
+  /// through the scope throws stopped_error, so that a task in progress cannot leave a timer behind.
+  void close();
+
+ private:
+  std::shared_ptr<detail::scope_core> core_;  // shared with its tasks, which may destroy this object
+};
+
+}  // namespace rondo

@@ -1,0 +1,212 @@
+// How keyed timers end: each, all, with the scheduler, or on an executor.
+#include <rondo/keyed_timers.hpp>
+
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include <rondo/errors.hpp>
+
+#include "scheduler/virtual_time.hpp"
+
+namespace {
+
+using namespace rondo::test;
+using rondo::cancel_result;
+using rondo::every;
+using rondo::job;
+using rondo::keyed_timers;
+using rondo::manual_timer;
+using rondo::options;
+using rondo::stopped_error;
+
+using by_name = keyed_timers<std::string>;
+
+TEST_CASE("clear() cancels all") {
+  manual_timer time;
+  by_name timers(time);
+  const auto token = std::make_shared<int>(0);
+  for (int i = 0; i != 100; ++i) timers.set_after(std::to_string(i), i * 1ms, [token] { FAIL("it ran"); });
+  timers.set("r", every(1ms), [token] { FAIL("it ran"); });
+  timers.clear();
+  CHECK(timers.size() == 0);
+  CHECK(token.use_count() == 1);
+  CHECK(time.pending() == 0);
+  int runs = 0;
+  timers.set_after("own", 1ms, [&] {
+    timers.set_after("other", 1ms, [] { FAIL("it ran"); });
+    timers.clear();
+    timers.set_after("third", 1ms, counting(runs));
+  });
+  time.advance(1s);
+  CHECK(runs == 1);
+}
+
+TEST_CASE("the destructor cancels all and destroys it at once") {
+  manual_timer time;
+  const auto token = std::make_shared<int>(0);
+  {
+    by_name timers(time);
+    timers.set_after("a", 1ms, [token] { FAIL("it ran"); });
+    timers.set("b", every(1ms), [token] { FAIL("it ran"); });
+  }
+  CHECK(token.use_count() == 1);
+  CHECK(time.advance(1s) == 0);
+  CHECK(time.stats().cancelled == 2);
+}
+
+TEST_CASE("a task, or the destructor of one, may destroy all timers") {
+  manual_timer time;
+  std::optional<by_name> timers(time);
+  journal notes;
+  const auto destroying = [&] {
+    return std::shared_ptr<void>(nullptr, [&](void*) {
+      notes.add("destroyed");
+      timers.reset();
+    });
+  };
+  SUBCASE("a one-shot") {
+    timers->set_after("a", 1ms, [held = destroying()]() mutable { held.reset(); });
+  }
+  SUBCASE("a recurring one") {
+    timers->set("a", every(1ms), [held = destroying()]() mutable { held.reset(); });
+  }
+  SUBCASE("after its run") {
+    timers->set_after("a", 1ms, [held = destroying()] {});
+  }
+  SUBCASE("that is cancelled") {
+    timers->set_after("a", 1ms, [held = destroying()] {});
+    CHECK(timers->cancel("a") == cancel_result::cancelled);
+  }
+  SUBCASE("that is replaced") {
+    timers->set_after("a", 1ms, [held = destroying()] {});
+    timers->set_after("a", 1ms, notes.noting("ran"));
+  }
+  if (timers) timers->set_after("b", 1h, notes.noting("ran"));
+  time.advance(1ms);
+  CHECK_FALSE(timers.has_value());
+  time.advance(2h);
+  CHECK(notes.take() == "destroyed");
+  CHECK(time.pending() == 0);
+  CHECK(adds_up(time.stats()));
+}
+
+TEST_CASE("what stop() hands back can be run by hand, also when all else is gone") {
+  std::vector<rondo::unfired> list;
+  journal ran;
+  const auto token = std::make_shared<int>(0);
+  {
+    manual_timer time;
+    by_name timers(time);
+    timers.set_after("a", 1ms, [&, token] { ran.add("a"); });
+    timers.set("b", every(2ms), [&, token] { ran.add("b"); });
+    timers.set_after("c", 3ms, [&, token] { ran.add("c"); });
+    timers.set_after("c", 4ms, [&, token] { ran.add("C"); });
+    list = time.stop();
+    REQUIRE(list.size() == 3);
+    CHECK(timers.size() == 0);
+    CHECK_FALSE(timers.contains("a"));
+    CHECK_FALSE(timers.reschedule_after("a", 1ms));
+    CHECK(timers.cancel("a") == cancel_result::gone);
+    CHECK(timers.cancel("c") == cancel_result::gone);
+    CHECK_THROWS_AS(timers.set_after("b", 1ms, doing_nothing()), stopped_error);
+    CHECK_THROWS_AS(timers.try_set_after("b", 1ms, doing_nothing()), stopped_error);
+    list[0].work();
+    list.erase(list.begin());
+    CHECK(ran.take() == "a");
+  }
+  for (auto& u : list) u.work();
+  CHECK(ran.take() == "b C");
+  CHECK(token.use_count() == 3);
+  list.clear();
+  CHECK(token.use_count() == 1);
+}
+
+TEST_CASE("drain() lets the one-shots of keys fire") {
+  manual_timer time;
+  by_name timers(time);
+  journal ran;
+  timers.set_after("a", 1ms, ran.noting("once"));
+  timers.set("b", every(1ms), ran.noting("often"));
+  CHECK(time.drain(1s));
+  CHECK(ran.take() == "once");
+  CHECK(timers.size() == 0);
+}
+
+TEST_CASE("a job that an executor drops takes its key along") {
+  manual_timer time(options{.run_on = [](const job&) {}});
+  by_name timers(time);
+  const auto token = std::make_shared<int>(0);
+  timers.set_after("a", 1ms, [token] {});
+  time.advance(1ms);
+  CHECK(token.use_count() == 1);
+  CHECK_FALSE(timers.contains("a"));
+  CHECK(timers.cancel("a") == cancel_result::gone);
+  CHECK(time.stats().rejected == 1);
+}
+
+TEST_CASE("until its job has started, what an executor has can be replaced, moved and cancelled") {
+  std::vector<job> jobs;
+  manual_timer time(options{.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
+  by_name timers(time);
+  journal ran;
+  timers.set_after("a", 1ms, ran.noting("old"));
+  timers.set_after("b", 1ms, ran.noting("b"));
+  timers.set_after("c", 1ms, ran.noting("c"));
+  time.advance(1ms);
+  REQUIRE(jobs.size() == 3);
+  CHECK(timers.contains("a"));
+  timers.set_after("a", 1ms, ran.noting("new"));
+  CHECK(timers.reschedule_after("b", 1ms));
+  CHECK(timers.cancel("c") == cancel_result::cancelled);
+  for (job& j : jobs) j();
+  CHECK(ran.take() == "");
+  jobs.clear();
+  time.advance(1ms);
+  for (job& j : jobs) j();
+  CHECK(ran.take() == "new b");
+}
+
+/// A key that tells how many there are of it.
+struct counted_key {
+  static inline int alive = 0;
+  explicit counted_key(int n) : number(n) { ++alive; }
+  counted_key(const counted_key& k) : number(k.number) { ++alive; }
+  ~counted_key() { --alive; }
+  friend bool operator==(const counted_key& a, const counted_key& b) { return a.number == b.number; }
+  int number;
+};
+struct counted_key_hash {
+  std::size_t operator()(const counted_key& k) const { return static_cast<std::size_t>(k.number % 7); }
+};
+
+TEST_CASE("nothing is kept of a key that has no timer") {
+  manual_timer time(options{.run_on = [n = 0](job j) mutable {
+    if (++n % 5 != 0) j();
+  }});
+  {
+    keyed_timers<counted_key, counted_key_hash> timers(time);
+    for (int i = 0; i != 1000; ++i) {
+      const counted_key key(i);
+      timers.set_after(key, 1ms, [&timers, i] {
+        if (i % 3 == 0) timers.set_after(counted_key(i), 1ms, [] {});
+      });
+      if (i % 2 == 0) timers.set_after(key, 1ms, [] {});
+      if (i % 7 == 0) timers.cancel(key);
+      if (i % 11 == 0) timers.set(key, every(1ms).times(2), [] {});
+      static_cast<void>(timers.contains(counted_key(-1)));
+      timers.cancel(counted_key(-1));
+      timers.reschedule_after(counted_key(-1), 1ms);
+      CHECK_THROWS_AS(timers.set_after(counted_key(-1), 1ms, rondo::task()), std::invalid_argument);
+      time.advance(i % 4 * 1ms);
+    }
+    time.advance(10ms);
+    CHECK(counted_key::alive == 0);
+    timers.set_after(counted_key(1), 1ms, [] {});
+    CHECK(counted_key::alive == 1);
+  }
+  CHECK(counted_key::alive == 0);
+}
+
+}  // namespace

@@ -1,0 +1,135 @@
+// How keyed timers end, on real threads.
+#include <rondo/keyed_timers.hpp>
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "threads/patience.hpp"
+#include "threads/pool.hpp"
+
+namespace {
+
+using namespace rondo::test;
+using rondo::cancel_result;
+using rondo::every;
+using rondo::keyed_timers;
+using rondo::options;
+using rondo::stopped_error;
+using rondo::timer;
+
+TEST_CASE("the destructor waits for tasks in progress, replaced ones included") {
+  pool workers(3);
+  timer t(options{.run_on = workers.executor()});
+  gate begun, may_end;
+  int first_ended = 0, second_ended = 0;  // not atomic: who has waited for the run may read it
+  std::optional<keyed_timers<int>> timers(t);
+  timers->set_after(1, 0s, [&] {
+    begun.open();
+    may_end.wait();
+    ++first_ended;
+  });
+  REQUIRE(begun.wait());
+  timers->set_after(1, 0s, [&] {
+    begun.open();
+    may_end.wait();
+    ++second_ended;
+  });
+  REQUIRE(begun.wait(2));
+  timers->set_after(1, 1h, [] {});
+  CHECK(timers->cancel(1) == cancel_result::cancelled);
+  CHECK(timers->cancel(1) == cancel_result::running);
+  std::thread other([&] { may_end.open(); });
+  timers.reset();
+  CHECK(first_ended == 1);
+  CHECK(second_ended == 1);
+  other.join();
+}
+
+TEST_CASE("a task in progress cannot set a key once destruction has begun") {
+  for (int round = 0; round != 200; ++round) {
+    timer t(options{.tick = 1us});
+    std::atomic<int> set{0};
+    gate begun;
+    {
+      keyed_timers<int> timers(t);
+      timers.set_after(1, 0s, [&] {
+        begun.open();
+        try {
+          for (;;) {
+            timers.set_after(1, 0s, [&] { ++set; });
+            timers.set_after(2, 1h, [&] { ++set; });
+            spin(300);  // or the destructor may find the lock taken each time that it looks
+          }
+        } catch (const stopped_error&) {
+        }
+      });
+      REQUIRE(begun.wait());
+    }
+    CHECK(t.pending() == 0);
+    const int before = set;
+    t.stop();
+    CHECK(set == before);
+    CHECK(adds_up(t.stats()));
+  }
+}
+
+TEST_CASE("destroyed by one of its tasks while others run") {
+  for (int round = 0; round != 50; ++round) {
+    pool workers(3);
+    timer t(options{.tick = 10us, .run_on = workers.executor()});
+    std::atomic<bool> gone{false};
+    std::atomic<int> ran_after{0};
+    gate destroyed;
+    auto timers = std::make_unique<keyed_timers<int>>(t);
+    auto* const raw = timers.get();
+    for (int i = 0; i != 20; ++i) raw->set(i, every(20us + i * 3us), [&] { ran_after += gone.load(); });
+    raw->set_after(100, 200us, [&] {
+      timers.reset();
+      gone = true;
+      destroyed.open();
+    });
+    REQUIRE(destroyed.wait());
+    t.stop();
+    CHECK(ran_after == 0);
+    CHECK(adds_up(t.stats()));
+  }
+}
+
+TEST_CASE("stopped while keys are set: nothing is lost, and nothing dangles") {
+  for (int round = 0; round != 50; ++round) {
+    std::vector<rondo::unfired> list;
+    std::atomic<int> made{0}, ended{0};
+    const auto ticket = [&] { return std::shared_ptr<void>(nullptr, [&](void*) { ++ended; }); };
+    {
+      timer t(options{.tick = 10us});
+      keyed_timers<int> timers(t);
+      gate under_way;
+      std::vector<std::thread> users;
+      for (int u = 0; u != 2; ++u)
+        users.emplace_back([&, u] {
+          for (int i = 0;; ++i) {
+            if (i == 50) under_way.open();
+            ++made;
+            try {
+              timers.set_after(u * 2 + i % 3, i % 100 * 10us, [held = ticket()] {});
+            } catch (const stopped_error&) {
+              return;
+            }
+          }
+        });
+      REQUIRE(under_way.wait(2));
+      list = t.stop();
+      for (std::thread& u : users) u.join();
+      CHECK(timers.size() == 0);
+    }
+    CHECK(ended + static_cast<int>(list.size()) == made);
+    for (auto& u : list) u.work();
+    list.clear();
+    CHECK(ended == made);
+  }
+}
+
+}  // namespace
