@@ -139,7 +139,8 @@ TEST_CASE("a job that starts while a drain ends the periodic timers runs to its 
   auto second = std::make_shared<at_end>([&] { --alive; });
   ++alive;
   const rondo::on shelf([&](rondo::job j) { jobs.push_back(std::move(j)); });
-  time.schedule_every(5ms, [first] {}, shelf);
+  time.schedule_every(
+      5ms, [first] {}, shelf);
   auto run = [&, second] {
     job_runs.open();
     second_taken.wait();
