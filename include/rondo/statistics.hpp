@@ -13,7 +13,7 @@ struct statistics {
   std::uint64_t pending = 0;     ///< now: one-shots not yet started, and periodic timers that go on
   std::uint64_t scheduled = 0;   ///< timers ever scheduled
   std::uint64_t fired = 0;       ///< runs
-  std::uint64_t completed = 0;   ///< timers that ended by themselves, or were running when stop() was called
+  std::uint64_t completed = 0;   ///< timers that ended by themselves or by drain(), or ran as stop() came
   std::uint64_t cancelled = 0;   ///< timers that were cancelled; a periodic one also while it was running
   std::uint64_t returned = 0;    ///< timers that stop() handed back
   std::uint64_t failed = 0;      ///< runs that threw, and hand-overs that the executor refused by throwing
