@@ -63,7 +63,7 @@ TEST_CASE("a slow task on its own executor does not hold up the others") {
 
 TEST_CASE("a null executor is refused") {
   CHECK_THROWS_WITH_AS(on(nullptr), doctest::Contains("null"), std::invalid_argument);
-  CHECK_THROWS_AS(on(rondo::executor()), std::invalid_argument);
+  CHECK_THROWS_AS(on{rondo::executor{}}, std::invalid_argument);
 }
 
 TEST_CASE("the executor is destroyed with the timer's callable") {
