@@ -154,7 +154,7 @@ class RONDO_EXPORT recurrence {
 
   std::optional<duration> gap(std::uint64_t index) const noexcept;
   std::optional<stretch> repeated_from(std::uint64_t gaps) const noexcept;
-  std::uint64_t pass(point&, time_point until, std::uint64_t limit) const noexcept;
+  std::uint64_t move_over(point&, time_point until, std::uint64_t limit) const noexcept;
   duration jitter_of(duration before, const occurrence&) const noexcept;
   occurrence occurrence_at(const point&, const occurrence& model) const noexcept;
   std::optional<occurrence> after(const point&, const occurrence& model, time_point from) const noexcept;

@@ -216,7 +216,7 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   // core_repeat.hpp
   bool take_up_point(record_type&, bool to_executor, time_point reading, recurrence::occurrence&, beginning&);
   void begin_kept(record_type&, time_point reading, recurrence::occurrence&) noexcept;
-  void pass_over(record_type&, const recurrence::look&, time_point reading, beginning&) noexcept;
+  void overlap(record_type&, const recurrence::look&, time_point reading, beginning&) noexcept;
   void await_upcoming(record_type&, bool to_executor, time_point reading) noexcept;
   void go_on(record_type&, time_point ended, gate&) noexcept;
 

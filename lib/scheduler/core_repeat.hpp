@@ -18,7 +18,7 @@ bool basic_core<Sync>::take_up_point(record_type& r, bool to_executor, time_poin
   again.upcoming.run = again.runs + 1;
   const recurrence::look look = again.plan.look_at(again.upcoming, reading);
   if (r.in_progress() && again.plan.on_overlap() != overlapping_runs::allow) {
-    pass_over(r, look, reading, b);
+    overlap(r, look, reading, b);
     return false;
   }
   what = look.run;
@@ -53,8 +53,8 @@ void basic_core<Sync>::begin_kept(record_type& r, time_point reading, recurrence
 
 /// Nothing runs for a point that has come while the run before is in progress.
 template <class Sync>
-void basic_core<Sync>::pass_over(record_type& r, const recurrence::look& look, time_point reading,
-                                 beginning& b) noexcept {
+void basic_core<Sync>::overlap(record_type& r, const recurrence::look& look, time_point reading,
+                               beginning& b) noexcept {
   repetition& again = *r.repeats;
   const bool bursts = again.plan.on_missed() == missed_runs::burst;
   if (bursts && (again.catching_up || look.points > 1)) {  // late runs are not dropped

@@ -201,7 +201,7 @@ std::optional<recurrence::stretch> recurrence::repeated_from(std::uint64_t gaps)
 
 /// Moves `p` over those points after it that are not later than `until`, at most `limit` of them; returns how
 /// many that were. Precondition: p.time <= until.
-std::uint64_t recurrence::pass(point& p, time_point until, std::uint64_t limit) const noexcept {
+std::uint64_t recurrence::move_over(point& p, time_point until, std::uint64_t limit) const noexcept {
   std::uint64_t passed = 0;
   while (passed != limit) {
     if (const auto repeated = repeated_from(p.gaps)) {  // many at a time
@@ -255,7 +255,7 @@ recurrence::occurrence recurrence::first(time_point now, std::uint64_t seed) con
   if (start_ == start::after)
     wanted = first_after_ == duration::max() ? time_point::max() : saturating_add(now, first_after_);
   point p{wanted, 0};
-  if (wanted < now) pass(p, now, unlimited);
+  if (wanted < now) move_over(p, now, unlimited);
   o.grid = p.time;
   o.gaps = p.gaps;
   const bool is_list = kind_ != kind::every && kind_ != kind::after_completion;
@@ -274,14 +274,14 @@ recurrence::look recurrence::look_at(const occurrence& planned, time_point now) 
   const time_point expected = std::max(planned.due, planned.not_before);
   const time_point until = saturating_add(now, -saturating_difference(expected, planned.grid));
   point p{planned.grid, planned.gaps};
-  const std::uint64_t gone = until > planned.grid ? pass(p, until, unlimited) : 0;
+  const std::uint64_t gone = until > planned.grid ? move_over(p, until, unlimited) : 0;
   l.points = gone + 1;
   occurrence model = planned;
   if (missed_ == missed_runs::burst) {
     l.missed = gone >= burst_limit_ ? gone - (burst_limit_ - 1) : 0;
     for (;; --l.missed) {  // back to one that its jitter does not still delay
       p = {planned.grid, planned.gaps};
-      pass(p, until, l.missed);
+      move_over(p, until, l.missed);
       l.run = l.missed == 0 ? planned : occurrence_at(p, planned);
       if (l.missed == 0 || l.run.due <= now) break;
     }

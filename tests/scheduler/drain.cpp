@@ -129,26 +129,6 @@ TEST_CASE("a limit that is negative has passed, one that is the longest never do
   CHECK(runs == 1);
 }
 
-TEST_CASE("drain waits for jobs on other threads, in real time") {
-  std::vector<std::thread> threads;
-  manual_timer time({.run_on = [&](job j) {
-    threads.emplace_back([j = std::move(j)]() mutable {
-      std::this_thread::sleep_for(20ms);
-      j();
-    });
-  }});
-  std::atomic<int> runs{0};
-  time.schedule_after(1s, [&] {
-    std::this_thread::sleep_for(20ms);
-    ++runs;
-  });
-  time.schedule_after(2s, [&] { ++runs; });
-  CHECK(time.drain(1min));
-  CHECK(runs == 2);
-  CHECK(since_epoch(time) == 2s);
-  for (auto& t : threads) t.join();
-}
-
 TEST_CASE("jobs that nobody runs hold up drain until its limit") {
   std::vector<job> jobs;
   manual_timer time({.run_on = [&](job j) { jobs.push_back(std::move(j)); }});

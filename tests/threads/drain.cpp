@@ -19,11 +19,22 @@ namespace {
 using namespace rondo::test;
 using namespace std::chrono_literals;
 
+/// Returns when a drain of `s`, on another thread, has begun.
+void await_drain(rondo::scheduler& s) {
+  try {
+    for (;;) {
+      s.cancel(s.schedule_after(rondo::duration::max(), [] {}));
+      std::this_thread::yield();
+    }
+  } catch (const rondo::stopped_error&) {
+  }
+}
+
 TEST_CASE("drain waits for what is due and for what runs") {
   rondo::timer timer;
   std::atomic<int> runs{0};
   timer.schedule_after(20ms, [&] {
-    std::this_thread::sleep_for(20ms);
+    let_pass(20ms);  // drain does not return meanwhile
     ++runs;
   });
   timer.schedule_after(10ms, [&] { ++runs; });
@@ -46,9 +57,33 @@ TEST_CASE("drain gives up at its limit") {
 TEST_CASE("a stop ends a drain on another thread") {
   rondo::timer timer;
   timer.schedule_after(1h, [] {});
-  std::thread draining([&] { timer.drain(1h); });
-  CHECK(timer.stop().size() <= 1);
+  bool drained = false;
+  std::thread draining([&] { drained = timer.drain(1h); });
+  await_drain(timer);
+  CHECK(timer.stop().size() == 1);
   draining.join();
+  CHECK(drained);  // nothing is pending any more
+}
+
+TEST_CASE("the drain of a manual timer waits for jobs on other threads, in real time") {
+  std::vector<std::thread> threads;
+  rondo::manual_timer time({.run_on = [&](rondo::job j) {
+    threads.emplace_back([j = std::move(j)]() mutable {
+      let_pass(20ms);  // drain does not return meanwhile
+      j();
+    });
+  }});
+  std::atomic<int> runs{0};
+  const auto start = time.now();
+  time.schedule_after(1s, [&] {
+    let_pass(20ms);
+    ++runs;
+  });
+  time.schedule_after(2s, [&] { ++runs; });
+  CHECK(time.drain(1min));
+  CHECK(runs == 2);
+  CHECK(time.now() == start + 2s);
+  for (auto& t : threads) t.join();
 }
 
 TEST_CASE("no timer gets lost between many producers, a pool and a drain") {
@@ -69,7 +104,7 @@ TEST_CASE("no timer gets lost between many producers, a pool and a drain") {
         } catch (const rondo::stopped_error&) {
         }
       });
-    std::this_thread::sleep_for(200us);
+    while (accepted < 100) std::this_thread::yield();
     CHECK(timer.drain(1min));
     for (auto& p : producers) p.join();
     CHECK(runs == accepted);

@@ -124,7 +124,7 @@ TEST_CASE("with a limit of one, a burst that never catches up starves nobody") {
   int often = 0, others = 0;
   timer.schedule(rondo::every(1us).on_missed(rondo::missed_runs::burst, 3), [&] {
     ++often;
-    std::this_thread::sleep_for(10us);
+    let_pass(10us);  // ten more points go by
   });
   timer.schedule_after(1ms, [&] { ++others; });
   const auto end = rondo::scheduler::clock::now() + 1min;
@@ -199,34 +199,38 @@ TEST_CASE("on_earlier may schedule, replace itself and stop, but not poll") {
   CHECK(timer.pending() == 0);
 }
 
-TEST_CASE("on_earlier returns when no call of the old one is in progress") {
+/// A call of on_earlier that is in progress on a thread of its own, and takes a while.
+struct slow_on_earlier {
   polled_timer timer;
-  std::atomic<bool> inside{false}, over{false};
-  timer.on_earlier([&] {
-    inside = true;
-    std::this_thread::sleep_for(20ms);
-    over = true;
-  });
-  std::thread scheduling([&] { timer.schedule_after(1h, [] {}); });
-  while (!inside) std::this_thread::yield();
-  timer.on_earlier(nullptr);
-  CHECK(over);
-  scheduling.join();
+  gate inside;
+  std::atomic<bool> over{false};
+  std::thread scheduling;
+
+  slow_on_earlier() {
+    timer.on_earlier([this] {
+      inside.open();
+      let_pass(20ms);  // who waits for its end does not return meanwhile
+      over = true;
+    });
+    scheduling = std::thread([this] { timer.schedule_after(1h, [] {}); });
+    REQUIRE(inside.wait());
+  }
+  ~slow_on_earlier() { scheduling.join(); }
+};
+
+TEST_CASE("on_earlier returns when no call of the old one is in progress") {
+  slow_on_earlier slow;
+  slow.timer.on_earlier(nullptr);
+  CHECK(slow.over);
 }
 
 TEST_CASE("stop waits for on_earlier, and it is not told any more afterwards") {
-  polled_timer timer;
-  std::atomic<bool> inside{false}, over{false};
-  timer.on_earlier([&] {
-    inside = true;
-    std::this_thread::sleep_for(20ms);
-    over = true;
-  });
-  std::thread scheduling([&] { timer.schedule_after(1h, [] {}); });
-  while (!inside) std::this_thread::yield();
-  CHECK(timer.stop().size() == 1);
-  CHECK(over);
-  scheduling.join();
+  slow_on_earlier slow;
+  CHECK(slow.timer.stop().size() == 1);
+  CHECK(slow.over);
+  slow.over = false;
+  CHECK_THROWS_AS(slow.timer.schedule_after(1s, [] {}), rondo::stopped_error);
+  CHECK(!slow.over);
 }
 
 TEST_CASE("on_earlier is released with its timer, also if a job outlives that") {
@@ -306,7 +310,7 @@ TEST_CASE("a loop that sleeps until next_due and is woken by on_earlier misses n
     producers.emplace_back([&, p] {
       for (int i = 0; i != each; ++i) {
         timer.schedule_after((i * 7919 + p) % 3000 * 1us, [&] { ++runs; });
-        if (i % 16 == 0) std::this_thread::sleep_for(100us);
+        if (i % 16 == 0) let_pass(100us);
       }
     });
   sleeper.run([&] { return runs == 2 * each; });
