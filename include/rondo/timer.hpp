@@ -21,7 +21,12 @@ class thread_core;
 /// after the earliest was cancelled or postponed. On Linux it sets its timer slack to the minimum, so that it
 /// wakes on time.
 ///
-/// A child made by fork() has no driver thread: make its timers there.
+/// fork() leaves the driver thread in the parent. In the child a timer of the parent is a dead copy: to schedule
+/// is refused with stopped_error, its ids are `gone`, nothing is pending, stop() returns nothing, and it can be
+/// destroyed, which waits for nothing and destroys none of the callables. The child's own timers are to be made
+/// there. (A polled_timer or manual_timer lives on in the child, as its own, if no other thread was in a call
+/// of it; a timer_scope and keyed_timers can be destroyed there on the same condition. A task that forks does
+/// not return in the child: it is to exec or _exit.)
 class RONDO_EXPORT timer final : public scheduler {
  public:
   /// Starts the thread. std::invalid_argument as options says; std::system_error if there can be no thread.

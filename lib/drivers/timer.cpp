@@ -14,6 +14,7 @@
 #endif
 
 #include "drivers/alarm.hpp"
+#include "drivers/fork_watch.hpp"
 #include "scheduler/core.hpp"
 
 namespace rondo {
@@ -54,6 +55,10 @@ class thread_core final : public core {
   std::uint64_t wakeups() const noexcept override { return alarm_.wakeups(); }
 
   void end_driver() noexcept override {
+    if (abandoned()) {
+      for_ever_ = shared_from_this();  // nobody can tell what of it is whole, so nothing is destroyed
+      return;
+    }
     if (!driver_.joinable()) return;
     if (driver_.get_id() == std::this_thread::get_id())  // destroyed by one of its tasks: it ends on its own
       driver_.detach();
@@ -87,6 +92,8 @@ class thread_core final : public core {
   const std::string name_;
   alarm<threads> alarm_;
   std::thread driver_;
+  std::shared_ptr<void> for_ever_;
+  const fork_watch forks_{[](void* self) noexcept { static_cast<thread_core*>(self)->abandon(); }, this};
 };
 
 }  // namespace detail

@@ -70,6 +70,12 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   /// then is for the next call. Returns how many that were. Throws std::bad_alloc: call again.
   std::size_t run_pass(time_point until, std::size_t limit);
 
+  /// To be called in a child made by fork(), where there is no driver: this is only a copy, of what was perhaps
+  /// just changing, and its locks may never be free. All that users may call says so or does nothing from now
+  /// on, without a look at that; the callables are never destroyed. Precondition: there is one thread.
+  void abandon() noexcept;
+  bool abandoned() const noexcept { return abandoned_; }
+
   bool stopped() const noexcept { return stopped_.load(std::memory_order_seq_cst); }
   bool draining() const noexcept { return draining_.load(std::memory_order_seq_cst); }
   /// std::logic_error if the caller is inside.
@@ -84,7 +90,7 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   /// stop().
   virtual void next_due_moved_earlier() noexcept {}
   virtual std::uint64_t wakeups() const noexcept { return 0; }
-  /// Called as the scheduler is destroyed, when it is stopped.
+  /// Called as the scheduler is destroyed, when it is stopped or abandoned.
   virtual void end_driver() noexcept {}
   /// Makes time pass until drained(), or for `limit`, or sees to it that the driver does; returns which it was.
   virtual bool pass_time_until_drained(duration limit);
@@ -181,6 +187,7 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   };
 
   // core_schedule.hpp
+  [[noreturn]] void refuse_stopped() const;
   record_type* find(timer_id) const noexcept;
   timer_id id_of(const record_type& r) const noexcept {
     return timer_id_access::make(number_, r.slot, r.generation);
@@ -243,7 +250,8 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   void wait_for_activities(std::size_t own);
   void end_periodic_timers(std::vector<candidate>&);
 
-  const std::uint32_t number_;  // of this scheduler in the process
+  std::uint32_t number_;    // of this scheduler in the process
+  bool abandoned_ = false;  // (a child of this process may change both, when it begins)
   const tick_grid grid_;
   const std::size_t max_pending_;
   wheel_type wheel_;

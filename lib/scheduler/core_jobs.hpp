@@ -37,6 +37,7 @@ void basic_core<Sync>::hand_over(beginning& b, const handlers& user) noexcept {
 
 template <class Sync>
 void basic_core<Sync>::start(const job_ticket& ticket) noexcept {
+  if (abandoned()) return;
   const activity in_progress(*this);
   record_type& r = *static_cast<record_type*>(ticket.record);
   firing fact;
@@ -58,6 +59,7 @@ void basic_core<Sync>::start(const job_ticket& ticket) noexcept {
 
 template <class Sync>
 void basic_core<Sync>::drop(const job_ticket& ticket) noexcept {
+  if (abandoned()) return;
   const activity in_progress(*this);
   record_type& r = *static_cast<record_type*>(ticket.record);
   {

@@ -16,12 +16,14 @@ bool basic_core<Sync>::pending(timer_id id) const {
 
 template <class Sync>
 std::size_t basic_core<Sync>::pending() const noexcept {
+  if (abandoned()) return 0;
   return static_cast<std::size_t>(pool_.total().pending());
 }
 
 template <class Sync>
 statistics basic_core<Sync>::stats() const {
   statistics s;
+  if (abandoned()) return s;
   const tally t = pool_.total();
   s.pending = t.pending();
   s.scheduled = t.scheduled;
@@ -57,6 +59,10 @@ std::optional<time_point> basic_core<Sync>::next_due() {
 
 template <class Sync>
 void basic_core<Sync>::dump(std::ostream& out) const {
+  if (abandoned()) {
+    out << "rondo: the copy, in a child made by fork(), of a scheduler whose driver is in the parent\n";
+    return;
+  }
   picture p{.grid = grid_, .now = now(), .size = wheel_.buckets(), .buckets = look_at(wheel_)};
   ready_.for_each_good([&](const auto&, std::uint64_t) { ++p.ready; });
   pool_.for_each([&](record_type& r) {

@@ -24,10 +24,6 @@ inline std::uint32_t next_scheduler_number() noexcept {
   return number;
 }
 
-[[noreturn]] inline void refuse_stopped() {
-  throw stopped_error("rondo: a timer was scheduled after stop() or drain()");
-}
-
 template <class Sync>
 basic_core<Sync>::basic_core(const options& o, time_point start)
     : number_(next_scheduler_number()),
@@ -35,6 +31,13 @@ basic_core<Sync>::basic_core(const options& o, time_point start)
       max_pending_(o.max_pending),
       wheel_(o.buckets),
       handlers_(std::make_shared<const handlers>(handlers{o.run_on, o.on_error})) {}
+
+template <class Sync>
+void basic_core<Sync>::refuse_stopped() const {
+  throw stopped_error(abandoned()
+                          ? "rondo: a timer was scheduled in a child made by fork(), without the driver"
+                          : "rondo: a timer was scheduled after stop() or drain()");
+}
 
 template <class Sync>
 typename basic_core<Sync>::record_type* basic_core<Sync>::find(timer_id id) const noexcept {

@@ -12,6 +12,7 @@ template <class Sync>
 std::vector<unfired> basic_core<Sync>::stop() {
   const bool from_inside = frame::inside(this);
   std::vector<unfired> list;
+  if (abandoned()) return list;
   std::vector<candidate> found;
   if (!unfired_claimed_.load(std::memory_order_seq_cst)) {
     const std::size_t expected = pending() + 64;  // 64: what other threads may schedule meanwhile
@@ -126,6 +127,7 @@ void basic_core<Sync>::hand_back(const candidate& c, std::vector<unfired>& list)
 template <class Sync>
 bool basic_core<Sync>::drain(duration limit) {
   refuse_inside("drain");
+  if (abandoned()) return true;
   std::vector<candidate> found;
   found.reserve(3 * (pending() + 64));  // as in stop()
   draining_.store(true, std::memory_order_seq_cst);
@@ -202,7 +204,15 @@ bool basic_core<Sync>::pass_time_until_drained(duration limit) {
 }
 
 template <class Sync>
+void basic_core<Sync>::abandon() noexcept {
+  abandoned_ = true;
+  number_ = next_scheduler_number();  // so that no id names any of its timers
+  stopped_.store(true, std::memory_order_seq_cst);
+}
+
+template <class Sync>
 void basic_core<Sync>::retire() noexcept {
+  if (abandoned()) return end_driver();
   frame::keep(this, this->shared_from_this());
   try {
     const std::vector<unfired> destroyed_here = stop();

@@ -1,0 +1,48 @@
+#include "drivers/fork_watch.hpp"
+
+#include <mutex>
+#include <new>
+
+#if defined(__unix__) || defined(__APPLE__)
+#include <pthread.h>
+#endif
+
+namespace rondo::detail {
+
+/// All that there are in this process. Its mutex is held while the process forks, so that the child finds the
+/// list whole.
+struct fork_watch::list {
+  static inline constinit std::mutex mutex;
+  static inline constinit fork_watch* first = nullptr;
+
+  static void lock() noexcept { mutex.lock(); }
+  static void unlock() noexcept { mutex.unlock(); }
+  static void tell_all() noexcept {
+    for (const fork_watch* w = first; w != nullptr; w = w->after_) w->left_behind_(w->who_);
+    mutex.unlock();
+  }
+
+  static void begin_to_watch() {
+#if defined(__unix__) || defined(__APPLE__)
+    static const bool watching = pthread_atfork(&lock, &unlock, &tell_all) == 0;
+    if (!watching) throw std::bad_alloc();
+#endif
+  }
+};
+
+fork_watch::fork_watch(void (*left_behind)(void* who) noexcept, void* who)
+    : left_behind_(left_behind), who_(who) {
+  list::begin_to_watch();
+  const std::lock_guard hold(list::mutex);
+  after_ = list::first;
+  if (after_ != nullptr) after_->before_ = this;
+  list::first = this;
+}
+
+fork_watch::~fork_watch() {
+  const std::lock_guard hold(list::mutex);
+  (before_ != nullptr ? before_->after_ : list::first) = after_;
+  if (after_ != nullptr) after_->before_ = before_;
+}
+
+}  // namespace rondo::detail

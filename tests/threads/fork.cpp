@@ -1,0 +1,229 @@
+// A child made by fork() has a copy of the timer and no driver: it is told so, and nothing there waits for threads
+// that stayed in the parent.
+#if defined(__unix__) || defined(__APPLE__)
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <rondo/keyed_timers.hpp>
+#include <rondo/manual_timer.hpp>
+#include <rondo/polled_timer.hpp>
+#include <rondo/timer_scope.hpp>
+
+#include "threads/patience.hpp"
+
+// These sanitizers' own threads and locks do not live through a fork, where a child makes threads.
+#if defined(__SANITIZE_THREAD__)
+#define RONDO_TEST_CHILD_HAS_NO_THREADS
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define RONDO_TEST_CHILD_HAS_NO_THREADS
+#endif
+#endif
+
+namespace {
+
+using namespace rondo::test;
+using rondo::cancel_result;
+using rondo::timer;
+
+/// Runs body() in a child: the first word of what went wrong there is the result, "" if nothing did.
+template <class Body>
+std::string in_child(Body&& body) {
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    alarm(20);  // ends it if it hangs
+    int wrong = 0;
+    try {
+      wrong = body();
+    } catch (...) {
+      wrong = 99;
+    }
+    _exit(wrong);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  if (WIFSIGNALED(status)) return "signal " + std::to_string(WTERMSIG(status));
+  return WEXITSTATUS(status) == 0 ? "" : "check " + std::to_string(WEXITSTATUS(status));
+}
+
+/// For in_child(): the number of the first that is false.
+int first_wrong(std::initializer_list<bool> checks) {
+  int number = 1;
+  for (const bool right : checks) {
+    if (!right) return number;
+    ++number;
+  }
+  return 0;
+}
+
+bool refuses(rondo::scheduler& s) {
+  try {
+    s.schedule_after(1ms, [] {});
+  } catch (const rondo::stopped_error& e) {
+    return std::string(e.what()).find("fork") != std::string::npos;
+  }
+  return false;
+}
+
+std::string drawing_of(const rondo::scheduler& s) {
+  std::ostringstream out;
+  s.dump(out);
+  return out.str();
+}
+
+TEST_CASE("in a child every call says that the driver is not there, and none hangs") {
+  const auto token = std::make_shared<int>(0);
+  std::optional<timer> t(std::in_place);
+  gate running, may_end;
+  t->schedule_after(0s, [&] {  // so that the driver is at work as the process forks
+    running.open();
+    CHECK(may_end.wait());
+  });
+  const auto id = t->schedule_after(1h, [token] {});
+  const auto often = t->schedule_every(1h, [token] {});
+  REQUIRE(running.wait());
+  CHECK(in_child([&] {
+          const bool refused = refuses(*t);
+          const bool ids_are_gone = t->cancel(id) == cancel_result::gone &&
+                                    t->cancel_and_wait(often) == cancel_result::gone && !t->pending(id) &&
+                                    !t->reschedule_after(id, 1ms) && !t->reschedule_at(often, t->now());
+          const bool is_empty = t->pending() == 0 && !t->next_due() && t->stats().scheduled == 0;
+          const bool is_stopped = t->stop().empty() && t->drain(1h);
+          const bool is_drawn = drawing_of(*t).find("fork") != std::string::npos;
+          t.reset();
+          return first_wrong({refused, ids_are_gone, is_empty, is_stopped, is_drawn, token.use_count() == 3});
+        }) == "");
+  may_end.open();
+  CHECK(t->pending(id));
+  CHECK(t->cancel(id) == cancel_result::cancelled);
+  gate ran;
+  t->schedule_after(0s, [&] { ran.open(); });
+  CHECK(ran.wait());
+  t.reset();
+  CHECK(token.use_count() == 1);
+}
+
+TEST_CASE("whatever other threads were doing as the process forked, a child ends") {
+  timer t;
+  std::atomic<bool> over{false};
+  std::vector<std::thread> users;
+  for (int i = 0; i != 2; ++i) {
+    users.emplace_back([&] {
+      while (!over) {
+        const auto id = t.schedule_after(20us, [] {});
+        t.schedule_after(1ms, [] {});
+        t.cancel(id);
+        static_cast<void>(t.stats());
+      }
+    });
+  }
+  const auto id = t.schedule_after(1h, [] {});
+  std::string wrong;
+  for (int i = 0; i != 200 && wrong.empty(); ++i) {
+    wrong = in_child([&] {
+      const bool right = refuses(t) && t.cancel(id) == cancel_result::gone && t.pending() == 0 &&
+                         t.stats().scheduled == 0 && t.stop().empty() && !t.next_due();
+      std::destroy_at(&t);
+      return right ? 0 : 1;
+    });
+  }
+  over = true;
+  for (std::thread& u : users) u.join();
+  CHECK(wrong == "");
+}
+
+TEST_CASE("jobs that a child finds in a queue do nothing there, and run in the parent") {
+  std::vector<rondo::job> jobs;
+  gate handed, ran;
+  rondo::timer_id id;
+  std::optional<timer> t(std::in_place, rondo::options{.run_on = [&](rondo::job j) {
+                           jobs.push_back(std::move(j));
+                           handed.open();
+                         }});
+  for (int i = 0; i != 2; ++i) id = t->schedule_after(0s, [&] { ran.open(); });
+  REQUIRE(handed.wait(2));
+  std::atomic<bool> over{false};
+  std::thread asks([&] {
+    while (!over) static_cast<void>(t->pending(id));
+  });
+  std::string wrong;
+  for (int i = 0; i != 100 && wrong.empty(); ++i) {
+    wrong = in_child([&] {
+      t.reset();
+      jobs.back()();
+      jobs.clear();
+      return first_wrong({ran.count() == 0});
+    });
+  }
+  over = true;
+  asks.join();
+  CHECK(wrong == "");
+  for (rondo::job& j : jobs) j();
+  CHECK(ran.count() == 2);
+}
+
+TEST_CASE("what is built upon a timer can be destroyed in a child") {
+  timer t;
+  std::optional<rondo::timer_scope> scope(t);
+  std::optional<rondo::keyed_timers<int>> keyed(t);
+  scope->schedule_every(1h, [] {});
+  keyed->set_after(1, 1h, [] {});
+  CHECK(in_child([&] {
+          scope.reset();
+          keyed.reset();
+          std::destroy_at(&t);
+          return 0;
+        }) == "");
+  CHECK(keyed->contains(1));
+  CHECK(t.pending() == 2);
+}
+
+TEST_CASE("a polled and a manual timer go on in a child, as its own") {
+  rondo::polled_timer polled;
+  rondo::manual_timer manual;
+  int runs = 0;
+  polled.schedule_after(-1s, [&] { ++runs; });
+  manual.schedule_after(1s, [&] { ++runs; });
+  CHECK(in_child([&] {
+          return first_wrong({polled.poll() == 1, manual.advance(1s) == 1, runs == 2});
+        }) == "");
+  CHECK(runs == 0);
+  CHECK(polled.poll() == 1);
+  CHECK(manual.advance(1s) == 1);
+}
+
+#if !defined(RONDO_TEST_CHILD_HAS_NO_THREADS)
+TEST_CASE("a child may have timers of its own, and its child as well") {
+  timer t;
+  const auto has_its_own = [](auto&& then) {
+    timer own;
+    gate ran;
+    own.schedule_after(1ms, [&] { ran.open(); });
+    return ran.wait() ? then(own) : 1;
+  };
+  CHECK(in_child([&] {
+          return has_its_own([&](timer& own) {
+            const std::string wrong = in_child([&] {
+              if (!refuses(t) || !refuses(own)) return 2;
+              std::destroy_at(&own);
+              return has_its_own([](timer&) { return 0; });
+            });
+            return wrong.empty() ? 0 : 3;
+          });
+        }) == "");
+}
+#endif
+
+}  // namespace
+
+#endif
