@@ -8,6 +8,14 @@
 #error "Rondo needs C++20: compile with /std:c++20 or later"
 #endif
 
+// Checked builds (Meson's option `checks`) keep more in some types. They call these by another name, so that
+// what was compiled with and without does not link.
+#if defined(RONDO_CHECKS) && defined(__GNUC__)
+#define RONDO_CHECKED_ABI __attribute__((abi_tag("rondo_checks")))
+#else
+#define RONDO_CHECKED_ABI
+#endif
+
 #if defined(_WIN32)
 #if defined(RONDO_BUILDING_SHARED)
 #define RONDO_EXPORT __declspec(dllexport)

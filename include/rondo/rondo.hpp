@@ -1,6 +1,7 @@
 // All of Rondo's core.
 #pragma once
 
+#include <rondo/call_site.hpp>
 #include <rondo/errors.hpp>
 #include <rondo/executor.hpp>
 #include <rondo/firing.hpp>
@@ -11,6 +12,7 @@
 #include <rondo/polled_timer.hpp>
 #include <rondo/recurrence.hpp>
 #include <rondo/scheduler.hpp>
+#include <rondo/slow_run.hpp>
 #include <rondo/statistics.hpp>
 #include <rondo/task.hpp>
 #include <rondo/time.hpp>

@@ -17,6 +17,7 @@
 #include <rondo/export.hpp>
 #include <rondo/firing.hpp>
 #include <rondo/recurrence.hpp>
+#include <rondo/slow_run.hpp>
 #include <rondo/statistics.hpp>
 #include <rondo/task.hpp>
 #include <rondo/time.hpp>
@@ -52,11 +53,17 @@ struct options {
   std::size_t max_pending = unlimited;
   /// Where tasks run. Empty: inline, on the driver.
   executor run_on = {};
-  /// Told of whatever a task, an executor or polled_timer's `on_earlier` throws. Empty: one line on std::cerr.
-  /// If it throws itself: such a line.
+  /// Told of whatever a task, an executor, `on_slow` or polled_timer's `on_earlier` throws. Empty: one line on
+  /// std::cerr. If it throws itself: such a line.
   std::function<void(std::exception_ptr, const firing&)> on_error = {};
   /// The name of the driver thread (systems cut it to their limit; Linux: 15 characters).
   std::string name = "rondo";
+  /// A watchdog: a run that takes longer is told to `on_slow`, as one slow task on the driver delays all others.
+  /// Negative: std::invalid_argument. By default no run is.
+  duration slow_after = duration::max();
+  /// Told of each slow run when it is over, on the thread that ran it, before the callable of a last run is
+  /// destroyed. Empty: one line on std::cerr. If it throws: `on_error`.
+  std::function<void(const slow_run&)> on_slow = {};
 };
 
 /// A scheduler of tasks: `timer` has its own thread, `polled_timer` is for an event loop of yours,
@@ -64,7 +71,7 @@ struct options {
 ///
 /// - Threads: all members of this class are legal from any thread and from inside tasks. *Inside* means: on a
 ///   thread whose stack holds a task of this scheduler, the destruction of its callable after a run, or a call
-///   of its `on_error`, `run_on` or `on_earlier`.
+///   of its `on_error`, `on_slow`, `run_on` or `on_earlier`.
 /// - Deadlines: a task never starts before its exact deadline. It belongs to the first tick at or after it
 ///   (ticks count from the scheduler's start); one that is not later than now belongs to the tick that now lies
 ///   in, and runs in the next pass of the driver, never inside the scheduling call. Earlier ticks run first,
@@ -158,7 +165,7 @@ class RONDO_EXPORT scheduler {
 
   /// Ends all timers and hands back those that have not started, in due order (in a tick in the order of
   /// scheduling; those never due last). Once it returns no run starts any more and, unless it was called from
-  /// inside, none is in progress, nor any call of `run_on`, `on_error` or `on_earlier`. Idempotent; of several one
+  /// inside, none is in progress, nor any call of `run_on`, `on_error`, `on_slow` or `on_earlier`. Idempotent; of several one
   /// gets the unfired, and all wait. Throws std::bad_alloc if there is no memory for the list, and has then
   /// done nothing.
   std::vector<unfired> stop();

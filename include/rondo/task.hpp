@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <rondo/call_site.hpp>
 #include <rondo/export.hpp>
 #include <rondo/firing.hpp>
 
@@ -40,7 +41,7 @@ concept nullable = std::is_pointer_v<F> || std::is_member_pointer_v<F> ||(
 /// if it is both; results are discarded). Callables of up to 48 bytes whose move constructor does not throw
 /// are held inside, without an allocation. Made from a null pointer, a null std::function or the like it is
 /// empty.
-class task {
+class RONDO_CHECKED_ABI task {
  public:
   static constexpr std::size_t inside_capacity = 48;
 
@@ -48,10 +49,12 @@ class task {
   task(std::nullptr_t) noexcept {}
 
   /// Throws what copying or moving the callable throws, and std::bad_alloc if it is too large to be held
-  /// inside.
+  /// inside. `made_at` says itself where that is; who wraps a task in another hands on that of the inner one.
   template <class F>
   requires(!std::same_as<std::remove_cvref_t<F>, task> && detail::task_callable<std::decay_t<F>>)
-      task(F&& callable) {  // NOLINT(bugprone-forwarding-reference-overload)
+      task(F&& callable,  // NOLINT(bugprone-forwarding-reference-overload)
+           detail::kept_call_site made_at = detail::kept_call_site::here())
+      : made_at_(made_at) {
     using held = std::decay_t<F>;
     // A function given by its name has become a pointer, but is never null.
     if constexpr (detail::nullable<held> && !std::is_function_v<std::remove_reference_t<F>>) {
@@ -75,6 +78,10 @@ class task {
   ~task() { reset(); }
 
   explicit operator bool() const noexcept { return operations_ != nullptr; }
+
+  /// Where the user's code made it of its callable, which is mostly the call that scheduled it. Known in
+  /// checked builds alone.
+  detail::kept_call_site made_at() const noexcept { return made_at_; }
 
   /// Calls the callable. Empty: std::bad_function_call.
   void operator()(const firing& f = {}) {
@@ -143,8 +150,10 @@ class task {
     if (other.operations_ == nullptr) return;
     other.operations_->move(other.storage_, storage_);
     operations_ = std::exchange(other.operations_, nullptr);
+    made_at_ = other.made_at_;
   }
 
+  [[no_unique_address]] detail::kept_call_site made_at_;
   const operations* operations_ = nullptr;
   alignas(void*) std::byte storage_[inside_capacity];
 };

@@ -5,6 +5,8 @@
 
 namespace rondo::detail {
 
+constexpr kept_call_site nowhere{};  // in the user's code
+
 /// The task: resumes the coroutine when it runs, or else when it is destroyed.
 class wait::wake_up {
  public:
@@ -46,14 +48,14 @@ void wait::cancel() noexcept {
 bool wait::begin(const std::shared_ptr<wait>& w, duration delay) {
   const std::shared_ptr<wait> kept = w;
   if (kept->phase_ != phase::starting) return false;  // asked to stop already
-  kept->id_ = kept->scheduler_->schedule_after(delay, wake_up(kept));
+  kept->id_ = kept->scheduler_->schedule_after(delay, {wake_up(kept), nowhere});
   return kept->suspend();
 }
 
 bool wait::begin(const std::shared_ptr<wait>& w, time_point due) {
   const std::shared_ptr<wait> kept = w;
   if (kept->phase_ != phase::starting) return false;
-  kept->id_ = kept->scheduler_->schedule_at(due, wake_up(kept));
+  kept->id_ = kept->scheduler_->schedule_at(due, {wake_up(kept), nowhere});
   return kept->suspend();
 }
 // NOLINTEND(performance-unnecessary-copy-initialization)

@@ -104,7 +104,10 @@ bool keyed_core::try_set_at(keyed_entry& e, time_point due, task&& work) {
 template <class Schedule>
 bool keyed_core::set_new(const std::shared_ptr<keyed_value>& value, Schedule&& schedule) {
   constexpr int patience = 140;  // waiting longer each time: 0.1 s in all
-  const auto attempt = [&] { return scope_->schedule(carrier(shared_from_this(), value), schedule); };
+  const auto made_at = value->work->made_at();
+  const auto attempt = [&] {
+    return scope_->schedule({carrier(shared_from_this(), value), made_at}, schedule);
+  };
   bool place_is_made = false;
   for (int refusals = 1;; ++refusals) {
     try {

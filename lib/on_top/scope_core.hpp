@@ -23,8 +23,9 @@ class scope_core : public std::enable_shared_from_this<scope_core> {
   template <class Schedule>
   timer_id schedule(task&& work, Schedule&& schedule) {
     if (!work) throw std::invalid_argument("rondo: the task is empty");
+    const auto made_at = work.made_at();
     const call in_progress(*this, std::move(work));
-    const timer_id id = schedule(task(carrier(shared_from_this(), in_progress.what)));
+    const timer_id id = schedule(task(carrier(shared_from_this(), in_progress.what), made_at));
     if (learn(in_progress.what->second, id)) return id;
     scheduler_.cancel_and_wait(id);
     refuse();

@@ -15,6 +15,7 @@
 #include <rondo/detail/wheel_core.hpp>
 #include <rondo/recurrence.hpp>
 #include <rondo/scheduler.hpp>
+#include <rondo/slow_run.hpp>
 
 #include "scheduler/frame.hpp"
 #include "scheduler/histogram_recorder.hpp"
@@ -116,6 +117,7 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   struct handlers {
     executor run_on;
     std::function<void(std::exception_ptr, const firing&)> on_error;
+    std::function<void(const slow_run&)> on_slow;
   };
 
   /// What a pass of the driver knows.
@@ -233,9 +235,10 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   void give_up_ticket(record_type&, std::uint64_t generation, std::uint64_t number, mishap) noexcept;
 
   // core_report.hpp
-  enum class thrower { task, executor, on_earlier };
+  enum class thrower { task, executor, on_slow, on_earlier };
   static const char* name_of(thrower) noexcept;
   void report(thrower, std::exception_ptr, const firing&) noexcept;
+  void report_slow(const slow_run&) noexcept;
   std::shared_ptr<const handlers> current_handlers() const noexcept;
 
   // core_stop.hpp
@@ -254,6 +257,7 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   bool abandoned_ = false;  // (a child of this process may change both, when it begins)
   const tick_grid grid_;
   const std::size_t max_pending_;
+  const duration slow_after_;
   wheel_type wheel_;
   record_pool<Sync> pool_;
   ready_list<Sync> ready_;  // filled and emptied by the driver alone

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "scheduler/core.hpp"
+#include "values/readable.hpp"
 
 namespace rondo::detail {
 
@@ -41,6 +42,8 @@ const char* basic_core<Sync>::name_of(thrower who) noexcept {
       return "a task";
     case thrower::executor:
       return "the executor";
+    case thrower::on_slow:
+      return "on_slow";
     default:
       return "on_earlier";
   }
@@ -58,6 +61,31 @@ void basic_core<Sync>::report(thrower who, std::exception_ptr thrown, const firi
     user->on_error(std::move(thrown), fact);
   } catch (...) {
     report_on_cerr("on_error", std::current_exception());
+  }
+}
+
+inline void report_slow_on_cerr(const slow_run& slow) noexcept {
+  try {
+    std::string text = "rondo: a task ran for " + readable(slow.run_time);
+    if (const call_site at = slow.scheduled_at)
+      text += ", scheduled at " + std::string(at.file) + ':' + std::to_string(at.line);
+    std::cerr << text + '\n';
+  } catch (...) {  // no memory, or std::cerr itself is set to throw
+  }
+}
+
+/// Precondition: user code is on the stack, as far as frames tell.
+template <class Sync>
+void basic_core<Sync>::report_slow(const slow_run& slow) noexcept {
+  const auto user = current_handlers();
+  if (user == nullptr || !user->on_slow) {
+    report_slow_on_cerr(slow);
+    return;
+  }
+  try {
+    user->on_slow(slow);
+  } catch (...) {
+    report(thrower::on_slow, std::current_exception(), slow.what);
   }
 }
 

@@ -145,8 +145,11 @@ time_point basic_core<Sync>::run(record_type& r, std::uint64_t generation, const
     report(thrower::task, std::current_exception(), fact);
   }
   const time_point end = now();
-  run_time_.record(saturating_difference(end, start));
-  return end;
+  const duration run_time = saturating_difference(end, start);
+  run_time_.record(run_time);
+  if (run_time <= slow_after_) return end;
+  report_slow({fact, run_time, r.work.made_at()});
+  return now();
 }
 
 template <class Sync>

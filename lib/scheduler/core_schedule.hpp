@@ -17,6 +17,13 @@ inline duration checked_tick(duration tick) {
   return tick;
 }
 
+inline duration checked_slow_after(duration slow_after) {
+  if (slow_after < duration::zero())
+    throw std::invalid_argument("rondo: slow_after must not be negative, as " +
+                                std::to_string(slow_after.count()) + " ns is");
+  return slow_after;
+}
+
 inline std::uint32_t next_scheduler_number() noexcept {
   static std::atomic<std::uint32_t> numbers{0};
   std::uint32_t number = 0;
@@ -29,8 +36,9 @@ basic_core<Sync>::basic_core(const options& o, time_point start)
     : number_(next_scheduler_number()),
       grid_(checked_tick(o.tick), start),
       max_pending_(o.max_pending),
+      slow_after_(checked_slow_after(o.slow_after)),
       wheel_(o.buckets),
-      handlers_(std::make_shared<const handlers>(handlers{o.run_on, o.on_error})) {}
+      handlers_(std::make_shared<const handlers>(handlers{o.run_on, o.on_error, o.on_slow})) {}
 
 template <class Sync>
 void basic_core<Sync>::refuse_stopped() const {

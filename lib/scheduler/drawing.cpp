@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
 #include <ostream>
 #include <string>
 #include <tuple>
 #include <vector>
+
+#include "values/readable.hpp"
 
 namespace rondo::detail {
 namespace {
@@ -17,29 +18,6 @@ constexpr std::size_t spread_columns = 64;
 
 std::string counted(std::size_t count, const std::string& what) {
   return std::to_string(count) + ' ' + what + (count == 1 ? "" : "s");
-}
-
-/// 1.5 ms, 20 µs, 2 h: three digits, the rest is cut off. Precondition: d >= 0.
-std::string readable(duration d) {
-  struct unit {
-    std::uint64_t length;
-    const char* name;
-  };
-  static constexpr std::array<unit, 7> units{{{86'400'000'000'000, "d"},
-                                              {3'600'000'000'000, "h"},
-                                              {60'000'000'000, "min"},
-                                              {1'000'000'000, "s"},
-                                              {1'000'000, "ms"},
-                                              {1'000, "µs"},
-                                              {1, "ns"}}};
-  const auto value = static_cast<std::uint64_t>(d.count());
-  const unit* u = units.data();
-  while (u->length > value && u->length != 1) ++u;
-  const std::uint64_t whole = value / u->length;
-  const std::uint64_t hundredths = value % u->length * 100 / u->length;
-  std::string decimals = std::to_string(100 + hundredths).substr(1, whole < 10 ? 2 : whole < 100 ? 1 : 0);
-  while (!decimals.empty() && decimals.back() == '0') decimals.pop_back();
-  return std::to_string(whole) + (decimals.empty() ? "" : '.' + decimals) + ' ' + u->name;
 }
 
 /// How far a tick is from now. The tick in progress is "now": nothing is late before it is over.

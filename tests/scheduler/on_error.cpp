@@ -1,8 +1,8 @@
 // Tasks, executors and handlers that throw.
 #include <iostream>
-#include <sstream>
 #include <stdexcept>
 
+#include "scheduler/captured_cerr.hpp"
 #include "scheduler/virtual_time.hpp"
 
 namespace {
@@ -12,25 +12,6 @@ using rondo::firing;
 using rondo::job;
 using rondo::manual_timer;
 using rondo::options;
-
-/// What is written to std::cerr while it lives.
-class captured_cerr {
- public:
-  captured_cerr() : old_(std::cerr.rdbuf(buffer_.rdbuf())) {}
-  ~captured_cerr() { std::cerr.rdbuf(old_); }
-  captured_cerr(const captured_cerr&) = delete;
-  captured_cerr& operator=(const captured_cerr&) = delete;
-  std::string text() const { return buffer_.str(); }
-  std::size_t lines() const {
-    std::size_t count = 0;
-    for (const char c : buffer_.str()) count += c == '\n';
-    return count;
-  }
-
- private:
-  std::ostringstream buffer_;
-  std::streambuf* old_;
-};
 
 std::string text_of(const std::exception_ptr& thrown) {
   try {

@@ -1,0 +1,35 @@
+// A place in the user's code.
+#pragma once
+
+namespace rondo {
+
+/// Which line of which file, in which function. Without a file: nobody knows.
+struct call_site {
+  const char* file = nullptr;
+  const char* function = nullptr;
+  unsigned line = 0;
+
+  explicit constexpr operator bool() const noexcept { return file != nullptr; }
+
+  /// Where it is called; as a default argument: where that function is called.
+  static constexpr call_site here(const char* file = __builtin_FILE(),
+                                  const char* function = __builtin_FUNCTION(),
+                                  unsigned line = __builtin_LINE()) noexcept {
+    return {file, function, line};
+  }
+};
+
+namespace detail {
+
+/// What a task keeps of the place where it was made: in a checked build the place, otherwise nothing.
+#if defined(RONDO_CHECKS)
+using kept_call_site = call_site;
+#else
+struct kept_call_site {
+  constexpr operator call_site() const noexcept { return {}; }
+  static constexpr kept_call_site here() noexcept { return {}; }
+};
+#endif
+
+}  // namespace detail
+}  // namespace rondo
