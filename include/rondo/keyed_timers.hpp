@@ -28,7 +28,8 @@ namespace rondo {
 /// - A key *has* a timer while that is pending: from the call that sets it until a one-shot's task starts (a
 ///   recurring one's last run). Without a timer and without a task in progress nothing is kept of a key.
 /// - *Replacing*: once the call has returned, the old task does not start any more (if it had before, it may be
-///   in progress) and its callable is destroyed. The new one counts as scheduled, the old as cancelled.
+///   in progress) and its callable is destroyed. The new one counts as scheduled, the old as cancelled; or, if
+///   it fell due at that very moment, as a run, which does not call the task.
 /// - A call that throws has changed nothing. It throws what the scheduler's does. Once destruction has begun:
 ///   stopped_error.
 /// - At options::max_pending a key's timer can be replaced as well. A one-shot then takes over the timer of the

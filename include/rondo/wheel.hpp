@@ -1,11 +1,12 @@
 // The passive wheel: intrusive, single-threaded, without a clock.
 #pragma once
 
-#include <cassert>
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <type_traits>
 
+#include <rondo/detail/checks.hpp>
 #include <rondo/detail/wheel_core.hpp>
 #include <rondo/time.hpp>
 
@@ -19,6 +20,24 @@ namespace detail {
 struct unlocked_wheel : wheel_core<unlocked> {
   using wheel_core::wheel_core;
   std::size_t size = 0;
+
+  /// Checked builds: after a call, dies if something is not as it must be.
+  void check([[maybe_unused]] const char* after) noexcept {
+    if constexpr (checks) {
+      unused_check_steps_ += check_steps_per_call;
+      if (unused_check_steps_ < buckets() + size) return;
+      unused_check_steps_ = 0;
+      std::size_t nodes = 0;
+      for_each([&](const node&) { ++nodes; });
+      std::string wrong = fault();
+      if (wrong.empty() && nodes != size)
+        wrong = "it holds " + std::to_string(nodes) + " nodes, and counts " + std::to_string(size);
+      if (!wrong.empty()) die("after " + std::string(after) + " of a wheel: " + wrong);
+    }
+  }
+
+ private:
+  std::size_t unused_check_steps_ = 0;
 };
 
 /// Takes `n` out of the wheel that it is in, if any.
@@ -91,7 +110,7 @@ class wheel {
 
   /// Leaves every node unscheduled.
   ~wheel() {
-    assert(!advancing_ && "the wheel was destroyed inside its own callback");
+    detail::require(!advancing_, "a wheel was destroyed inside its own callback");
     core_.for_each([](detail::node& n) { n.wheel = nullptr; });
   }
 
@@ -109,12 +128,14 @@ class wheel {
       core_.reschedule(node, due, detail::always_open());
     }
     ++core_.size;
+    core_.check("schedule()");
   }
 
   /// Takes `n` out. False if it was not scheduled here.
   bool cancel(Node& n) noexcept {
     if (!core_.cancel(node_of(n))) return false;
     --core_.size;
+    core_.check("cancel()");
     return true;
   }
 
@@ -127,12 +148,12 @@ class wheel {
   /// the callback throws, the exception leaves advance(), the nodes not yet fired stay scheduled, and the
   /// wheel is usable. In both cases now() is the tick last fired. `to < now()`: nothing happens, 0.
   ///
-  /// Undefined, and caught by an assertion in builds without NDEBUG: advance() from inside the callback, and
-  /// destroying the wheel there.
+  /// Undefined, and caught in builds that are checked or without NDEBUG: advance() from inside the callback,
+  /// and destroying the wheel there.
   template <class OnDue>
   std::size_t advance(tick_number to, OnDue&& on_due, std::size_t limit = unlimited) {
     static_assert(std::is_base_of_v<wheel_node, Node>, "Node must derive from rondo::wheel_node");
-    assert(!advancing_ && "advance() called from inside its own callback");
+    detail::require(!advancing_, "advance() of a wheel was called inside its own callback");
     if (to < now_) return 0;
     const advancing_mark mark(advancing_);
     const std::size_t fired = core_.take_due(to, limit, [&](detail::node& n, tick_number tick) {
@@ -141,6 +162,7 @@ class wheel {
       on_due(owner_of(n));
     });
     if (fired != limit) now_ = to;
+    core_.check("advance()");
     return fired;
   }
 

@@ -8,6 +8,8 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -17,6 +19,7 @@
 #include <rondo/scheduler.hpp>
 #include <rondo/slow_run.hpp>
 
+#include "scheduler/call_checks.hpp"
 #include "scheduler/frame.hpp"
 #include "scheduler/histogram_recorder.hpp"
 #include "scheduler/ready_list.hpp"
@@ -82,6 +85,10 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   /// std::logic_error if the caller is inside.
   void refuse_inside(const char* call) const;
 
+  // What checked builds do around each call of the user's, and each activity: see checked_call.
+  void begin_call() noexcept { checks_.begin(); }
+  void end_call(const char* name) noexcept;
+
   // What jobs ask for.
   void start(const job_ticket&) noexcept override;
   void drop(const job_ticket&) noexcept override;
@@ -113,6 +120,9 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   using record_type = record<Sync>;
   using wheel_type = wheel_core<Sync>;
   using record_lock = std::lock_guard<typename Sync::record_mutex>;
+
+  // Tests with locks of their own look at each step themselves.
+  static constexpr bool is_checked = checks && std::is_same_v<Sync, threads>;
 
   struct handlers {
     executor run_on;
@@ -241,6 +251,10 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   void report_slow(const slow_run&) noexcept;
   std::shared_ptr<const handlers> current_handlers() const noexcept;
 
+  // core_check.hpp
+  std::string fault();
+  std::string fault_at_rest();
+
   // core_stop.hpp
   void find_unfired(std::vector<candidate>&);
   void find_apart(record_type&, std::vector<candidate>&);
@@ -263,6 +277,7 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   ready_list<Sync> ready_;  // filled and emptied by the driver alone
   histogram_recorder<Sync> lateness_;
   histogram_recorder<Sync> run_time_;
+  call_checks<Sync> checks_;
 
   tick_number collected_ = 0;  // up to where the pass in progress has collected
 
@@ -296,6 +311,7 @@ extern template class basic_core<threads>;
 }  // namespace rondo::detail
 
 #include "scheduler/core_cancel.hpp"
+#include "scheduler/core_check.hpp"
 #include "scheduler/core_jobs.hpp"
 #include "scheduler/core_look.hpp"
 #include "scheduler/core_repeat.hpp"

@@ -10,10 +10,12 @@ namespace rondo::detail {
 template <class Sync>
 basic_core<Sync>::activity::activity(basic_core& c) noexcept : core_(c), frame_(frame::kind::activity, &c) {
   core_.activities_.fetch_add(1, std::memory_order_seq_cst);
+  if constexpr (is_checked) core_.begin_call();
 }
 
 template <class Sync>
 basic_core<Sync>::activity::~activity() {
+  if constexpr (is_checked) core_.end_call("a pass, a job or a call of on_earlier");
   core_.activities_.fetch_sub(1, std::memory_order_seq_cst);
   core_.wake_waiting();
 }

@@ -12,38 +12,9 @@
 #include <utility>
 
 #include "scheduler/record.hpp"
+#include "scheduler/tally.hpp"
 
 namespace rondo::detail {
-
-/// How many timers went which way.
-struct tally {
-  std::uint64_t scheduled = 0;
-  std::uint64_t left = 0;  // ceased to be pending
-  std::uint64_t fired = 0;
-  std::uint64_t completed = 0;
-  std::uint64_t cancelled = 0;
-  std::uint64_t returned = 0;
-  std::uint64_t failed = 0;
-  std::uint64_t missed = 0;
-  std::uint64_t overlapped = 0;
-  std::uint64_t rejected = 0;
-
-  std::uint64_t pending() const noexcept { return scheduled > left ? scheduled - left : 0; }
-
-  tally& operator+=(const tally& other) noexcept {
-    scheduled += other.scheduled;
-    left += other.left;
-    fired += other.fired;
-    completed += other.completed;
-    cancelled += other.cancelled;
-    returned += other.returned;
-    failed += other.failed;
-    missed += other.missed;
-    overlapped += other.overlapped;
-    rejected += other.rejected;
-    return *this;
-  }
-};
 
 /// Free records and counters lie in lanes, each with a lock of its own. A thread always uses the same lane,
 /// so that threads do not meet (unless there are more of them than lanes). A lane without free records takes
@@ -112,6 +83,17 @@ class record_pool {
   record_type* find(std::uint32_t slot) const noexcept {
     if (slot >= slots_.load(std::memory_order_acquire)) return nullptr;
     return &at(slot);
+  }
+
+  /// How many records there are, and how many of them are free: read lane by lane.
+  std::size_t slots() const noexcept { return slots_.load(std::memory_order_acquire); }
+  std::size_t free() const noexcept {
+    std::size_t count = 0;
+    for (const lane& l : lanes_) {
+      const std::lock_guard hold(l.mutex);
+      count += l.free_count;
+    }
+    return count;
   }
 
   /// visit(record&) for every record that ever was in use.

@@ -4,6 +4,8 @@
 
 namespace rondo {
 
+using detail::checked_call;
+
 namespace {
 
 /// The longest duration means never, also before the clock's epoch, from where it would not reach the clock's
@@ -16,23 +18,30 @@ time_point deadline_after(time_point now, duration delay) noexcept {
 
 scheduler::scheduler(std::shared_ptr<detail::core> core) noexcept : core_(std::move(core)) {}
 
-scheduler::~scheduler() { core_->retire(); }
+scheduler::~scheduler() {
+  const checked_call checked(core_, "the destructor");
+  core_->retire();
+}
 
 timer_id scheduler::schedule_after(duration delay, task work) {
+  const checked_call checked(core_, "schedule_after()");
   const time_point now = core_->now();
   return core_->schedule(deadline_after(now, delay), now, std::move(work));
 }
 
 timer_id scheduler::schedule_after(duration delay, task work, const on& where) {
+  const checked_call checked(core_, "schedule_after()");
   const time_point now = core_->now();
   return core_->schedule(deadline_after(now, delay), now, std::move(work), where.shared());
 }
 
 timer_id scheduler::schedule_at(time_point due, task work) {
+  const checked_call checked(core_, "schedule_at()");
   return core_->schedule(due, core_->now(), std::move(work));
 }
 
 timer_id scheduler::schedule_at(time_point due, task work, const on& where) {
+  const checked_call checked(core_, "schedule_at()");
   return core_->schedule(due, core_->now(), std::move(work), where.shared());
 }
 
@@ -45,38 +54,48 @@ timer_id scheduler::schedule_every(duration period, task work, const on& where) 
 }
 
 timer_id scheduler::schedule(const recurrence& when, task work) {
+  const checked_call checked(core_, "schedule()");
   return core_->schedule(when, core_->now(), std::move(work));
 }
 
 timer_id scheduler::schedule(const recurrence& when, task work, const on& where) {
+  const checked_call checked(core_, "schedule()");
   return core_->schedule(when, core_->now(), std::move(work), where.shared());
 }
 
-cancel_result scheduler::cancel(timer_id id) { return core_->cancel(id); }
+cancel_result scheduler::cancel(timer_id id) {
+  const checked_call checked(core_, "cancel()");
+  return core_->cancel(id);
+}
 
 // What these three run or destroy may destroy the scheduler: the core stays until the call is over.
 
 cancel_result scheduler::cancel_and_wait(timer_id id) {
+  const checked_call checked(core_, "cancel_and_wait()");
   const auto core = core_;
   return core->cancel_and_wait(id);
 }
 
 std::vector<unfired> scheduler::stop() {
+  const checked_call checked(core_, "stop()");
   const auto core = core_;
   return core->stop();
 }
 
 bool scheduler::drain(duration limit) {
+  const checked_call checked(core_, "drain()");
   const auto core = core_;
   return core->drain(limit);
 }
 
 bool scheduler::reschedule_after(timer_id id, duration delay) {
+  const checked_call checked(core_, "reschedule_after()");
   const time_point now = core_->now();
   return core_->reschedule(id, deadline_after(now, delay), now);
 }
 
 bool scheduler::reschedule_at(timer_id id, time_point due) {
+  const checked_call checked(core_, "reschedule_at()");
   return core_->reschedule(id, due, core_->now());
 }
 
@@ -84,7 +103,10 @@ bool scheduler::pending(timer_id id) const { return core_->pending(id); }
 
 std::size_t scheduler::pending() const noexcept { return core_->pending(); }
 
-std::optional<time_point> scheduler::next_due() const { return core_->next_due(); }
+std::optional<time_point> scheduler::next_due() const {
+  const checked_call checked(core_, "next_due()");
+  return core_->next_due();
+}
 
 time_point scheduler::now() const noexcept { return core_->now(); }
 

@@ -30,4 +30,21 @@ void bucket::bring_up_next_slowly() {
   if (!later_->empty()) next_due_ = later_->take_next(next_);
 }
 
+std::string bucket::fault() const {
+  std::string wrong = next_.fault();
+  next_.for_each([&](const node& n) {
+    if (wrong.empty() && n.due != next_due_)
+      wrong = "its next round is tick " + std::to_string(next_due_) + ", and holds a node due at " +
+              std::to_string(n.due);
+  });
+  if (!wrong.empty() || later_ == nullptr) return wrong;
+  wrong = later_->fault();
+  later_->for_each([&](const node& n) {
+    if (wrong.empty() && has_next() && n.due <= next_due_)
+      wrong = "its next round is tick " + std::to_string(next_due_) +
+              ", and a later one holds a node due at " + std::to_string(n.due);
+  });
+  return wrong;
+}
+
 }  // namespace rondo::detail

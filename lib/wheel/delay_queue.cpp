@@ -53,6 +53,23 @@ void delay_queue::remove(std::size_t bucket) noexcept {
   look_at_top();
 }
 
+std::optional<tick_number> delay_queue::due_of(std::size_t bucket) const {
+  const heap::entry& own = *heap_->handles[bucket];
+  return own.waiting ? std::optional(own.due) : std::nullopt;
+}
+
+std::string delay_queue::fault() const {
+  for (std::size_t b = 0; b != heap_->handles.size(); ++b) {
+    const heap::entry& own = *heap_->handles[b];
+    if (own.bucket != b) return "the delay queue has taken bucket " + std::to_string(b) + " for another";
+    if (heap::comes_after{}(heap_->entries.top(), own))
+      return "bucket " + std::to_string(b) + " comes before the top of the delay queue";
+  }
+  const heap::entry& top = heap_->entries.top();
+  const bool known = top.waiting ? top.bucket == top_bucket_ && top.due == top_due_ : empty();
+  return known ? "" : "the delay queue's top is not what it was last";
+}
+
 void delay_queue::look_at_top() noexcept {
   const heap::entry& top = heap_->entries.top();
   top_bucket_ = top.waiting ? top.bucket : none;

@@ -123,4 +123,27 @@ void later_rounds::deal(std::size_t l, tick_number base, node_array& next) {
   }
 }
 
+std::string later_rounds::fault() const {
+  for (std::size_t l = 0; l != levels_.size(); ++l)
+    if (const std::string wrong = fault_of(l); !wrong.empty())
+      return "level " + std::to_string(l) + " of the later rounds: " + wrong;
+  return {};
+}
+
+std::string later_rounds::fault_of(std::size_t l) const {
+  const level& own = levels_[l];
+  const bool occupied = (occupied_ & bit(l)) != 0;
+  if (occupied == own.nodes.empty()) return occupied ? "occupied without nodes" : "nodes, but not occupied";
+  std::string wrong = own.nodes.fault();
+  own.nodes.for_each([&](const node& n) {
+    const bool is_home = n.due >= base_ && level_of(n.due) == l;
+    if (wrong.empty() && !is_home)
+      wrong = "a node due at tick " + std::to_string(n.due) + ", with the base at " + std::to_string(base_);
+    if (wrong.empty() && (n.due < own.earliest || n.due > own.latest))
+      wrong = "a node due at tick " + std::to_string(n.due) + ", not in " + std::to_string(own.earliest) +
+              " … " + std::to_string(own.latest);
+  });
+  return wrong;
+}
+
 }  // namespace rondo::detail

@@ -61,4 +61,19 @@ void node_array::squeeze_into(node** target) noexcept {
   end_ = position;
 }
 
+std::string node_array::fault() const {
+  if (begin_ > end_ || end_ > capacity_) return "an array ends before it begins, or beyond its memory";
+  std::uint32_t holes = 0;
+  for (std::uint32_t i = begin_; i != end_; ++i) {
+    if (slots_[i] == nullptr)
+      ++holes;
+    else if (slots_[i]->position != i)
+      return "the node in slot " + std::to_string(i) + " of an array says that it is in slot " +
+             std::to_string(slots_[i]->position);
+  }
+  if (holes != holes_)
+    return "an array has " + std::to_string(holes) + " holes and counts " + std::to_string(holes_);
+  return {};
+}
+
 }  // namespace rondo::detail

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include <rondo/detail/later_rounds.hpp>
 #include <rondo/detail/node_array.hpp>
@@ -66,6 +67,9 @@ class RONDO_EXPORT bucket {
     next_.for_each(visit);
     if (later_ != nullptr) later_->for_each(visit);
   }
+
+  /// See detail/checks.hpp. O(nodes).
+  std::string fault() const;
 
  private:
   void bring_up_next_slowly();

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include <rondo/detail/ticks.hpp>
 #include <rondo/export.hpp>
@@ -34,6 +36,11 @@ class RONDO_EXPORT delay_queue {
   void set(std::size_t bucket, tick_number due) noexcept;
   /// Bucket has no next round.
   void remove(std::size_t bucket) noexcept;
+
+  /// What was set, if it has a next round.
+  std::optional<tick_number> due_of(std::size_t bucket) const;
+  /// See detail/checks.hpp. O(buckets).
+  std::string fault() const;
 
  private:
   static constexpr std::size_t none = static_cast<std::size_t>(-1);

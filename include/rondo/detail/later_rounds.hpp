@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include <rondo/detail/node_array.hpp>
@@ -46,6 +47,9 @@ class RONDO_EXPORT later_rounds {
     for (const level& l : levels_) l.nodes.for_each(visit);
   }
 
+  /// See detail/checks.hpp. O(nodes).
+  std::string fault() const;
+
  private:
   struct level {
     node_array nodes;
@@ -62,6 +66,7 @@ class RONDO_EXPORT later_rounds {
   void include(std::size_t level, tick_number earliest, tick_number latest) noexcept;
   void lower_base(tick_number due);
   void deal(std::size_t level, tick_number base, node_array& next);
+  std::string fault_of(std::size_t level) const;
 
   int round_shift_;
   tick_number base_ = 0;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include <rondo/detail/node.hpp>
@@ -65,6 +66,9 @@ class RONDO_EXPORT node_array {
   void clear() noexcept;
 
   void swap(node_array& other) noexcept;
+
+  /// See detail/checks.hpp. O(slots).
+  std::string fault() const;
 
  private:
   static constexpr std::uint32_t prefetch_distance = 8;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <type_traits>
 
 #include <rondo/detail/bucket.hpp>
@@ -147,6 +148,17 @@ class wheel_core : public wheel_base {
     }
   }
 
+  /// See detail/checks.hpp. Legal at any time, from any thread if there are locks. O(buckets + nodes).
+  std::string fault() {
+    for (std::size_t i = 0; i <= mask_; ++i) {
+      const std::lock_guard hold(buckets_[i].mutex);
+      if (const std::string wrong = fault_of(i); !wrong.empty())
+        return "bucket " + std::to_string(i) + ": " + wrong;
+    }
+    const std::lock_guard hold(queue_mutex_);
+    return queue_.fault();
+  }
+
  private:
   static constexpr std::size_t none = static_cast<std::size_t>(-1);
 
@@ -245,6 +257,27 @@ class wheel_core : public wheel_base {
       queue_.remove(index);
     }
     return false;
+  }
+
+  /// Of a bucket, locked.
+  std::string fault_of(std::size_t index) {
+    const bucket& b = buckets_[index];
+    const queue_entry& entry = entries_[index];
+    if (b.empty() && !entry.queued) return "";  // (if the delay queue has it, it is looked at in vain)
+    std::string wrong = b.fault();
+    b.for_each([&](const node& n) {
+      if (!wrong.empty()) return;
+      const char* const what = n.wheel != this                    ? "in no wheel, or in another"
+                               : bucket_of(n.due, mask_) != index ? "of another bucket"
+                               : !entry.queued                    ? "and is not in the delay queue"
+                               : entry.key > n.due                ? "before its key in the delay queue"
+                                                                  : nullptr;
+      if (what != nullptr) wrong = "it holds a node due at tick " + std::to_string(n.due) + ", " + what;
+    });
+    if (!wrong.empty()) return wrong;
+    const std::lock_guard hold(queue_mutex_);
+    const bool agree = queue_.due_of(index) == (entry.queued ? std::optional(entry.key) : std::nullopt);
+    return agree ? "" : "it and the delay queue do not agree on its key";
   }
 
   std::size_t mask_;

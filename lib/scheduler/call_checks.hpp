@@ -1,0 +1,82 @@
+// When checked builds look at a scheduler, and what its counters must say then.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <rondo/detail/checks.hpp>
+
+#include "scheduler/tally.hpp"
+
+namespace rondo::detail {
+
+/// The calls of one scheduler.
+template <class Sync>
+class call_checks {
+ public:
+  void begin() noexcept {
+    begun_.fetch_add(1);
+    in_progress_.fetch_add(1);
+  }
+  void end() noexcept { in_progress_.fetch_sub(1); }
+
+  /// How many began so far: has that not changed, none came in between.
+  std::uint64_t begun() const noexcept { return begun_.load(); }
+  /// Whether only one is in progress.
+  bool is_alone() const noexcept { return in_progress_.load() == 1; }
+
+  /// Whether the calls so far have paid for so many steps; if so they are spent.
+  bool enough_for(std::size_t steps) noexcept {
+    if (paid_.fetch_add(check_steps_per_call) + check_steps_per_call < steps) return false;
+    paid_.store(0);
+    return true;
+  }
+
+ private:
+  typename Sync::template atomic<std::uint64_t> begun_{0};
+  typename Sync::template atomic<std::size_t> in_progress_{0};
+  typename Sync::template atomic<std::size_t> paid_{0};
+};
+
+/// Where the pending timers of a scheduler are while nothing is in progress, and its records.
+struct placement {
+  std::uint64_t in_wheel = 0;
+  std::uint64_t in_pass = 0;  // taken out of the wheel by a pass that reached its limit
+  std::uint64_t never_due = 0;
+  std::uint64_t unplaced = 0;
+  std::uint64_t with_executor = 0;
+  std::uint64_t slots = 0;
+  std::uint64_t free = 0;
+
+  std::uint64_t pending() const noexcept { return in_wheel + in_pass + never_due + unplaced + with_executor; }
+};
+
+/// In words, or empty.
+std::string fault_of(const tally&, const placement&);
+
+/// One call of the user's, while it lives; when it ends, a checked build looks. Others do nothing.
+template <class Core, bool = checks>
+class checked_call {
+ public:
+  checked_call(const std::shared_ptr<Core>&, const char*) noexcept {}
+  ~checked_call() {}  // NOLINT(modernize-use-equals-default): so that nobody finds it unused
+};
+
+template <class Core>
+class checked_call<Core, true> {
+ public:
+  checked_call(const std::shared_ptr<Core>& core, const char* name) noexcept : core_(core), name_(name) {
+    core_->begin_call();
+  }
+  ~checked_call() { core_->end_call(name_); }
+  checked_call(const checked_call&) = delete;
+  checked_call& operator=(const checked_call&) = delete;
+
+ private:
+  const std::shared_ptr<Core> core_;  // the call may destroy the scheduler
+  const char* const name_;
+};
+
+}  // namespace rondo::detail

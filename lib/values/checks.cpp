@@ -1,0 +1,13 @@
+#include <rondo/detail/checks.hpp>
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace rondo::detail {
+
+void die(const std::string& what) noexcept {
+  std::fprintf(stderr, "rondo: %s\n", what.c_str());
+  std::abort();
+}
+
+}  // namespace rondo::detail
