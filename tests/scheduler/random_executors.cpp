@@ -1,10 +1,10 @@
 // Random programs with an executor that does whatever executors do, and a limit of timers: nothing gets lost,
-// nothing is counted twice. (What runs when, the model says in random_programs.cpp.)
+// nothing is counted twice. (What runs when, the model says in model/random_programs.cpp.)
 #include <map>
 #include <memory>
 #include <stdexcept>
 
-#include "scheduler/random_recurrence.hpp"
+#include "model/random_recurrence.hpp"
 #include "scheduler/seeds.hpp"
 #include "scheduler/virtual_time.hpp"
 
@@ -23,7 +23,7 @@ using rondo::timer_id;
 class program {
  public:
   explicit program(std::uint64_t seed)
-      : dice_(seed),
+      : choices_(choices::drawn(seed)),
         time_(options{.buckets = 16,
                       .max_pending = 40,
                       .run_on = [this](job j) { take(std::move(j)); },
@@ -39,7 +39,7 @@ class program {
 
  private:
   void step() {
-    switch (dice_.roll(9)) {
+    switch (choices_.below(9)) {
       case 0:
       case 1:
       case 2:
@@ -53,19 +53,19 @@ class program {
       case 6:
         return drop_a_job();
       default:
-        time_.advance(duration(dice_.roll(5'000'000)));
+        time_.advance(duration(choices_.below(5'000'000)));
     }
   }
 
   void schedule() {
-    const auto d = duration(dice_.roll(30'000'000));
-    const bool often = dice_.one_in(4);
+    const auto d = duration(choices_.below(30'000'000));
+    const bool often = choices_.one_in(4);
     const auto work = [this, token = token_, often](const firing& f) {
       ++ran_;
       if (!often) ++one_shots_ran_;
       missed_ += f.missed;
-      if (dice_.one_in(5)) step_inside();
-      if (!dice_.one_in(5)) return;
+      if (choices_.one_in(5)) step_inside();
+      if (!choices_.one_in(5)) return;
       ++threw_;
       throw 1;
     };
@@ -81,7 +81,7 @@ class program {
   }
 
   void step_inside() {
-    switch (dice_.roll(4)) {
+    switch (choices_.below(4)) {
       case 0:
         return schedule();
       case 1:
@@ -89,13 +89,13 @@ class program {
       case 2:
         return reschedule();
       default:
-        time_.elapse(duration(dice_.roll(3'000'000)));
+        time_.elapse(duration(choices_.below(3'000'000)));
     }
   }
 
   void cancel() {
     if (ids_.empty()) return;
-    const auto id = ids_[dice_.roll(ids_.size())];
+    const auto id = ids_[choices_.below(ids_.size())];
     const bool was_pending = time_.pending(id);
     const auto result = time_.cancel(id);
     cancelled_ += was_pending;
@@ -104,13 +104,13 @@ class program {
 
   void reschedule() {
     if (ids_.empty()) return;
-    const auto id = ids_[dice_.roll(ids_.size())];
+    const auto id = ids_[choices_.below(ids_.size())];
     const bool was_pending = time_.pending(id);
-    CHECK(time_.reschedule_after(id, duration(dice_.roll(10'000'000))) == was_pending);
+    CHECK(time_.reschedule_after(id, duration(choices_.below(10'000'000))) == was_pending);
   }
 
   void take(job j) {
-    const auto what = dice_.roll(10);
+    const auto what = choices_.below(10);
     if (what == 0) return;  // drops it
     if (what < 4) {
       j();
@@ -133,7 +133,7 @@ class program {
   }
 
   job take_one() {
-    std::swap(jobs_[dice_.roll(jobs_.size())], jobs_.back());
+    std::swap(jobs_[choices_.below(jobs_.size())], jobs_.back());
     job j = std::move(jobs_.back());
     jobs_.pop_back();
     return j;
@@ -167,8 +167,8 @@ class program {
     CHECK(token_.use_count() == 1);
   }
 
-  dice dice_;
-  random_plans plans_{dice_, 4'000'000};
+  choices choices_;
+  random_plans plans_{choices_, 4'000'000};
   std::shared_ptr<int> token_ = std::make_shared<int>(0);
   std::vector<timer_id> ids_;
   std::vector<job> jobs_;

@@ -8,30 +8,36 @@
 
 #include <rondo/recurrence.hpp>
 
-#include "scheduler/recurrence_model.hpp"
-#include "scheduler/seeds.hpp"
+#include "model/choices.hpp"
+#include "model/recurrence_model.hpp"
 
 namespace rondo::test {
 
 class random_plans {
  public:
-  /// `gap`: what gaps are about as long as.
-  random_plans(dice& d, ns gap) : dice_(d), gap_(gap) {}
+  /// `gap`: what gaps are at least as long as.
+  random_plans(choices& c, ns gap) : choices_(c), gap_(gap) {}
+
+  /// every(), and nothing more to it.
+  plan simple() {
+    plan p;
+    p.what = plan::kind::every;
+    p.gaps.push_back(some_gap());
+    return p;
+  }
 
   plan make(ns now) {
-    static constexpr plan::kind kinds[] = {
-        plan::kind::every,     plan::kind::every, plan::kind::after_completion,
-        plan::kind::intervals, plan::kind::cycle, plan::kind::backoff};
-    plan p;
-    p.what = kinds[dice_.roll(std::size(kinds))];
-    p.gaps.push_back(some_gap());
+    static constexpr plan::kind kinds[] = {plan::kind::every, plan::kind::after_completion,
+                                           plan::kind::intervals, plan::kind::cycle, plan::kind::backoff};
+    plan p = simple();
+    p.what = kinds[choices_.weighted({2, 1, 1, 1, 1})];
     if (p.what == plan::kind::intervals || p.what == plan::kind::cycle)
-      for (auto more = dice_.roll(6); more != 0; --more) p.gaps.push_back(some_gap());
+      while (p.gaps.size() != 6 && choices_.all_but_one_in(4)) p.gaps.push_back(some_gap());
     if (p.what == plan::kind::backoff) {
       static constexpr double factors[] = {1, 1.5, 2, 3};
-      p.factor = factors[dice_.roll(std::size(factors))];
-      // The library grows it in doubles: over the hours these cannot hold each fraction of a nanosecond.
-      if (p.gaps[0] >> 40 != 0) p.gaps[0] -= p.gaps[0] % 64;
+      p.factor = factors[choices_.below(std::size(factors))];
+      // The library grows it in doubles: long ones cannot hold each fraction of a nanosecond.
+      if (p.gaps[0] >> 40 != 0) p.gaps[0] -= p.gaps[0] % 4096;
       p.cap = p.gaps[0] + below(8 * gap_);
     }
     set_start(p, now);
@@ -40,39 +46,39 @@ class random_plans {
   }
 
  private:
-  ns below(ns end) { return static_cast<ns>(dice_.roll(static_cast<std::uint64_t>(end))); }
-  ns some_gap() { return gap_ + below(dice_.one_in(2) ? gap_ : 8 * gap_); }
+  ns below(ns end) { return static_cast<ns>(choices_.below(static_cast<std::uint64_t>(end))); }
+  ns some_gap() {
+    const auto gap = static_cast<std::uint64_t>(gap_);
+    return gap_ + static_cast<ns>(choices_.amount(gap, 8 * gap));
+  }
 
   void set_start(plan& p, ns now) {
-    const auto what = dice_.roll(6);
-    if (what == 0) {
+    const auto what = choices_.weighted({3, 1, 1, 1});
+    if (what == 1) {
       p.first_is = plan::start::after;
-      p.first_time = dice_.one_in(8) ? never : below(8 * gap_);
-    } else if (what == 1) {
+      p.first_time = choices_.one_in(8) ? never : below(8 * gap_);
+    } else if (what == 2) {
       p.first_is = plan::start::at;
       p.first_time = now + below(8 * gap_);
-    } else if (what == 2) {
+    } else if (what == 3) {
       p.first_is = plan::start::at;
       p.first_time = now - below(20 * gap_);
     }
   }
 
   void set_policies(plan& p) {
-    if (dice_.one_in(3)) p.times = 1 + dice_.roll(6);
-    if (dice_.one_in(3)) set_jitter(p);
-    p.missed = missed_runs(dice_.roll(3));
-    if (p.missed == missed_runs::burst && dice_.one_in(2)) p.burst_limit = 1 + dice_.roll(4);
-    p.overlap = overlapping_runs(dice_.roll(3));
+    if (choices_.one_in(3)) p.times = 1 + choices_.below(6);
+    if (choices_.one_in(3)) {
+      // Powers of two, with which every way to calculate it gives the same.
+      p.jitter = 1.0 / static_cast<double>(1 << choices_.weighted({8, 4, 2, 1}));
+      p.seed = choices_.below(16);
+    }
+    p.missed = missed_runs(choices_.below(3));
+    if (p.missed == missed_runs::burst && choices_.one_in(2)) p.burst_limit = 1 + choices_.below(4);
+    p.overlap = overlapping_runs(choices_.below(3));
   }
 
-  void set_jitter(plan& p) {
-    p.jitter = 1;
-    // Powers of two, with which every way to calculate it gives the same.
-    while (dice_.one_in(2)) p.jitter /= 2;
-    p.seed = dice_.roll(16);
-  }
-
-  dice& dice_;
+  choices& choices_;
   const ns gap_;
 };
 

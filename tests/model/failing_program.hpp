@@ -1,0 +1,33 @@
+// Runs random programs, and makes tests of those that fail.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <ostream>
+#include <string>
+#include <utility>
+
+#include "model/choices.hpp"
+
+namespace rondo::test {
+
+struct outcome {
+  std::string wrong;  // empty: nothing
+  choices::list made;
+};
+
+/// See random_program about `steps` and `trace`.
+outcome run_program(choices, std::size_t steps, std::ostream* trace = nullptr);
+
+/// The programs of a fuzzer end where its bytes do: hardly ever by themselves.
+constexpr std::size_t fuzzed_steps = 256;
+
+/// What goes wrong in the program of these choices; empty if nothing does.
+inline std::string wrong_in(choices::list made) {
+  return run_program(choices::replayed(std::move(made)), 1).wrong;
+}
+
+/// The simplest program that could be found to fail, as a test for random_programs.cpp.
+std::string as_test(choices::list failing, std::chrono::milliseconds limit = std::chrono::seconds(20));
+
+}  // namespace rondo::test

@@ -1,0 +1,295 @@
+// What a program does from outside, and from inside tasks.
+#include "model/random_program.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace rondo::test {
+
+namespace {
+
+/// Where programs end, so that no sum overflows.
+constexpr ns horizon = ns{1} << 61;
+
+std::uint64_t unsigned_of(ns t) { return static_cast<std::uint64_t>(t); }
+
+/// Most timers are short, run once, and are cancelled.
+choices::weights acts_outside(setting::handing hands_over) {
+  const std::uint64_t jobs = hands_over == setting::handing::nothing ? 0 : 1;
+  return {12, 8, 4, 2, 1, 3, 8, 4, 12 * jobs, 3 * jobs};
+}
+choices::weights acts_in_tasks() { return {6, 3, 4, 1, 1, 1}; }
+
+}  // namespace
+
+setting::setting(choices& c) {
+  static constexpr ns ticks[] = {1, 7, 1000, 1'000'000, 1'000'000'000};
+  static constexpr ns spans[] = {3, 40, 3000, 1'000'000, ns{1} << 50};  // in ticks
+  static constexpr ns starts[] = {0, 123'456'789'012, -(ns{1} << 62), ns{1} << 62};
+  tick = ticks[c.below(std::size(ticks))];
+  span = std::min(spans[c.weighted({2, 2, 2, 2, 1})], (ns{1} << 53) / tick) * tick;
+  buckets = std::size_t{1} << c.weighted({3, 2, 2, 3, 1, 1, 2, 1, 1, 2, 1, 1, 1});  // 1 … 4096
+  max_pending = c.one_in(4) ? 1 + c.below(20) : unlimited;
+  hands_over = static_cast<handing>(c.weighted({2, 1, 2}));
+  start = time_point(duration(starts[c.below(std::size(starts))]));
+}
+
+random_program::random_program(choices& c, std::size_t steps, std::ostream* trace)
+    : choices_(c),
+      usual_steps_(steps),
+      trace_(trace),
+      is_(c),
+      likely_acts_(c.varied(acts_outside(is_.hands_over))),
+      likely_acts_inside_(c.varied(acts_in_tasks())),
+      // Not much shorter than the spans that advance() covers, or there would be nothing but periodic runs.
+      plans_(c, is_.span / 8 + 1),
+      model_(is_.tick, is_.max_pending),
+      time_(options{.tick = duration(is_.tick),
+                    .buckets = is_.buckets,
+                    .max_pending = is_.max_pending,
+                    .run_on = is_.hands_over == setting::handing::everything
+                                  ? executor([this](job j) { take(std::move(j), std::nullopt); })
+                                  : executor(),
+                    .on_error = [this](std::exception_ptr, const firing&) { ++reported_; }},
+            is_.start) {}
+
+std::string random_program::run() {
+  note_setting();
+  steps(usual_steps_);
+  finish();
+  return wrong_;
+}
+
+void random_program::steps(std::uint64_t usual) {
+  while (is_right() && model_.now() <= horizon && choices_.all_but_one_in(usual)) {
+    inside_left_ = 20;  // or each run might bring about more than one other
+    step();
+    compare();
+    compare_stats();
+  }
+}
+
+void random_program::step() {
+  switch (const auto what = act(choices_.weighted(likely_acts_)); what) {
+    case act::advance:
+      return advance();
+    case act::advance_to_next:
+      return advance_to_next();
+    case act::run_a_job:
+      return run_a_job();
+    case act::drop_a_job:
+      return drop_a_job();
+    default:
+      return operate(what);
+  }
+}
+
+void random_program::act_inside() {
+  if (inside_left_ == 0) return;
+  --inside_left_;
+  for (int left = 3; left != 0 && is_right() && choices_.one_in(2); --left)
+    operate(act(choices_.weighted(likely_acts_inside_)));
+  if (model_.where(*running_) != runs_on::driver && !driving_ && choices_.one_in(3)) drive_elsewhere();
+  if (stop_inside_ && choices_.one_in(3)) stop();
+}
+
+void random_program::operate(act what) {
+  switch (what) {
+    case act::cancel:
+      return cancel();
+    case act::reschedule:
+      return reschedule();
+    case act::elapse:
+      return elapse();
+    case act::schedule_every:
+      return schedule_recurrence(plans_.simple());
+    case act::schedule_recurrence:
+      return schedule_recurrence(plans_.make(model_.now()));
+    default:
+      return schedule_once();
+  }
+}
+
+void random_program::advance() {
+  const ns d = passing(is_.span / 4);
+  note("advance(", in_ns(d), ")");
+  const deeper here(depth_);
+  model_.begin_advance(model_.now() + d);
+  const std::uint64_t before = begun_;
+  const std::size_t said = time_.advance(duration(d));
+  expect_same(said, begun_ - before, "what advance() returns");
+  expect(!model_.next_run(), "advance() left out what was due");
+}
+
+void random_program::advance_to_next() {
+  note("advance_to_next()");
+  const deeper here(depth_);
+  const ns due = model_.next_due();
+  if (due != never) model_.begin_advance(std::max(due, model_.now()));
+  const std::uint64_t before = begun_;
+  const std::size_t said = time_.advance_to_next();
+  expect_same(said, begun_ - before, "what advance_to_next() returns");
+  if (due != never) expect(!model_.next_run(), "advance_to_next() left out what was due");
+}
+
+template <class Schedule>
+void random_program::schedule(plan p, ns due, runs_on where, Schedule&& call) {
+  const std::size_t n = ids_.size();
+  const bool closed = model_.closed(), full = model_.full();
+  if (!closed && !full) {
+    expect_same(model_.schedule(std::move(p), where, due), n, "the model's numbers");
+    ids_.emplace_back();
+  }
+  try {
+    const timer_id id = call([this, n, alive = callable_](const firing& f) { ran(n, f); });
+    expect(!closed && !full, "scheduled though it was to be refused");
+    if (!closed && !full) ids_[n] = id;
+  } catch (const stopped_error&) {
+    expect(closed, "a stopped_error though it was to be scheduled, or to be a capacity_error");
+  } catch (const capacity_error&) {
+    expect(full && !closed, "a capacity_error though it was to be scheduled, or to be a stopped_error");
+  }
+}
+
+void random_program::schedule_once() {
+  const wish w = some_wish();
+  const runs_on where = some_place();
+  const bool own = where == runs_on::own_executor;
+  note(result_of_scheduling(), w.relative ? "schedule_after(" : "schedule_at(", when(w.relative, w.delay),
+       own ? ", work, on(executor))" : ", work)");
+  schedule({}, w.due, where, [&](task work) {
+    if (w.relative && own) return time_.schedule_after(duration(w.delay), std::move(work), own_executor());
+    if (w.relative) return time_.schedule_after(duration(w.delay), std::move(work));
+    if (own) return time_.schedule_at(clock_time(w.due), std::move(work), own_executor());
+    return time_.schedule_at(clock_time(w.due), std::move(work));
+  });
+}
+
+void random_program::schedule_recurrence(plan p) {
+  const runs_on where = some_place();
+  const bool own = where == runs_on::own_executor;
+  const recurrence r = made_from(p, is_.start);
+  const duration period(p.gaps[0]);
+  const bool is_plain = r == every(period);
+  note(result_of_scheduling(), "schedule(", r, own ? ", work, on(executor))" : ", work)");
+  schedule(std::move(p), 0, where, [&](task work) {
+    if (is_plain && own) return time_.schedule_every(period, std::move(work), own_executor());
+    if (is_plain) return time_.schedule_every(period, std::move(work));
+    if (own) return time_.schedule(r, std::move(work), own_executor());
+    return time_.schedule(r, std::move(work));
+  });
+}
+
+void random_program::cancel() {
+  if (ids_.empty()) return;
+  const std::size_t n = pick();
+  // Elsewhere it would wait for the run that waits for the driver.
+  const bool waits = choices_.one_in(3) && !(model_.running(n) && elsewhere_);
+  const cancel_result expected = model_.cancel(n);
+  note(waits ? "cancel_and_wait(t" : "cancel(t", n, ") -> ", text_of(expected));
+  expect_same(waits ? time_.cancel_and_wait(ids_[n]) : time_.cancel(ids_[n]), expected, "what cancel() says");
+}
+
+void random_program::reschedule() {
+  if (ids_.empty()) return;
+  const std::size_t n = running_ && choices_.one_in(3) ? *running_ : pick();
+  move(n, some_wish());
+}
+
+void random_program::move(std::size_t n, const wish& w) {
+  const bool expected = model_.reschedule(n, w.due);
+  note(w.relative ? "reschedule_after(t" : "reschedule_at(t", n, ", ", when(w.relative, w.delay), ") -> ",
+       text_of(expected));
+  const bool moved = w.relative ? time_.reschedule_after(ids_[n], duration(w.delay))
+                                : time_.reschedule_at(ids_[n], clock_time(w.due));
+  expect_same(moved, expected, "what reschedule says");
+}
+
+void random_program::elapse() {
+  const ns d = passing(is_.span / 8);
+  note("elapse(", in_ns(d), ")");
+  model_.elapse(d);
+  time_.elapse(duration(d));
+}
+
+/// A time to pass.
+ns random_program::passing(ns usual) {
+  return static_cast<ns>(choices_.amount(unsigned_of(usual) + 1, unsigned_of(is_.span) + 1));
+}
+
+/// Up to 2^50 ticks, for which the clock has room: timers that are far off cost nothing.
+ns random_program::delay() {
+  const ns longest = std::min(ns{1} << 50, (ns{1} << 57) / is_.tick) * is_.tick;
+  return static_cast<ns>(choices_.amount(unsigned_of(is_.span), unsigned_of(longest) + 1));
+}
+
+random_program::wish random_program::some_wish() {
+  const auto how = choices_.weighted({10, 8, 1, 1});
+  if (how == 3) return {true, never, never};
+  // Not far in the past: the model walks from there, point by point, when a periodic timer is moved.
+  const ns d = how == 2 ? -passing(is_.span / 8) : delay();
+  return {how != 1, d, model_.now() + d};
+}
+
+runs_on random_program::some_place() {
+  switch (is_.hands_over) {
+    case setting::handing::nothing:
+      return runs_on::driver;
+    case setting::handing::some_timers:
+      return choices_.one_in(2) ? runs_on::own_executor : runs_on::driver;
+    default:
+      return choices_.one_in(8) ? runs_on::own_executor : runs_on::executor;
+  }
+}
+
+/// Of the timer that is being scheduled.
+on random_program::own_executor() {
+  return on([this, owner = ids_.size() - 1](job j) { take(std::move(j), owner); });
+}
+
+/// Most often one of the latest: 0 is the last.
+std::size_t random_program::pick() {
+  const std::size_t from_end = choices_.amount(std::min<std::size_t>(ids_.size(), 10), ids_.size());
+  return ids_.size() - 1 - from_end;
+}
+
+void random_program::finish() {
+  for (int left = 3; left != 0 && is_right() && !model_.stopped() && choices_.one_in(3); --left) drain();
+  stop_inside_ = is_right() && choices_.one_in(3);
+  steps(10);
+  if (!is_right()) return;
+  stop();
+  expect(time_.stop().empty(), "a second stop() returned something");
+  compare();
+  while (!jobs_.empty() && is_right()) choices_.one_in(2) ? drop_a_job() : run_a_job();
+  compare_stats();
+}
+
+void random_program::drain() {
+  // With jobs that nobody runs the limit passes in real time.
+  const ns limit = is_.hands_over == setting::handing::nothing ? passing(is_.span) : 1000;
+  note("drain(", in_ns(limit), ")");
+  const deeper here(depth_);
+  model_.begin_drain(limit);
+  const bool drained = time_.drain(duration(limit));
+  expect(!model_.next_run(), "drain() left out what was due");
+  expect_same(drained, model_.end_drain(), "what drain() says");
+  compare();
+  compare_stats();
+}
+
+void random_program::stop() {
+  note("stop()");
+  const auto expected = model_.stop();
+  const auto list = time_.stop();
+  expect_same(list.size(), expected.size(), "the number of unfired");
+  for (std::size_t i = 0; i != list.size() && is_right(); ++i) {
+    const scheduler_model::unfired& e = expected[i];
+    const auto found = std::find(ids_.begin(), ids_.end(), list[i].id) - ids_.begin();
+    expect_same("t" + std::to_string(found), "t" + std::to_string(e.timer), "the order of the unfired");
+    expect_same(list[i].due, clock_time(e.due), "unfired::due");
+    expect(static_cast<bool>(list[i].work), "unfired::work is empty");
+  }
+}
+
+}  // namespace rondo::test

@@ -1,0 +1,80 @@
+// What is compared with the model, and what is written down.
+#include <cstdlib>
+
+#include "model/random_program.hpp"
+
+namespace rondo::test {
+
+void random_program::fail(const std::string& what) {
+  if (is_right()) wrong_ = what;
+}
+
+void random_program::expect(bool right, const char* what) {
+  if (!right) fail(what);
+}
+
+/// Within 1/64, as histograms are.
+void random_program::expect_close(const histogram& h, const extremes& e, const char* what) {
+  expect_same(h.count(), e.count, what);
+  if (e.count == 0) return;
+  const auto close = [](duration found, ns exact) { return std::abs(found.count() - exact) <= exact / 64; };
+  if (!close(h.min(), e.shortest) || !close(h.max(), e.longest))
+    fail(std::string(what) + ": " + in_ns(h.min().count()) + " to " + in_ns(h.max().count()) +
+         ", and the model: " + in_ns(e.shortest) + " to " + in_ns(e.longest));
+}
+
+/// What can be seen at any time.
+void random_program::compare() {
+  expect_same(time_.now(), clock_time(model_.now()), "now()");
+  expect_same(time_.pending(), model_.pending(), "pending()");
+  expect_same(time_.next_due().value_or(time_point::max()), clock_time(model_.next_due()), "next_due()");
+  if (ids_.empty()) return;
+  const std::size_t next = looked_at_++ % ids_.size();
+  expect_same(time_.pending(ids_[next]), model_.pending(next), "pending(id)");
+}
+
+/// When no task runs.
+void random_program::compare_stats() {
+  const statistics s = time_.stats();
+  const scheduler_model::counts& m = model_.stats();
+  expect_same(s.pending, model_.pending(), "stats().pending");
+  expect_same(s.scheduled, m.scheduled, "stats().scheduled");
+  expect_same(s.fired, m.fired, "stats().fired");
+  expect_same(s.completed, m.completed, "stats().completed");
+  expect_same(s.cancelled, m.cancelled, "stats().cancelled");
+  expect_same(s.returned, m.returned, "stats().returned");
+  expect_same(s.failed, m.failed, "stats().failed");
+  expect_same(s.missed, m.missed, "stats().missed");
+  expect_same(s.overlapped, m.overlapped, "stats().overlapped");
+  expect_same(s.rejected, m.rejected, "stats().rejected");
+  expect_same(s.failed, reported_, "the calls of on_error");
+  expect_same(s.scheduled, s.pending + s.completed + s.cancelled + s.returned, "the sum of stats()");
+  expect_close(s.lateness, model_.lateness(), "stats().lateness");
+  expect_close(s.run_time, run_time_, "stats().run_time");
+  expect_same(static_cast<std::size_t>(callable_.use_count()) - 1, model_.pending(),
+              "the callables that live");
+}
+
+void random_program::note_setting() {
+  note("manual_timer time({.tick = ", in_ns(is_.tick), ", .buckets = ", is_.buckets,
+       is_.max_pending == unlimited ? "" : ", .max_pending = " + std::to_string(is_.max_pending),
+       is_.hands_over == setting::handing::everything ? ", .run_on = executor" : "", "}, time_point(",
+       text_of(is_.start), "));");
+}
+
+std::string random_program::result_of_scheduling() const {
+  if (model_.closed()) return "stopped_error: ";
+  if (model_.full()) return "capacity_error: ";
+  return "t" + std::to_string(ids_.size()) + " = ";
+}
+
+std::string random_program::describe(const scheduler_model::run& r) const {
+  return "t" + std::to_string(r.timer) + " (due " + in_ns(r.due) + ", late " + in_ns(r.lateness) + ", run " +
+         std::to_string(r.number) + ", missed " + std::to_string(r.missed) + ')';
+}
+
+std::string random_program::describe(std::size_t n, const firing& f) const {
+  return describe({n, 0, (f.due - is_.start).count(), f.lateness.count(), f.run, f.missed});
+}
+
+}  // namespace rondo::test

@@ -1,0 +1,108 @@
+// What happens in tasks and on executors.
+#include <thread>
+#include <utility>
+
+#include "model/random_program.hpp"
+
+namespace rondo::test {
+
+/// A task.
+void random_program::ran(std::size_t n, const firing& f) {
+  if (!is_right()) return;
+  if (model_.where(n) == runs_on::driver) {
+    ++begun_;
+    starting_ = model_.next_run();
+  }
+  const auto expected = std::exchange(starting_, std::nullopt);
+  if (!expected) return fail("nothing was to run, but did: " + describe(n, f));
+  const bool right = expected->timer == n && f.id == ids_[n] && f.due == clock_time(expected->due) &&
+                     f.lateness == duration(expected->lateness) && f.run == expected->number &&
+                     f.missed == expected->missed;
+  if (!right) return fail("what was to run: " + describe(*expected) + "; what ran: " + describe(n, f));
+  note("runs: ", describe(*expected));
+  const ns began = model_.now();
+  const auto outer = std::exchange(running_, n);
+  bool throws = false;
+  {
+    const deeper here(depth_);
+    compare();
+    act_inside();
+    compare();
+    throws = is_right() && choices_.one_in(6);
+    if (throws) note("throw ", n);
+  }
+  running_ = outer;
+  run_time_.add(model_.now() - began);
+  model_.end(n, throws);
+  if (throws) throw n;
+}
+
+/// The driver goes on while a job is running, perhaps up to the next run of the same timer.
+void random_program::drive_elsewhere() {
+  if (choices_.one_in(2)) move(*running_, some_wish());
+  note("on another thread:");
+  const deeper here(depth_);
+  elsewhere_ = true;
+  std::thread([this] { advance(); }).join();
+  elsewhere_ = false;
+}
+
+/// The executor, or that of its owner.
+void random_program::take(job j, std::optional<std::size_t> owner) {
+  if (!is_right()) return;
+  ++begun_;
+  const auto expected = model_.next_run();
+  if (!expected) return fail("nothing was to be handed over");
+  const bool own = model_.where(expected->timer) == runs_on::own_executor;
+  if (owner != (own ? std::optional(expected->timer) : std::nullopt)) return fail("another executor's job");
+  note(own ? "its own executor" : "the executor", " is handed ", describe(*expected));
+  enum class reaction { run, keep, drop, refuse, keep_and_refuse };
+  static constexpr const char* notes[] = {"runs it", "keeps it", "drops it", "throws", "keeps it and throws"};
+  const auto what = reaction(choices_.weighted({2, 4, 2, 1, 1}));
+  const bool refuses = what == reaction::refuse || what == reaction::keep_and_refuse;
+  const deeper here(depth_);
+  note(notes[static_cast<std::size_t>(what)]);
+  if (what == reaction::run) {
+    const bool outer = std::exchange(driving_, true);
+    call({std::move(j), *expected});
+    driving_ = outer;
+  } else if (what == reaction::keep || what == reaction::keep_and_refuse) {
+    jobs_.push_back({std::move(j), *expected});
+  }
+  if (refuses)
+    model_.refuse(*expected);
+  else if (what == reaction::drop)
+    model_.drop(*expected);
+  if (refuses) throw what;
+}
+
+void random_program::run_a_job() {
+  if (jobs_.empty()) return;
+  kept_job j = take_one();
+  note("run the job of ", describe(j.what));
+  const deeper here(depth_);
+  call(std::move(j));
+}
+
+void random_program::call(kept_job j) {
+  starting_ = model_.start(j.what);
+  j.call();
+  expect(!starting_, "a job did not start");
+}
+
+void random_program::drop_a_job() {
+  if (jobs_.empty()) return;
+  const kept_job dropped = take_one();
+  note("drop the job of ", describe(dropped.what));
+  model_.drop(dropped.what);
+}
+
+/// 0: the last.
+random_program::kept_job random_program::take_one() {
+  std::swap(jobs_[jobs_.size() - 1 - choices_.below(jobs_.size())], jobs_.back());
+  kept_job j = std::move(jobs_.back());
+  jobs_.pop_back();
+  return j;
+}
+
+}  // namespace rondo::test

@@ -1,0 +1,111 @@
+// Random programs on virtual time, compared step by step with the model.
+#include <doctest/doctest.h>
+
+#include <sstream>
+#include <string>
+
+#include "model/failing_program.hpp"
+#include "scheduler/seeds.hpp"
+
+namespace {
+
+using namespace rondo::test;
+
+TEST_CASE("random programs run as the model says") {
+  for (const std::uint64_t seed : seeds("random programs", 5000 / times_slower)) {
+    const outcome o = run_program(choices::drawn(seed), 100);
+    if (!o.wrong.empty()) FAIL("seed " << seed << ": " << o.wrong << "\nAs a test:\n\n" << as_test(o.made));
+  }
+}
+
+TEST_CASE("all that there is occurs in random programs, and often") {
+  std::ostringstream trace;
+  for (std::uint64_t seed = 0; seed != 200; ++seed) run_program(choices::drawn(seed), 100, &trace);
+  const std::string told = trace.str();
+  for (const char* const what : {".buckets = 1}",
+                                 ".buckets = 4096",
+                                 ".max_pending",
+                                 ".run_on",
+                                 "capacity_error: ",
+                                 "stopped_error: ",
+                                 "schedule_after(",
+                                 "schedule_at(",
+                                 "schedule_after(duration::max()",
+                                 "schedule_after(-",
+                                 "work, on(executor)",
+                                 "schedule(every(",
+                                 "schedule(after_completion(",
+                                 "schedule(intervals(",
+                                 "schedule(cycle(",
+                                 "schedule(backoff(",
+                                 "times(",
+                                 "first_after(",
+                                 "first_at(",
+                                 "jitter(",
+                                 "missed_runs::burst",
+                                 "missed_runs::delay",
+                                 "overlapping_runs::queue_one",
+                                 "overlapping_runs::allow",
+                                 "-> cancelled",
+                                 "-> running",
+                                 "-> gone",
+                                 "cancel_and_wait(",
+                                 "reschedule_after(",
+                                 "reschedule_at(",
+                                 "-> true",
+                                 "-> false",
+                                 "elapse(",
+                                 "advance(",
+                                 "advance_to_next()",
+                                 "drain(",
+                                 "stop()",
+                                 "throw ",
+                                 "runs it",
+                                 "keeps it",
+                                 "drops it",
+                                 "throws",
+                                 "keeps it and throws",
+                                 "run the job of ",
+                                 "drop the job of ",
+                                 "on another thread:"}) {
+    CAPTURE(what);
+    std::size_t times = 0;
+    for (auto at = told.find(what); at != std::string::npos; at = told.find(what, at + 1)) ++times;
+    CHECK(times >= 5);
+  }
+}
+
+TEST_CASE("the empty list makes the empty program") {
+  std::ostringstream trace;
+  CHECK(run_program(choices::replayed({}), 100, &trace).wrong == "");
+  CHECK(trace.str() == "manual_timer time({.tick = 1ns, .buckets = 1}, time_point(0ns));\nstop()\n");
+}
+
+TEST_CASE("a program tells what it does in the words of the library") {
+  std::ostringstream trace;
+  const choices::list made{0, 0, 0, 0, 1, 0, 1, 0, 3, 1, 1, 2, 0, 0, 1, 1, 7, 0, 1, 1, 0, 0, 1};
+  CHECK(run_program(choices::replayed(made), 100, &trace).wrong == "");
+  CHECK(trace.str() ==
+        "manual_timer time({.tick = 1ns, .buckets = 1}, time_point(0ns));\n"
+        "t0 = schedule_after(duration::max(), work, on(executor))\n"
+        "reschedule_after(t0, 1ns) -> true\n"
+        "advance_to_next()\n"
+        "  its own executor is handed t0 (due 1ns, late 0ns, run 1, missed 0)\n"
+        "    runs it\n"
+        "    runs: t0 (due 1ns, late 0ns, run 1, missed 0)\n"
+        "      cancel(t0) -> running\n"
+        "      t1 = schedule_after(0ns, work)\n"
+        "  runs: t1 (due 1ns, late 0ns, run 1, missed 0)\n"
+        "stop()\n");
+}
+
+TEST_CASE("a program that is replayed does the same again") {
+  for (std::uint64_t seed = 0; seed != 20; ++seed) {
+    std::ostringstream trace, trace_again;
+    const outcome o = run_program(choices::drawn(seed), 100, &trace);
+    CHECK(run_program(choices::replayed(o.made), 1, &trace_again).made == o.made);
+    CHECK(trace_again.str() == trace.str());
+  }
+}
+
+}  // namespace

@@ -1,0 +1,316 @@
+#include "model/scheduler_model.hpp"
+
+#include <tuple>
+#include <utility>
+
+namespace rondo::test {
+
+template <class Qualifies>
+std::optional<std::size_t> scheduler_model::earliest(Qualifies&& qualifies) const {
+  std::optional<std::size_t> first;
+  for (const std::size_t i : perhaps_live_) {
+    const timer& t = all_[i];
+    if (!t.waits || (first && t.tick > all_[*first].tick) || !qualifies(t)) continue;
+    if (!first || std::tie(t.tick, t.armed) < std::tie(all_[*first].tick, all_[*first].armed)) first = i;
+  }
+  return first;
+}
+
+std::size_t scheduler_model::pending() const {
+  std::size_t count = 0;
+  for (const std::size_t i : perhaps_live_) count += all_[i].live;
+  return count;
+}
+
+ns scheduler_model::next_due() const {
+  const auto first = earliest([](const timer& t) { return t.due != never; });
+  return first && !stopped_ ? all_[*first].tick * tick_ : never;
+}
+
+std::size_t scheduler_model::schedule(plan p, runs_on where, ns due) {
+  all_.push_back({});
+  timer& t = all_.back();
+  t.live = true;
+  t.where = where;
+  t.how = std::move(p);
+  if (t.periodic()) t.upcoming = t.how.first(now_);
+  arm(t, t.periodic() ? t.upcoming.due : due);
+  ++counts_.scheduled;
+  perhaps_live_.push_back(all_.size() - 1);
+  return all_.size() - 1;
+}
+
+cancel_result scheduler_model::cancel(std::size_t which) {
+  timer& t = all_[which];
+  if (!t.live) return t.running != 0 ? cancel_result::running : cancel_result::gone;
+  end_now(t);
+  ++counts_.cancelled;
+  return t.running != 0 ? cancel_result::running : cancel_result::cancelled;
+}
+
+bool scheduler_model::reschedule(std::size_t which, ns due) {
+  timer& t = all_[which];
+  if (!t.live || stopped_) return false;
+  arm(t, due);
+  // The next run is the oldest that has not started; what comes after it is taken back as well.
+  if (!t.handed.empty())
+    t.upcoming = t.handed.front().point;
+  else if (t.kept)
+    t.upcoming = *t.kept;
+  t.runs -= t.handed.size();
+  t.handed.clear();
+  t.kept.reset();
+  t.kept_is_due = t.held_back = t.catching_up = t.no_more_points = false;
+  t.upcoming = {due, due, t.upcoming.gaps};
+  return true;
+}
+
+void scheduler_model::begin_advance(ns end) {
+  end_ = end;
+  pass_end_ = 0;
+  std::erase_if(perhaps_live_, [this](std::size_t i) { return !all_[i].live; });
+}
+
+std::optional<scheduler_model::run> scheduler_model::next_run() {
+  for (;;) {
+    if (const auto i = earliest([this](const timer& t) { return in_pass(t); })) {
+      if (const auto r = come_to(*i)) return r;
+      continue;
+    }
+    const ns due = next_due();
+    if (due == never || due > end_) break;
+    now_ = std::max(now_, due);
+    pass_end_ = armings_;  // what is armed from now on is for the next pass
+    pass_tick_ = floor_tick(std::min(now_, end_));
+  }
+  pass_end_ = 0;
+  if (!stop_when_drained_ || !drained()) now_ = std::max(now_, end_);
+  return std::nullopt;
+}
+
+std::optional<scheduler_model::run> scheduler_model::start(const run& job) {
+  timer& t = all_[job.timer];
+  if (stopped_ || !spend(t, job.ticket)) return std::nullopt;
+  run r = job;
+  r.lateness = now_ - r.due;
+  begin(t, r);
+  return r;
+}
+
+void scheduler_model::end(std::size_t which, bool threw) {
+  timer& t = all_[which];
+  counts_.failed += threw;
+  --t.running;
+  if (t.live) go_on(t);
+  complete_if_over(t);
+}
+
+void scheduler_model::drop(const run& job) {
+  if (stopped_ || !spend(all_[job.timer], job.ticket)) return;
+  ++counts_.rejected;
+  give_up(all_[job.timer]);
+}
+
+void scheduler_model::refuse(const run& job) {
+  ++counts_.failed;
+  if (!stopped_ && spend(all_[job.timer], job.ticket)) give_up(all_[job.timer]);
+}
+
+std::vector<scheduler_model::unfired> scheduler_model::stop() {
+  struct entry {
+    ns tick;
+    int where;  // those that it has to do with already come first, as they would have run
+    std::uint64_t order;
+    unfired what;
+  };
+  std::vector<entry> found;
+  for (std::size_t i = 0; i != all_.size() && !stopped_listed_; ++i) {
+    timer& t = all_[i];
+    if (!t.live) continue;
+    if (t.running != 0)
+      ++counts_.completed;
+    else if (!t.handed.empty())
+      found.push_back({t.handed[0].tick, 0, t.handed[0].order, {i, t.handed[0].point.due}});
+    else
+      found.push_back({t.tick, t.due == never ? 0 : in_pass(t) ? 1 : 2, t.armed, {i, t.due}});
+    counts_.returned += t.running == 0;
+    end_now(t);
+  }
+  stopped_ = stopped_listed_ = true;
+  std::sort(found.begin(), found.end(), [](const entry& a, const entry& b) {
+    return std::tie(a.tick, a.where, a.order) < std::tie(b.tick, b.where, b.order);
+  });
+  std::vector<unfired> list;
+  for (const entry& e : found) list.push_back(e.what);
+  return list;
+}
+
+void scheduler_model::begin_drain(ns limit) {
+  draining_ = true;
+  for (timer& t : all_) {
+    if (!t.live || !t.periodic()) continue;
+    end_now(t);
+    ++counts_.completed;
+  }
+  begin_advance(now_ + limit);
+  stop_when_drained_ = true;
+}
+
+bool scheduler_model::end_drain() {
+  stop_when_drained_ = false;
+  if (drained()) stopped_ = true;
+  return stopped_;
+}
+
+bool scheduler_model::in_pass(const timer& t) const {
+  return t.waits && t.due != never && t.tick <= pass_tick_ && (t.armed < pass_end_ || t.in_turn);
+}
+
+bool scheduler_model::drained() const {
+  return std::none_of(all_.begin(), all_.end(), [](const timer& t) {
+    return t.running != 0 || (t.live && !(t.waits && t.due == never));
+  });
+}
+
+ns scheduler_model::tick_of(ns due) const {
+  if (due == never) return never;
+  const ns tick = floor_tick(due) + (due % tick_ == 0 ? 0 : 1);
+  return due <= now_ ? std::min(tick, floor_tick(now_)) : tick;
+}
+
+void scheduler_model::arm(timer& t, ns due) {
+  t.due = due;
+  t.tick = tick_of(due);
+  t.waits = true;
+  t.in_turn = false;
+  t.armed = armings_++;
+}
+
+void scheduler_model::end_now(timer& t) {
+  t.live = t.waits = false;
+  t.handed.clear();
+}
+
+/// The moment that timer `i` has waited for has come: the run that begins, if one does.
+std::optional<scheduler_model::run> scheduler_model::come_to(std::size_t i) {
+  timer& t = all_[i];
+  t.waits = false;
+  if (!t.periodic()) return hand(i, {t.due, t.due, 0}, t.tick, 1, 0);
+  const ns due = t.due, tick = t.tick;
+  if (t.kept_is_due) {
+    t.upcoming = t.how.from_end() ? *t.kept : t.upcoming;
+    const grid_point p = *std::exchange(t.kept, std::nullopt);
+    t.kept_is_due = t.catching_up = false;
+    ++t.runs;
+    t.no_more_points = t.no_more_points || t.runs == t.how.times;
+    if (!t.no_more_points) wait_for_next(t);
+    return hand(i, p, tick, t.runs, 0);
+  }
+  const plan::look look = t.how.look_at(t.upcoming, now_);
+  if (t.in_progress() && t.how.overlap != overlapping_runs::allow) {
+    overlap(t, look);
+    return std::nullopt;
+  }
+  t.catching_up = t.how.bursts() && (look.points > 1 || t.held_back);
+  t.held_back = false;
+  counts_.missed += look.missed;
+  t.no_more_points = ++t.runs == t.how.times || (!t.how.from_end() && !look.next);
+  if (look.next) t.upcoming = *look.next;
+  if (!t.no_more_points) wait_for_next(t);
+  const bool is_later = look.run.due != due;
+  return hand(i, look.run, is_later ? tick_of(look.run.due) : tick, t.runs, look.missed);
+}
+
+/// A point, perhaps with others, has come while the run before is in progress.
+void scheduler_model::overlap(timer& t, const plan::look& look) {
+  if (t.how.bursts() && (t.catching_up || look.points > 1)) {
+    t.held_back = true;
+    return;
+  }
+  counts_.overlapped += look.points;
+  if (t.how.overlap == overlapping_runs::queue_one && !t.kept) {
+    t.kept = t.upcoming;
+    --counts_.overlapped;
+    if (t.how.times != 0 && t.runs + 1 >= t.how.times) {  // the points after its last run are none of its own
+      counts_.overlapped -= look.points - 1;
+      t.no_more_points = true;
+      return;
+    }
+  }
+  if (look.next) t.upcoming = *look.next;
+  t.no_more_points = !look.next && !t.how.from_end();
+  if (!t.no_more_points) wait_for_next(t);
+  end_if_over(t);
+}
+
+void scheduler_model::wait_for_next(timer& t) {
+  if (t.how.from_end()) return;  // for the run to end
+  const bool is_late = t.how.bursts() && t.upcoming.due <= now_;
+  if (is_late && t.where != runs_on::driver && t.how.overlap != overlapping_runs::allow) {
+    t.held_back = true;  // one after another, as each ends
+    return;
+  }
+  arm(t, t.upcoming.due);
+  t.in_turn = is_late && t.tick <= pass_tick_;
+}
+
+/// A run of `t`, which is live, is over.
+void scheduler_model::go_on(timer& t) {
+  if (t.in_progress()) return;
+  if (t.kept) {
+    t.kept_is_due = true;
+    arm(t, t.kept->due);
+  } else if (t.how.from_end()) {
+    if (t.waits) return;  // it was moved meanwhile
+    t.upcoming = *t.how.following(t.upcoming, now_);
+    arm(t, t.upcoming.due);
+  } else if (t.held_back) {
+    arm(t, t.upcoming.due);
+  }
+}
+
+scheduler_model::run scheduler_model::hand(std::size_t i, const grid_point& p, ns tick, std::uint64_t number,
+                                           std::uint64_t missed) {
+  timer& t = all_[i];
+  const run r{i, ++tickets_, p.due, now_ - p.due, number, missed};
+  if (t.where != runs_on::driver)
+    t.handed.push_back({r.ticket, armings_++, tick, p});
+  else
+    begin(t, r);
+  return r;
+}
+
+void scheduler_model::begin(timer& t, const run& r) {
+  ++t.running;
+  ++counts_.fired;
+  lateness_.add(r.lateness);
+  end_if_over(t);
+}
+
+bool scheduler_model::spend(timer& t, std::uint64_t ticket) {
+  const auto found =
+      std::find_if(t.handed.begin(), t.handed.end(), [&](auto& h) { return h.ticket == ticket; });
+  if (found == t.handed.end()) return false;
+  t.handed.erase(found);
+  return true;
+}
+
+void scheduler_model::give_up(timer& t) {
+  end_if_over(t);
+  if (t.live) go_on(t);
+  complete_if_over(t);
+}
+
+/// It ceases to be pending when its last run has started.
+void scheduler_model::end_if_over(timer& t) {
+  const bool over = !t.periodic() || (t.no_more_points && !t.kept);
+  if (!t.live || !t.handed.empty() || !over) return;
+  t.live = false;
+  t.completes = true;
+}
+
+void scheduler_model::complete_if_over(timer& t) {
+  if (!t.live && t.running == 0) counts_.completed += std::exchange(t.completes, false);
+}
+
+}  // namespace rondo::test
