@@ -1,0 +1,26 @@
+// Random programs whose choices a fuzzer makes up: libFuzzer looks for those that reach new code.
+//
+//   CXX=clang++ meson setup build-fuzz -Doptimization=1 -Dcpp_args=-fsanitize=fuzzer-no-link
+//   meson compile -C build-fuzz fuzz_programs          # nothing else links there
+//   mkdir found && build-fuzz/tests/fuzz_programs found tests/model/corpus
+//
+// It stops at the first program that goes wrong, printing it as a test, and keeps it as a file crash-…; what one
+// does that crashes by itself is told by RONDO_TEST_TRACE=1 fuzz_programs crash-…. The corpus, which the
+// ordinary tests replay, is the few that reach all the code that was found:
+//
+//   mkdir few && build-fuzz/tests/fuzz_programs -set_cover_merge=1 -use_counters=0 few found tests/model/corpus
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <iostream>
+
+#include "model/failing_program.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace rondo::test;
+  static std::ostream* const trace = std::getenv("RONDO_TEST_TRACE") != nullptr ? &std::cerr : nullptr;
+  const outcome o = run_program(choices::read({data, data + size}), fuzzed_steps, trace);
+  if (o.wrong.empty()) return 0;
+  std::cerr << o.wrong << "\nAs a test:\n\n" << as_test(o.made);
+  std::abort();
+}
