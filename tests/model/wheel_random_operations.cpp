@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
+#include <string>
 
 #include "wheel_trial.hpp"
 
@@ -92,4 +93,20 @@ TEST_CASE("thousands of timers do what the model does") {
       {"one bucket", 64, 0, delays::one_bucket_far, 3000},
   };
   run_worlds(worlds, 3, 12000);
+}
+
+TEST_CASE("across the ticks where narrower numbers end, wheels do what the model does") {
+  for (const int bits : {31, 32, 53, 62}) {
+    for (const tick_number sign : {-1, 1}) {
+      const tick_number before = sign * (tick_number{1} << bits) - 100;
+      const std::string name = (sign < 0 ? "across -2^" : "across 2^") + std::to_string(bits);
+      const world worlds[] = {
+          {name + ", 1 bucket", 1, before, delays::past_and_future, 30},
+          {name + ", 64 buckets", 64, before, delays::within_turns, 30},
+          {name + ", 512 buckets", 512, before, delays::any_magnitude, 40},
+          {name + ", 4096 buckets", 4096, before, delays::one_bucket_far, 40},
+      };
+      run_worlds(worlds, 5, 400);
+    }
+  }
 }
