@@ -1,5 +1,7 @@
 #include "scheduler/failing_new.hpp"
 
+#include <atomic>
+#include <cstdint>
 #include <cstdlib>
 #include <new>
 
@@ -18,6 +20,7 @@ struct plan {
 };
 thread_local plan* current = nullptr;
 thread_local plan the_plan{};
+std::atomic<std::ptrdiff_t> held{0};
 
 }  // namespace
 
@@ -36,17 +39,29 @@ bool fails_now() {
   return true;
 }
 
-void* allocate(std::size_t size) {
+// In front of each block, to know its size when it is given back.
+struct header {
+  std::size_t size;
+  void* block;
+};
+
+void* allocate(std::size_t size, std::align_val_t aligned = std::align_val_t{alignof(std::max_align_t)}) {
   if (fails_now()) throw std::bad_alloc();
-  if (void* const p = std::malloc(size == 0 ? 1 : size)) return p;
-  throw std::bad_alloc();
+  const auto alignment = static_cast<std::size_t>(aligned);
+  void* const block = std::malloc(size + sizeof(header) + alignment);
+  if (block == nullptr) throw std::bad_alloc();
+  const auto unaligned = reinterpret_cast<std::uintptr_t>(block) + sizeof(header) + alignment - 1;
+  const auto begin = reinterpret_cast<char*>(unaligned - unaligned % alignment);
+  ::new (begin - sizeof(header)) header{size, block};
+  held.fetch_add(static_cast<std::ptrdiff_t>(size), std::memory_order_relaxed);
+  return begin;
 }
 
-void* allocate(std::size_t size, std::align_val_t alignment) {
-  if (fails_now()) throw std::bad_alloc();
-  const auto a = static_cast<std::size_t>(alignment);
-  if (void* const p = std::aligned_alloc(a, (size + a - 1) / a * a)) return p;
-  throw std::bad_alloc();
+void release(void* p) noexcept {
+  if (p == nullptr) return;
+  const header& h = *reinterpret_cast<header*>(static_cast<char*>(p) - sizeof(header));
+  held.fetch_sub(static_cast<std::ptrdiff_t>(h.size), std::memory_order_relaxed);
+  std::free(h.block);
 }
 
 }  // namespace
@@ -74,18 +89,18 @@ void* operator new[](std::size_t size, const std::nothrow_t& tag) noexcept { ret
 void* operator new[](std::size_t size, std::align_val_t alignment, const std::nothrow_t& tag) noexcept {
   return operator new(size, alignment, tag);
 }
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t) noexcept { std::free(p); }
-void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
-void operator delete(void* p, const std::nothrow_t&) noexcept { std::free(p); }
-void operator delete(void* p, std::align_val_t, const std::nothrow_t&) noexcept { std::free(p); }
-void operator delete[](void* p) noexcept { std::free(p); }
-void operator delete[](void* p, std::size_t) noexcept { std::free(p); }
-void operator delete[](void* p, std::align_val_t) noexcept { std::free(p); }
-void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
-void operator delete[](void* p, const std::nothrow_t&) noexcept { std::free(p); }
-void operator delete[](void* p, std::align_val_t, const std::nothrow_t&) noexcept { std::free(p); }
+void operator delete(void* p) noexcept { release(p); }
+void operator delete(void* p, std::size_t) noexcept { release(p); }
+void operator delete(void* p, std::align_val_t) noexcept { release(p); }
+void operator delete(void* p, std::size_t, std::align_val_t) noexcept { release(p); }
+void operator delete(void* p, const std::nothrow_t&) noexcept { release(p); }
+void operator delete(void* p, std::align_val_t, const std::nothrow_t&) noexcept { release(p); }
+void operator delete[](void* p) noexcept { release(p); }
+void operator delete[](void* p, std::size_t) noexcept { release(p); }
+void operator delete[](void* p, std::align_val_t) noexcept { release(p); }
+void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { release(p); }
+void operator delete[](void* p, const std::nothrow_t&) noexcept { release(p); }
+void operator delete[](void* p, std::align_val_t, const std::nothrow_t&) noexcept { release(p); }
 
 #endif
 
@@ -105,5 +120,7 @@ failing_new::failing_new(std::size_t after, std::size_t count) {
 failing_new::~failing_new() { current = nullptr; }
 
 bool failing_new::struck() const { return the_plan.struck; }
+
+std::ptrdiff_t bytes_held() noexcept { return held.load(std::memory_order_relaxed); }
 
 }  // namespace rondo::test

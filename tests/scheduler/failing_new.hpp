@@ -1,4 +1,4 @@
-// Makes operator new of this program fail, on the calling thread alone.
+// The operator new of this program: it counts, and can be made to fail.
 #pragma once
 
 #include <cstddef>
@@ -21,5 +21,8 @@ class failing_new {
   /// Whether one has failed so far.
   bool struck() const;
 };
+
+/// What all threads hold at the moment, as it was asked for; always 0 if failing_new is not available.
+std::ptrdiff_t bytes_held() noexcept;
 
 }  // namespace rondo::test

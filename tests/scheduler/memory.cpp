@@ -1,0 +1,137 @@
+// What a scheduler keeps: in the long run, as much as its busiest moment took.
+#include <array>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "scheduler/failing_new.hpp"
+#include "scheduler/virtual_time.hpp"
+
+namespace {
+
+using namespace rondo::test;
+using rondo::duration;
+using rondo::every;
+using rondo::job;
+using rondo::manual_timer;
+using rondo::options;
+using rondo::timer_id;
+
+// Where there is no such operator new, there is nothing to test.
+TEST_SUITE_BEGIN("memory" * doctest::skip(!failing_new::available));
+
+TEST_CASE("in the long run, scheduling, running and cancelling allocate nothing") {
+  manual_timer time;
+  int runs = 0;
+  const auto work = [&] {
+    for (int i = 0; i != 100; ++i) time.schedule_after((i % 10) * 1ms, counting(runs));
+    for (int i = 0; i != 100; ++i) time.cancel(time.schedule_after(5ms, counting(runs)));
+    time.advance(20ms);
+  };
+  for (int i = 0; i != 200; ++i) work();
+  const failing_new failing;
+  bool refused = false;
+  try {
+    for (int i = 0; i != 20; ++i) work();
+  } catch (const std::bad_alloc&) {
+    refused = true;
+  }
+  CHECK_FALSE(refused);
+  CHECK(runs == 22'000);
+}
+
+/// Whether doing something a million times leaves nothing behind, once it was done often enough to have all that
+/// it needs.
+template <class Do>
+void check_flat(int warm_up, Do&& do_it) {
+  int i = 0;
+  for (; i != warm_up; ++i) do_it(i);
+  const auto before = bytes_held();
+  for (; i != warm_up + 1'000'000; ++i) do_it(i);
+  CHECK(bytes_held() == before);
+}
+
+TEST_CASE("a million timers set and cancelled leave nothing behind") {
+  manual_timer time;
+  std::vector<timer_id> staying;  // so that no bucket and no round becomes empty and could be forgotten
+  for (int i = 0; i != 1024; ++i) staying.push_back(time.schedule_after(i * 1ms + 1h, doing_nothing()));
+  const auto set_and_cancel = [&](duration first, int ticks) {
+    check_flat(20'000,
+               [&](int i) { time.cancel(time.schedule_after(first + i % ticks * 1ms, doing_nothing())); });
+  };
+  SUBCASE("in one tick") { set_and_cancel(5ms, 1); }
+  SUBCASE("of the past") { set_and_cancel(-5ms, 1); }
+  SUBCASE("all round the wheel, and a later round") { set_and_cancel(0ms, 1024); }
+  SUBCASE("far away") { set_and_cancel(1000h, 10'000); }
+  SUBCASE("never due") { set_and_cancel(std::chrono::hours::max(), 1); }
+  SUBCASE("many at a time") {
+    std::vector<timer_id> ids(1000);
+    check_flat(20'000, [&](int i) {
+      timer_id& id = ids[static_cast<std::size_t>(i) % ids.size()];
+      time.cancel(id);
+      id = time.schedule_after(i % 700 * 1ms, doing_nothing());
+    });
+    for (const timer_id id : ids) time.cancel(id);
+  }
+  SUBCASE("periodic ones, and large callables") {
+    check_flat(20'000, [&](int i) {
+      time.cancel(time.schedule_every(1ms + i % 100 * 1ms, [much = std::array<char, 100>{}] { (void)much; }));
+    });
+  }
+  SUBCASE("moved in between") {
+    check_flat(20'000, [&](int i) {
+      const timer_id id = time.schedule_after(i % 50 * 1ms, doing_nothing());
+      time.reschedule_after(id, i % 3000 * 1ms);
+      time.cancel(id);
+    });
+  }
+  CHECK(time.pending() == staying.size());
+}
+
+TEST_CASE("a million timers that run, inline and on an executor, leave nothing behind") {
+  options o;
+  SUBCASE("inline") {}
+  SUBCASE("on an executor, which drops some") {
+    o.run_on = [n = 0](job j) mutable {
+      if (++n % 3 != 0) j();
+    };
+  }
+  manual_timer time(o);
+  time.schedule(every(7ms).on_overlap(rondo::overlapping_runs::allow), doing_nothing());
+  time.schedule(every(100us).on_missed(rondo::missed_runs::burst), doing_nothing());
+  check_flat(1'000'000, [&](int i) {
+    time.schedule_after(i % 10 * 1ms, doing_nothing());
+    if (i % 10 == 0) time.advance(1ms);
+  });
+}
+
+/// Has a million timers pending at once, and then none.
+void burst(manual_timer& time, bool cancelled) {
+  std::vector<timer_id> ids;
+  for (int i = 0; i != 1'000'000; ++i) ids.push_back(time.schedule_after(i % 5000 * 1ms, doing_nothing()));
+  if (cancelled)
+    for (const timer_id id : ids) time.cancel(id);
+  else
+    time.advance(5s);
+  CHECK(time.pending() == 0);
+}
+
+TEST_CASE("of a burst of a million timers their records are kept, and serve the next one") {
+  for (const bool cancelled : {false, true}) {
+    CAPTURE(cancelled);
+    const auto before = bytes_held();
+    {
+      manual_timer time;
+      burst(time, cancelled);
+      const auto after_one = bytes_held();
+      CHECK(after_one - before <= 256 * 1'000'000);
+      burst(time, cancelled);
+      CHECK(bytes_held() - after_one <= 8 * 1'000'000);  // arrays of the wheel, which were swapped
+    }
+    CHECK(bytes_held() == before);
+  }
+}
+
+TEST_SUITE_END();
+
+}  // namespace

@@ -1,0 +1,71 @@
+// What the tests without memory share.
+#pragma once
+
+#include <algorithm>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "scheduler/failing_new.hpp"
+#include "scheduler/virtual_time.hpp"
+
+namespace rondo::test {
+
+/// A timer with work near and far, in every part of the pool and of few buckets.
+struct world {
+  manual_timer time{options{.buckets = 4, .max_pending = 200}};
+  std::vector<firing> runs;
+  std::vector<timer_id> ids;
+
+  world() {
+    runs.reserve(10'000);
+    ids.reserve(200);
+    for (int i = 0; i != 64; ++i)  // as many as the pool makes at a time: the next one makes it grow
+      ids.push_back(time.schedule_after((i * i % 97 + 1) * 1ms, recording(runs)));
+  }
+
+  std::string state() {
+    std::string s = std::to_string(time.pending()) + ' ' + std::to_string(time.stats().scheduled) + ' ' +
+                    std::to_string(time.next_due().value_or(time_point::max()).time_since_epoch().count());
+    for (const timer_id id : ids) s += time.pending(id) ? '+' : '-';
+    return s;
+  }
+
+  /// What runs until all is done, in order.
+  std::string rest() {
+    runs.clear();
+    time.advance(1000h);
+    std::string s;
+    for (const firing& f : runs)
+      s += std::to_string(std::find(ids.begin(), ids.end(), f.id) - ids.begin()) + ' ';
+    return s;
+  }
+};
+
+/// Does `operation` in fresh worlds with the 1st, 2nd, … allocation failing, until it succeeds. Each time it
+/// failed the world must be as it was; returns how often that happened.
+template <class Operation>
+int fail_everywhere(Operation&& operation) {
+  for (int k = 0;; ++k) {
+    CAPTURE(k);
+    REQUIRE(k < 1000);
+    world untouched, w;
+    const std::string before = w.state();
+    bool done = false;
+    {
+      const failing_new failing(static_cast<std::size_t>(k));
+      try {
+        operation(w);
+        done = true;
+      } catch (const std::bad_alloc&) {
+      }
+      if (done && !failing.struck()) return k;
+    }
+    if (done) continue;  // it made do without
+    CHECK(w.state() == before);
+    CHECK(adds_up(w.time.stats()));
+    CHECK(w.rest() == untouched.rest());
+  }
+}
+
+}  // namespace rondo::test

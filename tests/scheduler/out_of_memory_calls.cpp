@@ -1,0 +1,176 @@
+// Without memory, a call is done or not done.
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <streambuf>
+
+#include "scheduler/out_of_memory.hpp"
+
+namespace {
+
+using namespace rondo::test;
+using rondo::cancel_result;
+using rondo::duration;
+using rondo::firing;
+using rondo::job;
+using rondo::manual_timer;
+using rondo::options;
+using rondo::time_point;
+using rondo::timer_id;
+
+// Where there is no such operator new, there is nothing to test.
+TEST_SUITE_BEGIN("without memory" * doctest::skip(!failing_new::available));
+
+TEST_CASE("scheduling without memory changes nothing") {
+  CHECK(fail_everywhere([](world& w) { w.time.schedule_after(1ms, doing_nothing()); }) > 0);
+  CHECK(fail_everywhere([](world& w) { w.time.schedule_after(1000h, doing_nothing()); }) > 0);
+  CHECK(fail_everywhere([](world& w) { w.time.schedule_at(at(-1h), doing_nothing()); }) > 0);
+  CHECK(fail_everywhere([](world& w) { w.time.schedule_every(123ms, doing_nothing()); }) > 0);
+  CHECK(fail_everywhere([](world& w) { w.time.schedule_after(std::chrono::hours::max(), doing_nothing()); }) >
+        0);
+}
+
+TEST_CASE("scheduling a recurrence without memory changes nothing") {
+  const auto r = rondo::cycle({1ms, 1000h}).jitter(0.5);
+  CHECK(fail_everywhere([&](world& w) { w.time.schedule(r, doing_nothing()); }) > 0);
+  const rondo::on where([](job j) { j(); });
+  CHECK(fail_everywhere([&](world& w) { w.time.schedule(r, doing_nothing(), where); }) > 0);
+  CHECK(fail_everywhere([&](world& w) { w.time.schedule_after(1000h, doing_nothing(), where); }) > 0);
+}
+
+TEST_CASE("scheduling without memory gives back the place that it took") {
+  manual_timer time(options{.max_pending = 1});
+  for (int i = 0; i != 3; ++i) {
+    const failing_new failing;
+    CHECK_THROWS_AS(time.schedule_after(1ms, doing_nothing()), std::bad_alloc);
+  }
+  CHECK_NOTHROW(time.schedule_after(1ms, doing_nothing()));
+  CHECK_THROWS_AS(time.schedule_after(1ms, doing_nothing()), rondo::capacity_error);
+}
+
+TEST_CASE("a refused callable is destroyed") {
+  const auto token = std::make_shared<int>(0);
+  fail_everywhere([&](world& w) { w.time.cancel(w.time.schedule_after(1000h, [token] {})); });
+  CHECK(token.use_count() == 1);
+}
+
+TEST_CASE("rescheduling without memory leaves the timer where it was") {
+  CHECK(fail_everywhere([](world& w) { w.time.reschedule_after(w.ids[17], 1000h); }) > 0);
+  fail_everywhere([](world& w) { w.time.reschedule_after(w.ids[17], 1ms); });
+  fail_everywhere([](world& w) { w.time.reschedule_at(w.ids[0], time_point::min()); });
+  fail_everywhere([](world& w) { w.time.reschedule_after(w.ids[0], duration::max()); });
+  // Of two in one tick, the one that came first stays so.
+  CHECK(fail_everywhere([](world& w) { w.time.reschedule_after(w.ids[40], 1000h); }) > 0);
+  CHECK(fail_everywhere([](world& w) { w.time.reschedule_after(w.ids[57], 1000h); }) > 0);
+}
+
+TEST_CASE("rescheduling without memory leaves the timer in the pass in progress") {
+  manual_timer time;
+  journal ran;
+  timer_id second;
+  bool refused = false;
+  time.schedule_at(at(5000ms), doing_nothing());
+  time.schedule_after(1ms, [&] {
+    const failing_new failing;
+    try {
+      time.reschedule_at(second, at(5512ms));  // another round of a bucket that has had only one so far
+    } catch (const std::bad_alloc&) {
+      refused = true;
+    }
+  });
+  second = time.schedule_after(1ms, ran.noting("second"));
+  time.schedule_after(1ms, ran.noting("third"));
+  CHECK(time.advance(1ms) == 3);
+  CHECK(refused);
+  CHECK(ran.take() == "second third");
+}
+
+TEST_CASE("rescheduling a periodic timer without memory leaves its grid where it was") {
+  const auto runs_after = [](auto&& reschedule) {
+    manual_timer time(options{.buckets = 4});
+    std::vector<firing> runs;
+    const timer_id id = time.schedule_every(10ms, recording(runs));
+    time.advance(10ms);
+    reschedule(time, id);
+    time.advance(40ms);
+    std::string dues;
+    for (const firing& f : runs)
+      dues += std::to_string(f.due.time_since_epoch() / 1ms) + '/' + std::to_string(f.missed) + ' ';
+    return dues;
+  };
+  int refusals = 0;
+  for (std::size_t k = 0;; ++k) {
+    bool struck = false, refused = false;
+    const std::string dues = runs_after([&](manual_timer& time, timer_id id) {
+      const failing_new failing(k);
+      try {
+        time.reschedule_after(id, 15ms);
+      } catch (const std::bad_alloc&) {
+        refused = true;
+      }
+      struck = failing.struck();
+    });
+    CHECK(dues == (refused ? "10/0 20/0 30/0 40/0 50/0 " : "10/0 25/0 35/0 45/0 "));
+    refusals += refused;
+    if (!struck) break;
+  }
+  CHECK(refusals > 0);
+}
+
+TEST_CASE("rescheduling without memory leaves what an executor has with it") {
+  std::optional<job> kept;
+  manual_timer time(options{.buckets = 1, .run_on = [&](job j) { kept = std::move(j); }});
+  int runs = 0;
+  const timer_id id = time.schedule_after(1ms, counting(runs));
+  time.advance(1ms);
+  const timer_id next = time.schedule_after(1h, doing_nothing());
+  bool refused = false;
+  {
+    const failing_new failing;
+    try {
+      time.reschedule_after(id, 2h);  // a later round: its bucket has had none so far
+    } catch (const std::bad_alloc&) {
+      refused = true;
+    }
+  }
+  CHECK(refused);
+  CHECK(time.next_due() == at(1h + 1ms));
+  time.cancel(next);
+  CHECK_FALSE(time.next_due().has_value());
+  (*kept)();
+  CHECK(runs == 1);
+  CHECK(time.pending() == 0);
+}
+
+/// Throws all away.
+class nowhere : public std::streambuf {
+  int_type overflow(int_type c) override { return traits_type::not_eof(c); }
+};
+
+TEST_CASE("drawing the wheel without memory changes nothing") {
+  CHECK(fail_everywhere([](world& w) {
+          nowhere buffer;
+          std::ostream out(&buffer);
+          out.exceptions(std::ios::badbit);
+          w.time.dump(out);
+        }) > 0);
+}
+
+TEST_CASE("cancelling and asking need no memory") {
+  world w;
+  const failing_new failing;
+  for (std::size_t i = 0; i != w.ids.size(); i += 2) {
+    const bool right = w.time.pending(w.ids[i]) && w.time.cancel(w.ids[i]) == cancel_result::cancelled &&
+                       w.time.stats().cancelled == i / 2 + 1;
+    if (!right) FAIL("cancel() did not do without memory");
+  }
+  const bool right = w.time.cancel_and_wait(w.ids[0]) == cancel_result::gone &&
+                     w.time.cancel_and_wait(w.ids[1]) == cancel_result::cancelled &&
+                     w.time.pending() == w.ids.size() / 2 - 1 && adds_up(w.time.stats());
+  if (!right) FAIL("cancel_and_wait() did not do without memory");
+  w.time.elapse(1h);
+}
+
+TEST_SUITE_END();
+
+}  // namespace

@@ -1,0 +1,141 @@
+// Without memory, a scheduler is made or not made, and it ends.
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include <rondo/polled_timer.hpp>
+#include <rondo/timer.hpp>
+
+#include "scheduler/out_of_memory.hpp"
+
+namespace {
+
+using namespace rondo::test;
+using rondo::duration;
+using rondo::firing;
+using rondo::job;
+using rondo::manual_timer;
+using rondo::options;
+using rondo::polled_timer;
+using rondo::timer;
+using rondo::timer_id;
+
+// Where there is no such operator new, there is nothing to test.
+TEST_SUITE_BEGIN("without memory" * doctest::skip(!failing_new::available));
+
+TEST_CASE_TEMPLATE("without memory a scheduler is not made, and nothing of it is left behind", T, timer,
+                   polled_timer, manual_timer) {
+  for (std::size_t k = 0;; ++k) {
+    CAPTURE(k);
+    REQUIRE(k < 1000);
+    const auto token = std::make_shared<int>(0);
+    const options o{.buckets = 8,
+                    .run_on = [token](job) {},
+                    .on_error = [token](std::exception_ptr, const firing&) {},
+                    .name = "a name that is too long to be held inside"};
+    const auto before = bytes_held();
+    bool made = false, struck = false;
+    {
+      const failing_new failing(k);
+      try {
+        const T t(o);
+        made = true;
+      } catch (const std::bad_alloc&) {
+      }
+      struck = failing.struck();
+    }
+    CHECK(bytes_held() == before);
+    CHECK(token.use_count() == 3);
+    CHECK((made || struck));
+    if (!struck) {
+      CHECK(k > 5);
+      return;
+    }
+  }
+}
+
+TEST_CASE("on_earlier without memory leaves the old one") {
+  polled_timer time;
+  journal told;
+  time.on_earlier(told.noting("old"));
+  {
+    std::function<void()> f = told.noting("new");
+    const failing_new failing;
+    CHECK_THROWS_AS(time.on_earlier(std::move(f)), std::bad_alloc);
+  }
+  time.schedule_after(1h, doing_nothing());
+  CHECK(told.take() == "old");
+  const failing_new failing;
+  time.on_earlier(nullptr);  // which takes none
+}
+
+TEST_CASE("stop() without memory has done nothing") {
+  CHECK(fail_everywhere([](world& w) { w.time.stop(); }) > 0);
+  manual_timer time;
+  int runs = 0;
+  time.schedule_after(1ms, counting(runs));
+  {
+    const failing_new failing;
+    CHECK_THROWS_AS(time.stop(), std::bad_alloc);
+  }
+  CHECK_NOTHROW(time.schedule_after(1ms, counting(runs)));
+  CHECK(time.advance(1ms) == 2);
+}
+
+TEST_CASE("a drain without memory can be called again") {
+  manual_timer time;
+  int runs = 0;
+  time.schedule_after(1ms, counting(runs));
+  time.schedule_every(1ms, counting(runs));
+  {
+    const failing_new failing;
+    CHECK_THROWS_AS(time.drain(1s), std::bad_alloc);
+  }
+  CHECK(time.drain(1s));
+  CHECK(runs == 1);
+}
+
+TEST_CASE("a drain that runs out of memory anywhere can be called again, and loses nothing") {
+  for (std::size_t k = 0;; ++k) {
+    CAPTURE(k);
+    REQUIRE(k < 1000);
+    manual_timer time(options{.buckets = 4});
+    int runs = 0;
+    for (int i = 0; i != 700; ++i) time.schedule_after(i % 50 * 1ms, counting(runs));
+    for (int i = 1; i != 10; ++i) time.schedule_every(i * 1s, counting(runs));
+    time.elapse(50ms);
+    bool struck = false;
+    {
+      const failing_new failing(k);
+      try {
+        time.drain(1h);
+      } catch (const std::bad_alloc&) {
+      }
+      struck = failing.struck();
+    }
+    CHECK(time.drain(1h));
+    CHECK(runs == 700);
+    CHECK(time.stats().completed == 709);
+    CHECK(adds_up(time.stats()));
+    if (!struck) {
+      CHECK(k > 2);
+      return;
+    }
+  }
+}
+
+TEST_CASE("without memory a scheduler is destroyed nevertheless, and its callables with it") {
+  const auto token = std::make_shared<int>(0);
+  {
+    auto time = std::make_unique<manual_timer>();
+    for (int i = 0; i != 100; ++i) time->schedule_after(i * 1ms, [token] {});
+    time->schedule_every(1ms, [token] {});
+    const failing_new failing;
+    time.reset();
+  }
+  CHECK(token.use_count() == 1);
+}
+
+TEST_SUITE_END();
+
+}  // namespace

@@ -1,0 +1,306 @@
+// Without memory, no run that was promised is lost.
+#include <array>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <streambuf>
+
+#include <rondo/polled_timer.hpp>
+
+#include "scheduler/out_of_memory.hpp"
+
+namespace {
+
+using namespace rondo::test;
+using rondo::cancel_result;
+using rondo::firing;
+using rondo::job;
+using rondo::manual_timer;
+using rondo::options;
+using rondo::polled_timer;
+using rondo::timer_id;
+
+// Where there is no such operator new, there is nothing to test.
+TEST_SUITE_BEGIN("without memory" * doctest::skip(!failing_new::available));
+
+TEST_CASE("a pass that runs out of memory loses nothing: the next one goes on") {
+  const std::size_t all = 64;
+  for (std::size_t k = 0; k != 40; ++k) {
+    CAPTURE(k);
+    world w;
+    w.runs.clear();
+    {
+      const failing_new failing(k, 3);
+      for (int attempt = 0; attempt != 8; ++attempt) {
+        try {
+          w.time.advance(20ms);
+        } catch (const std::bad_alloc&) {
+        }
+      }
+    }
+    w.time.advance(1000h);
+    CHECK(w.runs.size() == all);
+    CHECK(w.time.pending() == 0);
+    CHECK(adds_up(w.time.stats()));
+    CHECK(std::is_sorted(w.runs.begin(), w.runs.end(), [](auto& a, auto& b) { return a.due < b.due; }));
+  }
+}
+
+TEST_CASE("a poll that runs out of memory loses nothing: the next one goes on") {
+  for (std::size_t k = 0; k != 10; ++k) {
+    CAPTURE(k);
+    polled_timer time(options{.buckets = 4});
+    int runs = 0;
+    for (int i = 0; i != 1000; ++i) time.schedule_after(-1ms * (i % 50), counting(runs));
+    {
+      const failing_new failing(k, 3);
+      for (int attempt = 0; attempt != 5; ++attempt) {
+        try {
+          time.poll();
+        } catch (const std::bad_alloc&) {
+        }
+      }
+    }
+    while (time.poll() != 0) {
+    }
+    CHECK(runs == 1000);
+    CHECK(adds_up(time.stats()));
+  }
+}
+
+/// Has memory run out, at 100 ms, in front of the tasks that `more` schedules for then.
+template <class Body>
+void fail_after_first(manual_timer& time, std::optional<failing_new>& failing, Body&& more) {
+  time.schedule_after(100ms, [&failing] { failing.emplace(); });
+  more();
+  try {
+    time.advance_to_next();
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+TEST_CASE("a periodic task is armed again without any memory, and no point is lost") {
+  std::optional<failing_new> failing;
+  manual_timer time;
+  std::vector<firing> runs;
+  runs.reserve(1000);
+  timer_id id;
+  fail_after_first(time, failing, [&] { id = time.schedule_every(100ms, recording(runs)); });
+  CHECK(runs.size() == 1);
+  CHECK(time.pending(id));
+  for (int i = 0; i != 30; ++i) {
+    try {
+      time.advance(10ms);
+    } catch (const std::bad_alloc&) {
+    }
+  }
+  failing.reset();
+  time.advance(600ms);
+  std::uint64_t points = 0;
+  for (const firing& f : runs) points += 1 + f.missed;
+  CHECK(points == 10);
+  CHECK(time.now() == at(1000ms));
+  CHECK(runs.back().due == at(1000ms));
+  CHECK(time.stats().fired == runs.size() + 1);  // and the one that took the memory away
+}
+
+TEST_CASE("many periodic tasks are armed again without memory, each to its own time") {
+  std::optional<failing_new> failing;
+  manual_timer time;  // with so many buckets that the next run belongs to another, which has no memory yet
+  std::vector<int> runs(40);
+  std::vector<timer_id> ids;
+  fail_after_first(time, failing, [&] {
+    time.elapse(50ms);
+    for (int& count : runs) ids.push_back(time.schedule_every(50ms, counting(count)));
+  });
+  failing.reset();
+  CHECK(time.pending() == 40);
+  CHECK(time.next_due() == at(150ms));
+
+  SUBCASE("they go on") {
+    time.advance(500ms);
+    CHECK(runs == std::vector<int>(40, 11));
+  }
+  SUBCASE("they can be cancelled") {
+    for (const auto id : ids) CHECK(time.cancel(id) == cancel_result::cancelled);
+    CHECK_FALSE(time.next_due().has_value());
+    time.advance(500ms);
+    CHECK(runs == std::vector<int>(40, 1));
+  }
+  SUBCASE("they can be moved") {
+    for (const auto id : ids) CHECK(time.reschedule_after(id, 120ms));
+    CHECK(time.next_due() == at(220ms));
+    time.advance(120ms);
+    CHECK(runs == std::vector<int>(40, 2));
+  }
+  SUBCASE("they come back from stop()") {
+    const auto list = time.stop();
+    REQUIRE(list.size() == 40);
+    for (const auto& u : list) CHECK(u.due == at(150ms));
+  }
+  CHECK(adds_up(time.stats()));
+}
+
+TEST_CASE("late runs of a burst need no memory, inline and on an executor") {
+  for (const bool inline_runs : {true, false}) {
+    CAPTURE(inline_runs);
+    std::vector<job> jobs;
+    jobs.reserve(100);
+    options o;
+    if (!inline_runs) o.run_on = [&](job j) { jobs.push_back(std::move(j)); };
+    std::vector<firing> runs;
+    runs.reserve(100);
+    manual_timer time(o);
+    time.schedule(rondo::every(10ms).on_missed(rondo::missed_runs::burst), recording(runs));
+    time.elapse(100ms);
+    {
+      const failing_new failing;
+      for (int i = 0; i != 20; ++i) {
+        try {
+          time.advance(0s);
+        } catch (const std::bad_alloc&) {
+        }
+        for (job& j : jobs) j();
+        jobs.clear();
+      }
+    }
+    for (int i = 0; i != 20; ++i) {
+      time.advance(0s);
+      for (job& j : jobs) j();
+      jobs.clear();
+    }
+    REQUIRE(runs.size() == 10);
+    for (std::size_t i = 0; i != 10; ++i) CHECK(runs[i].due == at((static_cast<int>(i) + 1) * 10ms));
+  }
+}
+
+TEST_CASE("handing over needs no memory of the library's") {
+  std::vector<job> jobs;
+  jobs.reserve(100);
+  manual_timer time(options{.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
+  int runs = 0;
+  for (int i = 0; i != 10; ++i) time.schedule_after(1ms, counting(runs));
+  time.elapse(1ms);
+  {
+    const failing_new failing;
+    CHECK(time.advance(0s) == 10);
+    for (job& j : jobs) j();
+  }
+  CHECK(runs == 10);
+  CHECK(time.stats().failed == 0);
+}
+
+TEST_CASE("overlapping runs without memory for a ticket wait for the next pass") {
+  std::vector<job> jobs;
+  jobs.reserve(100);
+  std::vector<firing> runs;
+  runs.reserve(100);
+  manual_timer time(options{.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
+  time.schedule(rondo::every(10ms).on_overlap(rondo::overlapping_runs::allow), recording(runs));
+  time.advance(10ms);
+  bool refused = false;
+  {
+    const failing_new failing;
+    try {
+      time.advance(10ms);
+    } catch (const std::bad_alloc&) {
+      refused = true;
+    }
+  }
+  CHECK(refused);
+  CHECK(jobs.size() == 1);
+  CHECK(time.advance(0s) == 1);
+  for (job& j : jobs) j();
+  REQUIRE(runs.size() == 2);
+  CHECK(runs[1].due == at(20ms));
+  CHECK(runs[1].run == 2);
+}
+
+TEST_CASE("what was kept back for a run waits for the driver without memory, too") {
+  for (const auto& r :
+       {rondo::every(10ms).on_overlap(rondo::overlapping_runs::queue_one), rondo::after_completion(10ms)}) {
+    CAPTURE(r);
+    std::vector<job> jobs;
+    jobs.reserve(100);
+    std::vector<firing> runs;
+    runs.reserve(100);
+    manual_timer time(options{.buckets = 512, .run_on = [&](job j) { jobs.push_back(std::move(j)); }});
+    time.schedule(r, recording(runs));
+    time.advance(25ms);
+    {
+      const failing_new failing;
+      jobs.at(0)();
+    }
+    CHECK(time.next_due().has_value());
+    time.advance(15ms);
+    jobs.at(1)();
+    CHECK(runs.size() == 2);
+  }
+}
+
+TEST_CASE("dropping, refusing and cancelling jobs needs no memory") {
+  std::vector<job> jobs;
+  jobs.reserve(10);
+  bool refuses = false;
+  manual_timer time(options{.run_on =
+                                [&](job j) {
+                                  if (refuses) throw 1;
+                                  jobs.push_back(std::move(j));
+                                },
+                            .on_error = [](std::exception_ptr, const firing&) {}});
+  const auto token = std::make_shared<int>(0);
+  for (int i = 0; i != 10; ++i) time.schedule_after(1ms, [token] {});
+  const timer_id cancelled = time.schedule_after(2ms, [token] {});
+  const timer_id often = time.schedule_every(3ms, [token] {});
+  time.elapse(1ms);
+  {
+    const failing_new failing;
+    time.advance(0s);
+    jobs.clear();
+    time.advance(1ms);
+    time.cancel(cancelled);
+    jobs.clear();
+    refuses = true;
+    time.advance(1ms);
+    refuses = false;
+    time.advance(3ms);
+    jobs.clear();
+    time.cancel(often);
+  }
+  const auto s = time.stats();
+  CHECK(s.rejected == 11);
+  CHECK(s.failed == 1);
+  CHECK(s.completed == 10);
+  CHECK(s.cancelled == 2);
+  CHECK(adds_up(s));
+  CHECK(token.use_count() == 1);
+}
+
+/// What is written to std::cerr while it lives, without an allocation.
+class noted_cerr : std::streambuf {
+ public:
+  noted_cerr() : old_(std::cerr.rdbuf(this)) { setp(text_.begin(), text_.end()); }
+  ~noted_cerr() override { std::cerr.rdbuf(old_); }
+  std::string text() const { return {pbase(), pptr()}; }
+
+ private:
+  std::array<char, 400> text_{};
+  std::streambuf* const old_;
+};
+
+TEST_CASE("what a task throws is told without memory, too") {
+  const noted_cerr cerr;
+  manual_timer time;
+  time.schedule_after(1ms, [] { throw 1; });
+  time.elapse(1ms);
+  {
+    const failing_new failing;
+    time.advance(0s);
+  }
+  CHECK(time.stats().failed == 1);
+  CHECK(cerr.text() == "rondo: a task threw, and there is no memory to say what\n");
+}
+
+TEST_SUITE_END();
+
+}  // namespace
