@@ -263,9 +263,12 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   void end_now(record_type&) noexcept;
   void count_completed() noexcept;
   void complete(record_type&) noexcept;
+  template <class Condition>
+  void complete_if(record_type&, Condition&&) noexcept;
   void hand_back(const candidate&, std::vector<unfired>&);
   void wait_for_activities(std::size_t own);
   void end_periodic_timers(std::vector<candidate>&);
+  void stop_one_by_one() noexcept;
 
   std::uint32_t number_;    // of this scheduler in the process
   bool abandoned_ = false;  // (a child of this process may change both, when it begins)

@@ -26,11 +26,13 @@ std::vector<unfired> basic_core<Sync>::stop() {
   if (first) {
     try {
       find_unfired(found);
-      for (const candidate& c : found) hand_back(c, list);
-    } catch (...) {  // no memory, as others scheduled more than was foreseen
+      list.reserve(found.size());
+    } catch (...) {  // no memory, as others scheduled more than was foreseen: the next call gets them
+      unfired_claimed_.store(false, std::memory_order_seq_cst);
       tell_unfired_taken();
       throw;
     }
+    for (const candidate& c : found) hand_back(c, list);
     tell_unfired_taken();
   } else if (!from_inside) {
     wait_until([this] { return unfired_taken_.load(std::memory_order_seq_cst); });
@@ -143,20 +145,24 @@ bool basic_core<Sync>::drain(duration limit) {
 template <class Sync>
 void basic_core<Sync>::end_periodic_timers(std::vector<candidate>& found) {
   find_unfired(found);
-  for (const candidate& c : found) {
-    record_type& r = *c.timer;
-    bool is_running = false;
-    {
-      const record_lock hold(r.mutex);
-      if (!good(c) || !r.periodic()) continue;
-      end_now(r);
-      is_running = r.running != 0;
-    }
-    if (is_running)
-      count_completed();
-    else
-      complete(r);
+  for (const candidate& c : found) complete_if(*c.timer, [&] { return good(c) && c.timer->periodic(); });
+}
+
+/// Ends a timer if condition(), asked under its lock, is true: a run in progress is its last.
+template <class Sync>
+template <class Condition>
+void basic_core<Sync>::complete_if(record_type& r, Condition&& condition) noexcept {
+  bool is_running = false;
+  {
+    const record_lock hold(r.mutex);
+    if (!condition()) return;
+    end_now(r);
+    is_running = r.running != 0;
   }
+  if (is_running)
+    count_completed();
+  else
+    complete(r);
 }
 
 /// Ends a timer, locked: no run of it starts any more.
@@ -203,6 +209,15 @@ bool basic_core<Sync>::pass_time_until_drained(duration limit) {
   return wait_until(saturating_add(now(), limit), [this] { return drained(); });
 }
 
+/// Stops without memory for a list: destroys what was not fired.
+template <class Sync>
+void basic_core<Sync>::stop_one_by_one() noexcept {
+  stopped_.store(true, std::memory_order_seq_cst);
+  next_due_moved_earlier();  // for the driver to notice
+  wait_for_activities(frame::activities(this));
+  pool_.for_each([this](record_type& r) { complete_if(r, [&r] { return r.live; }); });
+}
+
 template <class Sync>
 void basic_core<Sync>::abandon() noexcept {
   abandoned_ = true;
@@ -217,9 +232,7 @@ void basic_core<Sync>::retire() noexcept {
   try {
     const std::vector<unfired> destroyed_here = stop();
   } catch (const std::bad_alloc&) {
-    // No memory for a list: the timers stay where they are, and are destroyed with the core.
-    stopped_.store(true, std::memory_order_seq_cst);
-    next_due_moved_earlier();
+    stop_one_by_one();
   }
   wait_for_activities(frame::activities(this));
   end_driver();

@@ -7,12 +7,15 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <new>
+#include <optional>
 #include <semaphore>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "scheduler/core.hpp"
+#include "scheduler/failing_new.hpp"
 #include "scheduler/virtual_time.hpp"
 
 namespace {
@@ -310,6 +313,43 @@ TEST_CASE("stop() from inside, at every point of another call, finds or refuses 
     for (std::size_t i = 0; i != 4; ++i) interrupt([i, to](scene& s) { s.move(i, to); }, stop);
   }
   for (std::size_t i = 0; i != 4; ++i) interrupt([i](scene& s) { s.cancel(i); }, stop);
+}
+
+TEST_CASE("a stop() without memory for what others schedule meanwhile leaves all to the next one" *
+          doctest::skip(!failing_new::available)) {
+  int refusals = 0;
+  bool interrupted = true;
+  for (std::size_t point = 0; interrupted; ++point) {
+    CAPTURE(point);
+    const auto core = std::make_shared<probe>(options{}, at(0s));
+    std::size_t scheduled = 0, returned = 0;
+    std::optional<failing_new> failing;
+    interrupted = false;
+    interruption::of_this_thread() = {point, [&] {
+                                        interrupted = true;
+                                        try {
+                                          for (; scheduled != 1000; ++scheduled)
+                                            core->schedule(at(1ms), at(0s), doing_nothing());
+                                        } catch (const rondo::stopped_error&) {
+                                        }
+                                        failing.emplace();
+                                      }};
+    bool refused = false;
+    try {
+      returned = core->stop().size();
+    } catch (const std::bad_alloc&) {
+      refused = true;
+    }
+    failing.reset();
+    interruption::of_this_thread() = {};
+    if (refused) returned = core->stop().size();
+    refusals += refused;
+    CHECK(returned == scheduled);
+    CHECK(core->pending() == 0);
+    CHECK(adds_up(core->stats()));
+    core->retire();
+  }
+  CHECK(refusals > 0);
 }
 
 TEST_CASE("a pass at every point of scheduling runs the timer once") {

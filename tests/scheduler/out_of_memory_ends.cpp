@@ -136,6 +136,47 @@ TEST_CASE("without memory a scheduler is destroyed nevertheless, and its callabl
   CHECK(token.use_count() == 1);
 }
 
+TEST_CASE("without memory, too, callables are destroyed with their scheduler, and not with its last job") {
+  std::optional<job> last;
+  const auto token = std::make_shared<int>(0);
+  auto time = std::make_unique<manual_timer>(options{.run_on = [&](job j) {
+    if (!last) last = std::move(j);
+  }});
+  for (int i = 0; i != 100; ++i) time->schedule_after(i * 1ms, [token] {});
+  time->schedule_after(duration::max(), [token] {});
+  time->schedule_every(
+      1ms, [token] {}, rondo::on([token](job) {}));
+  time->advance(50ms);
+  {
+    const failing_new failing;
+    time.reset();
+  }
+  CHECK(token.use_count() == 1);
+  (*last)();
+}
+
+TEST_CASE("a task may destroy its scheduler without memory, and the callables of all others with it") {
+  for (const auto& when : {rondo::every(1h).times(1), rondo::every(1h)}) {
+    const auto token = std::make_shared<int>(0);
+    auto time = std::make_unique<manual_timer>();
+    auto* const raw = time.get();
+    long left = 0;
+    for (int i = 0; i != 10; ++i) raw->schedule_after(1h, [token] {});
+    raw->schedule_every(2h, [token] {});
+    raw->schedule(when, [&, held = token] {
+      {
+        const failing_new failing;
+        time.reset();
+      }
+      left = token.use_count();
+    });
+    raw->schedule_after(1h, [token] { FAIL("it ran after the end"); });
+    raw->advance(1h);
+    CHECK(left == 2);  // the test's own and that of the task that runs
+    CHECK(token.use_count() == 1);
+  }
+}
+
 TEST_SUITE_END();
 
 }  // namespace
