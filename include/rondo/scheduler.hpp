@@ -85,8 +85,10 @@ struct options {
 /// - No user code (task, its destructor, handler, executor) runs while a lock of the library is held.
 /// - Cost: schedule and cancel O(1) amortised, no allocation in the long run for callables of up to 48 bytes.
 ///   What a timer took is kept, some 200 bytes, for those that come after it.
-/// - The clock is steady_clock: it does not follow the wall clock, and on Linux stands still while the machine
-///   sleeps.
+/// - The clock is steady_clock: it does not follow the wall clock. On Linux it stands still while the machine
+///   sleeps: timers come later by the wall clock, and miss nothing. After a jump (of a clock that goes on
+///   meanwhile, a process that was stopped, a driver that got no processor) what fell due runs in the next
+///   pass, late and in order, and periodic timers do what they chose with recurrence::on_missed().
 class RONDO_EXPORT scheduler {
  public:
   using clock = std::chrono::steady_clock;
