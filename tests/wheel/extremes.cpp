@@ -1,7 +1,10 @@
 // Negative ticks, the first and the last one are ticks like others.
 #include <doctest/doctest.h>
 
+#include <cstdint>
+#include <deque>
 #include <optional>
+#include <string>
 
 #include "recording.hpp"
 
@@ -96,4 +99,52 @@ TEST_CASE("a wheel at its last tick still takes timers of the past") {
   std::string told;
   w.advance(last_tick, [&](timer& t) { told += t.name; });
   CHECK(told == "ba");
+}
+
+namespace {
+
+/// What happens in forty turns of a wheel that has come to `start` in steps: at which ticks, counted from there,
+/// which of a hundred timers fire.
+std::string forty_turns(std::size_t buckets, tick_number start) {
+  const auto turn = static_cast<tick_number>(buckets);
+  wheel w(buckets, start - 3 * turn - 2);
+  std::deque<std::string> names;
+  std::deque<timer> timers;
+  for (int i = 0; i != 100; ++i) timers.emplace_back(names.emplace_back(std::to_string(i)).c_str());
+  timer far("far");
+  w.schedule(far, start + 1000 * turn);
+  w.advance(start - 1, [](timer&) {});
+  w.advance(start, [](timer&) {});
+  std::uint32_t state = 1;
+  const auto random = [&](tick_number below) {
+    state = state * 1664525U + 1013904223U;
+    return static_cast<tick_number>(state >> 8) % below;
+  };
+  for (timer& t : timers) w.schedule(t, start - 5 + random(30 * turn));
+  std::string told;
+  while (w.now() < start + 40 * turn) {
+    w.schedule(timers[static_cast<std::size_t>(random(100))], w.now() + random(5 * turn));
+    told += std::to_string(*w.next_due() - start) + ':';
+    w.advance(w.now() + random(2 * turn) + 1,
+              [&](timer& t) { told += std::string(t.name) + '@' + std::to_string(w.now() - start) + ' '; });
+  }
+  CHECK(fired(w, start + 1000 * turn - 1).find("far") == std::string::npos);
+  CHECK(fired(w, start + 1000 * turn).substr(0, 4) == "far@");
+  return told;
+}
+
+}  // namespace
+
+TEST_CASE("a wheel that has run for years does what a new one does") {
+  for (const std::size_t buckets : {1U, 8U, 512U}) {
+    CAPTURE(buckets);
+    const std::string anew = forty_turns(buckets, 0);
+    for (const int power : {30, 31, 32, 36, 53, 62}) {
+      CAPTURE(power);
+      for (const tick_number off : {-1, 0, 1, 7}) {
+        CHECK(forty_turns(buckets, (tick_number{1} << power) + off) == anew);
+        CHECK(forty_turns(buckets, -(tick_number{1} << power) + off) == anew);
+      }
+    }
+  }
 }
