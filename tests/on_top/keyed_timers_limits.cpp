@@ -1,14 +1,11 @@
-// Replacing a key's timer where there is no place for another, and no memory.
+// Replacing a key's timer where there is no place for another.
 #include <rondo/keyed_timers.hpp>
 
 #include <memory>
-#include <new>
 
 #include <rondo/errors.hpp>
 #include <rondo/polled_timer.hpp>
-#include <rondo/timer_scope.hpp>
 
-#include "scheduler/failing_new.hpp"
 #include "scheduler/virtual_time.hpp"
 
 namespace {
@@ -24,7 +21,6 @@ using rondo::manual_timer;
 using rondo::options;
 using rondo::polled_timer;
 using rondo::time_point;
-using rondo::timer_scope;
 
 TEST_CASE("at the limit, a key's timer is replaced and a new key refused") {
   manual_timer time(options{.max_pending = 2});
@@ -152,86 +148,5 @@ TEST_CASE("at the limit, on_earlier finds no lock held, and may set the very key
   CHECK(time.poll() == 1);
   CHECK(ran.take() == "third");
 }
-
-// Where there is no such operator new, there is nothing to test.
-TEST_SUITE_BEGIN("without memory" * doctest::skip(!failing_new::available));
-
-/// Does `operation` with the 1st, 2nd, … allocation failing, until none of them does. Each time it failed, the
-/// key must have its old timer and no other.
-template <class Operation>
-int fail_everywhere(std::size_t max_pending, Operation&& operation) {
-  for (int k = 0;; ++k) {
-    CAPTURE(k);
-    REQUIRE(k < 1000);
-    manual_timer time(options{.max_pending = max_pending});
-    keyed_timers<int> timers(time);
-    journal ran;
-    timers.set_at(1, at(5ms), [&] { ran.add("old"); });
-    bool done = false;
-    {
-      const failing_new failing(static_cast<std::size_t>(k));
-      try {
-        operation(timers, ran);
-        done = true;
-      } catch (const std::bad_alloc&) {
-      }
-      if (done && !failing.struck()) return k;
-    }
-    CHECK(timers.size() == 1);
-    CHECK(time.pending() == 1);
-    CHECK(adds_up(time.stats()));
-    CHECK(time.advance(1h) == 1);
-    CHECK(ran.take() == (done ? "new" : "old"));
-    CHECK(timers.cancel(1) == cancel_result::gone);
-  }
-}
-
-TEST_CASE("setting a key anew without memory leaves the old timer, also at the limit") {
-  const auto set = [](keyed_timers<int>& timers, journal& ran) {
-    timers.set_after(1, 700ms, [&ran] { ran.add("new"); });
-  };
-  CHECK(fail_everywhere(rondo::unlimited, set) > 2);
-  CHECK(fail_everywhere(1, set) > 2);
-}
-
-TEST_CASE("setting a key to a recurrence without memory leaves the old timer") {
-  CHECK(fail_everywhere(rondo::unlimited, [](keyed_timers<int>& timers, journal& ran) {
-          timers.set(1, every(700ms).times(1), [&ran] { ran.add("new"); });
-        }) > 2);
-}
-
-TEST_CASE("scheduling through a scope without memory schedules nothing, and closing it needs none") {
-  for (std::size_t k = 0;; ++k) {
-    REQUIRE(k < 1000);
-    manual_timer time;
-    const auto token = std::make_shared<int>(0);
-    bool struck = false;
-    {
-      timer_scope scope(time);
-      for (int i = 0; i != 20; ++i) scope.schedule_after(1ms * i, [token] {});
-      {
-        const failing_new failing(k);
-        try {
-          scope.schedule_after(1h, [token] {});
-        } catch (const std::bad_alloc&) {
-        }
-        struck = failing.struck();
-      }
-      CHECK(scope.pending() == time.pending());
-      CHECK(token.use_count() == 1 + static_cast<long>(time.pending()));
-      const failing_new failing;
-      scope.close();
-    }
-    CHECK(token.use_count() == 1);
-    CHECK(time.pending() == 0);
-    CHECK(adds_up(time.stats()));
-    if (!struck) {
-      CHECK(k > 2);
-      return;
-    }
-  }
-}
-
-TEST_SUITE_END();
 
 }  // namespace
