@@ -1,0 +1,136 @@
+// A driver that has to share its processor with threads that never rest: late, but nothing else.
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#if defined(__linux__)
+#include <sched.h>
+#endif
+
+#include "threads/patience.hpp"
+#include "threads/pool.hpp"
+
+namespace {
+
+using namespace rondo::test;
+using rondo::every;
+using rondo::firing;
+using rondo::missed_runs;
+using rondo::options;
+using rondo::timer;
+
+/// This thread, and those that it starts meanwhile, have one processor; where it can be had, only one.
+class one_processor {
+ public:
+  one_processor() {
+#if defined(__linux__)
+    sched_getaffinity(0, sizeof all_, &all_);
+    for (std::size_t i = 0; i != CPU_SETSIZE; ++i) {
+      if (!CPU_ISSET(i, &all_)) continue;
+      cpu_set_t one;
+      CPU_ZERO(&one);
+      CPU_SET(i, &one);
+      sched_setaffinity(0, sizeof one, &one);
+      return;
+    }
+#endif
+  }
+  ~one_processor() {
+#if defined(__linux__)
+    sched_setaffinity(0, sizeof all_, &all_);
+#endif
+  }
+  one_processor(const one_processor&) = delete;
+  one_processor& operator=(const one_processor&) = delete;
+
+ private:
+#if defined(__linux__)
+  cpu_set_t all_;
+#endif
+};
+
+/// Threads that do nothing, as fast as they can.
+class restless {
+ public:
+  explicit restless(int threads) {
+    for (int i = 0; i != threads; ++i)
+      threads_.emplace_back([this] {
+        while (!over_) spin(1000);
+      });
+  }
+  ~restless() {
+    over_ = true;
+    for (std::thread& t : threads_) t.join();
+  }
+  restless(const restless&) = delete;
+  restless& operator=(const restless&) = delete;
+
+ private:
+  std::atomic<bool> over_{false};
+  std::vector<std::thread> threads_;
+};
+
+/// What a periodic task was told, summed up.
+struct points {
+  std::atomic<std::uint64_t> runs{0}, missed{0};
+  auto counting(gate& ran) {
+    return [this, &ran](const firing& f) {
+      ++runs;
+      missed += f.missed;
+      ran.open();
+    };
+  }
+};
+
+void check_starved(std::size_t workers) {
+  const one_processor for_all;
+  std::optional<pool> pool_of_workers;
+  if (workers != 0) pool_of_workers.emplace(workers);
+  constexpr long many = 500;
+  gate ran, often;
+  std::atomic<int> early{0};
+  points skip, burst, delay;
+  timer t(options{.tick = 100us, .run_on = workers != 0 ? pool_of_workers->executor() : rondo::executor()});
+  {
+    const restless others(4);
+    const rondo::timer_id periodic[] = {
+        t.schedule(every(1ms), skip.counting(often)),
+        t.schedule(every(1ms).on_missed(missed_runs::burst, 1'000'000), burst.counting(often)),
+        t.schedule(every(1ms).on_missed(missed_runs::delay), delay.counting(often))};
+    const auto run = [&](const firing& f) {
+      early += t.now() < f.due || f.lateness < 0ns;
+      ran.open();
+    };
+    for (long i = 0; i != many; ++i) {
+      t.schedule_after(i % 50 * 2ms, run);
+      const auto far = t.schedule_after(1h, run);
+      if (i % 2 == 0)
+        t.cancel(far);
+      else
+        t.reschedule_after(far, i % 7 * 5ms);
+    }
+    CHECK(ran.wait(many + many / 2));
+    CHECK(often.wait(30));
+    for (const auto id : periodic) t.cancel_and_wait(id);
+  }
+  CHECK(t.stop().empty());
+  CHECK(early == 0);
+  CHECK(ran.count() == many + many / 2);
+  CHECK(burst.missed == 0);
+  const auto s = t.stats();
+  CHECK(s.fired == static_cast<std::uint64_t>(ran.count()) + skip.runs + burst.runs + delay.runs);
+  CHECK(s.missed >= skip.missed + delay.missed);  // more, if a run was cancelled that the pool had
+  CHECK(s.completed == many + many / 2);
+  CHECK(s.cancelled == many / 2 + 3);
+  CHECK(s.failed + s.rejected == 0);
+  CHECK(adds_up(s));
+}
+
+TEST_CASE("a driver that is starved of its processor is never early, and loses nothing") { check_starved(0); }
+
+TEST_CASE("so is a pool") { check_starved(2); }
+
+}  // namespace
