@@ -1,8 +1,6 @@
 #include <rondo/timer.hpp>
 
-#include <algorithm>
 #include <cstdint>
-#include <new>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -14,6 +12,7 @@
 #endif
 
 #include "drivers/alarm.hpp"
+#include "drivers/drive.hpp"
 #include "drivers/fork_watch.hpp"
 #include "scheduler/core.hpp"
 
@@ -41,8 +40,8 @@ class thread_core final : public core {
 
   void start_driver() {
     try {
-      driver_ =
-          std::thread([self = std::static_pointer_cast<thread_core>(shared_from_this())] { self->drive(); });
+      driver_ = std::thread(
+          [self = std::static_pointer_cast<thread_core>(shared_from_this())] { self->run_driver(); });
     } catch (const std::system_error& e) {
       throw std::system_error(e.code(), "rondo: the driver thread \"" + name_ + "\" cannot be started");
     }
@@ -67,26 +66,9 @@ class thread_core final : public core {
   }
 
  private:
-  // Clocks are better not asked to wait until their very end.
-  static constexpr duration longest_wait = std::chrono::hours(24 * 365);
-  static constexpr duration memory_retry = std::chrono::milliseconds(10);
-
-  void drive() noexcept {
+  void run_driver() noexcept {
     prepare_this_thread(name_);
-    while (!stopped()) {
-      alarm_.reset();
-      try {
-        if (run_pass(time_point::max(), unlimited) != 0) continue;
-        const std::optional<time_point> due = next_due();
-        if (stopped()) break;
-        const time_point reading = now();
-        alarm_.wait_until(due ? std::optional(std::min(*due, reading + longest_wait)) : std::nullopt,
-                          reading);
-      } catch (const std::bad_alloc&) {
-        // Nothing is lost: what is due runs when there is memory.
-        alarm_.wait_until(now() + memory_retry, now());
-      }
-    }
+    drive(*this, alarm_);
   }
 
   const std::string name_;

@@ -1,0 +1,36 @@
+// What a driver thread does all its life.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <new>
+#include <optional>
+
+#include <rondo/time.hpp>
+
+namespace rondo::detail {
+
+// Clocks are better not asked to wait until their very end.
+inline constexpr duration longest_wait = std::chrono::hours(24 * 365);
+inline constexpr duration memory_retry = std::chrono::milliseconds(10);
+
+/// Runs what is due and sleeps on `bell` until there is more, until the core is stopped. Who makes something due
+/// earlier, or stops, rings it afterwards.
+template <class Core, class Alarm>
+void drive(Core& core, Alarm& bell) noexcept {
+  while (!core.stopped()) {
+    bell.reset();
+    try {
+      if (core.run_pass(time_point::max(), unlimited) != 0) continue;
+      const std::optional<time_point> due = core.next_due();
+      if (core.stopped()) break;
+      const time_point reading = core.now();
+      bell.wait_until(due ? std::optional(std::min(*due, reading + longest_wait)) : std::nullopt, reading);
+    } catch (const std::bad_alloc&) {
+      // Nothing is lost: what is due runs when there is memory.
+      bell.wait_until(core.now() + memory_retry, core.now());
+    }
+  }
+}
+
+}  // namespace rondo::detail
