@@ -1,0 +1,63 @@
+// What users call, against the driver's pass and against each other.
+#include "interleavings/stage.hpp"
+
+namespace {
+
+using namespace rondo::test;
+using rondo::cancel_result;
+using rondo::duration;
+
+/// One timer for each, at 1 ms and so on, when it is 1 ms.
+void one_is_due(stage& s) {
+  s.add(1ms);
+  virtual_time::move_to(at(1ms));
+}
+void two_are_due(stage& s) {
+  s.add(1ms);
+  s.add(1ms);
+  virtual_time::move_to(at(1ms));
+}
+
+const part pass{"driver", [](stage& s) { s.core().pass(); }};
+const part cancel{"cancels", [](stage& s) { s.cancel(0); }};
+
+part moving(duration to) {
+  return {"moves", [to](stage& s) { s.move(0, to); }};
+}
+
+TEST_CASE("pass and cancel") { check_every_schedule(on_stage(one_is_due, {pass, cancel})); }
+
+TEST_CASE("pass and cancel_and_wait") {
+  check_every_schedule(on_stage(one_is_due, {pass, {"cancels", [](stage& s) { s.cancel_and_wait(0); }}}));
+}
+
+TEST_CASE("pass and reschedule") {
+  for (const duration to : {duration(0ms), duration(1ms), duration(2ms), duration(3ms), duration::max()})
+    check_every_schedule(on_stage(one_is_due, {pass, moving(to)}));
+}
+
+TEST_CASE("pass and schedule") {
+  for (const duration due : {duration(0ms), duration(1ms), duration(2ms), duration(3ms), duration::max()})
+    check_every_schedule(on_stage(one_is_due, {pass, {"schedules", [=](stage& s) { s.add(due); }}}));
+}
+
+TEST_CASE("cancel and cancel") {
+  check_every_schedule(on_stage(one_is_due, {cancel, cancel}));
+  check_every_schedule(on_stage(one_is_due, {cancel, cancel, pass}));
+}
+
+TEST_CASE("cancel and reschedule") {
+  check_every_schedule(on_stage(one_is_due, {cancel, moving(2ms)}));
+  check_every_schedule(on_stage(one_is_due, {cancel, moving(2ms), pass}));
+}
+
+TEST_CASE("reschedule and reschedule") {
+  check_every_schedule(on_stage(one_is_due, {moving(2ms), moving(3ms)}));
+  check_every_schedule(on_stage(one_is_due, {moving(0ms), moving(3ms), pass}));
+}
+
+TEST_CASE("pass, and timers that have a tick in common") {
+  check_every_schedule(on_stage(two_are_due, {pass, cancel, {"cancels too", [](stage& s) { s.cancel(1); }}}));
+}
+
+}  // namespace

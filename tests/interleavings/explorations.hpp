@@ -1,0 +1,31 @@
+// What the tests of interleavings share.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <iostream>
+#include <optional>
+
+#include <doctest/doctest.h>
+
+#include "interleavings/explorer.hpp"
+
+namespace rondo::test {
+
+/// Explores, and says on a line of its own how many schedules that were.
+inline exploration explore_and_tell(const std::function<scenario()>& make,
+                                    std::optional<std::size_t> preemptions = {}) {
+  const exploration e = explore(make, preemptions);
+  std::cout << doctest::getContextOptions()->currentTest->m_name << ": " << e.schedules << " schedules (and "
+            << e.repeated << " cut off)\n";
+  return e;
+}
+
+inline void check_every_schedule(const std::function<scenario()>& make,
+                                 std::optional<std::size_t> preemptions = {}) {
+  const exploration e = explore_and_tell(make, preemptions);
+  CHECK(e.schedules > 1);
+  CHECK_MESSAGE(e.failure.empty(), e.failure);
+}
+
+}  // namespace rondo::test

@@ -1,0 +1,291 @@
+#include "interleavings/explorer.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <memory>
+#include <semaphore>
+#include <sstream>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+
+#include "interleavings/schedule_tree.hpp"
+
+namespace rondo::test {
+namespace {
+
+constexpr std::size_t most_steps = 5'000;  // of a schedule: more than that, and it is taken to have no end
+
+class explorer;
+
+explorer* exploring = nullptr;          // one at a time
+thread_local std::size_t own = nobody;  // of the scenario's threads
+
+class explorer {
+ public:
+  explicit explorer(std::optional<std::size_t> preemptions) : tree_(preemptions) {}
+  ~explorer() {
+    for (auto& w : workers_) {
+      w->body = nullptr;
+      w->go_on.release();
+    }
+    for (auto& w : workers_) w->thread.join();
+  }
+  explorer(const explorer&) = delete;
+  explorer& operator=(const explorer&) = delete;
+
+  bool advance() { return tree_.advance(); }
+  bool seen() const { return tree_.seen(); }
+  /// Whether threads wait for what will never come.
+  bool stuck() const { return stuck_; }
+
+  void run(scenario& s) {
+    names_.clear();
+    trace_.clear();
+    failure_.clear();
+    if (workers_.empty()) engage(s.threads.size());
+    for (std::size_t i = 0; i != workers_.size(); ++i) {
+      worker& w = *workers_[i];
+      names_.push_back(s.threads[i].name);
+      w.body = s.threads[i].body;
+      w.ended = false;
+      w.go_on.release();  // up to its first step
+      explorer_goes_on_.acquire();
+    }
+    under_way_ = true;
+    hand_over(nobody);
+    explorer_goes_on_.acquire();
+    under_way_ = false;
+    if (tree_.astray()) expect(false, "the threads do not do the same after the same choices");
+    if (!stuck_) s.check();
+  }
+
+  /// Empty: none.
+  std::string failure() const {
+    if (failure_.empty()) return {};
+    std::ostringstream text;
+    text << failure_ << '\n';
+    printer print{names_, {}, {}};
+    for (const taken& t : trace_) print.step(text, t);
+    for (std::size_t i = 0; stuck_ && i != workers_.size(); ++i)
+      if (!workers_[i]->ended) print.step(text << "never: ", {i, *workers_[i]->next, {}});
+    return text.str();
+  }
+
+  void expect(bool good, const char* what) {
+    if (!good && failure_.empty()) failure_ = what;
+  }
+
+  // Called by the thread that goes on.
+  void await_turn(const operation& next, const std::function<bool()>& possible,
+                  std::optional<time_point> until) {
+    worker& me = *workers_[own];
+    me.next = &next;
+    me.possible = &possible;
+    me.until = until;
+    if (pause_or_hand_over(own) != own) me.go_on.acquire();
+  }
+  void note(long long value) {
+    if (!trace_.empty()) trace_.back().value = value;
+  }
+  void note_released(const void* lock) { tree_.released(own, lock); }
+  void note_woke(std::size_t thread) { tree_.woke(own, thread); }
+
+  time_point time;
+
+ private:
+  struct worker {
+    std::thread thread;
+    std::binary_semaphore go_on{0};
+    std::function<void()> body;  // null: that was all
+    bool ended = true;
+    const operation* next = nullptr;
+    const std::function<bool()>* possible = nullptr;
+    std::optional<time_point> until;
+  };
+
+  struct taken {
+    std::size_t thread;
+    operation step;
+    std::optional<long long> value;
+  };
+
+  /// Numbers the objects of each sort as they come.
+  struct printer {
+    const std::vector<std::string>& names;
+    std::map<std::string, int> counts;
+    std::map<const void*, int> numbers;
+
+    void step(std::ostream& out, const taken& t) {
+      out << names[t.thread] << ": " << t.step.what;
+      if (t.step.object() != nullptr) {
+        const auto [place, is_new] = numbers.try_emplace(t.step.object());
+        if (is_new) place->second = ++counts[t.step.of];
+        out << ' ' << t.step.of << ' ' << place->second;
+      }
+      if (t.value) out << " = " << *t.value;
+      out << '\n';
+    }
+  };
+
+  void engage(std::size_t threads) {
+    for (std::size_t i = 0; i != threads; ++i) workers_.push_back(std::make_unique<worker>());
+    for (std::size_t i = 0; i != threads; ++i) workers_[i]->thread = std::thread([this, i] { work(i); });
+  }
+
+  void work(std::size_t number) {
+    own = number;
+    worker& me = *workers_[number];
+    for (;;) {
+      me.go_on.acquire();
+      if (me.body == nullptr) return;
+      me.body();
+      me.body = [] {};
+      me.ended = true;
+      me.next = nullptr;
+      pause_or_hand_over(number);
+    }
+  }
+
+  std::size_t pause_or_hand_over(std::size_t caller) {
+    if (under_way_) return hand_over(caller);
+    explorer_goes_on_.release();  // this was to be the first step; the others have yet to come to theirs
+    return nobody;
+  }
+
+  /// Has the thread go on whose turn it is, and says which: the calling one knows by that alone.
+  std::size_t hand_over(std::size_t caller) {
+    if (std::all_of(workers_.begin(), workers_.end(), [](const auto& w) { return w->ended; })) {
+      explorer_goes_on_.release();
+      return nobody;
+    }
+    thread_set enabled = able();
+    while (enabled == 0 && let_time_pass()) enabled = able();
+    if (enabled == 0) return give_up("nobody can go on: a deadlock, or a lost wake-up");
+    if (trace_.size() == most_steps) return give_up("it does not come to an end");
+    schedule_tree::next_steps next{};
+    for (std::size_t i = 0; i != workers_.size(); ++i) next[i] = workers_[i]->next;
+    const std::size_t turn = tree_.choose(next, enabled);
+    trace_.push_back({turn, *next[turn], {}});
+    if (turn != caller) workers_[turn]->go_on.release();
+    return turn;
+  }
+
+  thread_set able() const {
+    thread_set set = 0;
+    for (std::size_t i = 0; i != workers_.size(); ++i) {
+      const worker& w = *workers_[i];
+      if (!w.ended && (!*w.possible || (*w.possible)())) set |= only(i);
+    }
+    return set;
+  }
+
+  /// To the earliest moment that somebody waits for. False: nobody does.
+  bool let_time_pass() {
+    std::optional<time_point> earliest;
+    for (const auto& w : workers_)
+      if (!w->ended && w->until && *w->until > time && (!earliest || *w->until < *earliest))
+        earliest = w->until;
+    if (!earliest) return false;
+    time = *earliest;
+    tree_.all_have_met();
+    return true;
+  }
+
+  std::size_t give_up(const char* why) {
+    failure_ = why;
+    stuck_ = true;
+    explorer_goes_on_.release();
+    return nobody;
+  }
+
+  schedule_tree tree_;
+  std::vector<std::unique_ptr<worker>> workers_;
+  std::vector<std::string> names_;
+  std::vector<taken> trace_;
+  std::string failure_;
+  bool under_way_ = false;
+  bool stuck_ = false;
+  std::binary_semaphore explorer_goes_on_{0};
+};
+
+/// Of schedules that got stuck: their threads sleep on, and refer to it.
+struct wreck {
+  std::unique_ptr<explorer> crew;
+  scenario what;
+};
+
+void leave_behind(wreck w) {
+  static auto& wrecks = *new std::vector<wreck>;  // never destroyed
+  wrecks.push_back(std::move(w));
+}
+
+bool is_a_step() noexcept { return exploring != nullptr && own != nobody; }
+
+}  // namespace
+
+exploration explore(const std::function<scenario()>& make, std::optional<std::size_t> preemptions) {
+  exploration result;
+  auto crew = std::make_unique<explorer>(preemptions);
+  while (crew->advance()) {
+    crew->time = {};
+    exploring = crew.get();
+    scenario s = make();
+    crew->run(s);
+    exploring = nullptr;
+    ++(crew->seen() ? result.repeated : result.schedules);
+    result.failure = crew->failure();
+    if (crew->stuck()) {
+      leave_behind({std::move(crew), std::move(s)});
+      break;
+    }
+    if (!result.failure.empty()) break;
+  }
+  return result;
+}
+
+void expect(bool good, const char* what) {
+  if (exploring != nullptr) exploring->expect(good, what);
+}
+
+void await_turn(const operation& next, const std::function<bool()>& possible,
+                std::optional<time_point> until) {
+  if (is_a_step()) return exploring->await_turn(next, possible, until);
+  if (possible && !possible())
+    throw std::logic_error("outside of the scenario's threads, this would wait for ever");
+}
+
+void note(long long value) {
+  if (is_a_step()) exploring->note(value);
+}
+
+void note_released(const void* lock) {
+  if (is_a_step()) exploring->note_released(lock);
+}
+
+void note_woke(std::size_t thread) {
+  if (is_a_step()) exploring->note_woke(thread);
+}
+
+std::size_t this_thread() noexcept { return own; }
+
+namespace virtual_time {
+
+time_point now() {
+  await_turn({"read", "time", {reading()}});
+  return exploring->time;
+}
+
+void move_to(time_point t) {
+  await_turn({"move", "time", {access{&exploring->time, true}}});
+  exploring->time = t;
+}
+
+bool has_come(time_point t) noexcept { return exploring->time >= t; }
+
+access reading() noexcept { return {&exploring->time, false}; }
+
+}  // namespace virtual_time
+
+}  // namespace rondo::test

@@ -1,0 +1,310 @@
+// The explorer of interleavings itself: what it finds, and how often it looks.
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "interleavings/explorations.hpp"
+#include "interleavings/explored.hpp"
+#include "scheduler/seeds.hpp"
+#include "scheduler/virtual_time.hpp"
+
+namespace {
+
+using namespace rondo::test;
+
+bool says(const exploration& e, const char* what) { return e.failure.find(what) != std::string::npos; }
+
+TEST_CASE("threads that share nothing have one schedule") {
+  const auto e = explore([] {
+    struct state {
+      explored_atomic<int> a, b;
+    };
+    auto s = std::make_shared<state>();
+    return scenario{{{"a",
+                      [s] {
+                        s->a.store(1);
+                        s->a.store(2);
+                      }},
+                     {"b",
+                      [s] {
+                        s->b.store(1);
+                        s->b.store(2);
+                      }}},
+                    [s] { expect(s->a.load() == 2 && s->b.load() == 2, "both have run to their end"); }};
+  });
+  CHECK(e.failure == "");
+  CHECK(e.schedules == 1);
+  CHECK(e.repeated == 0);
+}
+
+/// n threads, each writes m times to what all share.
+exploration writers(std::size_t threads, int writes, std::optional<std::size_t> preemptions = {}) {
+  return explore(
+      [=] {
+        auto shared = std::make_shared<explored_atomic<int>>();
+        scenario s;
+        for (std::size_t i = 0; i != threads; ++i)
+          s.threads.push_back({"writer", [=] {
+                                 for (int w = 0; w != writes; ++w) shared->store(w);
+                               }});
+        return s;
+      },
+      preemptions);
+}
+
+TEST_CASE("steps that depend on each other are tried in every order") {
+  CHECK(writers(2, 1).schedules == 2);
+  CHECK(writers(2, 3).schedules == 20);     // 6! / (3! 3!)
+  CHECK(writers(3, 2).schedules == 90);     // 6! / (2! 2! 2!)
+  CHECK(writers(3, 3).schedules == 1'680);  // 9! / (3! 3! 3!)
+}
+
+TEST_CASE("a bound counts how often a thread is made to wait that could go on") {
+  CHECK(writers(2, 3, 0).schedules == 2);
+  CHECK(writers(2, 3, 1).schedules == 6);   // either first, and its end after 1 or 2 writes put off
+  CHECK(writers(2, 3, 5).schedules == 20);  // more than any of them needs
+}
+
+TEST_CASE("an update that gets lost is found") {
+  const auto e = explore([] {
+    auto counter = std::make_shared<explored_atomic<int>>();
+    const auto add = [=] { counter->store(counter->load() + 1); };
+    return scenario{{{"a", add}, {"b", add}}, [=] { expect(counter->load() == 2, "both were counted"); }};
+  });
+  CHECK(says(e, "both were counted"));
+  CHECK(says(e, "a: load atomic 1 = 0\n"));
+}
+
+TEST_CASE("an update inside a lock does not get lost") {
+  const auto e = explore([] {
+    struct state {
+      explored_mutex mutex;
+      int counter = 0;
+    };
+    auto s = std::make_shared<state>();
+    const auto add = [=] {
+      const std::lock_guard hold(s->mutex);
+      ++s->counter;
+    };
+    return scenario{{{"a", add}, {"b", add}, {"c", add}},
+                    [=] { expect(s->counter == 3, "all were counted"); }};
+  });
+  CHECK(e.failure == "");
+  CHECK(e.schedules == 6);
+}
+
+/// a and b lock two mutexes, in these orders.
+exploration two_mutexes(bool same_order) {
+  return explore([=] {
+    struct state {
+      explored_mutex first, second;
+    };
+    auto s = std::make_shared<state>();
+    const auto lock_both = [](explored_mutex& outer, explored_mutex& inner) {
+      const std::lock_guard hold(outer);
+      const std::lock_guard hold_inner(inner);
+    };
+    return scenario{{{"a", [=] { lock_both(s->first, s->second); }}, {"b", [=] {
+                                                                        if (same_order)
+                                                                          lock_both(s->first, s->second);
+                                                                        else
+                                                                          lock_both(s->second, s->first);
+                                                                      }}}};
+  });
+}
+
+TEST_CASE("two locks that are taken in opposite orders are found to be a deadlock") {
+  CHECK(two_mutexes(true).failure == "");
+  const auto e = two_mutexes(false);
+  CHECK(says(e, "nobody can go on"));
+  CHECK(says(e, "never: a: lock mutex 2\n"));
+  CHECK(says(e, "never: b: lock mutex 1\n"));
+}
+
+/// One waits until another one has said so; with a predicate, or for the call alone.
+exploration message(bool with_predicate, std::optional<rondo::time_point> until = {}) {
+  return explore([=] {
+    struct state {
+      explored_mutex mutex;
+      explored_condition told;
+      bool said = false;
+    };
+    auto s = std::make_shared<state>();
+    const auto listen = [=] {
+      std::unique_lock hold(s->mutex);
+      if (with_predicate && s->said) return;
+      if (until)
+        s->told.wait_until(hold, *until);
+      else
+        s->told.wait(hold);
+    };
+    const auto say = [=] {
+      {
+        const std::lock_guard hold(s->mutex);
+        s->said = true;
+      }
+      s->told.notify_one();
+    };
+    return scenario{{{"listener", listen}, {"speaker", say}},
+                    [=] { expect(virtual_time::now() == at(0s), "it was not too late"); }};
+  });
+}
+
+TEST_CASE("a wake-up that gets lost is found") {
+  CHECK(message(true).failure == "");
+  const auto e = message(false);
+  CHECK(says(e, "nobody can go on"));
+  CHECK(says(e, "never: listener: wake, lock mutex 1\n"));
+}
+
+TEST_CASE("where somebody waits until a moment, a wake-up that gets lost makes time pass") {
+  CHECK(message(true, at(5s)).failure == "");
+  CHECK(says(message(false, at(5s)), "it was not too late"));
+}
+
+TEST_CASE("time comes to who waits for it, before, after and without a call") {
+  struct outcomes {
+    int in_time = 0, too_late = 0;
+  };
+  const auto seen = std::make_shared<outcomes>();
+  const auto e = explore([=] {
+    struct state {
+      explored_mutex mutex;
+      explored_condition called;
+    };
+    auto s = std::make_shared<state>();
+    const auto wait = [=] {
+      std::unique_lock hold(s->mutex);
+      const bool in_time = s->called.wait_until(hold, at(5s)) == std::cv_status::no_timeout;
+      ++(in_time ? seen->in_time : seen->too_late);
+      expect(in_time || virtual_time::now() >= at(5s), "time had come");
+    };
+    return scenario{{{"waits", wait},
+                     {"calls", [=] { s->called.notify_one(); }},
+                     {"time", [] { virtual_time::move_to(at(6s)); }}}};
+  });
+  CHECK(e.failure == "");
+  CHECK(seen->in_time > 0);
+  CHECK(seen->too_late > 0);
+}
+
+TEST_CASE("what goes on for ever is found") {
+  const auto e = explore([] {
+    auto flag = std::make_shared<explored_atomic<bool>>();
+    const auto spin = [=] {
+      while (!flag->load()) {
+      }
+    };
+    return scenario{{{"spins", spin}, {"sets", [=] { flag->store(true); }}}};
+  });
+  CHECK(says(e, "it does not come to an end"));
+}
+
+TEST_CASE("threads that do something else each time are found") {
+  const auto times = std::make_shared<int>(0);
+  const auto e = explore([=] {
+    auto shared = std::make_shared<explored_atomic<int>>();
+    const auto capricious = [=] {
+      for (int i = (*times)++ % 2; i != 2; ++i) shared->store(1);
+    };
+    return scenario{{{"a", capricious}, {"b", [=] { shared->store(2); }}}};
+  });
+  CHECK(says(e, "do not do the same"));
+}
+
+/// Three threads that do a few things each, at random, with two atomics, two locks and a condition.
+class program {
+ public:
+  explicit program(std::uint64_t seed) {
+    dice d(seed);
+    for (auto& steps : threads_)
+      for (std::uint64_t left = 1 + d.roll(2); left != 0; --left)
+        steps.push_back({static_cast<kind>(d.roll(6)), d.roll(2)});
+  }
+
+  /// What the atomics hold and the threads have read in the end of each schedule.
+  std::set<std::string> outcomes(std::optional<std::size_t> preemptions) const {
+    std::set<std::string> all;
+    const exploration e = explore(
+        [&] {
+          auto s = std::make_shared<state>();
+          scenario what;
+          for (std::size_t i = 0; i != threads_.size(); ++i)
+            what.threads.push_back({"thread", [this, s, i] { run(*s, i); }});
+          what.check = [&all, s] { all.insert(s->text()); };
+          return what;
+        },
+        preemptions);
+    CHECK(e.failure == "");
+    return all;
+  }
+
+ private:
+  enum class kind { load, store, locked_load, both_locks, wait, notify_or_move_time };
+  struct step {
+    kind what;
+    std::size_t on;
+  };
+  struct state {
+    std::array<explored_atomic<int>, 2> atomics;
+    std::array<explored_mutex, 2> locks;
+    explored_condition told;
+    std::array<int, 2> locked{};
+    std::array<std::string, 3> read;
+
+    std::string text() const {
+      std::string all;
+      for (const auto& a : atomics) all += std::to_string(a.load()) + ' ';
+      for (const int l : locked) all += std::to_string(l) + ' ';
+      for (const auto& r : read) all += r + "; ";
+      return all;
+    }
+  };
+
+  void run(state& s, std::size_t thread) const {
+    int number = static_cast<int>(thread) * 10;
+    for (const step& next : threads_[thread]) {
+      ++number;
+      std::string& read = s.read[thread];
+      if (next.what == kind::load) read += std::to_string(s.atomics[next.on].load()) + ' ';
+      if (next.what == kind::store) s.atomics[next.on].store(number);
+      if (next.what == kind::locked_load) {
+        const std::lock_guard hold(s.locks[next.on]);
+        read += std::to_string(s.atomics[0].load()) + ' ';
+        s.locked[next.on] = number;
+      }
+      if (next.what == kind::both_locks) {
+        const std::lock_guard hold(s.locks[0]);
+        const std::lock_guard hold_too(s.locks[1]);
+        read += std::to_string(std::exchange(s.locked[0], number)) + ' ';
+        s.locked[1] = number;
+      }
+      if (next.what == kind::wait) {
+        std::unique_lock hold(s.locks[0]);
+        const bool told = s.told.wait_until(hold, at(1s)) == std::cv_status::no_timeout;
+        read += (told ? "told " : "not told ") + std::to_string(std::exchange(s.locked[0], number)) + ' ';
+      }
+      if (next.what == kind::notify_or_move_time && next.on == 0) s.told.notify_all();
+      if (next.what == kind::notify_or_move_time && next.on == 1) virtual_time::move_to(at(1s));
+    }
+  }
+
+  std::array<std::vector<step>, 3> threads_;
+};
+
+/// Whether the reduction leaves out no outcome: each is compared with what all schedules come to.
+TEST_CASE("the schedules that are left out would come to nothing new") {
+  for (const std::uint64_t seed : seeds("random threads", 100)) {
+    CAPTURE(seed);
+    const program p(seed);
+    CHECK(p.outcomes({}) == p.outcomes(1'000));
+  }
+}
+
+}  // namespace
