@@ -36,18 +36,18 @@ class record_pool {
   /// A free record, counted as scheduled. Strong guarantee.
   record_type& take() {
     lane& mine = my_lane();
-    for (;;) {
-      {
-        const std::lock_guard hold(mine.mutex);
-        if (record_type* const r = mine.free) {
-          mine.free = r->next;
-          --mine.free_count;
-          ++mine.counts.scheduled;
-          return *r;
-        }
+    {
+      const std::lock_guard hold(mine.mutex);
+      if (record_type* const r = mine.free) {
+        mine.free = r->next;
+        --mine.free_count;
+        ++mine.counts.scheduled;
+        return *r;
       }
-      if (!take_from_another(mine)) add_new(mine);
     }
+    chain found = take_from_another(mine);
+    if (found.first == nullptr) found = make_new();
+    return take_first(mine, found);
   }
 
   /// Precondition: nothing is known of `r` but by ids of earlier generations.
@@ -104,7 +104,7 @@ class record_pool {
   }
 
  private:
-  static constexpr std::size_t lane_count = 16;
+  static constexpr std::size_t lane_count = Sync::lanes;
   static constexpr std::uint32_t batch = 64;  // new records made at a time; also what is left to another lane
 
   struct alignas(128) lane {
@@ -131,54 +131,57 @@ class record_pool {
     return segments_[s].load(std::memory_order_acquire)[slot - begin_of(s)];
   }
 
-  bool take_from_another(lane& mine) noexcept {
+  /// Linked records that are in no lane.
+  struct chain {
+    record_type* first = nullptr;
+    std::uint32_t length = 0;
+  };
+
+  /// All that are free in a lane that has many; empty if there is none.
+  chain take_from_another(const lane& mine) noexcept {
     for (lane& other : lanes_) {
       if (&other == &mine) continue;
-      record_type* chain = nullptr;
-      std::uint32_t length = 0;
-      {
-        const std::lock_guard hold(other.mutex);
-        if (other.free_count <= batch) continue;
-        chain = std::exchange(other.free, nullptr);
-        length = std::exchange(other.free_count, 0);
-      }
-      add_chain(mine, chain, length);
-      return true;
+      const std::lock_guard hold(other.mutex);
+      if (other.free_count <= batch) continue;
+      return {std::exchange(other.free, nullptr), std::exchange(other.free_count, 0)};
     }
-    return false;
+    return {};
   }
 
-  void add_new(lane& mine) {
-    record_type* chain = nullptr;
-    {
-      const std::lock_guard hold(growth_mutex_);
-      const std::uint32_t first = slots_.load(std::memory_order_relaxed);
-      if (first > std::numeric_limits<std::uint32_t>::max() - batch) throw std::bad_alloc();
-      auto& segment = segments_[segment_of(first)];
-      if (segment.load(std::memory_order_relaxed) == nullptr)
-        segment.store(
-            static_cast<record_type*>(::operator new (sizeof(record_type) * size_of(segment_of(first)),
-                                                      std::align_val_t{alignof(record_type)})),
-            std::memory_order_release);
-      for (std::uint32_t slot = first + batch; slot-- != first;) {
-        record_type* const r = std::construct_at(&at(slot), slot);
-        r->next = chain;
-        chain = r;
-      }
-      slots_.store(first + batch, std::memory_order_release);
+  chain make_new() {
+    const std::lock_guard hold(growth_mutex_);
+    const std::uint32_t first = slots_.load(std::memory_order_relaxed);
+    if (first > std::numeric_limits<std::uint32_t>::max() - batch) throw std::bad_alloc();
+    auto& segment = segments_[segment_of(first)];
+    if (segment.load(std::memory_order_relaxed) == nullptr)
+      segment.store(
+          static_cast<record_type*>(::operator new (sizeof(record_type) * size_of(segment_of(first)),
+                                                    std::align_val_t{alignof(record_type)})),
+          std::memory_order_release);
+    chain made{nullptr, batch};
+    for (std::uint32_t slot = first + batch; slot-- != first;) {
+      record_type* const r = std::construct_at(&at(slot), slot);
+      r->next = made.first;
+      made.first = r;
     }
-    add_chain(mine, chain, batch);
+    slots_.store(first + batch, std::memory_order_release);
+    return made;
   }
 
-  static void add_chain(lane& mine, record_type* chain, std::uint32_t length) noexcept {
+  /// Leaves the others in `mine`. (The first never lies there: two threads might take it from each other for
+  /// ever.)
+  static record_type& take_first(lane& mine, const chain& found) noexcept {
+    record_type& r = *found.first;
     const std::lock_guard hold(mine.mutex);
     if (mine.free != nullptr) {  // a thread that shares this lane came in between
-      record_type* last = chain;
+      record_type* last = &r;
       while (last->next != nullptr) last = last->next;
       last->next = mine.free;
     }
-    mine.free = chain;
-    mine.free_count += length;
+    mine.free = r.next;
+    mine.free_count += found.length - 1;
+    ++mine.counts.scheduled;
+    return r;
   }
 
   std::array<lane, lane_count> lanes_;

@@ -7,11 +7,12 @@ namespace rondo::detail {
 
 /// Four bytes. Spins briefly, as the holder is about to let go, then sleeps until it has. (An int on purpose:
 /// waiting on other widths goes through a table shared by the whole process.)
-class short_lock {
+template <class Atomic, int Spins>
+class spinning_lock {
  public:
-  short_lock() noexcept = default;
-  short_lock(const short_lock&) = delete;
-  short_lock& operator=(const short_lock&) = delete;
+  spinning_lock() noexcept = default;
+  spinning_lock(const spinning_lock&) = delete;
+  spinning_lock& operator=(const spinning_lock&) = delete;
 
   void lock() noexcept {
     int expected = free;
@@ -27,10 +28,9 @@ class short_lock {
   static constexpr int free = 0;
   static constexpr int held = 1;
   static constexpr int contended = 2;  // held, and somebody may be asleep
-  static constexpr int spins = 100;    // about as long as the sections that it guards
 
   void lock_slowly() noexcept {
-    for (int i = 0; i != spins; ++i) {
+    for (int i = 0; i != Spins; ++i) {
       int expected = free;
       if (state_.load(std::memory_order_relaxed) == free &&
           state_.compare_exchange_weak(expected, held, std::memory_order_acquire, std::memory_order_relaxed))
@@ -42,7 +42,10 @@ class short_lock {
     while (state_.exchange(contended, std::memory_order_acquire) != free) state_.wait(contended);
   }
 
-  std::atomic<int> state_{free};
+  Atomic state_{free};
 };
+
+/// It spins about as long as the sections that it guards take.
+using short_lock = spinning_lock<std::atomic<int>, 100>;
 
 }  // namespace rondo::detail

@@ -25,6 +25,9 @@ struct threads {
   template <class T>
   using atomic = std::atomic<T>;
 
+  /// Of the pool of records: so many threads do not meet there.
+  static constexpr std::size_t lanes = 16;
+
   /// A small number for the calling thread: 0 for the first that asks, 1 for the next, …
   static std::size_t thread_number() noexcept {
     static std::atomic<std::size_t> threads_seen{0};

@@ -12,12 +12,17 @@
 
 namespace rondo::test {
 
+/// Preemptions, where all schedules of three threads are too many.
+inline constexpr std::size_t few = 1;
+
 /// Explores, and says on a line of its own how many schedules that were.
 inline exploration explore_and_tell(const std::function<scenario()>& make,
                                     std::optional<std::size_t> preemptions = {}) {
   const exploration e = explore(make, preemptions);
-  std::cout << doctest::getContextOptions()->currentTest->m_name << ": " << e.schedules << " schedules (and "
-            << e.repeated << " cut off)\n";
+  std::cout << doctest::getContextOptions()->currentTest->m_name << ": " << e.schedules << " schedules";
+  if (preemptions) std::cout << " of at most " << *preemptions << " preemptions";
+  if (e.repeated != 0) std::cout << ", and " << e.repeated << " cut off";
+  std::cout << std::endl;
   return e;
 }
 

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
+#include <mutex>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -142,12 +143,30 @@ class explored_atomic {
     return compare_exchange_strong(expected, value);
   }
 
+  /// Like a futex: sleeps, if it finds the old value, until it is notified, and then looks again.
   void wait(T old, order = order::seq_cst) {
-    while (load() == old) {
+    for (;;) {
+      change("wait for another value of");
+      if (noted(value_) != old) return;
+      waiter me{this_thread(), false};
+      waiting_.push_back(&me);
+      await_turn({"wake", "atomic", {}}, [&me] { return me.notified; });
     }
+  }
+  void notify_one() {
+    change("notify of");
+    if (waiting_.empty()) return;
+    waiting_.front()->notified = true;
+    note_woke(waiting_.front()->thread);
+    waiting_.erase(waiting_.begin());
   }
 
  private:
+  struct waiter {
+    std::size_t thread;
+    bool notified;
+  };
+
   void change(const char* how) { await_turn({how, "atomic", {access{this, true}}}); }
   static T noted(T value) {
     if constexpr (std::is_integral_v<T>) note(static_cast<long long>(value));
@@ -155,6 +174,26 @@ class explored_atomic {
   }
 
   T value_{};
+  std::vector<waiter*> waiting_;  // in this order they are woken
+};
+
+/// Happens once, and for good.
+class explored_event {
+ public:
+  void set() {
+    const std::lock_guard hold(mutex_);
+    has_happened_ = true;
+    happens_.notify_all();
+  }
+  void wait() {
+    std::unique_lock hold(mutex_);
+    while (!has_happened_) happens_.wait(hold);
+  }
+
+ private:
+  explored_mutex mutex_{"event"};
+  explored_condition happens_;
+  bool has_happened_ = false;
 };
 
 template <const char* Sort>
@@ -182,6 +221,8 @@ struct explored {
 
   template <class T>
   using atomic = explored_atomic<T>;
+
+  static constexpr std::size_t lanes = 1;  // who counts visits them all, and two who do in 2^lanes orders
 
   /// The scenario's threads, and then the one that prepares and checks.
   static std::size_t thread_number() noexcept { return this_thread(); }

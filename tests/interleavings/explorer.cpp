@@ -17,6 +17,8 @@ namespace {
 
 constexpr std::size_t most_steps = 5'000;  // of a schedule: more than that, and it is taken to have no end
 
+constexpr std::size_t most_schedules = 200'000;
+
 class explorer;
 
 explorer* exploring = nullptr;          // one at a time
@@ -235,6 +237,8 @@ exploration explore(const std::function<scenario()>& make, std::optional<std::si
     crew->run(s);
     exploring = nullptr;
     ++(crew->seen() ? result.repeated : result.schedules);
+    if (result.schedules + result.repeated == most_schedules)
+      crew->expect(false, "there are too many schedules: is this to have a bound?");
     result.failure = crew->failure();
     if (crew->stuck()) {
       leave_behind({std::move(crew), std::move(s)});

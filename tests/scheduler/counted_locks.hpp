@@ -76,6 +76,8 @@ struct counted_locks {
   template <class T>
   using atomic = std::atomic<T>;
 
+  static constexpr std::size_t lanes = 16;
+
   static std::size_t thread_number() noexcept {
     static std::atomic<std::size_t> threads_seen{0};
     thread_local const std::size_t number = threads_seen.fetch_add(1);

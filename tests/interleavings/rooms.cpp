@@ -1,0 +1,119 @@
+// The small rooms that threads share.
+#include "interleavings/explorations.hpp"
+#include "interleavings/explored.hpp"
+
+#include <memory>
+#include <mutex>
+#include <set>
+#include <vector>
+
+#include "scheduler/ready_list.hpp"
+#include "scheduler/record_pool.hpp"
+#include "sync/short_lock.hpp"
+
+namespace {
+
+using namespace rondo::test;
+using rondo::detail::tally;
+
+/// Of a lock that spins `Spins` times.
+template <int Spins>
+std::function<scenario()> counting_inside(std::size_t threads) {
+  return [=] {
+    struct state {
+      rondo::detail::spinning_lock<explored_atomic<int>, Spins> lock;
+      explored_atomic<int> inside;
+      int count = 0;
+    };
+    const auto s = std::make_shared<state>();
+    scenario what;
+    for (std::size_t i = 0; i != threads; ++i)
+      what.threads.push_back({"user", [s] {
+                                const std::lock_guard hold(s->lock);
+                                expect(s->inside.fetch_add(1) == 0, "one thread at a time is inside");
+                                ++s->count;
+                                s->inside.fetch_sub(1);
+                              }});
+    what.check = [s, threads] { expect(s->count == static_cast<int>(threads), "all have come inside"); };
+    return what;
+  };
+}
+
+TEST_CASE("short_lock lets one inside, and all in the end") {
+  check_every_schedule(counting_inside<0>(2));
+  check_every_schedule(counting_inside<2>(2));
+  check_every_schedule(counting_inside<0>(3));
+}
+
+struct three_lanes : explored {
+  static constexpr std::size_t lanes = 3;
+};
+
+/// A pool in one lane of which, that of the last thread, lie 128 free records.
+struct pool_in_use {
+  using pool_type = rondo::detail::record_pool<three_lanes>;
+  using record_type = pool_type::record_type;
+
+  pool_type pool;
+  std::vector<record_type*> kept;
+
+  pool_in_use() {
+    std::vector<record_type*> taken;
+    for (int i = 0; i != 128; ++i) taken.push_back(&pool.take());
+    for (record_type* const r : taken) give_back(*r);
+  }
+  void give_back(record_type& r) {
+    pool.give_back(r, [](tally& t) { ++t.left; });
+  }
+  void check() {
+    const std::set<record_type*> different(kept.begin(), kept.end());
+    expect(different.size() == kept.size(), "a record is given to one only");
+    expect(pool.total().pending() == kept.size(), "all are counted");
+    std::size_t records = 0;
+    pool.for_each([&](const record_type& r) { expect(r.slot == records++, "each slot has a record"); });
+    expect(records % 64 == 0 && records >= 128, "records stay");
+  }
+};
+
+TEST_CASE("records go from lane to lane, each to one thread") {
+  check_every_schedule([] {
+    const auto p = std::make_shared<pool_in_use>();
+    const auto take = [p] { p->kept.push_back(&p->pool.take()); };
+    const auto give_back = [p] { p->give_back(p->pool.take()); };
+    return scenario{{{"takes", take}, {"takes too", take}, {"gives back", give_back}}, [p] { p->check(); }};
+  });
+}
+
+/// What a look through the list finds while the driver goes on in it.
+TEST_CASE("a timer is in the list of a pass until it is popped") {
+  check_every_schedule([] {
+    struct state {
+      rondo::detail::ready_list<explored> list;
+      rondo::detail::record<explored> first{0}, second{1};
+      explored_atomic<int> popping;
+    };
+    const auto s = std::make_shared<state>();
+    const auto drive = [s] {
+      expect(s->list.make_room() > 1, "there is room");
+      s->list.push(s->second, 2);
+      for (int i = 0; i != 2; ++i) {
+        expect(s->list.front()->timer == (i == 0 ? &s->first : &s->second), "in order");
+        s->popping.fetch_add(1);
+        s->list.pop();
+      }
+    };
+    const auto look = [s] {
+      int found = 0;
+      s->list.for_each_good([&](const auto&, std::uint64_t) { ++found; });
+      expect(found + s->popping.load() >= 1, "one is there, or is being popped");
+      const auto due = s->list.next_due();
+      expect(!due || *due == 1 || s->popping.load() >= 1, "what is due next is there");
+    };
+    s->list.make_room();
+    s->list.push(s->first, 1);
+    return scenario{{{"driver", drive}, {"looks", look}},
+                    [s] { expect(s->list.empty(), "all have been popped"); }};
+  });
+}
+
+}  // namespace
