@@ -30,8 +30,7 @@ class explored_mutex {
   /// In a step that was a wait for this too.
   void lock_at_once() noexcept { held_ = true; }
   void unlock() {
-    held_ = false;
-    note_released(this);
+    if (std::exchange(held_, false)) note_released(this);  // planted bugs may not hold it
   }
 
   bool held() const noexcept { return held_; }

@@ -25,7 +25,8 @@ namespace rondo::test {
 template <class Alarm = detail::alarm<explored>>
 class explored_core final : public detail::basic_core<explored> {
  public:
-  explicit explored_core(const options& o) : basic_core(o, at(0s)) {}
+  /// `has_driver`: one of the threads calls drive().
+  explored_core(const options& o, bool has_driver) : basic_core(o, at(0s)), has_driver_(has_driver) {}
 
   time_point now() const noexcept override { return virtual_time::now(); }
   std::size_t pass() { return run_pass(time_point::max(), unlimited); }
@@ -35,29 +36,14 @@ class explored_core final : public detail::basic_core<explored> {
   }
 
  private:
-  /// What is waited for, and then has happened for good.
-  class event {
-   public:
-    void set() {
-      const std::lock_guard hold(mutex_);
-      happened_ = true;
-      has_happened_.notify_all();
-    }
-    void wait() {
-      std::unique_lock hold(mutex_);
-      while (!happened_) has_happened_.wait(hold);
-    }
-
-   private:
-    explored_mutex mutex_{"event"};
-    explored_condition has_happened_;
-    bool happened_ = false;
-  };
-
   void next_due_moved_earlier() noexcept override { alarm_.ring(); }
+  void end_driver() noexcept override {
+    if (has_driver_) driver_ended_.wait();
+  }
 
   Alarm alarm_;
-  event driver_ended_;
+  const bool has_driver_;
+  explored_event driver_ended_;
 };
 
 }  // namespace rondo::test

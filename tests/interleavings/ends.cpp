@@ -1,0 +1,73 @@
+// stop(), drain() and the destructor, against what else may be going on.
+#include "interleavings/stage.hpp"
+
+namespace {
+
+using namespace rondo::test;
+using rondo::duration;
+
+void one_is_due(stage& s) {
+  s.add(1ms);
+  virtual_time::move_to(at(1ms));
+}
+void two_are_due(stage& s) {
+  s.add(1ms);
+  one_is_due(s);
+}
+
+const part pass{"driver", [](stage& s) { s.core().pass(); }};
+const part stop{"stops", [](stage& s) { s.stop(); }};
+const part retire{"destroys", [](stage& s) { s.retire(); }};
+const part cancel{"cancels", [](stage& s) { s.cancel(0); }};
+
+part moving(duration to) {
+  return {"moves", [to](stage& s) { s.move(0, to); }};
+}
+part scheduling(duration due) {
+  return {"schedules", [due](stage& s) { s.add(due); }};
+}
+
+TEST_CASE("stop and pass") {
+  check_every_schedule(on_stage(one_is_due, {stop, pass}));
+  check_every_schedule(on_stage(two_are_due, {stop, pass}));
+}
+
+TEST_CASE("stop and stop") {
+  check_every_schedule(on_stage(one_is_due, {stop, stop}));
+  check_every_schedule(on_stage(one_is_due, {stop, stop, pass}), few);
+}
+
+TEST_CASE("stop and schedule") {
+  for (const duration due : {duration(0ms), duration(2ms), duration::max()})
+    check_every_schedule(on_stage(one_is_due, {stop, scheduling(due)}));
+  check_every_schedule(on_stage(one_is_due, {stop, scheduling(0ms), pass}), few);
+}
+
+TEST_CASE("stop and reschedule") {
+  for (const duration to : {duration(0ms), duration(2ms), duration::max()})
+    check_every_schedule(on_stage(one_is_due, {stop, moving(to)}));
+  check_every_schedule(on_stage(one_is_due, {stop, moving(2ms), pass}), few);
+}
+
+TEST_CASE("stop and cancel") {
+  check_every_schedule(on_stage(one_is_due, {stop, cancel}));
+  check_every_schedule(on_stage(one_is_due, {stop, cancel, pass}), few);
+}
+
+TEST_CASE("destruction and pass") {
+  check_every_schedule(on_stage(one_is_due, {retire, pass}));
+  check_every_schedule(on_stage(one_is_due, {retire, pass, cancel}), few);
+}
+
+TEST_CASE("of two who want the last place one gets it") {
+  const auto nothing = [](stage&) {};
+  const part scheduling_one{"schedules", [](stage& s) {
+                              s.add(1ms);
+                              expect(s.core().pending() <= 1, "no more are pending than there are places");
+                            }};
+  check_every_schedule(on_stage(nothing, {scheduling_one, scheduling_one}, {.buckets = 2, .max_pending = 1}));
+  check_every_schedule(on_stage(one_is_due, {scheduling(1ms), cancel}, {.buckets = 2, .max_pending = 1}));
+  check_every_schedule(on_stage(one_is_due, {scheduling(1ms), pass}, {.buckets = 2, .max_pending = 1}));
+}
+
+}  // namespace
