@@ -17,15 +17,19 @@ template <class Sync>
 class call_checks {
  public:
   void begin() noexcept {
-    begun_.fetch_add(1);
     in_progress_.fetch_add(1);
+    begun_.fetch_add(1);  // after that: see alone_during()
   }
   void end() noexcept { in_progress_.fetch_sub(1); }
 
-  /// How many began so far: has that not changed, none came in between.
-  std::uint64_t begun() const noexcept { return begun_.load(); }
-  /// Whether only one is in progress.
-  bool is_alone() const noexcept { return in_progress_.load() == 1; }
+  /// Calls look(), unless another call than this one is in progress; true if none was until it returned.
+  template <class Look>
+  bool alone_during(Look&& look) {
+    const std::uint64_t begun = begun_.load();
+    if (in_progress_.load() != 1) return false;
+    look();
+    return begun_.load() == begun;  // one that is about to begin has done nothing yet
+  }
 
   /// Whether the calls so far have paid for so many steps; if so they are spent.
   bool enough_for(std::size_t steps) noexcept {

@@ -39,21 +39,22 @@ std::string basic_core<Sync>::fault() {
 /// What holds when no other call, pass or job is in progress. Nothing to say if one is, or comes in between.
 template <class Sync>
 std::string basic_core<Sync>::fault_at_rest() {
-  const std::uint64_t begun = checks_.begun();
-  if (!checks_.is_alone()) return {};
-  placement where;
-  wheel_.for_each([&](const node&) { ++where.in_wheel; });
-  ready_.for_each_good([&](const auto&, std::uint64_t) { ++where.in_pass; });
-  pool_.for_each([&](record_type& r) {
-    const record_lock hold(r.mutex);
-    if (r.place == waiting::apart) ++where.never_due;
-    if (r.place == waiting::unplaced) ++where.unplaced;
-    if (r.place == waiting::nowhere) ++where.with_executor;  // no run is in progress
+  std::string wrong;
+  const bool was_at_rest = checks_.alone_during([&] {
+    placement where;
+    wheel_.for_each([&](const node&) { ++where.in_wheel; });
+    ready_.for_each_good([&](const auto&, std::uint64_t) { ++where.in_pass; });
+    pool_.for_each([&](record_type& r) {
+      const record_lock hold(r.mutex);
+      if (r.place == waiting::apart) ++where.never_due;
+      if (r.place == waiting::unplaced) ++where.unplaced;
+      if (r.place == waiting::nowhere) ++where.with_executor;  // no run is in progress
+    });
+    where.slots = pool_.slots();
+    where.free = pool_.free();
+    wrong = fault_of(pool_.total(), where);
   });
-  where.slots = pool_.slots();
-  where.free = pool_.free();
-  const std::string wrong = fault_of(pool_.total(), where);
-  return checks_.begun() == begun ? wrong : "";
+  return was_at_rest ? wrong : "";
 }
 
 }  // namespace rondo::detail

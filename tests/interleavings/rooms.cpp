@@ -7,6 +7,7 @@
 #include <set>
 #include <vector>
 
+#include "scheduler/call_checks.hpp"
 #include "scheduler/ready_list.hpp"
 #include "scheduler/record_pool.hpp"
 #include "sync/short_lock.hpp"
@@ -114,6 +115,36 @@ TEST_CASE("a timer is in the list of a pass until it is popped") {
     return scenario{{{"driver", drive}, {"looks", look}},
                     [s] { expect(s->list.empty(), "all have been popped"); }};
   });
+}
+
+/// Two things change in each call, one after the other.
+scenario looking_at_rest() {
+  struct state {
+    rondo::detail::call_checks<explored> calls;
+    explored_atomic<int> first, second;
+  };
+  const auto s = std::make_shared<state>();
+  scenario what;
+  what.threads.push_back({"user", [s] {
+                            s->calls.begin();
+                            s->first.fetch_add(1);
+                            s->second.fetch_add(1);
+                            s->calls.end();
+                          }});
+  what.threads.push_back({"looker", [s] {
+                            int difference = 0;
+                            s->calls.begin();
+                            const bool was_alone = s->calls.alone_during(
+                                [&] { difference = s->first.load() - s->second.load(); });
+                            s->calls.end();
+                            expect(!was_alone || difference == 0, "at rest nothing is half done");
+                          }});
+  what.check = [] {};
+  return what;
+}
+
+TEST_CASE("who was alone while it looked has seen nothing half done") {
+  check_every_schedule(looking_at_rest);
 }
 
 }  // namespace
