@@ -19,7 +19,7 @@ class driving_seat {
     ~turn() {
       const std::lock_guard hold(seat_.mutex_);
       seat_.taken_ = false;
-      seat_.free_again_.notify_one();
+      seat_.free_again_.notify_all();  // one would do, but glibc before 2.41 can lose that (its bug 25847)
     }
     turn(const turn&) = delete;
     turn& operator=(const turn&) = delete;

@@ -27,7 +27,7 @@ class pool {
     const std::lock_guard hold(mutex_);
     if (closed_) return;
     jobs_.push_back(std::move(j));
-    changed_.notify_one();
+    changed_.notify_all();  // one would do, but glibc before 2.41 can lose that (its bug 25847)
   }
 
   auto executor() {
