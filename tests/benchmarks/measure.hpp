@@ -9,23 +9,16 @@
 #include <string>
 #include <vector>
 
+#include "splitmix64.hpp"
+
 namespace measure {
 
-/// splitmix64: the same seeds give the same work to every contender.
-class random {
+/// The same seeds give the same work to every contender.
+class random : public splitmix64 {
  public:
-  explicit random(std::uint64_t seed) noexcept : state_(seed) {}
-  std::uint64_t operator()() noexcept {
-    std::uint64_t z = state_ += 0x9e3779b97f4a7c15ULL;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-    return z ^ (z >> 31);
-  }
+  using splitmix64::splitmix64;
   /// 1 … n
   std::int64_t up_to(std::uint64_t n) noexcept { return static_cast<std::int64_t>((*this)() % n) + 1; }
-
- private:
-  std::uint64_t state_;
 };
 
 struct sample {
