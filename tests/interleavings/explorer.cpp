@@ -10,6 +10,10 @@
 #include <thread>
 #include <utility>
 
+#if defined(__linux__)
+#include <sched.h>
+#endif
+
 #include "interleavings/schedule_tree.hpp"
 
 namespace rondo::test {
@@ -18,6 +22,16 @@ namespace {
 constexpr std::size_t most_steps = 5'000;  // of a schedule: more than that, and it is taken to have no end
 
 constexpr std::size_t most_schedules = 200'000;
+
+/// Only one thread goes on at a time: on one processor they take turns in half the time.
+void stay_on_this_processor() {
+#if defined(__linux__)
+  cpu_set_t this_one;
+  CPU_ZERO(&this_one);
+  CPU_SET(static_cast<std::size_t>(std::max(sched_getcpu(), 0)), &this_one);
+  sched_setaffinity(0, sizeof this_one, &this_one);
+#endif
+}
 
 class explorer;
 
@@ -132,6 +146,7 @@ class explorer {
   };
 
   void engage(std::size_t threads) {
+    stay_on_this_processor();
     for (std::size_t i = 0; i != threads; ++i) workers_.push_back(std::make_unique<worker>());
     for (std::size_t i = 0; i != threads; ++i) workers_[i]->thread = std::thread([this, i] { work(i); });
   }

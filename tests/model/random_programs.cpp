@@ -12,7 +12,7 @@ namespace {
 using namespace rondo::test;
 
 TEST_CASE("random programs run as the model says") {
-  for (const std::uint64_t seed : seeds("random programs", 5000 / times_slower)) {
+  for (const std::uint64_t seed : seeds("random programs", 2000 / times_slower)) {
     const outcome o = run_program(choices::drawn(seed), 100);
     if (!o.wrong.empty()) FAIL("seed " << seed << ": " << o.wrong << "\nAs a test:\n\n" << as_test(o.made));
   }

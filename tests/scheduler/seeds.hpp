@@ -10,20 +10,9 @@
 #include <string>
 #include <vector>
 
-namespace rondo::test {
+#include "times_slower.hpp"
 
-#if defined(__has_feature)
-#define RONDO_TEST_HAS_FEATURE(name) __has_feature(name)
-#else
-#define RONDO_TEST_HAS_FEATURE(name) 0
-#endif
-/// How much slower tests are at least under the sanitizers: for those that have thousands of seeds without.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
-    RONDO_TEST_HAS_FEATURE(address_sanitizer) || RONDO_TEST_HAS_FEATURE(thread_sanitizer)
-constexpr std::size_t times_slower = 10;
-#else
-constexpr std::size_t times_slower = 1;
-#endif
+namespace rondo::test {
 
 /// `count` seeds, or what is asked for.
 inline std::vector<std::uint64_t> seeds(const char* what, std::size_t count) {

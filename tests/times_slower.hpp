@@ -1,0 +1,25 @@
+// For tests that do something thousands of times: less of it where it takes too long.
+#pragma once
+
+#include <cstddef>
+
+namespace rondo::test {
+
+#if defined(__has_feature)
+#define RONDO_TEST_HAS_FEATURE(name) __has_feature(name)
+#else
+#define RONDO_TEST_HAS_FEATURE(name) 0
+#endif
+
+/// How much slower tests are at least with sanitizers, with checks, and where nothing is optimised.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(RONDO_CHECKS) || \
+    !defined(__OPTIMIZE__) || RONDO_TEST_HAS_FEATURE(address_sanitizer) ||                    \
+    RONDO_TEST_HAS_FEATURE(thread_sanitizer)
+inline constexpr std::size_t times_slower = 10;
+#else
+inline constexpr std::size_t times_slower = 1;
+#endif
+
+inline constexpr int a_million = 1'000'000 / static_cast<int>(times_slower);
+
+}  // namespace rondo::test
