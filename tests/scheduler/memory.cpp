@@ -64,7 +64,7 @@ TEST_CASE("a million timers set and cancelled leave nothing behind") {
   SUBCASE("of the past") { set_and_cancel(-5ms, 1); }
   SUBCASE("all round the wheel, and a later round") { set_and_cancel(0ms, 1024); }
   SUBCASE("far away") { set_and_cancel(1000h, 10'000); }
-  SUBCASE("never due") { set_and_cancel(std::chrono::hours::max(), 1); }
+  SUBCASE("never due") { set_and_cancel(duration::max(), 1); }
   SUBCASE("many at a time") {
     std::vector<timer_id> ids(1000);
     check_flat(20'000, [&](int i) {
@@ -125,7 +125,7 @@ TEST_CASE("of a burst of a million timers their records are kept, and serve the 
       manual_timer time;
       burst(time, cancelled);
       const auto after_one = bytes_held();
-      CHECK(after_one - before <= 256L * a_million);
+      CHECK(after_one - before <= 400L * a_million);  // the pool grows by as much as there is
       burst(time, cancelled);
       CHECK(bytes_held() - after_one <= 8L * a_million);  // arrays of the wheel, which were swapped
     }
