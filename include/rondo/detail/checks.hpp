@@ -28,7 +28,8 @@ inline void require([[maybe_unused]] bool right, [[maybe_unused]] const char* wh
 /// A room of the library says with fault() what of it is not as it must be: in words, or an empty string if
 /// all is well. To look at everything after each call would take time in proportion to what there is. So each
 /// call pays for some steps, and as soon as these are as many as the buckets and the timers it is looked: in
-/// small wheels after every call, in one of 512 buckets after every 18th or so, at a microsecond a call.
-inline constexpr std::size_t check_steps_per_call = 32;
+/// small wheels after every call or two, in one of 512 buckets after every 65th or so. (With four times as many,
+/// the tests take five minutes a suite.)
+inline constexpr std::size_t check_steps_per_call = 8;
 
 }  // namespace rondo::detail
