@@ -1,14 +1,11 @@
-// When checked builds look at a scheduler, and what its counters must say then.
+// When checked builds look at a scheduler.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string>
 
 #include <rondo/detail/checks.hpp>
-
-#include "scheduler/tally.hpp"
 
 namespace rondo::detail {
 
@@ -43,22 +40,6 @@ class call_checks {
   typename Sync::template atomic<std::size_t> in_progress_{0};
   typename Sync::template atomic<std::size_t> paid_{0};
 };
-
-/// Where the pending timers of a scheduler are while nothing is in progress, and its records.
-struct placement {
-  std::uint64_t in_wheel = 0;
-  std::uint64_t in_pass = 0;  // taken out of the wheel by a pass that reached its limit
-  std::uint64_t never_due = 0;
-  std::uint64_t unplaced = 0;
-  std::uint64_t with_executor = 0;
-  std::uint64_t slots = 0;
-  std::uint64_t free = 0;
-
-  std::uint64_t pending() const noexcept { return in_wheel + in_pass + never_due + unplaced + with_executor; }
-};
-
-/// In words, or empty.
-std::string fault_of(const tally&, const placement&);
 
 /// One call of the user's, while it lives; when it ends, a checked build looks. Others do nothing.
 template <class Core, bool = checks>

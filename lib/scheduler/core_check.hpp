@@ -5,6 +5,7 @@
 #include <string>
 
 #include "scheduler/core.hpp"
+#include "scheduler/placement.hpp"
 #include "scheduler/record_fault.hpp"
 
 namespace rondo::detail {

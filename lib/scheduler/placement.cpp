@@ -1,4 +1,4 @@
-#include "scheduler/call_checks.hpp"
+#include "scheduler/placement.hpp"
 
 namespace rondo::detail {
 
