@@ -8,7 +8,7 @@
 #include <string>
 
 #include "on_top/coroutines.hpp"
-#include "scheduler/failing_new.hpp"
+#include "failing_new.hpp"
 #include "scheduler/virtual_time.hpp"
 
 namespace {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "scheduler/call_checks.hpp"
+#include "scheduler/placement.hpp"
 #include "scheduler/record_fault.hpp"
 #include "scheduler/virtual_time.hpp"
 #include "sync/threads.hpp"

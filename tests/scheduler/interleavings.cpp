@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "scheduler/core.hpp"
-#include "scheduler/failing_new.hpp"
+#include "failing_new.hpp"
 #include "scheduler/virtual_time.hpp"
 
 namespace {

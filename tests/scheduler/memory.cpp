@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "scheduler/failing_new.hpp"
+#include "failing_new.hpp"
 #include "scheduler/virtual_time.hpp"
 #include "times_slower.hpp"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "scheduler/failing_new.hpp"
+#include "failing_new.hpp"
 #include "scheduler/virtual_time.hpp"
 
 namespace rondo::test {

@@ -8,7 +8,7 @@
 #include <pthread.h>
 #endif
 
-#include "scheduler/failing_new.hpp"
+#include "failing_new.hpp"
 #include "threads/patience.hpp"
 
 namespace {

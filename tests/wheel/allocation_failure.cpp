@@ -8,10 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "allocations.hpp"
+#include "failing_new.hpp"
 #include "recording.hpp"
 
 using namespace wheel_test;
+using rondo::test::bytes_held;
+using rondo::test::failing_new;
 
 namespace {
 
@@ -38,7 +40,7 @@ std::size_t fail_at_each_allocation(Act&& act, Check&& check) {
   for (std::size_t successes = 0;; ++successes) {
     bool failed = false;
     try {
-      const allocations::failing memory(successes);
+      const failing_new memory(successes);
       act();
     } catch (const std::bad_alloc&) {
       failed = true;
@@ -89,6 +91,9 @@ std::vector<const timer*> in_order(const std::deque<timer>& timers) {
 }
 
 }  // namespace
+
+// Where there is no such operator new, there is nothing to test.
+TEST_SUITE_BEGIN("without memory" * doctest::skip(!failing_new::available));
 
 TEST_CASE("a schedule for which memory runs out changes nothing") {
   struct {
@@ -149,7 +154,7 @@ TEST_CASE("a move for which memory runs out leaves the node its place in the ord
       const auto expected = in_order(c.timers);
       bool failed = false;
       try {
-        const allocations::failing memory(0);
+        const failing_new memory(0);
         c.w.schedule(c.timers[moved], due);
       } catch (const std::bad_alloc&) {
         failed = true;
@@ -202,16 +207,18 @@ TEST_CASE("a next_due for which memory runs out changes nothing, and is exact wh
 }
 
 TEST_CASE("a wheel for which memory runs out while it is made leaves nothing behind") {
-  const auto before = allocations::bytes_held();
+  const auto before = bytes_held();
   const std::size_t failures =
-      fail_at_each_allocation([] { wheel w(8); }, [&] { CHECK(allocations::bytes_held() == before); });
+      fail_at_each_allocation([] { wheel w(8); }, [&] { CHECK(bytes_held() == before); });
   CHECK(failures > 0);
-  CHECK(allocations::bytes_held() == before);
+  CHECK(bytes_held() == before);
 }
 
 TEST_CASE("cancelling and destroying need no memory") {
   crowded c;
-  const allocations::failing memory(0);
+  const failing_new memory(0);
   while (!c.timers.empty()) c.timers.pop_back();
   CHECK(c.w.empty());
 }
+
+TEST_SUITE_END();

@@ -6,22 +6,29 @@
 #include <string>
 #include <vector>
 
-#include "allocations.hpp"
+#include "failing_new.hpp"
 #include "recording.hpp"
 #include "times_slower.hpp"
 
 using namespace wheel_test;
+using rondo::test::a_million;
+using rondo::test::allocations;
+using rondo::test::bytes_held;
+using rondo::test::failing_new;
 
 namespace {
 
 template <class Act>
 std::size_t allocations_of(Act&& act) {
-  const std::size_t before = allocations::count();
+  const std::size_t before = allocations();
   act();
-  return allocations::count() - before;
+  return allocations() - before;
 }
 
 }  // namespace
+
+// Where there is no such operator new, there is nothing to test.
+TEST_SUITE_BEGIN("memory" * doctest::skip(!failing_new::available));
 
 TEST_CASE("a node with four bytes of payload takes 24 bytes") {
   struct small : rondo::wheel_node {
@@ -93,7 +100,7 @@ TEST_CASE("a million timers set and cancelled, none of them ever due, leave no m
   for (timer& t : staying) w.schedule(t, due++);
   timer passing;
   const auto million = [&](tick_number first, tick_number ticks) {
-    for (int i = 0; i != rondo::test::a_million; ++i) {
+    for (int i = 0; i != a_million; ++i) {
       w.schedule(passing, first + i % ticks);
       w.cancel(passing);
     }
@@ -108,9 +115,9 @@ TEST_CASE("a million timers set and cancelled, none of them ever due, leave no m
   for (const auto& place : places) {
     CAPTURE(place.where);
     million(place.first, place.ticks);
-    const auto before = allocations::bytes_held();
+    const auto before = bytes_held();
     CHECK(allocations_of([&] { million(place.first, place.ticks); }) == 0);
-    CHECK(allocations::bytes_held() == before);
+    CHECK(bytes_held() == before);
   }
   CHECK(w.size() == staying.size());
 }
@@ -126,9 +133,9 @@ TEST_CASE("a clock that moves on past a million cancelled timers leaves no memor
     }
   };
   run(500'000);
-  const auto before = allocations::bytes_held();
+  const auto before = bytes_held();
   run(500'000);
-  CHECK(allocations::bytes_held() <= before + 1024);
+  CHECK(bytes_held() <= before + 1024);
 }
 
 TEST_CASE("timers up to a million take no more than 40 bytes each, payload and bookkeeping together") {
@@ -136,20 +143,22 @@ TEST_CASE("timers up to a million take no more than 40 bytes each, payload and b
     std::uint32_t payload = 0;
   };
   constexpr std::size_t count = 1'000'000;
-  const auto before = allocations::bytes_held();
+  const auto before = bytes_held();
   std::vector<small> timers(count);
   rondo::wheel<small> w;
   tick_number due = 0;
   for (small& t : timers) w.schedule(t, due = (due * 1103515245 + 12345) % 100'000);
-  CHECK(static_cast<std::size_t>(allocations::bytes_held() - before) <= 40 * count);
+  CHECK(static_cast<std::size_t>(bytes_held() - before) <= 40 * count);
 }
 
 TEST_CASE("a burst gives its memory back once it has fired, but for a little") {
   wheel w;
   std::deque<timer> timers(200'000);
-  const auto before = allocations::bytes_held();
+  const auto before = bytes_held();
   for (timer& t : timers) w.schedule(t, 5);
-  CHECK(allocations::bytes_held() - before >= 8 * 200'000);
+  CHECK(bytes_held() - before >= 8 * 200'000);
   w.advance(5, [](timer&) {});
-  CHECK(allocations::bytes_held() - before <= 256 * 1024);
+  CHECK(bytes_held() - before <= 256 * 1024);
 }
+
+TEST_SUITE_END();

@@ -1,4 +1,4 @@
-#include "scheduler/failing_new.hpp"
+#include "failing_new.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -20,6 +20,7 @@ struct plan {
 };
 thread_local plan* current = nullptr;
 thread_local plan the_plan{};
+std::atomic<std::size_t> allocated{0};
 std::atomic<std::ptrdiff_t> held{0};
 
 }  // namespace
@@ -53,6 +54,7 @@ void* allocate(std::size_t size, std::align_val_t aligned = std::align_val_t{ali
   const auto unaligned = reinterpret_cast<std::uintptr_t>(block) + sizeof(header) + alignment - 1;
   const auto begin = reinterpret_cast<char*>(unaligned - unaligned % alignment);
   ::new (begin - sizeof(header)) header{size, block};
+  allocated.fetch_add(1, std::memory_order_relaxed);
   held.fetch_add(static_cast<std::ptrdiff_t>(size), std::memory_order_relaxed);
   return begin;
 }
@@ -121,6 +123,7 @@ failing_new::~failing_new() { current = nullptr; }
 
 bool failing_new::struck() const { return the_plan.struck; }
 
+std::size_t allocations() noexcept { return allocated.load(std::memory_order_relaxed); }
 std::ptrdiff_t bytes_held() noexcept { return held.load(std::memory_order_relaxed); }
 
 }  // namespace rondo::test

@@ -22,7 +22,9 @@ class failing_new {
   bool struck() const;
 };
 
-/// What all threads hold at the moment, as it was asked for; always 0 if failing_new is not available.
+/// Of all threads; both always 0 if failing_new is not available: how often memory was given so far, and what they
+/// hold at the moment, as it was asked for.
+std::size_t allocations() noexcept;
 std::ptrdiff_t bytes_held() noexcept;
 
 }  // namespace rondo::test
