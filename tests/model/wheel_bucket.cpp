@@ -44,7 +44,8 @@ class bucket_trial {
     outside_.pop_back();
     const tick_number round = random_.of_any_magnitude(10) - (random_.one_in(4) ? 8 : 0);
     const tick_number due = round * (tick_number{1} << round_shift) + slot;
-    if (!bucket_.add_to_next(n, due)) bucket_.add(n, due, bucket_.make_room(due, round_shift));
+    if (!bucket_.add_to_next(n, due) && !bucket_.add_to_later(n, due, round_shift))
+      bucket_.add(n, due, bucket_.make_room(due, round_shift), round_shift);
     model_[due].push_back(&n);
   }
 
@@ -53,11 +54,11 @@ class bucket_trial {
     auto chosen = model_.begin();
     std::advance(chosen, static_cast<std::ptrdiff_t>(random_.index(model_.size())));
     take_out(chosen, random_.index(chosen->second.size()));
-    bucket_.erase(*outside_.back());
+    bucket_.erase(*outside_.back(), round_shift);
   }
 
   void take_some() {
-    bucket_.bring_up_next();
+    bucket_.bring_up_next(round_shift);
     REQUIRE(bucket_.has_next() == !model_.empty());
     if (model_.empty()) return;
     REQUIRE(bucket_.next_due() == model_.begin()->first);

@@ -22,7 +22,7 @@ namespace {
 class rounds_trial {
  public:
   rounds_trial(int round_shift, std::uint64_t bits, model::random_numbers random)
-      : rounds_(round_shift), round_shift_(round_shift), bits_(bits), random_(random) {
+      : round_shift_(round_shift), bits_(bits), random_(random) {
     for (int i = 0; i != 80; ++i) outside_.push_back(std::make_unique<node>());
   }
 
@@ -56,9 +56,11 @@ class rounds_trial {
     if (outside_.empty()) return;
     std::unique_ptr<node> added = std::move(outside_.back());
     outside_.pop_back();
-    rounds_.make_room(due);
-    added->due = due;
-    rounds_.add(*added);
+    if (random_.one_in(2) || !rounds_.add_at_once(*added, due, round_shift_)) {
+      rounds_.make_room(due, round_shift_);
+      added->due = due;
+      rounds_.add(*added, round_shift_);
+    }
     model_[due].push_back(std::move(added));
   }
 
@@ -68,7 +70,7 @@ class rounds_trial {
     std::advance(chosen, static_cast<std::ptrdiff_t>(random_.index(model_.size())));
     round& nodes = chosen->second;
     const std::size_t i = random_.index(nodes.size());
-    rounds_.erase(*nodes[i]);
+    rounds_.erase(*nodes[i], round_shift_);
     outside_.push_back(std::move(nodes[i]));
     nodes.erase(nodes.begin() + static_cast<std::ptrdiff_t>(i));
     if (nodes.empty()) model_.erase(chosen);
@@ -77,12 +79,12 @@ class rounds_trial {
   void take(bool put_back) {
     if (model_.empty()) return;
     node_array next;
-    REQUIRE(rounds_.take_next(next) == model_.begin()->first);
+    REQUIRE(rounds_.take_next(next, round_shift_) == model_.begin()->first);
     const round& expected = model_.begin()->second;
     const auto found = nodes_of(next);
     REQUIRE(std::equal(found.begin(), found.end(), expected.begin(), expected.end(),
                        [](const node* a, const auto& b) { return a == b.get(); }));
-    if (put_back) return rounds_.put_back(next, model_.begin()->first);
+    if (put_back) return rounds_.put_back(next, model_.begin()->first, round_shift_);
     last_taken_ = model_.begin()->first;
     for (auto& n : model_.begin()->second) outside_.push_back(std::move(n));
     model_.erase(model_.begin());

@@ -71,19 +71,20 @@ TEST_CASE("a node that says it is elsewhere is found") {
 }
 
 TEST_CASE("a node in the wrong level of the later rounds is found") {
-  later_rounds later(round_shift);
+  later_rounds later;
   std::array<node, 3> nodes;
   for (node& n : nodes) {
     n.due = 8 * (1 + 100 * (&n - nodes.data()));
-    later.make_room(n.due);
-    later.add(n);
+    later.make_room(n.due, round_shift);
+    later.add(n, round_shift);
   }
-  CHECK(later.fault() == "");
+  CHECK(later.fault(round_shift) == "");
   const tick_number due = std::exchange(nodes[2].due, nodes[0].due);
-  CHECK(later.fault().find("level 7 of the later rounds: a node due at tick 8") != std::string::npos);
+  CHECK(later.fault(round_shift).find("level 7 of the later rounds: a node due at tick 8") !=
+        std::string::npos);
   nodes[2].due = due;
   nodes[0].due = 0;  // before the base
-  CHECK(later.fault().find("with the base at 8") != std::string::npos);
+  CHECK(later.fault(round_shift).find("with the base at 8") != std::string::npos);
 }
 
 TEST_CASE("a node whose round is not that of its array is found") {
@@ -91,14 +92,14 @@ TEST_CASE("a node whose round is not that of its array is found") {
   std::array<node, 4> nodes;
   for (node& n : nodes) {
     const tick_number due = 8 * (1 + (&n - nodes.data()) / 2);
-    b.add(n, due, b.make_room(due, round_shift));
+    b.add(n, due, b.make_room(due, round_shift), round_shift);
   }
-  CHECK(b.fault() == "");
+  CHECK(b.fault(round_shift) == "");
   nodes[1].due = 16;
-  CHECK(b.fault() == "its next round is tick 8, and holds a node due at 16");
+  CHECK(b.fault(round_shift) == "its next round is tick 8, and holds a node due at 16");
   nodes[1].due = 8;
   nodes[3].due = 8;
-  CHECK(b.fault() != "");
+  CHECK(b.fault(round_shift) != "");
 }
 
 TEST_CASE("a delay queue has no fault, and knows what it was told") {

@@ -1,7 +1,6 @@
 // One place of the wheel and the nodes of all rounds that live there.
 #pragma once
 
-#include <memory>
 #include <string>
 
 #include <rondo/detail/later_rounds.hpp>
@@ -11,15 +10,16 @@
 namespace rondo::detail {
 
 /// The next round has an array of its own, so that setting or cancelling a timer of a short span touches the
-/// node, one slot of that array and the one cache line of the bucket; all later rounds lie behind a pointer
-/// that a bucket without any never follows.
+/// node, one slot of that array and the one cache line of the bucket; with a later round, one line more.
+/// That the bucket fits into the line, lock included, is why `round_shift` is an argument everywhere: a tick's
+/// round is `tick >> round_shift`.
 class RONDO_EXPORT bucket {
  public:
   /// Whether there is a next round at hand. False does not mean that the bucket is empty: see
   /// bring_up_next().
   bool has_next() const noexcept { return !next_.empty(); }
 
-  bool empty() const noexcept { return next_.empty() && (later_ == nullptr || later_->empty()); }
+  bool empty() const noexcept { return next_.empty() && later_.empty(); }
 
   /// The tick of the next round. Precondition: has_next().
   tick_number next_due() const noexcept { return next_due_; }
@@ -33,25 +33,30 @@ class RONDO_EXPORT bucket {
     return true;
   }
 
+  /// The same for a round after the next one.
+  bool add_to_later(node& n, tick_number due, int round_shift) noexcept {
+    return !next_.empty() && due > next_due_ && later_.add_at_once(n, due, round_shift);
+  }
+
   enum class place { next_round, later_round };
 
   /// Makes room for a node with this due tick and says where. Strong guarantee.
   place make_room(tick_number due, int round_shift);
 
   /// Precondition: room was made there for `due`, and nothing else added since.
-  void add(node& n, tick_number due, place) noexcept;
+  void add(node& n, tick_number due, place, int round_shift) noexcept;
 
   /// Precondition: `n` is here.
-  void erase(const node& n) noexcept {
+  void erase(const node& n, int round_shift) noexcept {
     if (!next_.empty() && n.due == next_due_)
       next_.erase(n);
     else
-      later_->erase(n);
+      later_.erase(n, round_shift);
   }
 
   /// Sees to it that has_next() is true unless the bucket is empty. Strong guarantee.
-  void bring_up_next() {
-    if (next_.empty() && later_ != nullptr) bring_up_next_slowly();
+  void bring_up_next(int round_shift) {
+    if (next_.empty() && !later_.empty()) next_due_ = later_.take_next(next_, round_shift);
   }
 
   /// Precondition: has_next().
@@ -65,18 +70,16 @@ class RONDO_EXPORT bucket {
   template <class Visit>
   void for_each(Visit&& visit) const {
     next_.for_each(visit);
-    if (later_ != nullptr) later_->for_each(visit);
+    later_.for_each(visit);
   }
 
   /// See detail/checks.hpp. O(nodes).
-  std::string fault() const;
+  std::string fault(int round_shift) const;
 
  private:
-  void bring_up_next_slowly();
-
   node_array next_;
   tick_number next_due_ = 0;
-  std::unique_ptr<later_rounds> later_;
+  [[no_unique_address]] later_rounds later_;  // whose tail is the lock's place
 };
 
 }  // namespace rondo::detail

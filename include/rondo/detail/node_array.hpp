@@ -53,11 +53,11 @@ class RONDO_EXPORT node_array {
     if (capacity_ - end_ < more) make_room_slowly(more);
   }
 
-  /// Calls visit(node&) for each node, in order.
+  /// Calls visit(node&) for each node, in order. The visit may erase that node.
   template <class Visit>
   void for_each(Visit&& visit) const {
-    for (std::uint32_t i = begin_; i != end_; ++i) {
-      if (i + prefetch_distance < end_) __builtin_prefetch(slots_[i + prefetch_distance], 1);
+    for (std::uint32_t i = begin_, end = end_; i != end; ++i) {
+      if (i + prefetch_distance < end) __builtin_prefetch(slots_[i + prefetch_distance], 1);
       if (slots_[i] != nullptr) visit(*slots_[i]);
     }
   }

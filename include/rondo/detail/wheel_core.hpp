@@ -75,8 +75,8 @@ class wheel_core : public wheel_base {
     if (!gate.open()) return false;
     const auto where = b.make_room(due, round_shift_);
     gate.leave(n);
-    if (n.wheel == this) bucket_at(n.due).erase(n);
-    b.add(n, due, where);
+    if (n.wheel == this) bucket_at(n.due).erase(n, round_shift_);
+    b.add(n, due, where, round_shift_);
     n.wheel = this;
     if (note_earlier(bucket_of(due, mask_), due)) gate.earliest();
     return true;
@@ -87,7 +87,7 @@ class wheel_core : public wheel_base {
     guarded_bucket& b = bucket_at(n.due);
     const std::lock_guard hold(b.mutex);
     if (n.wheel != this) return false;
-    b.erase(n);
+    b.erase(n, round_shift_);
     n.wheel = nullptr;
     return true;
   }
@@ -201,9 +201,10 @@ class wheel_core : public wheel_base {
 
   // Not inlined: that would make the fast path save registers for it.
   [[gnu::noinline]] bool schedule_slowly(node& n, tick_number due, guarded_bucket& b) {
-    b.add(n, due, b.make_room(due, round_shift_));
+    const bool later = b.add_to_later(n, due, round_shift_);
+    if (!later) b.add(n, due, b.make_room(due, round_shift_), round_shift_);
     n.wheel = this;
-    return note_earlier(bucket_of(due, mask_), due);
+    return !later && note_earlier(bucket_of(due, mask_), due);
   }
 
   /// Keeps the key no later than `due`. True: the top of the delay queue has become earlier.
@@ -245,7 +246,7 @@ class wheel_core : public wheel_base {
   /// Whether the bucket's key in the delay queue is that of its next round; if it is not, it is afterwards.
   bool key_is_right(guarded_bucket& b, std::size_t index) {
     const std::lock_guard hold(b.mutex);
-    b.bring_up_next();
+    b.bring_up_next(round_shift_);
     queue_entry& entry = entries_[index];
     if (b.has_next() && entry.queued && entry.key == b.next_due()) return true;
     const std::lock_guard hold_queue(queue_mutex_);
@@ -264,7 +265,7 @@ class wheel_core : public wheel_base {
     const bucket& b = buckets_[index];
     const queue_entry& entry = entries_[index];
     if (b.empty() && !entry.queued) return "";  // (if the delay queue has it, it is looked at in vain)
-    std::string wrong = b.fault();
+    std::string wrong = b.fault(round_shift_);
     b.for_each([&](const node& n) {
       if (!wrong.empty()) return;
       const char* const what = n.wheel != this                    ? "in no wheel, or in another"
