@@ -1,13 +1,14 @@
-// What the benchmarks share: repeatable random numbers, the clock, and the table.
+// What the benchmarks share: repeatable random numbers, the clock, and what a contender is. The rest is in
+// report.hpp.
 #pragma once
 
-#include <algorithm>
+#include <time.h>
+
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <functional>
 #include <string>
-#include <vector>
 
 #include "splitmix64.hpp"
 
@@ -17,52 +18,52 @@ namespace measure {
 class random : public splitmix64 {
  public:
   using splitmix64::splitmix64;
-  /// 1 … n
-  std::int64_t up_to(std::uint64_t n) noexcept { return static_cast<std::int64_t>((*this)() % n) + 1; }
+  /// 0 … n - 1, for n up to 2^32, without a division
+  std::uint32_t below(std::uint64_t n) noexcept {
+    return static_cast<std::uint32_t>(((*this)() >> 32) * n >> 32);
+  }
+  /// 1 … n, likewise
+  std::int64_t up_to(std::uint64_t n) noexcept { return static_cast<std::int64_t>(below(n)) + 1; }
 };
 
+/// A clock that stays real where a benchmark makes CLOCK_MONOTONIC virtual. A type of its own, as its times
+/// are not steady_clock's.
+struct clock {
+  using duration = std::chrono::nanoseconds;
+  using rep = duration::rep;
+  using period = duration::period;
+  using time_point = std::chrono::time_point<clock>;
+  static constexpr bool is_steady = true;
+
+  static time_point now() noexcept {
+    timespec t{};
+    clock_gettime(CLOCK_MONOTONIC_RAW, &t);
+    return time_point(std::chrono::seconds(t.tv_sec) + std::chrono::nanoseconds(t.tv_nsec));
+  }
+};
+
+inline clock::time_point now() noexcept { return clock::now(); }
+
+inline double per_operation(clock::time_point start, std::uint64_t operations) {
+  return std::chrono::duration<double, std::nano>(now() - start).count() / static_cast<double>(operations);
+}
+
+/// 1000000: "1,000,000"
+inline std::string readable(std::uint64_t number) {
+  std::string result = std::to_string(number);
+  for (std::size_t digits = 3; digits < result.size(); digits += 4)
+    result.insert(result.size() - digits, 1, ',');
+  return result;
+}
+
 struct sample {
-  double nanoseconds;  // per operation
-  std::uint64_t checksum;
+  double value;            // in the workload's unit, less is better: nanoseconds per operation, mostly
+  std::uint64_t checksum;  // of the work done: the same for all contenders
 };
 
 struct contender {
   std::string name;
   std::function<sample()> run;  // one repetition
 };
-
-inline std::chrono::steady_clock::time_point now() { return std::chrono::steady_clock::now(); }
-
-inline double per_operation(std::chrono::steady_clock::time_point start, std::uint64_t operations) {
-  return std::chrono::duration<double, std::nano>(now() - start).count() / static_cast<double>(operations);
-}
-
-/// Runs the contenders in turn, so that a change of the machine's speed hits all, and prints medians, ratios
-/// to the first, and checksums. False if the checksums differ: then somebody did other work.
-inline bool compare(const char* what, const char* unit, const std::vector<contender>& contenders,
-                    int repetitions) {
-  std::vector<std::vector<double>> times(contenders.size());
-  std::vector<std::uint64_t> checksums(contenders.size());
-  for (int repetition = -1; repetition != repetitions; ++repetition) {  // the first one warms up
-    for (std::size_t i = 0; i != contenders.size(); ++i) {
-      const sample s = contenders[i].run();
-      checksums[i] = s.checksum;
-      if (repetition >= 0) times[i].push_back(s.nanoseconds);
-    }
-  }
-  bool same = true;
-  std::printf("%s, %s\n", what, unit);
-  double first = 0;
-  for (std::size_t i = 0; i != contenders.size(); ++i) {
-    std::sort(times[i].begin(), times[i].end());
-    const double median = times[i][times[i].size() / 2];
-    if (i == 0) first = median;
-    std::printf("  %-24s %10.2f  %8.2f x  checksum %016llx\n", contenders[i].name.c_str(), median,
-                median / first, static_cast<unsigned long long>(checksums[i]));
-    same = same && checksums[i] == checksums[0];
-  }
-  if (!same) std::printf("  the checksums differ\n");
-  return same;
-}
 
 }  // namespace measure

@@ -1,6 +1,5 @@
 // rondo::timer beside what a program without a timer library has: a map, a mutex and a condition variable.
 // One or two threads set and cancel timers in real time while the driver thread runs.
-// Arguments: --small, a run of a moment, as a test.
 #include <rondo/timer.hpp>
 
 #include <atomic>
@@ -8,11 +7,12 @@
 #include <functional>
 #include <map>
 #include <mutex>
-#include <string_view>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "measure.hpp"
+#include "report.hpp"
 
 namespace {
 
@@ -95,7 +95,7 @@ measure::sample produce(int producers, std::size_t pending, std::uint64_t pairs)
     return std::chrono::milliseconds(60'000 + random.up_to(512));
   };
   std::vector<std::thread> threads;
-  steady::time_point start;
+  measure::clock::time_point start;
   for (int p = 0; p != producers; ++p) {
     threads.emplace_back([&, p] {
       measure::random random(static_cast<std::uint64_t>(p));
@@ -121,17 +121,16 @@ measure::sample produce(int producers, std::size_t pending, std::uint64_t pairs)
 }  // namespace
 
 int main(int argc, char** argv) {
-  const bool small = argc > 1 && std::string_view(argv[1]) == "--small";
-  const std::size_t pending = small ? 100 : 10'000;
-  const std::uint64_t pairs = small ? 1'000 : 1'000'000;
-  bool right = true;
+  measure::report report(measure::read_options(argc, argv));
+  const std::size_t pending = report.small() ? 100 : 10'000;
+  const std::uint64_t pairs = report.small() ? 1'000 : 1'000'000;
   for (const int producers : {1, 2}) {
-    std::printf("%d producer%s, %zu timers pending each\n", producers, producers == 1 ? "" : "s", pending);
-    right &= measure::compare(
-        "cancel one and set another", "ns an operation, all producers together",
+    report.compare(
+        std::to_string(producers) + (producers == 1 ? " producer: " : " producers: ") + "cancel one of " +
+            measure::readable(pending) + " and set another",
+        "ns an operation, all producers together",
         {{"rondo::timer", [=] { return produce<rondo_timer>(producers, pending, pairs); }},
-         {"multimap, mutex, condvar", [=] { return produce<map_timer>(producers, pending, pairs); }}},
-        small ? 1 : 5);
+         {"multimap, mutex, condvar", [=] { return produce<map_timer>(producers, pending, pairs); }}});
   }
-  return right ? 0 : 1;
+  return report.finish();
 }

@@ -1,202 +1,109 @@
-// rondo::wheel beside the two structures that timers are otherwise kept in, on the same work in one process.
-// Arguments: --small, a run of a moment, as a test.
-#include <rondo/wheel.hpp>
+// rondo::wheel beside its rivals, on the same work in one process: see README.md.
+#include <malloc.h>
 
-#include <cstddef>
-#include <map>
-#include <queue>
-#include <string_view>
-#include <utility>
+#include <cstdint>
+#include <string>
 #include <vector>
 
-#include "measure.hpp"
+#include "report.hpp"
+#include "rivals/rivals.hpp"
+#include "wheel_workloads.hpp"
+#include "worst_visit.hpp"
 
 namespace {
 
-struct timer_node : rondo::wheel_node {
-  std::uint32_t payload = 0;
+/// Those that were found as this was built, rondo first.
+std::vector<rival> rivals() {
+  std::vector<rival> result{rondo_wheel};
+#ifdef WITH_LIBEV
+  result.push_back(libev);
+#endif
+#ifdef WITH_LIBEVENT
+  result.push_back(libevent);
+#endif
+#ifdef WITH_LIBUV
+  result.push_back(libuv);
+#endif
+#ifdef WITH_ASIO
+  result.push_back(asio);
+#endif
+  result.insert(result.end(), {multimap, lazy_priority_queue, fibonacci_heap});
+  return result;
+}
+
+struct planned {
+  std::uint32_t timers;
+  std::string what;
+  std::string unit;
+  wheel_workload workload;
 };
 
-/// The interface of the three contenders: timers are numbered, ticks are counted from 0.
-class wheel {
- public:
-  explicit wheel(std::size_t timers) : nodes_(timers) {
-    for (std::size_t i = 0; i != timers; ++i) nodes_[i].payload = static_cast<std::uint32_t>(i);
-  }
-  void set(std::uint32_t timer, std::int64_t due) { wheel_.schedule(nodes_[timer], due); }
-  void cancel(std::uint32_t timer) { wheel_.cancel(nodes_[timer]); }
-  template <class OnDue>
-  void advance(std::int64_t to, OnDue&& on_due) {
-    wheel_.advance(to, [&](timer_node& n) { on_due(n.payload, wheel_.now()); });
-  }
+/// Where no delay is longer than one turn: the floor takes part.
+std::vector<planned> with_floor(bool small) {
+  const auto n = [small](std::uint32_t full) { return small ? 1'000 : full; };
+  const std::uint32_t pairs = small ? 2'000 : 1'000'000;
+  std::vector<planned> result;
+  for (const std::uint32_t timers : {n(10'000), n(100'000), n(1'000'000)})
+    result.push_back({timers, "set", "ns a timer", set_workload{timers}});
+  for (const std::uint32_t timers : {n(100'000), n(1'000'000)})
+    result.push_back({timers, "set, where as many have fired before", "ns a timer",
+                      set_workload{.timers = timers, .used = true}});
+  for (const std::uint32_t timers : {n(100'000), n(1'000'000)})
+    result.push_back({timers, "cancel one and set it anew", "ns a pair", churn_workload{timers, pairs}});
+  result.push_back({n(100'000), "cancel one and set it anew, 1,000 times a tick", "ns a pair",
+                    churn_workload{n(100'000), pairs, 1'000}});
+  for (const std::uint32_t timers : {n(100'000), n(1'000'000)})
+    result.push_back({timers, "fire, tick by tick", "ns a timer", fire_workload{timers}});
+  for (const std::uint32_t timers : {n(100'000), n(1'000'000)})
+    result.push_back(
+        {timers, "fire, in one jump", "ns a timer", fire_workload{.timers = timers, .step = turn}});
+  result.push_back({n(10'000), "fire and set anew, periodic", "ns a firing",
+                    periodic_workload{n(10'000), small ? 200 : 100'000}});
+  result.push_back({n(100'000), "one deadline, set and fired", "ns a timer", burst_workload{n(100'000)}});
+  return result;
+}
 
- private:
-  std::vector<timer_node> nodes_;  // outlives the wheel
-  rondo::wheel<timer_node> wheel_;
-};
-
-class multimap {
- public:
-  explicit multimap(std::size_t timers) : places_(timers) {}
-  void set(std::uint32_t timer, std::int64_t due) { places_[timer] = queue_.emplace(due, timer); }
-  void cancel(std::uint32_t timer) { queue_.erase(places_[timer]); }
-  template <class OnDue>
-  void advance(std::int64_t to, OnDue&& on_due) {
-    while (!queue_.empty() && queue_.begin()->first <= to) {
-      const auto [due, timer] = *queue_.begin();
-      queue_.erase(queue_.begin());
-      on_due(timer, due);
-    }
-  }
-
- private:
-  std::multimap<std::int64_t, std::uint32_t> queue_;
-  std::vector<std::multimap<std::int64_t, std::uint32_t>::iterator> places_;
-};
-
-/// A binary heap from which nothing is removed: a cancelled entry is passed over when it comes up.
-class lazy_heap {
- public:
-  explicit lazy_heap(std::size_t timers) : versions_(timers) {}
-  void set(std::uint32_t timer, std::int64_t due) {
-    queue_.push({due, sequence_++, timer, versions_[timer]});
-  }
-  void cancel(std::uint32_t timer) { ++versions_[timer]; }
-  template <class OnDue>
-  void advance(std::int64_t to, OnDue&& on_due) {
-    while (!queue_.empty() && queue_.top().due <= to) {
-      const entry e = queue_.top();
-      queue_.pop();
-      if (e.version == versions_[e.timer]) on_due(e.timer, e.due);
-    }
-  }
-
- private:
-  struct entry {
-    std::int64_t due;
-    std::uint64_t sequence;
-    std::uint32_t timer;
-    std::uint32_t version;
-    bool operator<(const entry& other) const noexcept {
-      return std::pair(due, sequence) > std::pair(other.due, other.sequence);
-    }
+/// Longer delays; and memory, of which the floor has set aside more than it needs.
+std::vector<planned> without_floor(bool small) {
+  const auto n = [small](std::uint32_t full) { return small ? 1'000 : full; };
+  const std::uint32_t million = n(1'000'000);
+  return {
+      {million, "memory of a pending timer", "bytes", bytes_workload{million}},
+      {million, "set within 24 hours", "ns a timer", set_workload{million, day}},
+      {million, "cancel within 24 hours, in random order", "ns a timer", cancel_workload{million, day}},
+      {n(100'000), "fire 1,000,000 ticks", "ns a timer",
+       fire_workload{.timers = n(100'000), .span = 1'000'000, .step = turn}},
+      {million, "fire the first 865 s of 24 hours", "ns a timer",
+       fire_workload{.timers = million, .span = day, .step = turn, .ticks = 865'000}},
+      {n(20'000), "fire one bucket, each timer in another round", "ns a timer",
+       one_bucket_workload{n(20'000)}},
   };
-  std::priority_queue<entry> queue_;
-  std::vector<std::uint32_t> versions_;
-  std::uint64_t sequence_ = 0;
-};
+}
 
-constexpr std::uint64_t turn = 512;
-
-/// Mixes who fired when into one number; order matters.
-struct trace {
-  std::uint64_t sum = 0;
-  void operator()(std::uint32_t timer, std::int64_t due) noexcept {
-    sum = (sum ^ (timer + 1ULL)) * 0x100000001b3ULL + static_cast<std::uint64_t>(due);
+void compare(measure::report& report, const std::vector<planned>& plan,
+             const std::vector<rival>& contestants) {
+  for (const planned& p : plan) {
+    std::vector<measure::contender> contenders;
+    for (const rival& r : contestants) contenders.push_back({r.name, [&] { return r.run(p.workload); }});
+    report.compare(measure::readable(p.timers) + " timers: " + p.what, p.unit, contenders);
   }
-};
-
-template <class Timers>
-measure::sample set_all(std::uint32_t n) {
-  Timers timers(n);
-  measure::random random(1);
-  const auto start = measure::now();
-  for (std::uint32_t i = 0; i != n; ++i) timers.set(i, random.up_to(turn));
-  const double time = measure::per_operation(start, n);
-  trace fired;
-  timers.advance(turn, fired);
-  return {time, fired.sum};
 }
 
-template <class Timers>
-measure::sample churn(std::uint32_t n, std::uint32_t pairs) {
-  Timers timers(n);
-  measure::random random(2);
-  for (std::uint32_t i = 0; i != n; ++i) timers.set(i, random.up_to(turn));
-  const auto start = measure::now();
-  for (std::uint32_t i = 0; i != pairs; ++i) {
-    const auto timer = static_cast<std::uint32_t>(random() % n);
-    timers.cancel(timer);
-    timers.set(timer, random.up_to(turn));
-  }
-  const double time = measure::per_operation(start, pairs);
-  trace fired;
-  timers.advance(turn, fired);
-  return {time, fired.sum};
-}
-
-template <class Timers>
-measure::sample fire(std::uint32_t n) {
-  Timers timers(n);
-  measure::random random(3);
-  for (std::uint32_t i = 0; i != n; ++i) timers.set(i, random.up_to(turn));
-  trace fired;
-  const auto start = measure::now();
-  for (std::int64_t tick = 1; tick <= static_cast<std::int64_t>(turn); ++tick) timers.advance(tick, fired);
-  return {measure::per_operation(start, n), fired.sum};
-}
-
-template <class Timers>
-measure::sample periodic(std::uint32_t n, std::int64_t ticks) {
-  Timers timers(n);
-  measure::random random(4);
-  for (std::uint32_t i = 0; i != n; ++i) timers.set(i, random.up_to(100));
-  trace fired;
-  std::uint64_t count = 0;
-  const auto start = measure::now();
-  for (std::int64_t tick = 1; tick <= ticks; ++tick) {
-    timers.advance(tick, [&](std::uint32_t timer, std::int64_t due) {
-      fired(timer, due);
-      ++count;
-      timers.set(timer, due + random.up_to(100));
-    });
-  }
-  return {measure::per_operation(start, count), fired.sum};
-}
-
-template <class Timers>
-measure::sample long_span(std::uint32_t n, std::uint64_t ticks) {
-  Timers timers(n);
-  measure::random random(5);
-  for (std::uint32_t i = 0; i != n; ++i) timers.set(i, random.up_to(ticks));
-  trace fired;
-  const auto start = measure::now();
-  timers.advance(static_cast<std::int64_t>(ticks), fired);
-  return {measure::per_operation(start, n), fired.sum};
-}
-
-/// `run.template operator()<Timers>()` is one repetition of the workload.
-template <class Run>
-bool compare(const char* what, const char* unit, int repetitions, Run run) {
-  return measure::compare(what, unit,
-                          {{"rondo::wheel", [=] { return run.template operator()<wheel>(); }},
-                           {"std::multimap", [=] { return run.template operator()<multimap>(); }},
-                           {"std::priority_queue", [=] { return run.template operator()<lazy_heap>(); }}},
-                          repetitions);
+/// Else everybody's times would be, in part, those of fresh pages.
+void keep_freed_memory() {
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const bool small = argc > 1 && std::string_view(argv[1]) == "--small";
-  const std::vector<std::uint32_t> sizes =
-      small ? std::vector<std::uint32_t>{1'000} : std::vector<std::uint32_t>{10'000, 100'000, 1'000'000};
-  const int repetitions = small ? 1 : 5;
-  bool right = true;
-  for (const std::uint32_t n : sizes) {
-    std::printf("%u timers, 512 buckets\n", n);
-    right &= compare("set, 1 … 512 ticks ahead", "ns a timer", repetitions,
-                     [=]<class Timers>() { return set_all<Timers>(n); });
-    right &= compare("cancel one and set another", "ns a pair", repetitions,
-                     [=]<class Timers>() { return churn<Timers>(n, small ? n : 1'000'000); });
-    right &= compare("fire all, tick by tick", "ns a timer", repetitions,
-                     [=]<class Timers>() { return fire<Timers>(n); });
-    right &= compare("fire all of 2,000 turns, one jump", "ns a timer", repetitions,
-                     [=]<class Timers>() { return long_span<Timers>(n, 1'000'000); });
-  }
-  const std::uint32_t n = small ? 100 : 10'000;
-  std::printf("%u timers re-arming themselves 1 … 100 ticks ahead\n", n);
-  right &= compare("fire and re-arm", "ns a firing", repetitions,
-                   [=]<class Timers>() { return periodic<Timers>(n, small ? 1'000 : 10'000); });
-  return right ? 0 : 1;
+  keep_freed_memory();
+  measure::report report(measure::read_options(argc, argv));
+  std::vector<rival> rivals_and_floor = rivals();
+  rivals_and_floor.push_back(plain_arrays);
+  compare(report, with_floor(report.small()), rivals_and_floor);
+  compare(report, without_floor(report.small()), rivals());
+  show_worst_visits(report);
+  return report.finish();
 }
