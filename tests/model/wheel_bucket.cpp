@@ -58,7 +58,7 @@ class bucket_trial {
   }
 
   void take_some() {
-    bucket_.bring_up_next(round_shift);
+    REQUIRE(bucket_.bring_up_next(round_shift));
     REQUIRE(bucket_.has_next() == !model_.empty());
     if (model_.empty()) return;
     REQUIRE(bucket_.next_due() == model_.begin()->first);

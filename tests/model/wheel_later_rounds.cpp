@@ -2,8 +2,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <rondo/detail/later_rounds.hpp>
@@ -79,7 +81,9 @@ class rounds_trial {
   void take(bool put_back) {
     if (model_.empty()) return;
     node_array next;
-    REQUIRE(rounds_.take_next(next, round_shift_) == model_.begin()->first);
+    std::optional<tick_number> taken;
+    while (!(taken = rounds_.take_next(next, round_shift_))) compare();
+    REQUIRE(*taken == model_.begin()->first);
     const round& expected = model_.begin()->second;
     const auto found = nodes_of(next);
     REQUIRE(std::equal(found.begin(), found.end(), expected.begin(), expected.end(),
@@ -124,4 +128,77 @@ TEST_CASE("later rounds come out earliest first, each in the order in which its 
     for (std::uint64_t trial = 0; trial != 20; ++trial)
       rounds_trial(d.round_shift, d.bits, model::random_numbers(seed, trial)).run(1000);
   }
+}
+
+namespace {
+
+/// So many nodes that a level of them is dealt out in parts.
+class many_rounds {
+ public:
+  explicit many_rounds(model::random_numbers random) : random_(random) {
+    for (int i = 0; i != 20'000; ++i) add(some_due());
+  }
+
+  /// Returns how often take_next() asked to be called again.
+  int run() {
+    int parts = 0;
+    while (!model_.empty()) {
+      node_array next;
+      const std::optional<tick_number> taken = rounds_.take_next(next, shift);
+      if (!taken) {
+        ++parts;
+        REQUIRE(rounds_.fault(shift) == "");
+        disturb();
+        continue;
+      }
+      REQUIRE(*taken == model_.begin()->first);
+      const auto found = nodes_of(next);
+      REQUIRE(std::equal(found.begin(), found.end(), model_.begin()->second.begin(),
+                         model_.begin()->second.end()));
+      model_.erase(model_.begin());
+    }
+    REQUIRE(rounds_.empty());
+    return parts;
+  }
+
+ private:
+  static constexpr int shift = 3;
+
+  tick_number some_due() { return static_cast<tick_number>(1'000'000 + random_.below(100'000)) * 8 + 5; }
+
+  void add(tick_number due) {
+    node& n = nodes_.emplace_back();
+    n.due = due;
+    rounds_.make_room(due, shift);
+    rounds_.add(n, shift);
+    model_[due].push_back(&n);
+  }
+
+  /// Between two parts: nodes come, some into rounds that are there, some before all of them; others go.
+  void disturb() {
+    for (int i = 0; i != 50; ++i) {
+      auto round = model_.lower_bound(some_due());
+      if (round == model_.end()) continue;
+      add(round->first);
+      const std::size_t gone = random_.index(round->second.size());
+      rounds_.erase(*round->second[gone], shift);
+      round->second.erase(round->second.begin() + static_cast<std::ptrdiff_t>(gone));
+      if (round->second.empty()) model_.erase(round);
+    }
+    if (random_.one_in(3)) add(model_.begin()->first - 8 * static_cast<tick_number>(1 + random_.below(2000)));
+  }
+
+  later_rounds rounds_;
+  model::random_numbers random_;
+  std::deque<node> nodes_;
+  std::map<tick_number, std::vector<const node*>> model_;
+};
+
+}  // namespace
+
+TEST_CASE("a level of many nodes is dealt out in parts, between which nodes may come and go") {
+  const std::uint64_t seed = model::base_seed();
+  INFO("base seed: RONDO_TEST_SEED=", seed);
+  for (std::uint64_t trial = 0; trial != 3; ++trial)
+    CHECK(many_rounds(model::random_numbers(seed, trial)).run() >= 2);
 }

@@ -1,6 +1,7 @@
 // One place of the wheel and the nodes of all rounds that live there.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include <rondo/detail/later_rounds.hpp>
@@ -54,9 +55,13 @@ class RONDO_EXPORT bucket {
       later_.erase(n, round_shift);
   }
 
-  /// Sees to it that has_next() is true unless the bucket is empty. Strong guarantee.
-  void bring_up_next(int round_shift) {
-    if (next_.empty() && !later_.empty()) next_due_ = later_.take_next(next_, round_shift);
+  /// Sees to it that has_next() is true unless the bucket is empty. False: that is not done yet, it wants to be
+  /// called again. Strong guarantee.
+  bool bring_up_next(int round_shift) {
+    if (!next_.empty() || later_.empty()) return true;
+    const std::optional<tick_number> due = later_.take_next(next_, round_shift);
+    if (due) next_due_ = *due;
+    return due.has_value();
   }
 
   /// Precondition: has_next().

@@ -38,14 +38,22 @@ class RONDO_EXPORT node_array {
     restart_if_spent();
   }
 
-  /// Precondition: !empty().
-  node& pop_front() noexcept {
+  /// Precondition of both: !empty().
+  node& front() noexcept {
     for (; slots_[begin_] == nullptr; ++begin_) --holes_;
-    node& first = *slots_[begin_++];
+    return *slots_[begin_];
+  }
+  node& pop_front() noexcept {
+    node& first = front();
+    ++begin_;
     // Nodes lie anywhere in memory: fetching a few ahead hides most of their cache misses.
     if (begin_ + prefetch_distance < end_) __builtin_prefetch(slots_[begin_ + prefetch_distance], 1);
     restart_if_spent();
     return first;
+  }
+
+  bool holds(const node& n) const noexcept {
+    return n.position >= begin_ && n.position < end_ && slots_[n.position] == &n;
   }
 
   /// Room for `more` nodes: afterwards that many push_back() are legal. Strong guarantee.
@@ -60,6 +68,13 @@ class RONDO_EXPORT node_array {
       if (i + prefetch_distance < end) __builtin_prefetch(slots_[i + prefetch_distance], 1);
       if (slots_[i] != nullptr) visit(*slots_[i]);
     }
+  }
+
+  template <class Holds>
+  bool all_of(Holds&& holds) const {
+    for (std::uint32_t i = begin_; i != end_; ++i)
+      if (slots_[i] != nullptr && !holds(*slots_[i])) return false;
+    return true;
   }
 
   /// Forgets its nodes; keeps the memory for the next ones, unless it is much.

@@ -243,10 +243,11 @@ class wheel_core : public wheel_base {
     }
   }
 
-  /// Whether the bucket's key in the delay queue is that of its next round; if it is not, it is afterwards.
+  /// Whether the bucket's key in the delay queue is that of its next round; if it is not, it is afterwards, or
+  /// after a few more calls.
   bool key_is_right(guarded_bucket& b, std::size_t index) {
     const std::lock_guard hold(b.mutex);
-    b.bring_up_next(round_shift_);
+    if (!b.bring_up_next(round_shift_)) return false;  // and lets others have the lock for a moment
     queue_entry& entry = entries_[index];
     if (b.has_next() && entry.queued && entry.key == b.next_due()) return true;
     const std::lock_guard hold_queue(queue_mutex_);
