@@ -52,13 +52,20 @@ void node_array::squeeze_into(node** target) noexcept {
     std::copy_n(slots_.get(), end_, target);
     return;
   }
-  std::uint32_t position = 0;
-  for_each([&](node& n) {
-    n.position = position;
-    target[position++] = &n;
-  });
+  // In two loops, as in the first a branch for each slot would be mispredicted every other time: a third of
+  // what cancelling one timer and setting another costs.
+  std::uint32_t nodes = 0;
+  for (std::uint32_t i = begin_; i != end_; ++i) {
+    node* const occupant = slots_[i];
+    target[nodes] = occupant;
+    nodes += occupant != nullptr;
+  }
+  for (std::uint32_t i = 0; i != nodes; ++i) {
+    __builtin_prefetch(target[std::min(i + prefetch_distance, nodes - 1)], 1);
+    target[i]->position = i;
+  }
   begin_ = holes_ = 0;
-  end_ = position;
+  end_ = nodes;
 }
 
 std::string node_array::fault() const {
