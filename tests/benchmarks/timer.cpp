@@ -1,136 +1,137 @@
-// rondo::timer beside what a program without a timer library has: a map, a mutex and a condition variable.
-// One or two threads set and cancel timers in real time while the driver thread runs.
-#include <rondo/timer.hpp>
-
-#include <atomic>
-#include <condition_variable>
-#include <functional>
-#include <map>
-#include <mutex>
+// rondo::timer beside what else fires timers on a thread: libevent and Boost.Asio, where they were found, and what is
+// written by hand without a library: see README.md.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "measure.hpp"
 #include "report.hpp"
+#include "rivals/timer_lazy_heap.hpp"
+#include "rivals/timer_multimap.hpp"
+#include "rivals/timer_rondo.hpp"
+#include "timer_idle.hpp"
+#include "timer_workloads.hpp"
+
+#if defined(WITH_LIBEVENT)
+#include "rivals/timer_libevent.hpp"
+#endif
+#if defined(WITH_ASIO)
+#include "rivals/timer_asio.hpp"
+#endif
 
 namespace {
 
-using namespace std::chrono_literals;
-using steady = std::chrono::steady_clock;
-
-class map_timer {
- public:
-  using id = std::multimap<steady::time_point, std::function<void()>>::iterator;
-
-  map_timer() : driver_([this] { drive(); }) {}
-  ~map_timer() {
-    {
-      const std::lock_guard hold(mutex_);
-      stopping_ = true;
-    }
-    changed_.notify_one();
-    driver_.join();
-  }
-
-  id set(std::chrono::milliseconds delay, std::function<void()> work) {
-    const auto due = steady::now() + delay;
-    const std::lock_guard hold(mutex_);
-    const id place = queue_.emplace(due, std::move(work));
-    if (place == queue_.begin()) changed_.notify_one();
-    return place;
-  }
-
-  /// Precondition: it has not fired. (A benchmark's delays are far longer than its run.)
-  void cancel(id place) {
-    const std::lock_guard hold(mutex_);
-    queue_.erase(place);
-  }
-
- private:
-  void drive() {
-    std::unique_lock hold(mutex_);
-    while (!stopping_) {
-      if (queue_.empty()) {
-        changed_.wait(hold);
-      } else if (queue_.begin()->first > steady::now()) {
-        const auto due = queue_.begin()->first;  // a copy: while waiting the entry may go
-        changed_.wait_until(hold, due);
-      } else {
-        const auto work = std::move(queue_.begin()->second);
-        queue_.erase(queue_.begin());
-        hold.unlock();
-        work();
-        hold.lock();
-      }
-    }
-  }
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::multimap<steady::time_point, std::function<void()>> queue_;
-  bool stopping_ = false;
-  std::thread driver_;
-};
-
-class rondo_timer {
- public:
-  using id = rondo::timer_id;
-  id set(std::chrono::milliseconds delay, std::function<void()> work) {
-    return timer_.schedule_after(delay, std::move(work));
-  }
-  void cancel(id place) { timer_.cancel(place); }
-
- private:
-  rondo::timer timer_;
-};
-
-/// Each producer keeps as many timers pending, and time and again cancels one and sets another.
-template <class Timer>
-measure::sample produce(int producers, std::size_t pending, std::uint64_t pairs) {
-  Timer timer;
-  std::atomic<int> ready{0};
-  std::atomic<std::uint64_t> sum{0};
-  const auto delay = [](measure::random& random) {
-    return std::chrono::milliseconds(60'000 + random.up_to(512));
+/// `run.template operator()<Timers>()` is one repetition of the workload.
+template <class Run>
+std::vector<measure::contender> contenders(Run run) {
+  return {
+    {"rondo::timer", [=] { return run.template operator()<rondo_timers>(); }},
+#if defined(WITH_LIBEVENT)
+        {"libevent", [=] { return run.template operator()<libevent_timers>(); }},
+#endif
+#if defined(WITH_ASIO)
+        {"Boost.Asio", [=] { return run.template operator()<asio_timers>(); }},
+#endif
+        {"multimap, mutex, condvar", [=] { return run.template operator()<multimap_timers>(); }},
+        {"priority_queue, likewise", [=] { return run.template operator()<lazy_heap_timers>(); }},
   };
-  std::vector<std::thread> threads;
-  measure::clock::time_point start;
-  for (int p = 0; p != producers; ++p) {
-    threads.emplace_back([&, p] {
-      measure::random random(static_cast<std::uint64_t>(p));
-      std::vector<typename Timer::id> mine;
-      for (std::size_t i = 0; i != pending; ++i) mine.push_back(timer.set(delay(random), [&sum] { ++sum; }));
-      if (++ready == producers) start = measure::now();
-      while (ready.load() < producers) std::this_thread::yield();
-      std::uint64_t chosen = 0;
-      for (std::uint64_t i = 0; i != pairs; ++i) {
-        auto& id = mine[random() % pending];
-        timer.cancel(id);
-        id = timer.set(delay(random), [&sum] { ++sum; });
-        chosen += static_cast<std::uint64_t>(&id - mine.data());
-      }
-      sum += chosen;
-    });
+}
+
+/// Who is late, or wakes up, is compared by what it does, not by how fast; rondo takes part with two ticks.
+struct timers {
+  std::string name;
+  std::vector<double> (*lateness)(std::size_t n, milliseconds span);
+  idle_timers (*idle)(std::string name, milliseconds delay);
+};
+
+template <template <class> class Timers>
+timers timers_of(const char* name) {
+  return {name, &lateness<Timers>, &idle<Timers>};
+}
+
+std::vector<timers> all_timers() {
+  return {
+    timers_of<rondo_timers>("rondo::timer, tick 1 ms"),
+        timers_of<fine_rondo_timers>("rondo::timer, tick 10 µs"),
+#if defined(WITH_LIBEVENT)
+        timers_of<libevent_timers>("libevent"),
+#endif
+#if defined(WITH_ASIO)
+        timers_of<asio_timers>("Boost.Asio"),
+#endif
+        timers_of<multimap_timers>("multimap, mutex, condvar"),
+        timers_of<lazy_heap_timers>("priority_queue, likewise"),
+  };
+}
+
+/// Three bursts of each, in turn.
+void compare_lateness(measure::report& report, std::size_t n, int span_ms) {
+  const std::string workload = "lateness of " + measure::readable(n) + " one-shots";
+  if (!report.wanted(workload)) return;
+  const std::vector<timers> all = all_timers();
+  std::vector<std::vector<double>> late(all.size());
+  for (int burst = 0; burst != 3; ++burst) {
+    for (std::size_t i = 0; i != all.size(); ++i) {
+      const std::vector<double> more = all[i].lateness(n, milliseconds(span_ms));
+      late[i].insert(late[i].end(), more.begin(), more.end());
+    }
   }
-  for (std::thread& t : threads) t.join();
-  const double time = measure::per_operation(start, 2 * pairs * static_cast<std::uint64_t>(producers));
-  return {time, sum.load()};
+  measure::table median{workload + ": median", "µs", {}, false};
+  measure::table almost_all{workload + ": 99 %", "µs", {}, false};
+  measure::table early{workload + ": fired early", "of all", {}, false};
+  for (std::size_t i = 0; i != all.size(); ++i) {
+    std::sort(late[i].begin(), late[i].end());
+    median.rows.push_back({all[i].name, late[i][late[i].size() / 2]});
+    almost_all.rows.push_back({all[i].name, late[i][late[i].size() * 99 / 100]});
+    const auto count = std::count_if(late[i].begin(), late[i].end(), [](double us) { return us < 0; });
+    early.rows.push_back({all[i].name, static_cast<double>(count)});
+  }
+  for (const measure::table& t : {median, almost_all, early}) report.add(t);
+}
+
+/// All at the same time.
+void compare_idle(measure::report& report, milliseconds time) {
+  const std::string workload = "idle for " + std::to_string(time.count()) + " ms, one timer pending";
+  if (!report.wanted(workload)) return;
+  std::vector<idle_timers> idle;
+  for (const timers& t : all_timers()) idle.push_back(t.idle(t.name, time + milliseconds(500)));
+  std::this_thread::sleep_for(milliseconds(200));  // until all sleep
+  std::vector<std::uint64_t> before;
+  for (const idle_timers& t : idle) before.push_back(t.sleeps());
+  std::this_thread::sleep_for(time);
+  measure::table wakeups{workload, "wake-ups of the driver", {}, false};
+  for (std::size_t i = 0; i != idle.size(); ++i)
+    wakeups.rows.push_back({idle[i].name(), static_cast<double>(idle[i].sleeps() - before[i])});
+  report.add(wakeups);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   measure::report report(measure::read_options(argc, argv));
-  const std::size_t pending = report.small() ? 100 : 10'000;
-  const std::uint64_t pairs = report.small() ? 1'000 : 1'000'000;
-  for (const int producers : {1, 2}) {
-    report.compare(
-        std::to_string(producers) + (producers == 1 ? " producer: " : " producers: ") + "cancel one of " +
-            measure::readable(pending) + " and set another",
-        "ns an operation, all producers together",
-        {{"rondo::timer", [=] { return produce<rondo_timer>(producers, pending, pairs); }},
-         {"multimap, mutex, condvar", [=] { return produce<map_timer>(producers, pending, pairs); }}});
+  const bool small = report.small();
+  const std::size_t pending = small ? 100 : 10'000;
+  const std::uint64_t pairs = small ? 1'000 : 1'000'000;
+  for (std::size_t producers = 1; producers <= 2; ++producers) {
+    report.compare(std::to_string(producers) + (producers == 1 ? " producer: " : " producers: ") +
+                       "cancel one of " + measure::readable(pending) + " and set it anew",
+                   "ns an operation, all producers together",
+                   contenders([=]<template <class> class Timers>() {
+                     return produce<Timers>(producers, pending, pairs);
+                   }));
   }
+  const std::size_t due = small ? 1'000 : 1'000'000;
+  for (const int span_ms : {1, small ? 2 : 512}) {
+    report.compare(measure::readable(due) + " timers, due within " + std::to_string(span_ms) +
+                       " ms, all late: the driver fires them",
+                   "ns a timer", contenders([=]<template <class> class Timers>() {
+                     return release_backlog<Timers>(due, milliseconds(span_ms));
+                   }));
+  }
+  compare_lateness(report, small ? 100 : 1'000, small ? 20 : 200);
+  compare_idle(report, milliseconds(small ? 100 : 2'000));
   return report.finish();
 }
