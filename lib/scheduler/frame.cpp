@@ -2,10 +2,12 @@
 
 #include <utility>
 
+#include "sync/thread_local.hpp"
+
 namespace rondo::detail {
 namespace {
 
-thread_local frame* innermost = nullptr;
+RONDO_THREAD_LOCAL constinit frame* innermost = nullptr;
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "sync/short_lock.hpp"
+#include "sync/thread_local.hpp"
 
 namespace rondo::detail {
 
@@ -31,8 +32,10 @@ struct threads {
   /// A small number for the calling thread: 0 for the first that asks, 1 for the next, …
   static std::size_t thread_number() noexcept {
     static std::atomic<std::size_t> threads_seen{0};
-    thread_local const std::size_t number = threads_seen.fetch_add(1, std::memory_order_relaxed);
-    return number;
+    RONDO_THREAD_LOCAL constinit std::size_t counted_from_one = 0;  // 0: it has not asked yet
+    if (counted_from_one == 0) [[unlikely]]
+      counted_from_one = threads_seen.fetch_add(1, std::memory_order_relaxed) + 1;
+    return counted_from_one - 1;
   }
 };
 
