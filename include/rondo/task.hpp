@@ -3,6 +3,7 @@
 
 #include <concepts>
 #include <cstddef>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <new>
@@ -35,6 +36,8 @@ concept nullable = std::is_pointer_v<F> || std::is_member_pointer_v<F> ||(
     } &&
     !requires(const F& f) { +f; });
 
+struct task_access;
+
 }  // namespace detail
 
 /// What is to be done later: a move-only holder of any `void()` or `void(const firing&)` callable (the latter
@@ -60,6 +63,8 @@ class RONDO_CHECKED_ABI task {
     if constexpr (detail::nullable<held> && !std::is_function_v<std::remove_reference_t<F>>) {
       if (callable == nullptr) return;
     }
+    if constexpr (std::is_empty_v<held>)
+      storage_[0] = {};  // or g++ warns of a copy of nothing but indeterminate bytes
     if constexpr (fits_inside<held>)
       ::new (static_cast<void*>(storage_)) held(std::forward<F>(callable));
     else
@@ -94,14 +99,16 @@ class RONDO_CHECKED_ABI task {
     if (operations_ == nullptr) return;
     // Empty before the destructor runs: it is the user's, and may look at this very task.
     const operations* const old = std::exchange(operations_, nullptr);
-    old->destroy(storage_);
+    if (old->destroy != nullptr) old->destroy(storage_);
   }
 
  private:
+  friend struct detail::task_access;
+
   struct operations {
     void (*call)(void*, const firing&);
-    void (*move)(void* from, void* to) noexcept;
-    void (*destroy)(void*) noexcept;
+    void (*move)(void* from, void* to) noexcept;  // null: its bytes are copied
+    void (*destroy)(void*) noexcept;              // null: there is nothing to be done
   };
 
   template <class Held>
@@ -125,14 +132,11 @@ class RONDO_CHECKED_ABI task {
       static_cast<void>(std::invoke(held_in<Held>(storage)));
   }
 
+  /// Precondition: it is held inside.
   template <class Held>
   static void move(void* from, void* to) noexcept {
-    if constexpr (fits_inside<Held>) {
-      ::new (to) Held(std::move(held_in<Held>(from)));
-      std::destroy_at(&held_in<Held>(from));
-    } else {
-      ::new (to) Held*(&held_in<Held>(from));
-    }
+    ::new (to) Held(std::move(held_in<Held>(from)));
+    std::destroy_at(&held_in<Held>(from));
   }
 
   template <class Held>
@@ -144,11 +148,18 @@ class RONDO_CHECKED_ABI task {
   }
 
   template <class Held>
-  static constexpr operations operations_of{&call<Held>, &move<Held>, &destroy<Held>};
+  static constexpr bool is_bytes = !fits_inside<Held> || std::is_trivially_copyable_v<Held>;
+  template <class Held>
+  static constexpr operations operations_of{
+      &call<Held>, is_bytes<Held> ? nullptr : &move<Held>,
+      fits_inside<Held>&& std::is_trivially_destructible_v<Held> ? nullptr : &destroy<Held>};
 
   void take(task& other) noexcept {
     if (other.operations_ == nullptr) return;
-    other.operations_->move(other.storage_, storage_);
+    if (other.operations_->move == nullptr)
+      std::memcpy(storage_, other.storage_, inside_capacity);  // all of it: that is three instructions
+    else
+      other.operations_->move(other.storage_, storage_);
     operations_ = std::exchange(other.operations_, nullptr);
     made_at_ = other.made_at_;
   }
@@ -157,5 +168,14 @@ class RONDO_CHECKED_ABI task {
   const operations* operations_ = nullptr;
   alignas(void*) std::byte storage_[inside_capacity];
 };
+
+namespace detail {
+struct task_access {
+  /// Whether destroying `t` runs nothing of the user's.
+  static bool trivial_to_destroy(const task& t) noexcept {
+    return t.operations_ == nullptr || t.operations_->destroy == nullptr;
+  }
+};
+}  // namespace detail
 
 }  // namespace rondo

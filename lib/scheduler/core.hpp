@@ -220,17 +220,20 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
 
   // core_cancel.hpp
   void destroy_callable(record_type&) noexcept;
+  void destroy_inside(record_type&) noexcept;
   bool end_if_over(record_type&) noexcept;
   void count_leaving() noexcept;
   template <class Count>
   void release(record_type&, Count&&) noexcept;
+  template <class Count>
+  void free_record(record_type&, Count&&) noexcept;
 
   // core_run.hpp
   void collect(tick_number until);
   bool begin(const typename ready_list<Sync>::entry&, pass&);
   beginning take_up(const typename ready_list<Sync>::entry&, pass&);
   time_point run(record_type&, std::uint64_t generation, const firing&, bool last, time_point start) noexcept;
-  void end_run(record_type&, std::uint64_t generation, time_point ended) noexcept;
+  void end_run(record_type&, time_point ended) noexcept;
 
   // core_repeat.hpp
   bool take_up_point(record_type&, bool to_executor, time_point reading, recurrence::occurrence&, beginning&);

@@ -9,22 +9,29 @@ template <class Sync>
 cancel_result basic_core<Sync>::cancel(timer_id id) {
   record_type* const r = find(id);
   if (r == nullptr) return cancel_result::gone;
+  const auto count = [](tally& t) {
+    ++t.cancelled;
+    ++t.left;
+  };
   bool is_running = false;
+  bool is_freed = false;
   {
     const record_lock hold(r->mutex);
     if (r->generation != timer_id_access::generation(id)) return cancel_result::gone;
     is_running = r->running != 0;
     if (!r->live) return is_running ? cancel_result::running : cancel_result::gone;
     end_now(*r);
+    free_place();
+    is_freed = !is_running && r->owns_nothing();
+    if (is_freed) free_record(*r, count);
   }
-  const auto count = [](tally& t) {
-    ++t.cancelled;
-    ++t.left;
-  };
-  free_place();
   if (is_running) {  // the run in progress sees to the rest as it ends
     pool_.count(count);
     return cancel_result::running;
+  }
+  if (is_freed) {
+    wake_waiting();
+    return cancel_result::cancelled;
   }
   const frame here(frame::kind::destruction, this, r, timer_id_access::generation(id));
   destroy_callable(*r);
@@ -44,12 +51,21 @@ cancel_result basic_core<Sync>::cancel_and_wait(timer_id id) {
   return result;
 }
 
-/// What of the user's a timer owns. Precondition: `r` is not live, and no run of it in progress.
+/// What of the user's a timer owns. Precondition: `r` is not live, and no other run of it in progress.
 template <class Sync>
 void basic_core<Sync>::destroy_callable(record_type& r) noexcept {
   r.work.reset();
   r.run_on.reset();
   r.repeats.reset();
+}
+
+/// The same, in a frame if anything of the user's is destroyed. Precondition: the core lives on, should that
+/// destroy the scheduler; a pass, a job and the calls that end a scheduler see to it.
+template <class Sync>
+void basic_core<Sync>::destroy_inside(record_type& r) noexcept {
+  if (r.owns_nothing()) return r.work.reset();
+  const frame here(frame::kind::user_code, this, &r, r.generation);
+  destroy_callable(r);
 }
 
 /// True: `r`, locked, has ceased to be live by itself; the caller is to count_leaving(), and who ends its
@@ -75,19 +91,27 @@ template <class Count>
 void basic_core<Sync>::release(record_type& r, Count&& count) noexcept {
   {
     const record_lock hold(r.mutex);
-    ++r.generation;
-    move_arming_on(r);
-    r.live = false;
-    r.completes = false;
-    r.dropped = false;
-    r.place = waiting::in_wheel;
-    r.running = 0;
-    r.handed = 0;
-    r.in_hand_over = 0;
-    // Inside the lock: who sees that the timer is gone, as cancel_and_wait() does, finds it counted.
-    pool_.give_back(r, count);
+    free_record(r, count);
   }
   wake_waiting();
+}
+
+/// The same for one that is locked, and owns nothing (any more); the caller is to wake_waiting() afterwards.
+/// Who sees that the timer is gone, as cancel_and_wait() does, finds it counted.
+template <class Sync>
+template <class Count>
+void basic_core<Sync>::free_record(record_type& r, Count&& count) noexcept {
+  r.work.reset();
+  ++r.generation;
+  move_arming_on(r);
+  r.live = false;
+  r.completes = false;
+  r.dropped = false;
+  r.place = waiting::in_wheel;
+  r.running = 0;
+  r.handed = 0;
+  r.in_hand_over = 0;
+  pool_.give_back(r, count);
 }
 
 template <class Sync>

@@ -54,7 +54,7 @@ void basic_core<Sync>::start(const job_ticket& ticket) noexcept {
   fact.lateness = saturating_difference(start, ticket.due);
   fact.run = ticket.run;
   fact.missed = ticket.missed;
-  end_run(r, ticket.generation, run(r, ticket.generation, fact, last, start));
+  end_run(r, run(r, ticket.generation, fact, last, start));
 }
 
 template <class Sync>
@@ -99,10 +99,7 @@ void basic_core<Sync>::give_up_ticket(record_type& r, std::uint64_t generation, 
     pool_.count(count);
     return;
   }
-  {
-    const frame here(frame::kind::user_code, this, &r, generation);
-    destroy_callable(r);
-  }
+  destroy_inside(r);
   release(r, count);
 }
 

@@ -73,7 +73,7 @@ bool basic_core<Sync>::begin(const typename ready_list<Sync>::entry& entry, pass
     p.reading = now();
   } else {
     p.reading = run(*b.timer, b.generation, b.fact, b.last, p.reading);
-    end_run(*b.timer, b.generation, p.reading);
+    end_run(*b.timer, p.reading);
   }
   return true;
 }
@@ -155,7 +155,7 @@ time_point basic_core<Sync>::run(record_type& r, std::uint64_t generation, const
 }
 
 template <class Sync>
-void basic_core<Sync>::end_run(record_type& r, std::uint64_t generation, time_point ended) noexcept {
+void basic_core<Sync>::end_run(record_type& r, time_point ended) noexcept {
   bool completed = true;
   if (r.periodic()) {  // which does not change while it runs
     gate way_in(*this, gate::of::old_timers);
@@ -171,10 +171,7 @@ void basic_core<Sync>::end_run(record_type& r, std::uint64_t generation, time_po
     way_in.wake();
     if (goes_on) return;
   }
-  {
-    const frame here(frame::kind::user_code, this, &r, generation);
-    destroy_callable(r);
-  }
+  destroy_inside(r);
   release(r, [&](tally& t) { t.completed += completed ? 1 : 0; });
 }
 

@@ -115,10 +115,7 @@ void basic_core<Sync>::hand_back(const candidate& c, std::vector<unfired>& list)
     end_now(r);
   }
   list.push_back({id, due, std::move(r.work)});
-  {
-    const frame here(frame::kind::user_code, this);  // its executor: that may stop or destroy the scheduler
-    destroy_callable(r);
-  }
+  destroy_inside(r);  // its executor: that may stop or destroy the scheduler
   free_place();
   release(r, [](tally& t) {
     ++t.returned;
@@ -186,10 +183,7 @@ void basic_core<Sync>::count_completed() noexcept {
 /// Frees one that is not live any more, and not running.
 template <class Sync>
 void basic_core<Sync>::complete(record_type& r) noexcept {
-  {
-    const frame here(frame::kind::user_code, this, &r, r.generation);
-    destroy_callable(r);
-  }
+  destroy_inside(r);
   free_place();
   release(r, [](tally& t) {
     ++t.completed;

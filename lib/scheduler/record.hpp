@@ -65,6 +65,11 @@ struct record : node {
   bool periodic() const noexcept { return repeats != nullptr; }
   bool in_progress() const noexcept { return running != 0 || handed != 0; }
 
+  /// Whether its end destroys nothing of the user's.
+  bool owns_nothing() const noexcept {
+    return repeats == nullptr && run_on == nullptr && task_access::trivial_to_destroy(work);
+  }
+
   /// Of the oldest run that the executor has. Precondition: there is one.
   time_point handed_due() const noexcept { return repeats ? repeats->handed.front().what.due : deadline; }
   tick_number handed_tick() const noexcept { return repeats ? repeats->handed.front().tick : due; }
