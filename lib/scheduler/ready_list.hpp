@@ -21,39 +21,45 @@ namespace rondo::detail {
 ///
 /// Late runs of a burst come in while the pass is in progress, each when the one before it begins: a heap of
 /// their own, so that they take their turn among the others.
+///
+/// One thread at a time drives: it fills and empties the list. Others look at it, inside the lock. The driver takes
+/// that only to change what lies between `begin_` and `end_`, not to move these: entries in between stay as they are.
 template <class Sync>
 class ready_list {
  public:
   struct entry {
-    record<Sync>* timer;
-    std::uint64_t arming;
-    tick_number tick;
+    record<Sync>* timer = nullptr;
+    std::uint64_t arming = 0;
+    tick_number tick = 0;
 
     bool good() const noexcept { return timer->arming.load(std::memory_order_relaxed) == arming; }
   };
 
-  ready_list() { entries_.reserve(batch); }
+  ready_list() : entries_(batch) {}
 
   /// How many push() are legal now: 1 … batch, unless it is not empty and there is no memory: then perhaps 0.
   std::size_t make_room() noexcept {
     const std::lock_guard hold(mutex_);
-    if (entries_.size() == entries_.capacity() && next_ >= entries_.size() / 2) {  // those before are done
-      entries_.erase(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(next_));
-      next_ = 0;
+    const std::size_t begin = own(begin_);
+    if (own(end_) == entries_.size() && begin >= entries_.size() / 2) {  // those before are done
+      std::copy(entries_.begin() + static_cast<std::ptrdiff_t>(begin), entries_.end(), entries_.begin());
+      begin_.store(0, std::memory_order_relaxed);
+      end_.store(entries_.size() - begin, std::memory_order_relaxed);
     }
-    if (entries_.size() == entries_.capacity()) {
+    if (own(end_) == entries_.size()) {
       try {
-        entries_.reserve(entries_.size() * 2);
+        entries_.resize(entries_.size() * 2);
       } catch (const std::bad_alloc&) {
         // The pass makes do with what it has; the rest is for the next one.
       }
     }
-    return std::min(entries_.capacity() - entries_.size(), batch);
+    return std::min(entries_.size() - own(end_), batch);
   }
 
   void push(record<Sync>& timer, tick_number tick) noexcept {
-    const std::lock_guard hold(mutex_);
-    entries_.push_back({&timer, timer.arming.load(std::memory_order_relaxed), tick});
+    const std::size_t end = own(end_);
+    entries_[end] = {&timer, timer.arming.load(std::memory_order_relaxed), tick};
+    end_.store(end + 1, std::memory_order_release);
   }
 
   /// False: there is no memory.
@@ -70,33 +76,44 @@ class ready_list {
 
   /// The first; that stays first until pop(), whatever comes in meanwhile.
   std::optional<entry> front() noexcept {
-    const std::lock_guard hold(mutex_);
-    if (!front_) {
-      if (late_is_first())
-        take_late();
-      else if (next_ != entries_.size())
-        take_other();
-    }
-    return front_;
+    if (late_front_) return late_front_;
+    const std::size_t begin = own(begin_);
+    const std::size_t end = own(end_);
+    if (!front_is_known_ && !late_.empty() && (begin == end || late_.front().tick < entries_[begin].tick))
+      return take_late();
+    if (begin == end) return std::nullopt;
+    front_is_known_ = true;
+    if (begin + prefetch_distance < end) prefetch(*entries_[begin + prefetch_distance].timer);
+    return entries_[begin];
   }
 
+  /// Precondition: front() has said what is first.
   void pop() noexcept {
-    const std::lock_guard hold(mutex_);
-    front_.reset();
+    if (late_front_) {
+      const std::lock_guard hold(mutex_);
+      late_front_.reset();
+      return;
+    }
+    front_is_known_ = false;
+    const std::size_t begin = own(begin_) + 1;
+    begin_.store(begin, std::memory_order_release);
+    if (begin == own(end_)) restart();
   }
 
   bool empty() const noexcept {
     const std::lock_guard hold(mutex_);
-    return !front_ && next_ == entries_.size() && late_.empty();
+    return !late_front_ && begin_.load(std::memory_order_acquire) == end_.load(std::memory_order_acquire) &&
+           late_.empty();
   }
 
   /// visit(entry, late) for each good entry, in no order; `late` numbers those of push_late() from 1, and is 0
-  /// for the others, which come in order.
+  /// for the others, which come in order, and for one that is first.
   template <class Visit>
   void for_each_good(Visit&& visit) const {
     const std::lock_guard hold(mutex_);
-    if (front_ && front_->good()) visit(*front_, std::uint64_t{0});
-    for (std::size_t i = next_; i != entries_.size(); ++i)
+    if (late_front_ && late_front_->good()) visit(*late_front_, std::uint64_t{0});
+    const std::size_t end = end_.load(std::memory_order_acquire);
+    for (std::size_t i = begin_.load(std::memory_order_acquire); i < end; ++i)
       if (entries_[i].good()) visit(entries_[i], std::uint64_t{0});
     for (const late_entry& e : late_)
       if (e.good()) visit(e, e.order);
@@ -105,64 +122,69 @@ class ready_list {
   /// The tick of the first good entry.
   std::optional<tick_number> next_due() const noexcept {
     const std::lock_guard hold(mutex_);
-    const auto good = [](const entry& e) { return e.good(); };
-    const auto first =
-        std::find_if(entries_.begin() + static_cast<std::ptrdiff_t>(next_), entries_.end(), good);
     std::optional<tick_number> due;
-    if (first != entries_.end()) due = first->tick;
+    const std::size_t end = end_.load(std::memory_order_acquire);
+    for (std::size_t i = begin_.load(std::memory_order_acquire); i < end && !due; ++i)
+      if (entries_[i].good()) due = entries_[i].tick;
     const auto consider = [&](const entry& e) {
-      if (good(e) && (!due || e.tick < *due)) due = e.tick;
+      if (e.good() && (!due || e.tick < *due)) due = e.tick;
     };
-    if (front_) consider(*front_);
+    if (late_front_) consider(*late_front_);
     for (const entry& e : late_) consider(e);
     return due;
   }
 
  private:
+  using index = typename Sync::template atomic<std::size_t>;
+
   static constexpr std::size_t batch = 256;
   static constexpr std::size_t kept = std::size_t{64} * 1024;
+  static constexpr std::size_t prefetch_distance = 4;
 
   struct late_entry : entry {
-    std::uint64_t order;
+    std::uint64_t order = 0;
   };
 
   static bool comes_later(const late_entry& a, const late_entry& b) noexcept {
     return std::tie(a.tick, a.order) > std::tie(b.tick, b.order);
   }
 
-  /// In a tick those come first that waited in the wheel.
-  bool late_is_first() const noexcept {
-    return !late_.empty() && (next_ == entries_.size() || late_.front().tick < entries_[next_].tick);
+  /// For the driver, who alone changes it.
+  static std::size_t own(const index& i) noexcept { return i.load(std::memory_order_relaxed); }
+
+  // It was set long ago, and lies anywhere in memory.
+  static void prefetch(const record<Sync>& r) noexcept {
+    const char* const begin = reinterpret_cast<const char*>(&r);
+    for (std::size_t line = 0; line < sizeof(r); line += 64) __builtin_prefetch(begin + line, 1);
   }
 
-  void take_late() noexcept {
-    front_ = late_.front();
+  std::optional<entry> take_late() noexcept {
+    const std::lock_guard hold(mutex_);
+    late_front_ = late_.front();
     std::pop_heap(late_.begin(), late_.end(), comes_later);
     late_.pop_back();
+    return late_front_;
   }
 
-  void take_other() noexcept {
-    front_ = entries_[next_];
-    if (++next_ != entries_.size()) return;
-    next_ = 0;
-    entries_.clear();
-    if (entries_.capacity() > kept) give_back_memory();
-  }
-
-  void give_back_memory() noexcept {
+  /// All have been taken. Keeps the memory for those that come, unless it is much.
+  void restart() noexcept {
+    const std::lock_guard hold(mutex_);
+    begin_.store(0, std::memory_order_relaxed);
+    end_.store(0, std::memory_order_relaxed);
+    if (entries_.size() <= kept) return;
     try {
-      std::vector<entry> fewer;
-      fewer.reserve(batch);
-      fewer.swap(entries_);
+      entries_ = std::vector<entry>(batch);
     } catch (const std::bad_alloc&) {
       // Then it keeps what it has.
     }
   }
 
   mutable typename Sync::list_mutex mutex_;
-  std::optional<entry> front_;  // taken out of the others
-  std::vector<entry> entries_;
-  std::size_t next_ = 0;
+  std::vector<entry> entries_;  // as many as there is room for
+  index begin_{0};              // of those that are to come
+  index end_{0};
+  bool front_is_known_ = false;  // it is that at begin_
+  std::optional<entry> late_front_;
   std::vector<late_entry> late_;  // a heap
   std::uint64_t late_pushed_ = 0;
 };

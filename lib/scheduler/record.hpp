@@ -34,8 +34,10 @@ enum class waiting : std::uint8_t {
 /// All members are guarded by `mutex`, but for these: until schedule() returns, the scheduling thread alone
 /// knows the record, and writes what is marked [new] without it; while a run is in progress, `work` is its
 /// own.
+///
+/// In three cache lines: for all that waits; the callable; for what has an executor or a recurrence.
 template <class Sync>
-struct record : node {
+struct alignas(64) record : node {
   explicit record(std::uint32_t own_slot) noexcept : slot(own_slot) {}
 
   typename Sync::record_mutex mutex;
@@ -45,19 +47,21 @@ struct record : node {
   bool dropped = false;               // the job that is being handed over was destroyed meanwhile
   waiting place = waiting::in_wheel;  // of a free record too: schedule() need not write it
   std::uint32_t running = 0;          // runs in progress
+  std::uint32_t handed = 0;           // good tickets: see below
   std::uint64_t generation = 1;       // moves on as the record is freed
   // Moves on as it ceases to wait for a certain moment. Written inside the lock, read also by those who only
   // pass by.
   typename Sync::template atomic<std::uint64_t> arming{0};
-  time_point deadline;                     // [new] exact, of the run that it waits for; `due` is its tick
+  time_point deadline;  // [new] exact, of the run that it waits for; `due` is its tick
+
+  record* next = nullptr;  // in a list of free or of unplaced records
+  task work;               // [new]
+
   std::unique_ptr<repetition> repeats;     // [new] null: once
   std::shared_ptr<const executor> run_on;  // [new] null: the scheduler's
-  task work;                               // [new]
-  record* next = nullptr;                  // in a list of free or of unplaced records
   std::uint64_t order = 0;                 // in which it was handed over, if once, or set apart
 
   // A ticket stands for a run that the executor has and that has not started. It is given out once.
-  std::uint32_t handed = 0;        // good tickets
   std::uint64_t tickets = 0;       // numbers given out so far
   std::uint64_t only_ticket = 0;   // of a one-shot; a periodic timer's are in `repeats`
   std::uint64_t in_hand_over = 0;  // the ticket that the driver is just handing over; 0: none
