@@ -99,6 +99,21 @@ TEST_CASE("an executor that cancels its own timer lives until it returns") {
   CHECK(time.stats().rejected == 0);
 }
 
+TEST_CASE(
+    "as stop() destroys an executor, that may ask for the end of its own timer and does not wait for it") {
+  manual_timer time;
+  rondo::timer_id id;
+  bool is_destroyed = false;
+  std::shared_ptr<void> at_its_end(nullptr, [&](void*) {
+    CHECK(time.cancel_and_wait(id) == rondo::cancel_result::gone);
+    is_destroyed = true;
+  });
+  id = time.schedule_after(1s, doing_nothing(), on([at_its_end](job) {}));
+  at_its_end.reset();
+  CHECK(time.stop().size() == 1);
+  CHECK(is_destroyed);
+}
+
 TEST_CASE("one executor may serve many timers, and what it throws is reported for each") {
   int reported = 0;
   manual_timer time({.on_error = [&](std::exception_ptr, const rondo::firing&) { ++reported; }});
