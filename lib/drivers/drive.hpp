@@ -21,7 +21,7 @@ void drive(Core& core, Alarm& bell) noexcept {
   while (!core.stopped()) {
     bell.reset();
     try {
-      if (core.run_pass(time_point::max(), unlimited) != 0) continue;
+      core.run_pass(time_point::max(), unlimited);
       const std::optional<time_point> due = core.next_due();
       if (core.stopped()) break;
       const time_point reading = core.now();
