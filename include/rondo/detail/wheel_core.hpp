@@ -112,7 +112,8 @@ class wheel_core : public wheel_base {
         n.wheel = nullptr;
         ++taken;
         on_due(n, tick);
-      } while (taken != limit && b.has_next() && b.next_due() == tick && is_top(first, tick));
+        // Without locks on_due may have scheduled an earlier one. With them others may, and that comes next.
+      } while (taken != limit && b.has_next() && b.next_due() == tick && (locked || is_top(first, tick)));
       b.taken();
     }
     return taken;
@@ -161,10 +162,10 @@ class wheel_core : public wheel_base {
 
  private:
   static constexpr std::size_t none = static_cast<std::size_t>(-1);
+  static constexpr bool locked = !std::is_empty_v<typename Sync::bucket_mutex>;
 
   // With a lock, each has a cache line of its own, as threads meet there; without, the closer the better.
-  static constexpr std::size_t bucket_alignment =
-      std::is_empty_v<typename Sync::bucket_mutex> ? alignof(bucket) : 64;
+  static constexpr std::size_t bucket_alignment = locked ? 64 : alignof(bucket);
 
   struct alignas(bucket_alignment) guarded_bucket : bucket {
     [[no_unique_address]] typename Sync::bucket_mutex mutex;
