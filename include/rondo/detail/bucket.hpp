@@ -34,9 +34,9 @@ class RONDO_EXPORT bucket {
     return true;
   }
 
-  /// The same for a round after the next one.
+  /// The same for a later round.
   bool add_to_later(node& n, tick_number due, int round_shift) noexcept {
-    return !next_.empty() && due > next_due_ && later_.add_at_once(n, due, round_shift);
+    return (next_.empty() || due > next_due_) && later_.add_at_once(n, due, round_shift);
   }
 
   enum class place { next_round, later_round };

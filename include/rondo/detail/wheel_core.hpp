@@ -205,7 +205,8 @@ class wheel_core : public wheel_base {
     const bool later = b.add_to_later(n, due, round_shift_);
     if (!later) b.add(n, due, b.make_room(due, round_shift_), round_shift_);
     n.wheel = this;
-    return !later && note_earlier(bucket_of(due, mask_), due);
+    if (later && b.has_next()) return false;  // whose key is no later than that
+    return note_earlier(bucket_of(due, mask_), due);
   }
 
   /// Keeps the key no later than `due`. True: the top of the delay queue has become earlier.
