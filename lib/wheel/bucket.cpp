@@ -1,6 +1,14 @@
 #include <rondo/detail/bucket.hpp>
 
 namespace rondo::detail {
+namespace {
+
+struct locked_bucket : bucket {
+  int lock;
+};
+static_assert(sizeof(locked_bucket) <= 64);  // one cache line
+
+}  // namespace
 
 bucket::place bucket::make_room(tick_number due, int round_shift) {
   if (next_.empty() ? !later_.empty() : due > next_due_) {
