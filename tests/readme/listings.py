@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""Fails unless what README shows is what the tests run: listings.py ROOT
+
+A block that names its language must stand, line for line but for its indentation, in a file of that language which
+is compiled and run; shell commands each by itself, somewhere in a script. Blocks without a language are drawings.
+"""
+import pathlib
+import re
+import sys
+import textwrap
+
+TESTED = ("examples", "tests/readme", "tests/consumer")
+FILES = {
+    "cpp": [f"{folder}/**/*.cpp" for folder in TESTED],
+    "text": ["examples/**/*.expected"],
+    "meson": ["tests/consumer/**/meson.build"],
+    "cmake": ["tests/consumer/**/CMakeLists.txt"],
+    "ini": ["tests/consumer/**/*.wrap"],
+    "sh": [".ci/run", "tests/run", "tests/check", "tests/consumer/run", "examples/run"],
+}
+
+
+def listings(readme):
+    """(line number, language, lines) of each block that names a language."""
+    number, language, block = 0, None, []
+    for n, line in enumerate(readme.splitlines(), start=1):
+        fence = re.fullmatch(r"```(\w*)", line)
+        if fence is None:
+            block.append(line)
+        elif language is None:
+            number, language, block = n, fence[1], []
+        else:
+            if language:
+                yield number, language, block
+            language = None
+
+
+def dedent(lines):
+    return textwrap.dedent("\n".join(lines)).splitlines()
+
+
+def stands_in(block, source):
+    wanted = dedent(block)
+    return any(dedent(source[i : i + len(block)]) == wanted for i in range(len(source) - len(block) + 1))
+
+
+def is_run_by(line, script):
+    command = re.sub(r"\s+#.*", "", line).strip()
+    return not command or any(command in s for s in script)
+
+
+def untested(language, block, sources):
+    """The part of the listing that stands nowhere, or nothing."""
+    if language == "sh":
+        return [line for line in block if not any(is_run_by(line, s) for s in sources)]
+    return [] if any(stands_in(block, s) for s in sources) else block
+
+
+def main(root):
+    wrong = count = 0
+    for number, language, block in listings((root / "README.md").read_text(encoding="utf-8")):
+        files = [f for pattern in FILES[language] for f in root.glob(pattern)]
+        lines = untested(language, block, [f.read_text(encoding="utf-8").splitlines() for f in files])
+        count += 1
+        if lines:
+            wrong += 1
+            print(f"README.md:{number}: nothing that is tested has this:", *lines, sep="\n    ")
+    print(f"{count} listings, {wrong} of them not tested")
+    return 1 if wrong or not count else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(pathlib.Path(sys.argv[1])))

@@ -1,0 +1,235 @@
+// README's recipes.
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <rondo/rondo.hpp>
+
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST_CASE("timeouts for requests") {
+  rondo::manual_timer timer;
+  std::vector<std::string> log;
+  const auto give_up = [&](int id) { log.push_back("no answer to " + std::to_string(id)); };
+  const auto accept = [&](int id, const std::string& answer) {
+    log.push_back("to " + std::to_string(id) + ": " + answer);
+  };
+  rondo::keyed_timers<int> timeouts(timer);
+  const auto on_sent = [&](int id) { timeouts.set_after(id, 500ms, [=] { give_up(id); }); };
+  const auto on_answer = [&](int id, const std::string& answer) {
+    // Of the answer and the timeout exactly one counts, however close they are.
+    if (timeouts.cancel(id) == rondo::cancel_result::cancelled) accept(id, answer);
+  };
+
+  on_sent(1);
+  on_sent(2);
+  timer.advance(499ms);
+  on_answer(2, "yes");
+  timer.advance(1ms);
+  on_answer(1, "yes");
+  CHECK(log == std::vector<std::string>{"to 2: yes", "no answer to 1"});
+}
+
+TEST_CASE("debounce and throttle") {
+  rondo::manual_timer timer;
+  std::vector<std::string> saved, shown;
+  const auto save = [&](const std::string& path) { saved.push_back(path); };
+  const auto show = [&](const std::string& path) { shown.push_back(path); };
+  rondo::keyed_timers<std::string> saves(timer), views(timer);
+  const auto on_change = [&](const std::string& path) {
+    saves.set_after(path, 300ms, [=] { save(path); });      // debounce: when nothing has changed for 300 ms
+    views.try_set_after(path, 300ms, [=] { show(path); });  // throttle: 300 ms after the first of them
+  };
+
+  for (int i = 0; i != 10; ++i) {
+    on_change("notes.txt");
+    timer.advance(100ms);
+  }
+  CHECK(saved.empty());
+  CHECK(shown.size() == 3);
+  timer.advance(200ms);
+  CHECK(saved.size() == 1);
+  CHECK(shown.size() == 4);
+}
+
+TEST_CASE("heartbeat") {
+  rondo::manual_timer timer;
+  int sent = 0, lost = 0;
+  const auto send_ping = [&] { ++sent; };
+  const auto on_lost = [&] { ++lost; };
+  timer.schedule(rondo::every(5s).jitter(0.1), send_ping);  // not all peers at the same moment
+  const rondo::timer_id silence = timer.schedule_after(15s, on_lost);
+  const auto on_ping = [&] { timer.reschedule_after(silence, 15s); };
+
+  timer.advance(14s);
+  on_ping();
+  timer.advance(14s);
+  CHECK(lost == 0);
+  timer.advance(1s);
+  CHECK(lost == 1);
+  CHECK(sent >= 5);
+}
+
+TEST_CASE("retry with backoff") {
+  rondo::manual_timer timer;
+  int tries = 0;
+  bool is_up = false;
+  bool gave_up = false;
+  const auto connect = [&] {
+    ++tries;
+    return is_up;
+  };
+  const auto give_up = [&] { gave_up = true; };
+  const auto start = [&] {
+    // At once, after 100, 200, 400 ms … and up to half as much more, so that not all come back together.
+    timer.schedule(rondo::backoff(100ms, 2, 30s).first_after(0s).times(10).jitter(0.5),
+                   [&](const rondo::firing& attempt) {
+                     if (connect())
+                       timer.cancel(attempt.id);  // this run was the last
+                     else if (attempt.run == 10)
+                       give_up();
+                   });
+  };
+
+  start();
+  timer.advance(1h);
+  CHECK(tries == 10);
+  CHECK(gave_up);
+  tries = 0;
+  gave_up = false;
+  start();
+  timer.advance(0s);
+  CHECK(tries == 1);
+  is_up = true;
+  timer.advance(150ms);
+  CHECK(tries == 2);
+  timer.advance(1h);
+  CHECK(tries == 2);
+  CHECK(!gave_up);
+  CHECK(timer.pending() == 0);
+}
+
+/// Lets one task start every `gap`; those that come sooner wait their turn.
+class rate_limiter {
+ public:
+  rate_limiter(rondo::scheduler& timers, rondo::duration gap) : timers_(timers), gap_(gap) {}
+
+  void submit(rondo::task work) {
+    const std::lock_guard hold(mutex_);
+    const rondo::time_point start = std::max(next_, timers_.now());
+    timers_.schedule_at(start, std::move(work));
+    next_ = start + gap_;
+  }
+
+ private:
+  rondo::scheduler& timers_;
+  const rondo::duration gap_;
+  std::mutex mutex_;
+  rondo::time_point next_{};
+};
+
+TEST_CASE("rate limit") {
+  rondo::manual_timer timer;
+  std::vector<std::int64_t> at;
+  rate_limiter limited(timer, 100ms);
+  const auto note = [&] { at.push_back(timer.now().time_since_epoch() / 1ms); };
+  for (int i = 0; i != 3; ++i) limited.submit(note);
+  timer.advance(1s);
+  limited.submit(note);
+  timer.advance(0s);
+  CHECK(at == std::vector<std::int64_t>{0, 100, 200, 1000});
+}
+
+struct connection : rondo::wheel_node {
+  bool is_open = true;
+  void close() { is_open = false; }
+};
+
+/// Of one thread, which counts time in milliseconds: closes what has said nothing for a minute.
+class idle_connections {
+ public:
+  void heard_of(connection& c, rondo::tick_number now) { quiet_.schedule(c, now + 60'000); }  // moves it
+  void look(rondo::tick_number now) {
+    quiet_.advance(now, [](connection& c) { c.close(); });
+  }
+
+ private:
+  rondo::wheel<connection> quiet_;  // allocates nothing for each; who is destroyed leaves it
+};
+
+TEST_CASE("idle connections, in the intrusive wheel") {
+  std::vector<connection> connections(3);
+  idle_connections idle;
+  for (connection& c : connections) idle.heard_of(c, 0);
+  idle.heard_of(connections[1], 30'000);
+  {
+    connection brief;
+    idle.heard_of(brief, 0);
+  }
+  idle.look(60'000);
+  CHECK(!connections[0].is_open);
+  CHECK(connections[1].is_open);
+  idle.look(90'000);
+  CHECK(!connections[1].is_open);
+}
+
+/// What may be held by one at a time, and for so long only.
+class leases {
+ public:
+  explicit leases(rondo::scheduler& timers) : timers_(timers) {}
+
+  /// None: somebody holds it. The id is the proof of the lease: it never comes to name another one.
+  std::optional<rondo::timer_id> take(const std::string& what, rondo::duration how_long) {
+    const std::lock_guard hold(mutex_);
+    if (!held_.insert(what).second) return {};
+    return timers_.schedule_after(how_long, [=, this] { give_free(what); });
+  }
+  /// False: it is over.
+  bool renew(rondo::timer_id lease, rondo::duration how_long) {
+    return timers_.reschedule_after(lease, how_long);
+  }
+  bool give_back(rondo::timer_id lease, const std::string& what) {
+    if (timers_.cancel(lease) != rondo::cancel_result::cancelled) return false;
+    give_free(what);
+    return true;
+  }
+
+ private:
+  void give_free(const std::string& what) {
+    const std::lock_guard hold(mutex_);
+    held_.erase(what);
+  }
+
+  std::mutex mutex_;
+  std::set<std::string> held_;
+  rondo::timer_scope timers_;
+};
+
+TEST_CASE("leases") {
+  rondo::manual_timer timer;
+  leases of(timer);
+  const auto first = of.take("printer", 10s);
+  REQUIRE(first);
+  CHECK(!of.take("printer", 10s));
+  timer.advance(9s);
+  CHECK(of.renew(*first, 10s));
+  timer.advance(10s);
+  CHECK(!of.renew(*first, 10s));
+  const auto second = of.take("printer", 10s);
+  REQUIRE(second);
+  CHECK(!of.give_back(*first, "printer"));
+  CHECK(of.give_back(*second, "printer"));
+  CHECK(of.take("printer", 10s));
+}
+
+}  // namespace

@@ -1,0 +1,163 @@
+// The listings of README's section "What a timer can do".
+#include <functional>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <rondo/rondo.hpp>
+
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST_CASE("recurrences") {
+  int runs = 0;
+  const auto work = [&] { ++runs; };
+  rondo::manual_timer timer;
+  const rondo::time_point next_full_hour(1h);
+  using namespace rondo;
+  timer.schedule(every(333400us), work);                  // fixed rate, no drift
+  timer.schedule(after_completion(1s), work);             // fixed delay, from the end of the run
+  timer.schedule(intervals({1s, 2s, 5s}), work);          // three runs: at 1, 3 and 8 s
+  timer.schedule(cycle({1s, 2s, 5s}), work);              // the same, over and over
+  timer.schedule(backoff(100ms, 2, 30s).times(5), work);  // after 100, 200, 400 ms, … five runs in all
+  timer.schedule(every(1h).first_at(next_full_hour).jitter(0.1), work);
+  timer.advance(10s);
+  CHECK(runs == 29 + 10 + 3 + 4 + 5);
+}
+
+TEST_CASE("runs that are missed, and that overlap") {
+  int runs = 0;
+  const auto work = [&] { ++runs; };
+  rondo::manual_timer timer;
+  using namespace rondo;
+  timer.schedule(every(300ms).on_missed(missed_runs::skip), work);       // one run, and on with the grid
+  timer.schedule(every(300ms).on_missed(missed_runs::burst, 10), work);  // make up for each, at most ten
+  timer.schedule(every(300ms).on_missed(missed_runs::delay), work);      // one run, and a new grid
+
+  timer.schedule(every(300ms).on_overlap(overlapping_runs::skip), work);       // drop the point
+  timer.schedule(every(300ms).on_overlap(overlapping_runs::queue_one), work);  // keep one for later
+  timer.schedule(every(300ms).on_overlap(overlapping_runs::allow), work);      // both at once
+  timer.advance(300ms);
+  timer.elapse(650ms);  // nobody looks until 950 ms
+  timer.advance(250ms);
+  CHECK(runs == 3 + 4 + 2 + 3 * 3);
+  timer.advance(50ms);
+  CHECK(runs == 3 + 4 + 3 + 3 * 3);  // the delayed one comes at 1250
+}
+
+struct job_list {
+  std::vector<rondo::job> jobs;
+  void submit(rondo::job j) { jobs.push_back(std::move(j)); }
+  void work() {
+    for (rondo::job& j : jobs) j();
+  }
+};
+
+TEST_CASE("tasks on executors") {
+  job_list pool, disk;
+  int reports = 0;
+  const auto write_report = [&] { ++reports; };
+  rondo::manual_timer timer({.run_on = [&](rondo::job j) { pool.submit(std::move(j)); }});
+  timer.schedule_every(1min, write_report, rondo::on([&](rondo::job j) { disk.submit(std::move(j)); }));
+  timer.schedule_after(1s, [] {});
+  timer.advance(1min);
+  CHECK(pool.jobs.size() == 1);
+  CHECK(disk.jobs.size() == 1);
+  disk.work();
+  CHECK(reports == 1);
+  pool.work();
+}
+
+TEST_CASE("a loop of one's own polls") {
+  struct {
+    int turns = 0;
+    bool is_running() const { return turns != 3; }
+    void wait_until(std::optional<rondo::time_point> until) {
+      ++turns;
+      if (until) std::this_thread::sleep_until(*until);
+    }
+    void wake() {}
+  } loop;
+  int runs = 0;
+  rondo::polled_timer timer;
+  timer.on_earlier([&] { loop.wake(); });  // needed only if other threads schedule
+  timer.schedule_every(1ms, [&] { ++runs; });
+  while (loop.is_running()) {
+    loop.wait_until(timer.next_due());  // none: for ever
+    timer.poll(100);                    // at most so many runs at a time
+  }
+  CHECK(runs == 3);
+}
+
+TEST_CASE("a watchdog tells of slow tasks") {
+  std::vector<rondo::duration> slow;
+  const auto log = [&](rondo::timer_id, rondo::duration took) { slow.push_back(took); };
+  rondo::options chosen;
+  chosen.slow_after = 5ms;
+  chosen.on_slow = [&](const rondo::slow_run& s) { log(s.what.id, s.run_time); };
+  rondo::manual_timer time(chosen);
+  time.schedule_after(1s, [&] { time.elapse(5ms); });
+  time.schedule_after(2s, [&] { time.elapse(6ms); });
+  time.advance(3s);
+  CHECK(slow == std::vector<rondo::duration>{6ms});
+}
+
+struct session_id {
+  int number;
+  friend bool operator==(const session_id&, const session_id&) = default;
+};
+
+}  // namespace
+
+template <>
+struct std::hash<session_id> {
+  std::size_t operator()(const session_id& s) const { return std::hash<int>()(s.number); }
+};
+
+namespace {
+
+TEST_CASE("timers by key") {
+  rondo::manual_timer timer;
+  std::vector<int> closed;
+  const auto close = [&](session_id s) { closed.push_back(s.number); };
+  const session_id session{7};
+  rondo::keyed_timers<session_id> timeouts(timer);            // one timer for each key
+  timeouts.set_after(session, 30s, [=] { close(session); });  // replaces the one that it has
+  timer.advance(20s);
+  timeouts.reschedule_after(session, 30s);  // it has said something
+  timer.advance(29s);
+  CHECK(closed.empty());
+  timer.advance(1s);
+  CHECK(closed == std::vector{7});
+}
+
+class connection {
+ public:
+  explicit connection(rondo::scheduler& timer, int& pings) : pings_(pings), timers_(timer) {}
+  void start() {
+    timers_.schedule_every(5s, [this] { ping(); });
+  }
+
+ private:
+  void ping() { ++pings_; }
+  int& pings_;
+  rondo::timer_scope timers_;  // the last member: its destructor cancels, and waits for what runs
+};
+
+TEST_CASE("timers that end with their owner") {
+  rondo::manual_timer timer;
+  int pings = 0;
+  {
+    connection c(timer, pings);
+    c.start();
+    timer.advance(5s);
+    CHECK(pings == 1);
+  }
+  CHECK(timer.pending() == 0);
+}
+
+}  // namespace
