@@ -177,12 +177,12 @@ class explorer {
       explorer_goes_on_.release();
       return nobody;
     }
-    thread_set enabled = able();
-    while (enabled == 0 && let_time_pass()) enabled = able();
-    if (enabled == 0) return give_up("nobody can go on: a deadlock, or a lost wake-up");
-    if (trace_.size() == most_steps) return give_up("it does not come to an end");
     schedule_tree::next_steps next{};
     for (std::size_t i = 0; i != workers_.size(); ++i) next[i] = workers_[i]->next;
+    thread_set enabled = able();
+    while (enabled == 0 && let_time_pass(next)) enabled = able();
+    if (enabled == 0) return give_up("nobody can go on: a deadlock, or a lost wake-up");
+    if (trace_.size() == most_steps) return give_up("it does not come to an end");
     const std::size_t turn = tree_.choose(next, enabled);
     trace_.push_back({turn, *next[turn], {}});
     if (turn != caller) workers_[turn]->go_on.release();
@@ -199,14 +199,14 @@ class explorer {
   }
 
   /// To the earliest moment that somebody waits for. False: nobody does.
-  bool let_time_pass() {
+  bool let_time_pass(const schedule_tree::next_steps& next) {
     std::optional<time_point> earliest;
     for (const auto& w : workers_)
       if (!w->ended && w->until && *w->until > time && (!earliest || *w->until < *earliest))
         earliest = w->until;
     if (!earliest) return false;
     time = *earliest;
-    tree_.all_have_met();
+    tree_.all_have_met(next);
     return true;
   }
 

@@ -35,7 +35,10 @@ bool schedule_tree::advance() {
 }
 
 std::size_t schedule_tree::choose(const next_steps& next, thread_set enabled) {
-  if (depth_ == path_.size() && (enabled & ~asleep_) == 0) seen_ = true;
+  if (!seen_ && depth_ == path_.size() && (enabled & ~asleep_) == 0) {
+    seen_ = true;
+    find_races_of_blocked(next, enabled);
+  }
   if (seen_ || astray_) return running_ = fall_back(enabled);
   if (depth_ == path_.size()) push(enabled);
   step& s = path_[depth_];
@@ -79,6 +82,18 @@ void schedule_tree::find_races(const step& last, const clock& before) {
   }
 }
 
+/// The same for the steps that are not possible here, perhaps because of one that they might come before: it may
+/// be that this schedule does not come to them, as it is cut off, or comes to them by another way.
+void schedule_tree::find_races_of_blocked(const next_steps& next, thread_set enabled) {
+  for (std::size_t thread = 0; thread != most_threads; ++thread) {
+    if (next[thread] == nullptr || has(enabled, thread)) continue;
+    const clock& before = clocks_[thread];
+    path_.push_back({0, 0, 0, 0, thread, *next[thread], known_with(before, *next[thread])});
+    find_races(path_.back(), before);
+    path_.pop_back();
+  }
+}
+
 /// The threads one of which takes the first step, if those from `index` to `depth_` which do not come after
 /// that at `index` are to be made without it.
 thread_set schedule_tree::first_steps(std::size_t index) const {
@@ -106,12 +121,7 @@ void schedule_tree::put_to_sleep(const step& now, const next_steps& next) {
 void schedule_tree::take(step& now) {
   clock& known = clocks_[now.thread];
   const clock before = known;
-  for (const access& a : now.taken.accesses) {
-    if (a.object == nullptr) continue;
-    const history& h = histories_[a.object];
-    join(known, h.writes);
-    if (a.writes) join(known, h.reads);
-  }
+  known = known_with(before, now.taken);
   known[now.thread] = depth_ + 1;
   for (const access& a : now.taken.accesses) {
     if (a.object == nullptr) continue;
@@ -122,11 +132,23 @@ void schedule_tree::take(step& now) {
   if (depth_ >= new_from_) find_races(now, before);
 }
 
+/// What a thread knows of after a step, besides that step.
+schedule_tree::clock schedule_tree::known_with(clock before, const operation& next) {
+  for (const access& a : next.accesses) {
+    if (a.object == nullptr) continue;
+    const history& h = histories_[a.object];
+    join(before, h.writes);
+    if (a.writes) join(before, h.reads);
+  }
+  return before;
+}
+
 void schedule_tree::released(std::size_t thread, const void* lock) {
   join(histories_[lock].writes, clocks_[thread]);
 }
 
-void schedule_tree::all_have_met() {
+void schedule_tree::all_have_met(const next_steps& next) {
+  if (!bound_ && depth_ == path_.size()) find_races_of_blocked(next, 0);
   clock all{};
   for (const clock& c : clocks_) join(all, c);
   clocks_.fill(all);

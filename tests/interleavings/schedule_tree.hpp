@@ -45,7 +45,7 @@ class schedule_tree {
   /// `by` has, within its step, made `whom` go on.
   void woke(std::size_t by, std::size_t whom) { join(clocks_[whom], clocks_[by]); }
   /// Nobody could go on before this.
-  void all_have_met();
+  void all_have_met(const next_steps&);
 
  private:
   /// Of each thread, how many steps of the schedule were made when it made the last one that is known here.
@@ -71,6 +71,8 @@ class schedule_tree {
   void push(thread_set enabled);
   void take(step&);
   void find_races(const step& last, const clock& before);
+  void find_races_of_blocked(const next_steps&, thread_set enabled);
+  clock known_with(clock before, const operation& next);
   thread_set first_steps(std::size_t index) const;
   void put_to_sleep(const step&, const next_steps&);
 

@@ -218,6 +218,67 @@ TEST_CASE("threads that do something else each time are found") {
   CHECK(says(e, "do not do the same"));
 }
 
+// Who waits for a lock might have come before who has it, also if this schedule does not come to that.
+
+TEST_CASE("who waits for a lock in a schedule that is cut off is tried before its holder") {
+  struct state {
+    explored_atomic<int> stored;
+    explored_mutex inner, outer;
+    explored_condition told;
+    std::string order;
+  };
+  std::set<std::string> orders;
+  const auto e = explore([&] {
+    auto s = std::make_shared<state>();
+    const auto load_inside = [=] {
+      const std::lock_guard hold(s->inner);
+      s->order += s->stored.load() != 0 ? "late load, " : "early load, ";
+    };
+    const auto wait_and_store = [=] {
+      {
+        std::unique_lock hold(s->outer);
+        if (s->told.wait_until(hold, at(1s)) == std::cv_status::no_timeout) s->order += "told, ";
+      }
+      s->stored.store(1);
+    };
+    const auto tell_and_lock_both = [=] {
+      s->told.notify_all();
+      const std::lock_guard hold(s->outer);
+      const std::lock_guard hold_too(s->inner);
+      s->order += "both, ";
+    };
+    return scenario{{{"loads", load_inside}, {"waits", wait_and_store}, {"tells", tell_and_lock_both}},
+                    [s, &orders] { orders.insert(s->order); }};
+  });
+  CHECK(e.failure == "");
+  CHECK(orders.contains("told, late load, both, "));
+}
+
+TEST_CASE("who waits for a lock while time passes is tried before its holder") {
+  struct state {
+    explored_mutex mutex, own;
+    explored_condition never;
+    std::string order;
+  };
+  std::set<std::string> orders;
+  const auto e = explore([&] {
+    auto s = std::make_shared<state>();
+    const auto sleep_inside = [=] {
+      const std::lock_guard hold(s->mutex);
+      std::unique_lock hold_too(s->own);
+      s->never.wait_until(hold_too, at(1s));
+      s->order += 'a';
+    };
+    const auto go_inside = [=] {
+      const std::lock_guard hold(s->mutex);
+      s->order += 'b';
+    };
+    return scenario{{{"a", sleep_inside}, {"b", go_inside}}, [s, &orders] { orders.insert(s->order); }};
+  });
+  CHECK(e.failure == "");
+  CHECK(orders == std::set<std::string>{"ab", "ba"});
+}
+
 /// Three threads that do a few things each, at random, with two atomics, two locks and a condition.
 class program {
  public:
