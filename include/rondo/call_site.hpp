@@ -1,6 +1,8 @@
 // A place in the user's code.
 #pragma once
 
+#include <rondo/export.hpp>
+
 namespace rondo {
 
 /// Which line of which file, in which function. Without a file: nobody knows.

@@ -2,10 +2,13 @@
 // meson.build.
 #pragma once
 
-#if !defined(_MSVC_LANG) && __cplusplus < 202002L
-#error "Rondo needs C++20: compile with -std=c++20 or later"
-#elif defined(_MSVC_LANG) && _MSVC_LANG < 202002L
+// The sentence is all that a compiler says then: a missing include ends it, where an #error has pages follow.
+#if defined(_MSVC_LANG)
+#if _MSVC_LANG < 202002L
 #error "Rondo needs C++20: compile with /std:c++20 or later"
+#endif
+#elif __cplusplus < 202002L
+#include "Rondo needs C++20: compile with -std=c++20 or later"
 #endif
 
 // Checked builds (Meson's option `checks`) keep more in some types. They call these by another name, so that

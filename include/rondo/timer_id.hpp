@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <functional>
 
+#include <rondo/export.hpp>
+
 namespace rondo {
 
 namespace detail {
