@@ -19,6 +19,7 @@
 #include <stop_token>
 #endif
 
+#include <rondo/detail/canceller.hpp>
 #include <rondo/scheduler.hpp>
 #include <rondo/time.hpp>
 #include <rondo/timer_id.hpp>
@@ -31,7 +32,8 @@ namespace detail {
 /// may go first. It ends in one way, and whoever ends it sees to the coroutine.
 class RONDO_EXPORT wait {
  public:
-  wait(scheduler& s, std::coroutine_handle<> waiting) noexcept : scheduler_(&s), waiting_(waiting) {}
+  wait(scheduler& s, std::coroutine_handle<> waiting) noexcept
+      : scheduler_(&s), timers_(s), waiting_(waiting) {}
 
   /// From await_suspend: schedules the task. False if the coroutine is to go on at once. The coroutine may be
   /// gone when it returns.
@@ -53,13 +55,12 @@ class RONDO_EXPORT wait {
 
   phase end(phase how) noexcept;
   bool suspend() noexcept;
-  void cancel() noexcept;
 
-  scheduler* const scheduler_;
+  scheduler* const scheduler_;  // for begin() alone: it may be gone when the wait ends
+  const canceller timers_;
   const std::coroutine_handle<> waiting_;
   timer_id id_;  // written before it is suspended
   std::atomic<phase> phase_{phase::starting};
-  std::atomic<bool> handed_back_{false};  // the scheduler has the task no more, and may itself be no more
 };
 
 /// What sleep_for() (When is a duration) and sleep_until() (a time_point) give to co_await. It may be moved
@@ -146,7 +147,7 @@ class [[nodiscard]] stoppable_sleep {
 ///   capacity_error, std::bad_alloc; std::invalid_argument for NaN) comes out of the co_await expression, and
 ///   nothing is left scheduled.
 /// - Destroying the suspended coroutine cancels the timer. Any thread may do so, but not while another resumes
-///   it. That is a call of `s`, as is asking to stop: neither may race the destruction of `s`.
+///   it. `s` may be gone by then.
 /// - If its task is destroyed without having run (the executor dropped the job, the scheduler was destroyed,
 ///   or the list that stop() gave), it goes on with stopped_error, on the thread that destroys the task; on its
 ///   own if that comes before it has quite suspended. A task of that list that is run by hand resumes it as
@@ -170,6 +171,7 @@ detail::sleep<time_point> sleep_until(scheduler& s, std::chrono::time_point<sche
 /// The same, giving true if it slept to the end and false if it was asked to stop. Then the timer is cancelled,
 /// and the coroutine goes on inside request_stop(), on the thread that calls it; if it was asked before, it
 /// goes on at once, and nothing is scheduled. Of stop and firing exactly one resumes it, whichever is first.
+/// Any thread may ask, at any time: also while `s` is being destroyed, and afterwards.
 ///
 /// (g++ 12.2 miscompiles a co_await in the condition of an if or a loop, whatever is awaited, in a coroutine
 /// without any local variable: keep the result in one.)

@@ -26,6 +26,7 @@
 namespace rondo {
 
 namespace detail {
+class canceller;
 class core;
 }
 
@@ -198,6 +199,7 @@ class RONDO_EXPORT scheduler {
   explicit scheduler(std::shared_ptr<detail::core> core) noexcept;
 
  private:
+  friend class detail::canceller;
   std::shared_ptr<detail::core> core_;  // shared with jobs and the driver, which may outlive this object
 };
 

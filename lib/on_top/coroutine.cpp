@@ -11,10 +11,7 @@ constexpr kept_call_site nowhere{};  // in the user's code
 class wait::wake_up {
  public:
   explicit wake_up(std::shared_ptr<wait> w) noexcept : wait_(std::move(w)) {}
-  wake_up(wake_up&& other) noexcept : wait_(std::move(other.wait_)) {
-    // A pending task stays where it is: one that moves has been handed back by stop().
-    if (wait_->phase_ == phase::suspended) wait_->handed_back_ = true;
-  }
+  wake_up(wake_up&&) noexcept = default;
   wake_up& operator=(wake_up&&) = delete;
   ~wake_up() {
     // While it is starting: schedule_after() has thrown, or it is as if it had.
@@ -36,10 +33,6 @@ wait::phase wait::end(phase how) noexcept {
   while (before == phase::starting || before == phase::suspended)
     if (phase_.compare_exchange_weak(before, how)) break;
   return before;
-}
-
-void wait::cancel() noexcept {
-  if (!handed_back_) scheduler_->cancel(id_);
 }
 
 // The copies keep the wait: the coroutine, and its share in it, may be gone as soon as the task is scheduled.
@@ -65,7 +58,7 @@ bool wait::begin(const std::shared_ptr<wait>& w, time_point due) {
 bool wait::suspend() noexcept {
   phase before = phase::starting;
   if (phase_.compare_exchange_strong(before, phase::suspended)) return true;
-  if (before == phase::asked || before == phase::abandoned) cancel();
+  if (before == phase::asked || before == phase::abandoned) timers_.cancel(id_);
   return before == phase::slept || before == phase::abandoned;
 }
 
@@ -73,12 +66,12 @@ void wait::ask(const std::shared_ptr<wait>& w) noexcept {
   // The coroutine destroys the callback that has called us.
   const std::shared_ptr<wait> kept = w;  // NOLINT(performance-unnecessary-copy-initialization)
   if (kept->end(phase::asked) != phase::suspended) return;
-  kept->cancel();
+  kept->timers_.cancel(kept->id_);
   kept->waiting_.resume();
 }
 
 void wait::abandon() noexcept {
-  if (end(phase::abandoned) == phase::suspended) cancel();
+  if (end(phase::abandoned) == phase::suspended) timers_.cancel(id_);
 }
 
 bool wait::slept() const {

@@ -221,6 +221,19 @@ TEST_CASE("who is dropped by on_earlier goes on, dropped, once") {
   CHECK(sleeper.done());
 }
 
+TEST_CASE("who is stopped by on_earlier may be asked when the scheduler is gone: that is no call of it") {
+  journal notes;
+  std::stop_source source;
+  std::vector<unfired> list;
+  auto polled = std::make_unique<polled_timer>();
+  polled->on_earlier([&] { list = polled->stop(); });
+  const auto sleeper = nap(*polled, 1h, source.get_token(), notes);
+  REQUIRE(list.size() == 1);
+  polled.reset();
+  source.request_stop();
+  CHECK(notes.take() == "asked");
+}
+
 TEST_CASE("whose task is run by hand in on_earlier has slept, once") {
   polled_timer polled;
   journal notes;
