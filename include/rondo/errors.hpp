@@ -17,4 +17,11 @@ struct RONDO_EXPORT capacity_error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+namespace detail {
+
+/// Throws std::system_error. Out of line, so that the headers compile under -fno-exceptions.
+[[noreturn]] RONDO_EXPORT void refuse_system(int error, const char* what);
+
+}  // namespace detail
+
 }  // namespace rondo

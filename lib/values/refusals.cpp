@@ -1,7 +1,9 @@
 // What the headers throw: they contain no `throw`, so that they compile under -fno-exceptions.
 #include <functional>
 #include <stdexcept>
+#include <system_error>
 
+#include <rondo/errors.hpp>
 #include <rondo/task.hpp>
 #include <rondo/time.hpp>
 
@@ -10,5 +12,9 @@ namespace rondo::detail {
 void refuse_nan() { throw std::invalid_argument("rondo: a duration is not a number (NaN)"); }
 
 void refuse_empty_call() { throw std::bad_function_call(); }
+
+void refuse_system(int error, const char* what) {
+  throw std::system_error(error, std::generic_category(), what);
+}
 
 }  // namespace rondo::detail

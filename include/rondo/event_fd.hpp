@@ -1,0 +1,134 @@
+// A file descriptor that tells an event loop when a polled_timer has work. Linux.
+#pragma once
+
+#ifndef __linux__
+#error "rondo/event_fd.hpp needs Linux, whose timers are file descriptors"
+#endif
+
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <ctime>
+#include <mutex>
+#include <optional>
+
+#include <rondo/errors.hpp>
+#include <rondo/polled_timer.hpp>
+#include <rondo/time.hpp>
+
+namespace rondo {
+
+namespace detail {
+
+/// A descriptor of Linux's that becomes readable at a given time, and stays so until it is set anew.
+class alarm_descriptor {
+ public:
+  alarm_descriptor() : number_(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)) {
+    if (number_ < 0) refuse_system(errno, "rondo: timerfd_create()");
+  }
+  ~alarm_descriptor() { ::close(number_); }
+  alarm_descriptor(const alarm_descriptor&) = delete;
+  alarm_descriptor& operator=(const alarm_descriptor&) = delete;
+
+  int number() const noexcept { return number_; }
+
+  /// Readable from `t` on, at once if that is past; without one, never.
+  void set(std::optional<time_point> t) noexcept {
+    using namespace std::chrono;
+    itimerspec at{};  // zeros: never
+    if (t) {
+      const duration since_boot = std::max(t->time_since_epoch(), duration(1));
+      const seconds whole = duration_cast<seconds>(since_boot);
+      at.it_value.tv_sec = static_cast<std::time_t>(whole.count());
+      at.it_value.tv_nsec = static_cast<long>(nanoseconds(since_boot - whole).count());
+    }
+    ::timerfd_settime(number_, TFD_TIMER_ABSTIME, &at, nullptr);
+  }
+
+ private:
+  const int number_;
+};
+
+}  // namespace detail
+
+/// A file descriptor that is readable when something of a polled_timer is due, for a loop that sleeps in epoll,
+/// poll or select, or in a library that does:
+///
+///     rondo::polled_timer timer;
+///     rondo::event_fd due(timer);
+///     …  // watch due.native_handle() for reading, and when it is readable:
+///     due.run_due();
+///
+/// - It is never read: run_due() does all that is needed. Level-triggered epoll reports it until there is
+///   nothing due; edge-triggered once for each time that something becomes due, and anew if run_due() returns
+///   while something is.
+/// - It is armed anew when run_due() has dealt with what was due, and otherwise only when the earliest timer
+///   changes: a later one costs no system call, nor does one that is cancelled or postponed (it may then wake
+///   the loop once at the old time), nor one that is due while it is readable.
+/// - Timers may be scheduled from any thread: it owns the timer's on_earlier(). So a timer has one event_fd at
+///   most, and must outlive it.
+/// - A child made by fork() shares the descriptor: it should make a timer and an event_fd of its own.
+class event_fd {
+ public:
+  /// Throws std::system_error if there is no descriptor left.
+  explicit event_fd(polled_timer& timer) : timer_(timer) {
+    timer_.on_earlier([this] { note_earlier(); });
+    note_earlier();
+  }
+  /// Gives on_earlier() back: nobody is told any more. Not from inside run_due().
+  ~event_fd() { timer_.on_earlier(nullptr); }
+  event_fd(const event_fd&) = delete;
+  event_fd& operator=(const event_fd&) = delete;
+
+  int native_handle() const noexcept { return readable_when_due_.number(); }
+
+  /// One pass, `timer.poll(limit)`: runs what is due, at most `limit` of it, and returns how many that were.
+  /// While more is due it stays readable. Throws what poll() does; then it stays readable, too.
+  std::size_t run_due(std::size_t limit = unlimited) {
+    const std::size_t runs = timer_.poll(limit);
+    const std::lock_guard hold(mutex_);
+    arm(readable() ? renewal::always : renewal::if_changed);
+    return runs;
+  }
+
+ private:
+  enum class renewal { if_changed, always };
+
+  /// Told, on any thread, after next_due() has moved earlier. While it is readable run_due() is to come, and
+  /// looks at that itself.
+  void note_earlier() {
+    const std::lock_guard hold(mutex_);
+    if (!readable()) arm(renewal::if_changed);
+  }
+
+  bool readable() const noexcept { return armed_ && *armed_ <= scheduler::clock::now(); }
+
+  /// Arms it for what is the earliest now. Under the lock, so that of several looks the last one counts.
+  void arm(renewal how) {
+    arming earliest{*this, how};
+    earliest.at = timer_.next_due();
+  }
+
+  /// Sets it as it ends: at once, should next_due() throw for want of memory. Then the loop comes and looks.
+  struct arming {
+    event_fd& fd;
+    renewal how;
+    std::optional<time_point> at = time_point::min();
+    ~arming() {
+      if (how == renewal::if_changed && at == fd.armed_) return;
+      fd.readable_when_due_.set(at);
+      fd.armed_ = at;
+    }
+  };
+
+  polled_timer& timer_;
+  std::mutex mutex_;
+  std::optional<time_point> armed_;  // none: it is not
+  detail::alarm_descriptor readable_when_due_;
+};
+
+}  // namespace rondo

@@ -1,0 +1,321 @@
+// event_fd on one thread, in a real epoll.
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/resource.h>
+
+#include <memory>
+#include <stdexcept>
+#include <system_error>
+#include <type_traits>
+#include <vector>
+
+#include <rondo/event_fd.hpp>
+
+#include "adapters/counted_settime.hpp"
+#include "adapters/epoll.hpp"
+#include "failing_new.hpp"
+
+namespace {
+
+using namespace rondo::test;
+using rondo::event_fd;
+using rondo::polled_timer;
+using rondo::scheduler;
+using rondo::time_point;
+
+constexpr auto edge = static_cast<std::uint32_t>(EPOLLET);
+
+TEST_CASE("it stays where it is: other threads and the timer know it") {
+  CHECK_FALSE(std::is_copy_constructible_v<event_fd>);
+  CHECK_FALSE(std::is_move_constructible_v<event_fd>);
+  CHECK_FALSE(std::is_convertible_v<polled_timer&, event_fd>);
+}
+
+TEST_CASE("it is readable when something is due, not before, and not any more when that has run") {
+  polled_timer timer;
+  event_fd due(timer);
+  const epoll loop(due.native_handle());
+  CHECK_FALSE(loop.ready());
+  time_point deadline, ran;
+  deadline = scheduler::clock::now() + 20ms;
+  timer.schedule_at(deadline, [&] { ran = scheduler::clock::now(); });
+  CHECK(loop.wait());
+  CHECK(scheduler::clock::now() >= deadline);
+  CHECK(due.run_due() == 1);
+  CHECK(ran >= deadline);
+  CHECK_FALSE(loop.ready());
+  CHECK(due.run_due() == 0);
+}
+
+TEST_CASE("each wake-up has something to run, and none comes early") {
+  polled_timer timer({.tick = 100us});
+  event_fd due(timer);
+  const epoll loop(due.native_handle());
+  int runs = 0;
+  const auto id = timer.schedule_every(1ms, [&](const rondo::firing& f) {
+    ++runs;
+    CHECK(scheduler::clock::now() >= f.due);
+  });
+  int wakeups = 0;
+  for (; runs < 20; ++wakeups) {
+    REQUIRE(loop.wait());
+    CHECK(due.run_due() == 1);
+  }
+  CHECK(wakeups == 20);
+  timer.cancel(id);
+}
+
+TEST_CASE("what is due now, or long since, makes it readable at once") {
+  polled_timer timer;
+  event_fd due(timer);
+  const epoll loop(due.native_handle());
+  int runs = 0;
+  const auto count = [&] { ++runs; };
+  SUBCASE("no delay") { timer.schedule_after(0s, count); }
+  SUBCASE("a negative one") { timer.schedule_after(-1h, count); }
+  SUBCASE("the epoch of the clock, which a descriptor takes for never") {
+    timer.schedule_at(time_point{}, count);
+  }
+  SUBCASE("long before it") { timer.schedule_at(time_point::min(), count); }
+  CHECK(loop.ready());
+  CHECK(runs == 0);
+  CHECK(due.run_due() == 1);
+  CHECK(runs == 1);
+  CHECK_FALSE(loop.ready());
+}
+
+TEST_CASE("what was scheduled before it was made counts, too") {
+  polled_timer timer;
+  timer.schedule_after(0s, [] {});
+  event_fd due(timer);
+  const epoll loop(due.native_handle());
+  CHECK(loop.ready());
+  CHECK(due.run_due() == 1);
+}
+
+TEST_CASE("timers that are never due, or in centuries, do not wake it") {
+  polled_timer timer;
+  event_fd due(timer);
+  const epoll loop(due.native_handle());
+  settime_calls();
+  timer.schedule_after(rondo::duration::max(), [] {});
+  timer.schedule_at(time_point::max(), [] {});
+  CHECK(settime_calls() == 0);
+  timer.schedule_at(time_point::max() - 1h, [] {});
+  CHECK_FALSE(loop.ready());
+  CHECK(due.run_due() == 0);
+}
+
+TEST_CASE("an earlier timer arms it, a later one does not, nor does one that is cancelled or postponed") {
+  polled_timer timer;
+  event_fd due(timer);
+  settime_calls();
+  const auto hour = timer.schedule_after(1h, [] {});
+  CHECK(settime_calls() == 1);
+  for (int i = 1; i != 100; ++i) timer.schedule_after(1h + i * 1s, [] {});
+  CHECK(settime_calls() == 0);
+  const auto minute = timer.schedule_after(1min, [] {});
+  CHECK(settime_calls() == 1);
+  timer.reschedule_after(hour, 30s);
+  CHECK(settime_calls() == 1);
+  timer.cancel(hour);
+  timer.reschedule_after(minute, 2h);
+  CHECK(settime_calls() == 0);
+}
+
+TEST_CASE("a pass that finds nothing due arms nothing, unless the earliest was cancelled meanwhile") {
+  polled_timer timer;
+  event_fd due(timer);
+  const auto earliest = timer.schedule_after(1min, [] {});
+  const auto later = timer.schedule_after(1h, [] {});
+  settime_calls();
+  for (int i = 0; i != 10; ++i) CHECK(due.run_due() == 0);
+  CHECK(timer.cancel(later) == rondo::cancel_result::cancelled);
+  CHECK(due.run_due() == 0);
+  CHECK(settime_calls() == 0);
+  timer.cancel(earliest);
+  for (int i = 0; i != 10; ++i) CHECK(due.run_due() == 0);
+  CHECK(settime_calls() == 1);
+}
+
+TEST_CASE(
+    "after a pass it is armed once, for the earliest of what is left, whatever the tasks have scheduled") {
+  polled_timer timer;
+  event_fd due(timer);
+  const epoll loop(due.native_handle());
+  for (int i = 0; i != 10; ++i) timer.schedule_after(0s, [&timer] { timer.schedule_after(1h, [] {}); });
+  settime_calls();
+  CHECK(due.run_due() == 10);
+  CHECK(settime_calls() == 1);
+  CHECK_FALSE(loop.ready());
+}
+
+TEST_CASE("while it is readable, what becomes due costs no system call") {
+  polled_timer timer;
+  event_fd due(timer);
+  timer.schedule_after(0s, [] {});
+  settime_calls();
+  for (int i = 0; i != 10; ++i) timer.schedule_after(i * -1h, [] {});
+  CHECK(settime_calls() == 0);
+  CHECK(due.run_due() == 11);
+}
+
+TEST_CASE("when the earliest was cancelled it may wake once at the old time, and no more") {
+  polled_timer timer;
+  event_fd due(timer);
+  const epoll loop(due.native_handle());
+  timer.schedule_after(1h, [] {});
+  timer.cancel(timer.schedule_after(1ms, [] {}));
+  CHECK(loop.wait());
+  CHECK(due.run_due() == 0);
+  CHECK_FALSE(loop.ready());
+}
+
+TEST_CASE("with a limit it stays readable until all that is due has run") {
+  polled_timer timer;
+  event_fd due(timer);
+  std::uint32_t flags = 0;
+  SUBCASE("level-triggered") { flags = 0; }
+  SUBCASE("edge-triggered") { flags = edge; }
+  const epoll loop(due.native_handle(), flags);
+  std::vector<int> order;
+  for (int i = 0; i != 7; ++i) timer.schedule_after(-1s, [&, i] { order.push_back(i); });
+  for (std::size_t runs : {3u, 3u, 1u}) {
+    CHECK(loop.ready());
+    CHECK(due.run_due(3) == runs);
+  }
+  CHECK_FALSE(loop.ready());
+  CHECK(order == std::vector{0, 1, 2, 3, 4, 5, 6});
+}
+
+TEST_CASE("edge-triggered, it reports what becomes due during the pass, in the same tick or not") {
+  polled_timer timer({.tick = 1h});  // all is in one tick
+  event_fd due(timer);
+  const epoll loop(due.native_handle(), edge);
+  int runs = 0;
+  std::function<void()> again = [&] {
+    if (++runs < 5) timer.schedule_after(0s, [&] { again(); });
+  };
+  timer.schedule_after(0s, [&] { again(); });
+  for (int i = 1; i <= 5; ++i) {
+    REQUIRE(loop.wait());
+    CHECK(due.run_due() == 1);
+    CHECK(runs == i);
+  }
+  CHECK_FALSE(loop.ready());
+}
+
+TEST_CASE("poll and select may be used as well") {
+  polled_timer timer;
+  event_fd due(timer);
+  pollfd watched{due.native_handle(), POLLIN, 0};
+  CHECK(::poll(&watched, 1, 0) == 0);
+  timer.schedule_after(5ms, [] {});
+  CHECK(::poll(&watched, 1, 60'000) == 1);
+  CHECK(due.run_due() == 1);
+}
+
+TEST_CASE("if a pass is refused it stays readable") {
+  polled_timer timer;
+  event_fd due(timer);
+  const epoll loop(due.native_handle());
+  bool refused = false;
+  timer.schedule_after(0s, [&] {
+    try {
+      due.run_due();
+    } catch (const std::logic_error&) {  // from inside
+      refused = true;
+    }
+    CHECK(loop.ready());
+  });
+  CHECK(due.run_due() == 1);
+  CHECK(refused);
+}
+
+TEST_CASE("without memory for its look at what is left, it is readable, and comes to be armed rightly" *
+          doctest::skip(!failing_new::available)) {
+  bool struck = true;
+  for (std::size_t k = 0; struck; ++k) {
+    CAPTURE(k);
+    REQUIRE(k < 1000);
+    polled_timer timer({.tick = 1h, .buckets = 1});
+    event_fd due(timer);
+    const epoll loop(due.native_handle(), edge);
+    std::vector<rondo::timer_id> next;
+    for (int i = 1; i != 200; ++i) timer.schedule_after(i * 100h, [] {});
+    for (int i = 1; i != 200; ++i) next.push_back(timer.schedule_after(90h, [] {}));
+    timer.schedule_after(0s, [&] {
+      for (const auto& id : next) timer.cancel(id);
+    });
+    REQUIRE(loop.ready());
+    {
+      const failing_new failing(k);
+      try {
+        due.run_due();
+      } catch (const std::bad_alloc&) {
+      }
+      struck = failing.struck();
+    }
+    for (int i = 0; i != 3 && (struck || timer.pending() != 199); ++i) {
+      if (!loop.ready()) break;
+      due.run_due();
+    }
+    CHECK(timer.pending() == 199);
+    itimerspec left{};
+    ::timerfd_gettime(due.native_handle(), &left);
+    CHECK(left.it_value.tv_sec > 90 * 3600);
+  }
+}
+
+TEST_CASE("a timer that was stopped or drained is never due") {
+  polled_timer timer;
+  event_fd due(timer);
+  const epoll loop(due.native_handle());
+  int runs = 0;
+  timer.schedule_after(1ms, [&] { ++runs; });
+  SUBCASE("stopped") {
+    CHECK(timer.stop().size() == 1);
+    CHECK(runs == 0);
+  }
+  SUBCASE("drained") {
+    CHECK(timer.drain(patience));
+    CHECK(runs == 1);
+  }
+  CHECK(due.run_due() == 0);
+  CHECK_FALSE(loop.ready());
+}
+
+TEST_CASE("destroyed, it gives on_earlier back, and its descriptor") {
+  polled_timer timer;
+  auto due = std::make_unique<event_fd>(timer);
+  const int number = due->native_handle();
+  due.reset();
+  CHECK(::fcntl(number, F_GETFD) == -1);
+  settime_calls();
+  timer.schedule_after(0s, [] {});
+  CHECK(settime_calls() == 0);
+  event_fd another(timer);
+  CHECK(epoll(another.native_handle()).ready());
+}
+
+TEST_CASE("without a descriptor left the constructor says so, and on_earlier is as it was") {
+  polled_timer timer;
+  int told = 0;
+  timer.on_earlier([&] { ++told; });
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+  const rlimit none{0, before.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+  int error = 0;
+  try {
+    event_fd due(timer);
+  } catch (const std::system_error& e) {
+    error = e.code().value();
+  }
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
+  CHECK(error == EMFILE);
+  timer.schedule_after(1h, [] {});
+  CHECK(told == 1);
+}
+
+}  // namespace
