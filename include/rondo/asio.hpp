@@ -1,0 +1,280 @@
+// async_wait_for(scheduler, 1s, token): waits for users of Boost.Asio, 1.74 or later, which is theirs to bring.
+#pragma once
+
+#include <utility>  // before Asio: that of Boost 1.74 forgets it
+
+#include <atomic>
+#include <chrono>
+#include <concepts>
+#include <memory>
+#include <new>
+#include <optional>
+#include <type_traits>
+
+#include <boost/version.hpp>
+#if BOOST_VERSION < 107400
+#error "rondo/asio.hpp needs Boost 1.74 or later"
+#endif
+
+#include <boost/asio/associated_allocator.hpp>
+#include <boost/asio/associated_executor.hpp>
+#include <boost/asio/async_result.hpp>
+#include <boost/asio/dispatch.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/execution_context.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/post.hpp>
+#if __has_include(<boost/asio/associated_cancellation_slot.hpp>)  // Boost 1.77
+#include <boost/asio/associated_cancellation_slot.hpp>
+#define RONDO_ASIO_HAS_CANCELLATION 1
+#endif
+
+#include <rondo/call_site.hpp>
+#include <rondo/detail/canceller.hpp>
+#include <rondo/errors.hpp>
+#include <rondo/executor.hpp>
+#include <rondo/scheduler.hpp>
+#include <rondo/task.hpp>
+#include <rondo/time.hpp>
+#include <rondo/timer_id.hpp>
+
+namespace rondo {
+
+namespace detail {
+
+template <class Handler>
+class asio_wait;
+
+#ifdef RONDO_ASIO_HAS_CANCELLATION
+
+/// What waits in the handler's cancellation slot. It owns nothing: the handler may own the signal.
+template <class Handler>
+struct asio_cancellation {
+  std::weak_ptr<asio_wait<Handler>> wait;
+  canceller timers;
+
+  void operator()(boost::asio::cancellation_type_t type) const {
+    using kind = boost::asio::cancellation_type;
+    if ((type & (kind::terminal | kind::partial | kind::total)) == kind::none) return;
+    if (const auto waiting = wait.lock()) waiting->cancel(timers);
+  }
+};
+
+template <class Handler>
+void connect_slot(const std::shared_ptr<asio_wait<Handler>>& wait, const scheduler& s,
+                  const Handler& handler) {
+  auto slot = boost::asio::get_associated_cancellation_slot(handler);
+  if (slot.is_connected()) slot.assign(asio_cancellation<Handler>{wait, canceller(s)});
+}
+
+template <class Handler>
+void clear_slot(const Handler& handler) {
+  auto slot = boost::asio::get_associated_cancellation_slot(handler);
+  if (slot.is_connected()) slot.clear();
+}
+
+#else
+
+template <class Handler>
+void connect_slot(const std::shared_ptr<asio_wait<Handler>>&, const scheduler&, const Handler&) noexcept {}
+template <class Handler>
+void clear_slot(const Handler&) noexcept {}
+
+#endif
+
+/// The end of a wait, on its way to the handler's executor. There it calls the handler.
+template <class Handler>
+class asio_completion {
+ public:
+  using executor_type = boost::asio::associated_executor_t<Handler>;
+  using allocator_type = boost::asio::associated_allocator_t<Handler>;
+  using work_guard = boost::asio::executor_work_guard<executor_type>;
+
+  asio_completion(std::shared_ptr<asio_wait<Handler>> wait, Handler&& handler, work_guard&& work,
+                  boost::system::error_code result)
+      : wait_(std::move(wait)), handler_(std::move(handler)), work_(std::move(work)), result_(result) {}
+
+  executor_type get_executor() const noexcept { return work_.get_executor(); }
+  allocator_type get_allocator() const noexcept { return boost::asio::get_associated_allocator(handler_); }
+
+  void operator()() {
+    clear_slot(handler_);
+    if (wait_->cancelled()) result_ = boost::asio::error::operation_aborted;
+    wait_.reset();
+    std::move(handler_)(result_);
+  }
+
+ private:
+  std::shared_ptr<asio_wait<Handler>> wait_;
+  Handler handler_;
+  work_guard work_;
+  boost::system::error_code result_;
+};
+
+/// One wait: what its task and the handler's cancellation slot share, so that either may go first. It ends in
+/// one way, and whoever ends it sends the handler off.
+template <class Handler>
+class asio_wait : public std::enable_shared_from_this<asio_wait<Handler>> {
+ public:
+  explicit asio_wait(Handler handler)
+      : handler_(std::move(handler)), work_(boost::asio::get_associated_executor(*handler_)) {}
+
+  /// Schedules the task. The wait may have ended, and `s` may be gone, when it returns. What it is refused
+  /// with becomes the result: an exception would meet a handler that is given away already, and few tokens
+  /// bear that.
+  template <class When>
+  void begin(scheduler& s, When when) {
+    const auto kept = this->shared_from_this();
+    connect_slot(kept, s, *handler_);
+    boost::system::error_code refusal = boost::asio::error::operation_aborted;
+    try {
+      id_ = schedule(s, when, {wake_up(kept), kept_call_site{}});
+    } catch (const stopped_error&) {
+    } catch (const capacity_error&) {
+      refusal = boost::asio::error::no_buffer_space;
+    } catch (const std::bad_alloc&) {
+      refusal = boost::asio::error::no_memory;
+    }
+    phase before = phase::starting;
+    if (!phase_.compare_exchange_strong(before, phase::waiting) && before == phase::dropped)
+      boost::asio::post(completion(refusal));
+  }
+
+  /// From the slot, on the handler's executor; effective until the handler is called there.
+  void cancel(const canceller& timers) {
+    cancelled_ = true;
+    if (end(phase::dropped) != phase::waiting) return;
+    timers.cancel(id_);
+    boost::asio::post(completion(boost::asio::error::operation_aborted));
+  }
+
+  bool cancelled() const noexcept { return cancelled_; }
+
+ private:
+  // A wait that is dropped while it is starting is left to begin().
+  enum class phase : unsigned char { starting, waiting, elapsed, dropped };
+
+  /// The task.
+  class wake_up {
+   public:
+    explicit wake_up(std::shared_ptr<asio_wait> w) noexcept : wait_(std::move(w)) {}
+    wake_up(wake_up&&) noexcept = default;
+    wake_up& operator=(wake_up&&) = delete;
+    ~wake_up() {
+      if (wait_ != nullptr) wait_->drop();
+    }
+    void operator()() const { wait_->elapse(); }
+
+   private:
+    std::shared_ptr<asio_wait> wait_;  // null: moved from
+  };
+
+  static timer_id schedule(scheduler& s, duration delay, task work) {
+    return s.schedule_after(delay, std::move(work));
+  }
+  static timer_id schedule(scheduler& s, time_point due, task work) {
+    return s.schedule_at(due, std::move(work));
+  }
+
+  void elapse() {
+    const phase before = end(phase::elapsed);
+    if (before == phase::starting || before == phase::waiting) boost::asio::dispatch(completion({}));
+  }
+
+  void drop() {
+    if (end(phase::dropped) == phase::waiting)
+      boost::asio::post(completion(boost::asio::error::operation_aborted));
+  }
+
+  /// Ends it in this way unless it has ended; returns what it was.
+  phase end(phase how) noexcept {
+    phase before = phase_;
+    while (before == phase::starting || before == phase::waiting)
+      if (phase_.compare_exchange_weak(before, how)) break;
+    return before;
+  }
+
+  /// Takes the handler along: nothing of it is left here, however long the task may be kept.
+  asio_completion<Handler> completion(boost::system::error_code result) {
+    asio_completion<Handler> end{this->shared_from_this(), std::move(*handler_), std::move(work_), result};
+    handler_.reset();
+    return end;
+  }
+
+  std::optional<Handler> handler_;  // none: the wait has ended
+  boost::asio::executor_work_guard<boost::asio::associated_executor_t<Handler>> work_;
+  timer_id id_;  // for cancel() alone, which comes after begin()
+  std::atomic<phase> phase_{phase::starting};
+  std::atomic<bool> cancelled_{false};
+};
+
+/// What async_wait_for() (When is a duration) and async_wait_until() (a time_point) hand to the token.
+template <class When>
+struct asio_initiation {
+  scheduler* on;
+  When when;
+
+  template <class Handler>
+  void operator()(Handler&& handler) const {
+    std::make_shared<asio_wait<std::decay_t<Handler>>>(std::forward<Handler>(handler))->begin(*on, when);
+  }
+};
+
+}  // namespace detail
+
+/// Waits for `d` by the clock of `s`, as an asynchronous operation of Boost.Asio with the signature
+/// `void(boost::system::error_code)`; any completion token will do:
+///
+///     async_wait_for(timer, 1s, [](boost::system::error_code e) { … });
+///     co_await async_wait_for(timer, 1s, boost::asio::use_awaitable);
+///
+/// - Success: `d` has passed. It counts from the initiation, which is this call, unless the token puts that
+///   off, as use_awaitable (until the co_await) and deferred do. Zero and negative durations wait for the
+///   driver's next pass, the largest one for ever.
+/// - operation_aborted: the handler's cancellation slot was emitted (Boost 1.77; any type will do; effective
+///   until the handler is called), or the task was destroyed unrun: the scheduler was destroyed, or the list
+///   that stop() gave, or the executor dropped the job. Also if `s` was stopped before. no_buffer_space:
+///   `max_pending` timers are pending. no_memory: the scheduler got none.
+/// - The handler is called once, through its associated executor (none: system_executor), as by dispatch()
+///   when the time has come: never inside the initiation, and inside the task only where that executor lets
+///   it, as system_executor does: that is on the driver, or wherever `options::run_on` runs the task. All
+///   other ends are posted (by system_executor to threads of Asio's own). It is never called under a lock, and
+///   needs only to be movable.
+/// - Until then it counts as outstanding work of that executor, so `io_context::run()` does not return.
+/// - The executor's context must outlive the wait: destroy the scheduler first. The slot may be emitted while
+///   that is going on, and later; as Asio demands, on the handler's executor.
+/// - Throws std::invalid_argument if `d` is NaN, at once, and std::bad_alloc as any operation of Asio does. With
+///   no memory to post the end of a wait whose task is destroyed: std::terminate().
+/// - O(1), and an allocation beside those of the scheduler; the associated allocator serves the handing over.
+template <class Rep, class Period,
+          BOOST_ASIO_COMPLETION_TOKEN_FOR(void(boost::system::error_code)) CompletionToken>
+auto async_wait_for(scheduler& s, std::chrono::duration<Rep, Period> d, CompletionToken&& token) {
+  return boost::asio::async_initiate<CompletionToken, void(boost::system::error_code)>(
+      detail::asio_initiation<duration>{&s, saturate(d)}, token);
+}
+
+/// The same until `t`; a time that is past waits for the driver's next pass.
+template <class Duration, BOOST_ASIO_COMPLETION_TOKEN_FOR(void(boost::system::error_code)) CompletionToken>
+auto async_wait_until(scheduler& s, std::chrono::time_point<scheduler::clock, Duration> t,
+                      CompletionToken&& token) {
+  return boost::asio::async_initiate<CompletionToken, void(boost::system::error_code)>(
+      detail::asio_initiation<time_point>{&s, saturate(t)}, token);
+}
+
+/// An executor that posts to one of Asio's, of which it keeps a copy: a strand's, say.
+///
+///     rondo::timer timer({.run_on = post_to(pool)});
+///
+/// Jobs of a context that is destroyed, or stopped and not run again, are dropped: counted as rejected.
+template <class Executor>
+executor post_to(const Executor& where) {
+  return [where](job j) { boost::asio::post(where, std::move(j)); };
+}
+
+/// The same for a thread_pool, an io_context or another context, which must outlive the scheduler.
+template <std::derived_from<boost::asio::execution_context> Context>
+executor post_to(Context& where) {
+  return post_to(where.get_executor());
+}
+
+}  // namespace rondo

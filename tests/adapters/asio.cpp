@@ -1,0 +1,304 @@
+// Waits for Asio's completion tokens, on virtual time.
+#include "adapters/asio_results.hpp"
+
+#include <cstddef>
+#include <future>
+#include <limits>
+#include <memory>
+#include <new>
+#include <stdexcept>
+#include <vector>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/asio/use_future.hpp>
+#if __has_include(<boost/asio/deferred.hpp>)
+#include <boost/asio/deferred.hpp>
+#endif
+
+#include "failing_new.hpp"
+
+namespace {
+
+using namespace rondo::test;
+using rondo::async_wait_for;
+using rondo::async_wait_until;
+using rondo::duration;
+using rondo::manual_timer;
+using rondo::options;
+using rondo::scheduler;
+namespace asio = boost::asio;
+
+TEST_CASE("a wait ends at its deadline, not before") {
+  manual_timer time;
+  journal notes;
+  async_wait_for(time, 5ms, ending(notes));
+  CHECK(time.pending() == 1);
+  CHECK(time.next_due() == at(5ms));
+  time.advance(5ms - 1ns);
+  CHECK(notes.take() == "");
+  time.advance(1ns);
+  CHECK(notes.take() == "ok");
+  CHECK(time.stats().completed == 1);
+  time.advance(1h);
+  CHECK(notes.take() == "");
+}
+
+TEST_CASE("it takes durations and time points of any unit, and rounds up") {
+  asio::io_context io;  // for those that are aborted in the end, by post
+  std::vector<rondo::time_point> ends;
+  manual_timer time({.tick = 1ns});
+  const auto note = [&](error_code) { ends.push_back(time.now()); };
+  using picoseconds = std::chrono::duration<long long, std::pico>;
+  async_wait_for(time, picoseconds(1), note);
+  async_wait_for(time, 0.25s, note);
+  async_wait_for(time, 1min, note);
+  async_wait_until(time, at(2min), note);
+  async_wait_until(time, std::chrono::time_point<scheduler::clock, std::chrono::hours>(1h), note);
+  async_wait_for(time, std::chrono::hours::max(), asio::bind_executor(io, note));
+  async_wait_until(time, rondo::time_point::max(), asio::bind_executor(io, note));
+  time.advance(24h);
+  CHECK(ends == std::vector{at(1ns), at(250ms), at(1min), at(2min), at(1h)});
+  CHECK(time.pending() == 2);
+}
+
+TEST_CASE("what is due now waits for the driver's next pass: no handler is called in the initiation") {
+  manual_timer time;
+  journal notes;
+  async_wait_for(time, 0s, ending(notes));
+  async_wait_for(time, -1h, ending(notes));
+  async_wait_until(time, at(-1h), ending(notes));
+  CHECK(notes.take() == "");
+  time.advance(0s);
+  CHECK(notes.take() == "ok ok ok");
+}
+
+TEST_CASE("not a number is refused at once, and nothing is scheduled") {
+  manual_timer time;
+  journal notes;
+  const std::chrono::duration<double> nan(std::numeric_limits<double>::quiet_NaN());
+  CHECK_THROWS_AS(async_wait_for(time, nan, ending(notes)), std::invalid_argument);
+  CHECK(time.stats().scheduled == 0);
+  CHECK(notes.take() == "");
+}
+
+TEST_CASE("without an executor the handler is called in the task, in the order of the tasks") {
+  manual_timer time;
+  journal notes;
+  time.schedule_after(1ms, notes.noting("a"));
+  async_wait_for(time, 1ms, [&](error_code) {
+    notes.add("b");
+    CHECK_THROWS_AS(time.advance(1ms), std::logic_error);  // inside
+    async_wait_for(time, 0s, [&](error_code) { notes.add("d"); });
+  });
+  time.schedule_after(1ms, notes.noting("c"));
+  time.advance(1ms);
+  CHECK(notes.take() == "a b c d");
+}
+
+TEST_CASE("the handler is called through its executor, and nowhere else") {
+  asio::io_context io;
+  manual_timer time;
+  journal notes;
+  async_wait_for(time, 1ms, ending_on(io.get_executor(), notes));
+  async_wait_for(time, 1ms, ending_on(asio::make_strand(io), notes));
+  async_wait_for(time, 1ms, ending_on(asio::any_io_executor(io.get_executor()), notes));
+  time.advance(1ms);
+  CHECK(notes.take() == "");
+  CHECK(run_ready(io) >= 3);
+  CHECK(notes.take() == "ok ok ok");
+}
+
+TEST_CASE("inside its executor it is called at once, as by dispatch") {
+  asio::io_context io;
+  manual_timer time;
+  journal notes;
+  async_wait_for(time, 1ms, ending_on(io.get_executor(), notes));
+  asio::post(io, [&] {
+    time.advance(1ms);
+    CHECK(notes.take() == "ok");
+  });
+  run_ready(io);
+}
+
+TEST_CASE("a wait is outstanding work: run does not return until its handler was called") {
+  asio::io_context io;
+  manual_timer time;
+  journal notes;
+  CHECK_FALSE(has_work(io));
+  SUBCASE("an executor that is known") { async_wait_for(time, 1ms, ending_on(io.get_executor(), notes)); }
+  SUBCASE("one whose type is erased") {
+    async_wait_for(time, 1ms, ending_on(asio::any_io_executor(io.get_executor()), notes));
+  }
+  SUBCASE("a strand") { async_wait_for(time, 1ms, ending_on(asio::make_strand(io), notes)); }
+  CHECK(has_work(io));
+  time.advance(1ms);
+  CHECK(notes.take() == "");
+  CHECK_FALSE(has_work(io));
+  CHECK(notes.take() == "ok");
+}
+
+TEST_CASE("a handler needs only to be movable, and what it holds is free before the next one is called") {
+  manual_timer time;
+  auto owned = std::make_unique<int>(42);
+  std::weak_ptr<int> seen;
+  auto shared = std::make_shared<int>(0);
+  seen = shared;
+  int value = 0;
+  async_wait_for(time, 1ms,
+                 [&value, p = std::move(owned), s = std::move(shared)](error_code) { value = *p; });
+  CHECK_FALSE(seen.expired());
+  async_wait_for(time, 1ms, [&](error_code) { CHECK(seen.expired()); });
+  time.advance(1ms);
+  CHECK(value == 42);
+}
+
+TEST_CASE("use_future") {
+  manual_timer time;
+  std::future<void> done = async_wait_for(time, 1ms, asio::use_future);
+  CHECK(done.wait_for(0s) == std::future_status::timeout);
+  time.advance(1ms);
+  CHECK_NOTHROW(done.get());
+  std::future<void> refused;
+  time.stop();
+  refused = async_wait_for(time, 1ms, asio::use_future);
+  CHECK_THROWS_AS(refused.get(), boost::system::system_error);
+}
+
+#if __has_include(<boost/asio/deferred.hpp>)
+TEST_CASE("deferred: the wait begins when it is launched") {
+  manual_timer time;
+  journal notes;
+  auto wait = async_wait_for(time, 1ms, asio::deferred);
+  time.advance(1h);
+  CHECK(time.stats().scheduled == 0);
+  std::move(wait)(ending(notes));
+  time.advance(1ms - 1ns);
+  CHECK(notes.take() == "");
+  time.advance(1ns);
+  CHECK(notes.take() == "ok");
+}
+#endif
+
+/// Counts what it holds.
+template <class T>
+struct counting_allocator {
+  using value_type = T;
+  int* held;
+  int* total;
+  counting_allocator(int* h, int* t) : held(h), total(t) {}
+  template <class U>
+  counting_allocator(const counting_allocator<U>& other) : held(other.held), total(other.total) {}
+  T* allocate(std::size_t n) {
+    ++*held;
+    ++*total;
+    return std::allocator<T>().allocate(n);
+  }
+  void deallocate(T* p, std::size_t n) {
+    --*held;
+    std::allocator<T>().deallocate(p, n);
+  }
+  bool operator==(const counting_allocator&) const = default;
+};
+
+struct allocating {
+  using allocator_type = counting_allocator<char>;
+  using executor_type = asio::io_context::executor_type;
+  allocator_type allocator;
+  executor_type executor;
+  int* held_when_called;
+  allocator_type get_allocator() const noexcept { return allocator; }
+  executor_type get_executor() const noexcept { return executor; }
+  void operator()(error_code) const { *held_when_called = *allocator.held; }
+};
+
+TEST_CASE("the handler's allocator serves the handing over, and its memory is free when it is called") {
+  asio::io_context io;
+  manual_timer time;
+  int held = 0, total = 0, held_when_called = -1;
+  async_wait_for(time, 1ms, allocating{{&held, &total}, io.get_executor(), &held_when_called});
+  time.advance(1ms);
+  CHECK(held == 1);
+  run_ready(io);
+  CHECK(held_when_called == 0);
+  CHECK(total == 1);
+}
+
+TEST_CASE("what a handler throws comes out of its context, and harms no other") {
+  asio::io_context io;
+  manual_timer time;
+  journal notes;
+  async_wait_for(time, 1ms, asio::bind_executor(io, [](error_code) { throw std::runtime_error("no"); }));
+  async_wait_for(time, 1ms, ending_on(io.get_executor(), notes));
+  time.advance(1ms);
+  CHECK_THROWS_AS(io.poll(), std::runtime_error);
+  run_ready(io);
+  CHECK(notes.take() == "ok");
+  CHECK(time.stats().failed == 0);
+}
+
+TEST_CASE("a scheduler that was stopped or drained aborts: the handler is told, and nobody throws") {
+  asio::io_context io;
+  manual_timer time;
+  journal notes;
+  SUBCASE("stopped") { time.stop(); }
+  SUBCASE("drained") { time.drain(1s); }
+  async_wait_for(time, 1ms, ending_on(io.get_executor(), notes));
+  async_wait_until(time, at(1ms), ending_on(io.get_executor(), notes));
+  CHECK(notes.take() == "");
+  CHECK_FALSE(has_work(io));
+  CHECK(notes.take() == "aborted aborted");
+}
+
+TEST_CASE("at the limit there is no buffer space") {
+  asio::io_context io;
+  manual_timer time(options{.max_pending = 1});
+  journal notes;
+  std::vector<error_code> results;
+  async_wait_for(time, 1ms, ending_on(io.get_executor(), notes));
+  async_wait_for(time, 1ms, asio::bind_executor(io, [&](error_code e) { results.push_back(e); }));
+  CHECK(results.empty());
+  run_ready(io);
+  CHECK(results == std::vector<error_code>{asio::error::no_buffer_space});
+  time.advance(1ms);
+  run_ready(io);
+  CHECK(notes.take() == "ok");
+}
+
+TEST_CASE("without memory a wait throws, is told so, or comes to be: nothing is left half done" *
+          doctest::skip(!failing_new::available)) {
+  for (std::size_t k = 0;; ++k) {
+    CAPTURE(k);
+    REQUIRE(k < 100);
+    manual_timer time;
+    asio::io_context io;
+    std::vector<error_code> results;
+    const auto token = std::make_shared<int>(0);
+    bool threw = false, struck = false;
+    {
+      const failing_new failing(k, 1);
+      try {
+        async_wait_for(time, 1ms,
+                       asio::bind_executor(io, [&results, token](error_code e) { results.push_back(e); }));
+      } catch (const std::bad_alloc&) {
+        threw = true;
+      }
+      struck = failing.struck();
+    }
+    run_ready(io);
+    if (threw) {
+      CHECK(results.empty());
+      CHECK(token.use_count() == 1);
+    } else if (struck) {
+      CHECK(results == std::vector<error_code>{asio::error::no_memory});
+    }
+    CHECK(time.pending() == (struck ? 0 : 1));
+    time.advance(1ms);
+    run_ready(io);
+    CHECK(results.size() == (threw ? 0 : 1));
+    CHECK(token.use_count() == 1);
+    if (!struck) break;
+  }
+}
+
+}  // namespace
