@@ -1,0 +1,97 @@
+// README's lines for Asio.
+#include <rondo/asio.hpp>
+
+#include <chrono>
+#include <future>
+#include <string>
+
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <boost/asio/use_future.hpp>
+#include <doctest/doctest.h>
+#include <rondo/timer.hpp>
+
+#ifdef BOOST_ASIO_HAS_CO_AWAIT
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#endif
+#ifdef __linux__
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <rondo/event_fd.hpp>
+#endif
+
+namespace {
+
+using namespace std::chrono_literals;
+using boost::system::error_code;
+
+TEST_CASE("README: any of Asio's tokens waits") {
+  boost::asio::io_context io;
+  rondo::timer timer;
+  std::string said;
+  const auto greet = [&said](error_code e) { said = e ? e.message() : "hello"; };
+
+  rondo::async_wait_for(timer, 10ms, boost::asio::bind_executor(io, greet));
+  std::future<void> later = rondo::async_wait_for(timer, 20ms, boost::asio::use_future);
+
+  io.run();
+  CHECK(said == "hello");
+  CHECK_NOTHROW(later.get());
+}
+
+TEST_CASE("README: one of Asio's pools as the executor") {
+  boost::asio::thread_pool pool(2);
+  std::promise<void> ran;
+
+  rondo::timer timer({.run_on = rondo::post_to(pool)});
+
+  timer.schedule_after(1ms, [&] { ran.set_value(); });
+  CHECK(ran.get_future().wait_for(1min) == std::future_status::ready);
+}
+
+#ifdef BOOST_ASIO_HAS_CO_AWAIT
+TEST_CASE("README: one of Asio's coroutines waits") {
+  boost::asio::io_context io;
+  rondo::timer timer;
+  int beats = 0;
+  const auto send_heartbeat = [&beats] { ++beats; };
+
+  const auto heart = [&]() -> boost::asio::awaitable<void> {
+    while (beats < 3) {
+      co_await rondo::async_wait_for(timer, 1ms, boost::asio::use_awaitable);
+      send_heartbeat();
+    }
+  };
+  boost::asio::co_spawn(io, heart, boost::asio::detached);
+  io.run();
+  CHECK(beats == 3);
+}
+#endif
+
+#if defined(BOOST_ASIO_HAS_CO_AWAIT) && defined(__linux__)
+TEST_CASE("README: an io_context drives a polled timer") {
+  boost::asio::io_context io;
+  rondo::polled_timer timer;
+  rondo::event_fd due(timer);
+
+  const auto drive = [&]() -> boost::asio::awaitable<void> {
+    boost::asio::posix::stream_descriptor watched(io, ::dup(due.native_handle()));  // it closes its own
+    for (;;) {
+      co_await watched.async_wait(watched.wait_read, boost::asio::use_awaitable);
+      due.run_due();
+    }
+  };
+  boost::asio::co_spawn(io, drive, boost::asio::detached);
+
+  int runs = 0;
+  timer.schedule(rondo::every(1ms).times(5), [&] {
+    if (++runs == 5) io.stop();
+  });
+  io.run();
+  CHECK(runs == 5);
+}
+#endif
+
+}  // namespace

@@ -1,0 +1,45 @@
+// README's timeout of an operation of Asio's. Boost 1.77 and later.
+#include <rondo/asio.hpp>
+
+#include <array>
+#include <chrono>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/udp.hpp>
+#include <doctest/doctest.h>
+#include <rondo/timer.hpp>
+
+#ifdef BOOST_ASIO_HAS_CO_AWAIT
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST_CASE("README: a timeout for an operation of Asio's") {
+  using boost::asio::ip::udp;
+  boost::asio::io_context io;
+  rondo::timer timer;
+  udp::socket socket(io, udp::endpoint(boost::asio::ip::address_v4::loopback(), 0));
+  std::array<char, 64> answer{};
+  bool given_up = false;
+  const auto give_up = [&given_up] { given_up = true; };
+
+  const auto ask = [&]() -> boost::asio::awaitable<void> {
+    using namespace boost::asio::experimental::awaitable_operators;
+    const auto token = boost::asio::use_awaitable;
+    const auto first = co_await (socket.async_receive(boost::asio::buffer(answer), token) ||
+                                 rondo::async_wait_for(timer, 10ms, token));
+    if (first.index() == 1) give_up();
+  };
+  boost::asio::co_spawn(io, ask, boost::asio::detached);
+  io.run();
+  CHECK(given_up);
+}
+
+}  // namespace
+
+#endif
