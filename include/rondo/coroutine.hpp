@@ -94,7 +94,13 @@ class [[nodiscard]] sleep {
 
 #ifdef __cpp_lib_jthread
 
-/// The same with a stop_token.
+/// What asks a wait to stop.
+struct asker {
+  std::shared_ptr<wait> asked;
+  void operator()() const noexcept { wait::ask(asked); }
+};
+
+/// The same as sleep with a stop_token.
 template <class When>
 class [[nodiscard]] stoppable_sleep {
  public:
@@ -122,11 +128,6 @@ class [[nodiscard]] stoppable_sleep {
   }
 
  private:
-  struct asker {
-    std::shared_ptr<wait> asked;
-    void operator()() const noexcept { wait::ask(asked); }
-  };
-
   scheduler* scheduler_;
   When when_;
   std::stop_token token_;

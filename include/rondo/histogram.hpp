@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include <rondo/export.hpp>
@@ -53,12 +52,7 @@ class RONDO_EXPORT histogram {
 namespace detail {
 struct histogram_access {
   /// `counts`: by bucket of log_linear; those at the end that are zero are cut off.
-  static histogram make(std::vector<std::uint64_t> counts) noexcept {
-    while (!counts.empty() && counts.back() == 0) counts.pop_back();
-    histogram made;
-    made.counts_ = std::move(counts);
-    return made;
-  }
+  static histogram make(std::vector<std::uint64_t> counts) noexcept;
 };
 }  // namespace detail
 

@@ -9,7 +9,6 @@
 #include <iosfwd>
 #include <memory>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include <rondo/export.hpp>
@@ -195,13 +194,11 @@ recurrence after_completion(std::chrono::duration<Rep, Period> delay) {
 /// Runs with these gaps from due to due, then ends: intervals({1s, 2s, 5s}) runs at 1, 3 and 8 s. Points that
 /// were missed or dropped are not made up for. Empty, or a gap not positive: std::invalid_argument.
 RONDO_EXPORT recurrence intervals(std::vector<duration> gaps);
-inline recurrence intervals(std::initializer_list<duration> gaps) {
-  return intervals(std::vector<duration>(gaps));
-}
+RONDO_EXPORT recurrence intervals(std::initializer_list<duration> gaps);
 
 /// The same, over and over again.
 RONDO_EXPORT recurrence cycle(std::vector<duration> gaps);
-inline recurrence cycle(std::initializer_list<duration> gaps) { return cycle(std::vector<duration>(gaps)); }
+RONDO_EXPORT recurrence cycle(std::initializer_list<duration> gaps);
 
 /// Gaps from due to due that grow: first, first * factor, first * factor², … (to the nearest nanosecond) up
 /// to `cap`, and that for ever. `first` not positive, `factor` below 1 or NaN, `cap` below `first`:

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <numeric>
+#include <utility>
 
 #include <rondo/detail/log_linear.hpp>
 
@@ -44,6 +45,13 @@ duration histogram::quantile(double q) const noexcept {
   std::size_t b = 0;
   for (; counts_[b] < left; ++b) left -= counts_[b];
   return detail::log_linear::middle_of(b);
+}
+
+histogram detail::histogram_access::make(std::vector<std::uint64_t> counts) noexcept {
+  while (!counts.empty() && counts.back() == 0) counts.pop_back();
+  histogram made;
+  made.counts_ = std::move(counts);
+  return made;
 }
 
 }  // namespace rondo

@@ -7,6 +7,7 @@
 #include <ostream>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace rondo {
 namespace {
@@ -99,12 +100,16 @@ recurrence intervals(std::vector<duration> gaps) {
   return r;
 }
 
+recurrence intervals(std::initializer_list<duration> gaps) { return intervals(std::vector<duration>(gaps)); }
+
 recurrence cycle(std::vector<duration> gaps) {
   recurrence r(recurrence::kind::cycle, duration::zero());
   r.gaps_ = std::make_shared<const std::vector<duration>>(checked_gaps(std::move(gaps)));
   for (const duration gap : *r.gaps_) r.gap_ = saturating_add(time_point(r.gap_), gap).time_since_epoch();
   return r;
 }
+
+recurrence cycle(std::initializer_list<duration> gaps) { return cycle(std::vector<duration>(gaps)); }
 
 recurrence backoff(duration first, double factor, duration cap) {
   recurrence r(recurrence::kind::backoff, checked_positive("the first gap", first));

@@ -24,16 +24,18 @@ struct delay_queue::heap {
 
   using fibonacci_heap = boost::heap::fibonacci_heap<entry, boost::heap::compare<comes_after>>;
 
+  explicit heap(std::size_t buckets) {
+    handles.reserve(buckets);
+    for (std::size_t b = 0; b != buckets; ++b) handles.push_back(entries.push({0, b, false}));
+  }
+
   fibonacci_heap entries;
   std::vector<fibonacci_heap::handle_type> handles;  // by bucket
 };
 
-delay_queue::delay_queue(std::size_t buckets) : heap_(std::make_unique<heap>()) {
-  heap_->handles.reserve(buckets);
-  for (std::size_t b = 0; b != buckets; ++b) heap_->handles.push_back(heap_->entries.push({0, b, false}));
-}
+delay_queue::delay_queue(std::size_t buckets) : heap_(new heap(buckets)) {}
 
-delay_queue::~delay_queue() = default;
+delay_queue::~delay_queue() { delete heap_; }
 
 void delay_queue::set(std::size_t bucket, tick_number due) noexcept {
   const auto handle = heap_->handles[bucket];

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace rondo::detail {
 namespace {
@@ -21,8 +22,8 @@ tick_number earliest_of(const node_array& nodes) noexcept {
 
 void later_rounds::make_level(std::size_t l) {
   if (l < level_count_) return;
-  auto arrays = std::make_unique<node_array[]>(l + 2);
-  for (std::size_t i = 0; arrays_ != nullptr && i != level_count_ + std::size_t{1}; ++i)
+  owned_array<node_array> arrays(l + 2);
+  for (std::size_t i = 0; arrays_.get() != nullptr && i != level_count_ + std::size_t{1}; ++i)
     arrays[i].swap(arrays_[i]);
   arrays_ = std::move(arrays);
   level_count_ = static_cast<std::uint8_t>(l + 1);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <new>
+#include <utility>
 
 namespace rondo::detail {
 namespace {
@@ -18,7 +19,7 @@ constexpr std::uint32_t kept_capacity = 16 * 1024;
 void node_array::clear() noexcept {
   begin_ = end_ = holes_ = 0;
   if (capacity_ > kept_capacity) {
-    slots_.reset();
+    slots_ = {};
     capacity_ = 0;
   }
 }
@@ -41,7 +42,7 @@ void node_array::make_room_slowly(std::uint32_t more) {
   std::uint64_t larger = std::max<std::uint64_t>(first_capacity, size() * growth);
   larger = std::min<std::uint64_t>(std::max(larger, needed), std::numeric_limits<std::uint32_t>::max());
   if (larger < needed) throw std::bad_alloc();
-  auto slots = std::make_unique_for_overwrite<node*[]>(static_cast<std::size_t>(larger));
+  owned_array<node*> slots(static_cast<std::size_t>(larger));
   squeeze_into(slots.get());
   slots_ = std::move(slots);
   capacity_ = static_cast<std::uint32_t>(larger);

@@ -36,7 +36,7 @@ std::string read_all(int file) {
 
 /// Whether the wheel ends it, and says so. Another crash does not count: that would be luck.
 template <class Misuse>
-bool is_caught(Misuse misuse) {
+bool is_caught(Misuse misuse, const char* what = "inside its own callback") {
   int ends[2];
   REQUIRE(pipe(ends) == 0);
   const pid_t child = fork();
@@ -52,7 +52,7 @@ bool is_caught(Misuse misuse) {
   int status = 0;
   REQUIRE(waitpid(child, &status, 0) == child);
   return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT && said.find("rondo: ") == 0 &&
-         said.find("inside its own callback") != std::string::npos;
+         said.find(what) != std::string::npos;
 }
 
 }  // namespace
@@ -74,6 +74,18 @@ TEST_CASE("destroying a wheel inside its own callback is caught") {
     w->advance(10, [&](timer&) { w.reset(); });
   }));
 }
+
+#if defined(RONDO_CHECKS)
+TEST_CASE("a wheel in which something is wrong is caught after one of the next calls") {
+  CHECK(is_caught(
+      [] {
+        rondo::detail::unlocked_wheel w(8);
+        w.size = 1;
+        for (int calls = 0; calls != 2; ++calls) w.check("a call");
+      },
+      "after a call of a wheel: it holds 0 nodes, and counts 1"));
+}
+#endif
 
 TEST_CASE("advancing again after a callback has thrown is no nested advance") {
   CHECK_FALSE(is_caught([] {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 #include <optional>
 #include <string>
 
@@ -48,7 +47,7 @@ class RONDO_EXPORT delay_queue {
 
   void look_at_top() noexcept;
 
-  std::unique_ptr<heap> heap_;
+  heap* const heap_;  // its own; std::unique_ptr would take 10 ms of whoever includes this
   std::size_t top_bucket_ = none;
   tick_number top_due_ = 0;
 };

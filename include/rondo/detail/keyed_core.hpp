@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
-#include <optional>
 
 #include <rondo/export.hpp>
 #include <rondo/recurrence.hpp>

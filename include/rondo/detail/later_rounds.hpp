@@ -4,11 +4,11 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 
 #include <rondo/detail/node_array.hpp>
+#include <rondo/detail/owned_array.hpp>
 #include <rondo/export.hpp>
 
 namespace rondo::detail {
@@ -98,8 +98,8 @@ class RONDO_EXPORT later_rounds {
   std::string fault_of(std::size_t l, int round_shift) const;
 
   tick_number base_ = 0;
-  std::uint64_t occupied_ = 0;            // bit i: level i holds nodes
-  std::unique_ptr<node_array[]> arrays_;  // what is still to be dealt, and the levels
+  std::uint64_t occupied_ = 0;      // bit i: level i holds nodes
+  owned_array<node_array> arrays_;  // what is still to be dealt, and the levels
   std::uint8_t level_count_ = 0;
   bool dealing_ = false;
 };

@@ -2,11 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
-#include <utility>
 
 #include <rondo/detail/node.hpp>
+#include <rondo/detail/owned_array.hpp>
 #include <rondo/export.hpp>
 
 namespace rondo::detail {
@@ -94,7 +93,7 @@ class RONDO_EXPORT node_array {
   void make_room_slowly(std::uint32_t more);
   void squeeze_into(node** target) noexcept;
 
-  std::unique_ptr<node*[]> slots_;
+  owned_array<node*> slots_;
   std::uint32_t begin_ = 0;  // slots before it are spent
   std::uint32_t end_ = 0;
   std::uint32_t holes_ = 0;  // of begin … end

@@ -1,8 +1,6 @@
 // Ticks: the wheel's measure of time, and how moments of a clock map to them. Arithmetic only.
 #pragma once
 
-#include <bit>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <limits>

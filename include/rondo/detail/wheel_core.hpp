@@ -3,7 +3,6 @@
 
 #include <bit>
 #include <cstddef>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -12,6 +11,7 @@
 #include <rondo/detail/bucket.hpp>
 #include <rondo/detail/delay_queue.hpp>
 #include <rondo/detail/node.hpp>
+#include <rondo/detail/owned_array.hpp>
 #include <rondo/detail/ticks.hpp>
 #include <rondo/export.hpp>
 
@@ -43,8 +43,8 @@ class wheel_core : public wheel_base {
   explicit wheel_core(std::size_t buckets)
       : mask_(checked_buckets(buckets) - 1),
         round_shift_(static_cast<int>(std::bit_width(mask_))),
-        buckets_(std::make_unique<guarded_bucket[]>(mask_ + 1)),
-        entries_(std::make_unique<queue_entry[]>(mask_ + 1)),
+        buckets_(mask_ + 1),
+        entries_(mask_ + 1),
         queue_(mask_ + 1) {}
   wheel_core(const wheel_core&) = delete;
   wheel_core& operator=(const wheel_core&) = delete;
@@ -286,8 +286,8 @@ class wheel_core : public wheel_base {
 
   std::size_t mask_;
   int round_shift_;
-  std::unique_ptr<guarded_bucket[]> buckets_;
-  std::unique_ptr<queue_entry[]> entries_;  // by bucket
+  owned_array<guarded_bucket> buckets_;
+  owned_array<queue_entry> entries_;  // by bucket
   delay_queue queue_;
   [[no_unique_address]] typename Sync::queue_mutex queue_mutex_;
 };
