@@ -111,7 +111,7 @@ class RONDO_CHECKED_ABI task {
 
   template <class Held>
   static constexpr bool fits_inside =
-      sizeof(Held) <= inside_capacity &&
+      sizeof(Held) <= inside_capacity &&  // NOLINT(misc-redundant-expression): alignof is not sizeof
       alignof(Held) <= alignof(void*) && std::is_nothrow_move_constructible_v<Held>;
 
   template <class Held>

@@ -26,7 +26,7 @@ namespace detail {
 
 template <class Rep>
 constexpr duration saturate_floating(Rep exact) {
-  if (exact != exact) refuse_nan();
+  if (__builtin_isnan(exact)) refuse_nan();
   if (exact >= static_cast<Rep>(0x1p63L)) return duration::max();
   if (exact <= static_cast<Rep>(-0x1p63L)) return duration::min();
   const auto whole = static_cast<duration::rep>(exact);

@@ -6,7 +6,7 @@
 namespace rondo::detail {
 
 void die(const std::string& what) noexcept {
-  std::fprintf(stderr, "rondo: %s\n", what.c_str());
+  static_cast<void>(std::fprintf(stderr, "rondo: %s\n", what.c_str()));
   std::abort();
 }
 

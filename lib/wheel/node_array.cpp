@@ -59,7 +59,7 @@ void node_array::squeeze_into(node** target) noexcept {
   for (std::uint32_t i = begin_; i != end_; ++i) {
     node* const occupant = slots_[i];
     target[nodes] = occupant;
-    nodes += occupant != nullptr;
+    nodes += static_cast<std::uint32_t>(occupant != nullptr);
   }
   for (std::uint32_t i = 0; i != nodes; ++i) {
     __builtin_prefetch(target[std::min(i + prefetch_distance, nodes - 1)], 1);
