@@ -7,10 +7,11 @@ namespace rondo {
 
 /// Which line of which file, in which function. Without a file: nobody knows.
 struct call_site {
-  const char* file = nullptr;
-  const char* function = nullptr;
-  unsigned line = 0;
+  const char* file = nullptr;      ///< as the compiler was given it; null: nobody knows the place
+  const char* function = nullptr;  ///< without its arguments
+  unsigned line = 0;               ///< 1 for the first
 
+  /// Whether the place is known.
   explicit constexpr operator bool() const noexcept { return file != nullptr; }
 
   /// Where it is called; as a default argument: where that function is called.

@@ -161,7 +161,7 @@ detail::sleep<duration> sleep_for(scheduler& s, std::chrono::duration<Rep, Perio
   return {s, saturate(d)};
 }
 
-/// The same until `t`; a time that is past waits for the driver's next pass.
+/// The same as sleep_for() until `t`; a time that is past waits for the driver's next pass.
 template <class Duration>
 detail::sleep<time_point> sleep_until(scheduler& s, std::chrono::time_point<scheduler::clock, Duration> t) {
   return {s, saturate(t)};
@@ -169,7 +169,8 @@ detail::sleep<time_point> sleep_until(scheduler& s, std::chrono::time_point<sche
 
 #ifdef __cpp_lib_jthread
 
-/// The same, giving true if it slept to the end and false if it was asked to stop. Then the timer is cancelled,
+///@{
+/// The same with a stop_token, giving true if it slept to the end and false if it was asked to stop. Then the timer is cancelled,
 /// and the coroutine goes on inside request_stop(), on the thread that calls it; if it was asked before, it
 /// goes on at once, and nothing is scheduled. Of stop and firing exactly one resumes it, whichever is first.
 /// Any thread may ask, at any time: also while `s` is being destroyed, and afterwards.
@@ -188,6 +189,7 @@ detail::stoppable_sleep<time_point> sleep_until(scheduler& s,
                                                 std::stop_token token) {
   return {s, saturate(t), std::move(token)};
 }
+///@}
 
 #endif
 

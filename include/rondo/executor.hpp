@@ -19,11 +19,13 @@ using executor = std::function<void(job)>;
 ///     timer.schedule_every(1min, write_report, on(pool));
 ///
 /// so that a slow task does not hold up the others. (`on([](job j) { j(); })` runs it inline, on the driver,
-/// where the scheduler's other tasks do not.) The executor is destroyed with the timer's callable. A null one:
-/// std::invalid_argument. Copies share it.
+/// where the scheduler's other tasks do not.) The executor is destroyed with the timer's callable. Copies share
+/// it.
 class RONDO_EXPORT on {
  public:
+  /// Null: std::invalid_argument.
   explicit on(executor where);
+  /// The executor, which all copies share.
   const std::shared_ptr<const executor>& shared() const noexcept { return where_; }
 
  private:

@@ -10,7 +10,7 @@ namespace rondo {
 
 /// One run of a task.
 struct firing {
-  timer_id id;
+  timer_id id;               ///< what scheduling the timer returned
   time_point due;            ///< the exact deadline that was asked for
   duration lateness{};       ///< start of the run - due; never negative
   std::uint64_t run = 0;     ///< 1 for the timer's first run, 2, …

@@ -27,10 +27,12 @@ class RONDO_EXPORT histogram {
   /// How many durations were recorded.
   std::uint64_t count() const noexcept;
 
+  ///@{
   /// The shortest, the longest, and the sum divided by the count; zero when empty.
   duration min() const noexcept { return quantile(0); }
   duration max() const noexcept { return quantile(1); }
   duration mean() const noexcept;
+  ///@}
 
   /// The nearest-rank quantile: of n durations in ascending order the one numbered ⌈q·n⌉, or the first if
   /// that is 0; so it is always one of those recorded, never between two. quantile(0.5) is the (lower)

@@ -37,12 +37,19 @@ class job_host {
 /// it is a run that did not happen, counted as rejected. Move-only; a moved-from job is spent.
 class RONDO_EXPORT job {
  public:
+  /// Spent from the beginning.
   job() noexcept = default;
+  /// For schedulers.
   job(std::shared_ptr<detail::job_host> host, const detail::job_ticket& ticket) noexcept;
+  ///@{
+  /// The other one is spent afterwards. What this one held before is as if destroyed.
   job(job&&) noexcept = default;
   job& operator=(job&&) noexcept;
+  ///@}
+  /// Unless it is spent, its run does not happen.
   ~job();
 
+  /// Runs the task, here and now; spent afterwards. If it is spent already: nothing.
   void operator()() noexcept;
 
  private:

@@ -45,6 +45,7 @@ namespace rondo {
 template <class Key, class Hash = std::hash<Key>, class KeyEqual = std::equal_to<Key>>
 class keyed_timers {
  public:
+  /// No key has a timer yet. Throws std::bad_alloc, and what making a Hash or KeyEqual throws.
   explicit keyed_timers(scheduler& s) : keys_(std::make_shared<keys>(s)) {}
   /// Cancels all, and returns when no task that was set through it is in progress, replaced ones included, and
   /// all callables are destroyed; it does not wait for those that lie on its own stack.
@@ -55,6 +56,7 @@ class keyed_timers {
   keyed_timers(const keyed_timers&) = delete;
   keyed_timers& operator=(const keyed_timers&) = delete;
 
+  ///@{
   /// The key's task is to run once, `delay` from now. Replaces what the key had.
   void set_after(Key key, duration delay, task work) {
     const call c(keys_, std::move(key));
@@ -64,7 +66,9 @@ class keyed_timers {
   void set_after(Key key, std::chrono::duration<Rep, Period> delay, task work) {
     set_after(std::move(key), saturate(delay), std::move(work));
   }
+  ///@}
 
+  ///@{
   /// The same, at `due`.
   void set_at(Key key, time_point due, task work) {
     const call c(keys_, std::move(key));
@@ -74,13 +78,15 @@ class keyed_timers {
   void set_at(Key key, std::chrono::time_point<scheduler::clock, Duration> due, task work) {
     set_at(std::move(key), saturate(due), std::move(work));
   }
+  ///@}
 
-  /// The same, again and again.
+  /// The same, again and again, as `when` says.
   void set(Key key, const recurrence& when, task work) {
     const call c(keys_, std::move(key));
     c->set(*c.entry, when, std::move(work));
   }
 
+  ///@{
   /// As set_after(), but false, and nothing done, if the key has a timer.
   bool try_set_after(Key key, duration delay, task work) {
     const call c(keys_, std::move(key));
@@ -90,7 +96,9 @@ class keyed_timers {
   bool try_set_after(Key key, std::chrono::duration<Rep, Period> delay, task work) {
     return try_set_after(std::move(key), saturate(delay), std::move(work));
   }
+  ///@}
 
+  ///@{
   /// Moves the key's timer, as scheduler::reschedule_after() does. False if it has none.
   bool reschedule_after(const Key& key, duration delay) {
     const call c(keys_, key);
@@ -100,6 +108,7 @@ class keyed_timers {
   bool reschedule_after(const Key& key, std::chrono::duration<Rep, Period> delay) {
     return reschedule_after(key, saturate(delay));
   }
+  ///@}
 
   /// As scheduler::cancel(). `running` also if the key has no timer but a task that was set for it is still in
   /// progress.

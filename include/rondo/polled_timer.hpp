@@ -28,6 +28,7 @@ class RONDO_EXPORT polled_timer final : public scheduler {
  public:
   /// std::invalid_argument as options says.
   explicit polled_timer(options = {});
+  /// As that of scheduler.
   ~polled_timer() override;
 
   /// One pass: runs what is due by now (or hands it over, if there is an executor), at most `limit` of it,

@@ -17,28 +17,28 @@
 namespace rondo {
 
 /// What becomes of points of the grid that went by because the driver stalled or a task was slow. Say
-/// every(300ms) from 0 is looked at again only at 950, after its run at 300:
-///
-/// - skip: runs once at 950 (`due` 600, `missed` 1) and goes on at 1200, 1500, …
-/// - burst: runs for 600 and for 900, each with its own `due`, and then at 1200. More than the limit at a
-///   time: the newest, the others are missed.
-/// - delay: runs once at 950 (`missed` 1) and goes on at 1250, 1550, …: the grid moves.
+/// every(300ms) from 0 is looked at again only at 950, after its run at 300.
 ///
 /// Late by less than a period misses nothing and keeps the grid. (The three are tokio's modes.)
-enum class missed_runs { skip, burst, delay };
+enum class missed_runs {
+  skip,   ///< runs once at 950 (`due` 600, `missed` 1) and goes on at 1200, 1500, …
+  burst,  ///< runs for 600 and for 900, each with its own `due`, and then at 1200. More than the limit at a
+          ///< time: the newest, the others are missed
+  delay   ///< runs once at 950 (`missed` 1) and goes on at 1250, 1550, …: the grid moves
+};
 
 /// What becomes of a point of the grid that comes while the run before it is still in progress on an
 /// executor (handed over and not started included).
 ///
-/// - skip: it is dropped.
-/// - queue_one: one run is kept back until that one ends, the others are dropped.
-/// - allow: both run at once, that is, the callable is called concurrently. (If jobs start out of order and
-///   the others are taken back by reschedule_*(), `firing::run` counts on from the number of runs begun.)
-///
 /// What is dropped counts in `statistics::overlapped`. The late runs of missed_runs::burst, and points that
 /// come while one of them is in progress, are not dropped but follow one after another as each ends; with
 /// `allow` at once.
-enum class overlapping_runs { skip, queue_one, allow };
+enum class overlapping_runs {
+  skip,       ///< it is dropped
+  queue_one,  ///< one run is kept back until that one ends, the others are dropped
+  allow       ///< both run at once: the callable is called concurrently. (If jobs start out of order and the
+              ///< others are taken back by reschedule_*(), `firing::run` counts on from the runs begun.)
+};
 
 namespace detail {
 
@@ -56,6 +56,7 @@ namespace detail {
 /// may be called from any thread.
 class RONDO_EXPORT recurrence {
  public:
+  ///@{
   /// So many runs, also failed and rejected ones; missed points do not count. 0 or less:
   /// std::invalid_argument.
   recurrence times(std::uint64_t n) const;
@@ -64,7 +65,9 @@ class RONDO_EXPORT recurrence {
     if (n < 1) detail::refuse_times(n);
     return times(static_cast<std::uint64_t>(n));
   }
+  ///@}
 
+  ///@{
   /// The first run is `delay` after scheduling, instead of one period or gap; of a list, the first gap
   /// follows it. Replaces an earlier first_after() or first_at().
   recurrence first_after(duration delay) const;
@@ -72,7 +75,9 @@ class RONDO_EXPORT recurrence {
   recurrence first_after(std::chrono::duration<Rep, Period> delay) const {
     return first_after(saturate(delay));
   }
+  ///@}
 
+  ///@{
   /// The first run is at `t`, and the grid starts there. Past: the first run is due when it is scheduled, the
   /// others are at those points of the grid that are still to come, and nothing is missed.
   recurrence first_at(time_point t) const;
@@ -80,25 +85,34 @@ class RONDO_EXPORT recurrence {
   recurrence first_at(std::chrono::time_point<std::chrono::steady_clock, Duration> t) const {
     return first_at(saturate(t));
   }
+  ///@}
 
+  ///@{
   /// Delays each run by a random part, 0 … `fraction`, of the period (of a list: of the gap before that
   /// run). The grid stays where it is, and nothing of it is missed for that. The draws follow from the seed;
   /// without one every timer draws its own. Not in 0 … 1, or NaN: std::invalid_argument.
   recurrence jitter(double fraction) const;
   recurrence jitter(double fraction, std::uint64_t seed) const;
+  ///@}
 
-  /// `burst_limit`: of burst alone. 0: std::invalid_argument.
+  /// What becomes of points that went by, instead of `skip`. `burst_limit`, of burst alone: how many are made up
+  /// for at a time. 0: std::invalid_argument.
   recurrence on_missed(missed_runs, std::size_t burst_limit = 1000) const;
+  /// What becomes of points that come while a run is in progress, instead of `skip`.
   recurrence on_overlap(overlapping_runs) const;
 
-  /// How many runs there are at most.
+  /// How many runs there are at most, if times() was said.
   std::optional<std::uint64_t> times() const noexcept { return times_; }
+  /// What becomes of points that went by.
   missed_runs on_missed() const noexcept { return missed_; }
+  /// What becomes of points that come while a run is in progress.
   overlapping_runs on_overlap() const noexcept { return overlap_; }
   /// Whether gaps are counted from the end of the run before, as with after_completion(); else from due to
   /// due.
   bool counts_from_end() const noexcept { return kind_ == kind::after_completion; }
 
+  /// Whether the same was said of both, in whichever order. (Two that jitter without a seed are equal, though their
+  /// draws are not.) O(length of the list).
   friend RONDO_EXPORT bool operator==(const recurrence&, const recurrence&) noexcept;
   /// Prints the calls that make it: every(300ms).times(3).
   friend RONDO_EXPORT std::ostream& operator<<(std::ostream&, const recurrence&);
@@ -113,6 +127,7 @@ class RONDO_EXPORT recurrence {
     std::uint64_t run = 1;                      ///< its number: 1, 2, …
     std::uint64_t seed = 0;                     ///< of the jitter
     time_point not_before = time_point::min();  ///< the run before, whose jitter may put it behind this one
+    /// Whether all members are equal.
     friend bool operator==(const occurrence&, const occurrence&) = default;
   };
 
@@ -175,6 +190,7 @@ class RONDO_EXPORT recurrence {
   overlapping_runs overlap_ = overlapping_runs::skip;
 };
 
+///@{
 /// Fixed rate: runs at first + k * period. The grid is kept for ever: a period that is no multiple of the
 /// tick does not drift. Not positive: std::invalid_argument.
 RONDO_EXPORT recurrence every(duration period);
@@ -182,7 +198,9 @@ template <class Rep, class Period>
 recurrence every(std::chrono::duration<Rep, Period> period) {
   return every(saturate(period));
 }
+///@}
 
+///@{
 /// Fixed delay: each run starts `delay` after the one before has ended (or was dropped by its executor), so
 /// runs neither overlap nor are missed. Not positive: std::invalid_argument.
 RONDO_EXPORT recurrence after_completion(duration delay);
@@ -190,16 +208,22 @@ template <class Rep, class Period>
 recurrence after_completion(std::chrono::duration<Rep, Period> delay) {
   return after_completion(saturate(delay));
 }
+///@}
 
+///@{
 /// Runs with these gaps from due to due, then ends: intervals({1s, 2s, 5s}) runs at 1, 3 and 8 s. Points that
 /// were missed or dropped are not made up for. Empty, or a gap not positive: std::invalid_argument.
 RONDO_EXPORT recurrence intervals(std::vector<duration> gaps);
 RONDO_EXPORT recurrence intervals(std::initializer_list<duration> gaps);
+///@}
 
-/// The same, over and over again.
+///@{
+/// The same gaps as in intervals(), over and over again.
 RONDO_EXPORT recurrence cycle(std::vector<duration> gaps);
 RONDO_EXPORT recurrence cycle(std::initializer_list<duration> gaps);
+///@}
 
+///@{
 /// Gaps from due to due that grow: first, first * factor, first * factor², … (to the nearest nanosecond) up
 /// to `cap`, and that for ever. `first` not positive, `factor` below 1 or NaN, `cap` below `first`:
 /// std::invalid_argument.
@@ -209,5 +233,6 @@ recurrence backoff(std::chrono::duration<Rep1, Period1> first, double factor,
                    std::chrono::duration<Rep2, Period2> cap) {
   return backoff(saturate(first), factor, saturate(cap));
 }
+///@}
 
 }  // namespace rondo

@@ -21,6 +21,9 @@
 #include <rondo/timer_scope.hpp>
 #include <rondo/wheel.hpp>
 
+/// Timers that sleep until there is work: see the front page, or README.md.
+namespace rondo {}
+
 // Where there are coroutines.
 #if defined(__cpp_impl_coroutine) && __has_include(<coroutine>)
 #include <rondo/coroutine.hpp>

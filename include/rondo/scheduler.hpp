@@ -30,16 +30,19 @@ class canceller;
 class core;
 }
 
-/// cancelled: it will never run (again), and its callable is destroyed. running: the run in progress ends, no
-/// other follows. gone: it ran, was cancelled or was handed back before, or the id names no timer of this
-/// scheduler.
-enum class cancel_result { cancelled, running, gone };
+/// What cancel() has found.
+enum class cancel_result {
+  cancelled,  ///< it will never run (again), and its callable is destroyed
+  running,    ///< the run in progress ends, no other follows
+  gone        ///< it ran, was cancelled or handed back before, or the id names no timer of this scheduler
+};
 
 /// A timer that stop() handed back; `work()` runs it by hand.
 struct unfired {
-  timer_id id;
-  time_point due;
-  task work;
+  timer_id id;  ///< it is `gone`
+  time_point
+      due;    ///< its deadline; of a periodic one that of its oldest job not started, else of its next run
+  task work;  ///< never empty
 };
 
 /// How a scheduler is to be. New members are only ever appended.
@@ -92,6 +95,7 @@ struct options {
 ///   pass, late and in order, and periodic timers do what they chose with recurrence::on_missed().
 class RONDO_EXPORT scheduler {
  public:
+  /// Which clock deadlines are of; a manual_timer has its own time on it.
   using clock = std::chrono::steady_clock;
 
   /// Stops, waits as stop() does, and destroys what was not fired. Called from inside, it waits for all but
@@ -100,6 +104,7 @@ class RONDO_EXPORT scheduler {
   scheduler(const scheduler&) = delete;
   scheduler& operator=(const scheduler&) = delete;
 
+  ///@{
   /// Runs `work` once, `delay` from now (zero or negative: as soon as the driver comes to it), where
   /// `options::run_on` says, or on an executor of its own.
   /// Empty task: std::invalid_argument. After stop() or drain(): stopped_error. More than max_pending:
@@ -110,7 +115,9 @@ class RONDO_EXPORT scheduler {
   timer_id schedule_after(std::chrono::duration<Rep, Period> delay, task work, const Where&... where) {
     return schedule_after(saturate(delay), std::move(work), where...);
   }
+  ///@}
 
+  ///@{
   /// Runs `work` once, at `due`. Throws as schedule_after() does.
   timer_id schedule_at(time_point due, task work);
   timer_id schedule_at(time_point due, task work, const on& where);
@@ -118,7 +125,9 @@ class RONDO_EXPORT scheduler {
   timer_id schedule_at(std::chrono::time_point<clock, Duration> due, task work, const Where&... where) {
     return schedule_at(saturate(due), std::move(work), where...);
   }
+  ///@}
 
+  ///@{
   /// Runs `work` at now + period, now + 2 * period, … until it is cancelled: schedule(every(period), work).
   /// Not positive: std::invalid_argument. Throws otherwise as schedule_after() does.
   timer_id schedule_every(duration period, task work);
@@ -127,12 +136,15 @@ class RONDO_EXPORT scheduler {
   timer_id schedule_every(std::chrono::duration<Rep, Period> period, task work, const Where&... where) {
     return schedule_every(saturate(period), std::move(work), where...);
   }
+  ///@}
 
+  ///@{
   /// Runs `work` again and again, as `when` says: see rondo::recurrence, also for points that were missed,
   /// and for those that come while a run is in progress. A run that throws does not end it. Throws as
   /// schedule_after() does.
   timer_id schedule(const recurrence& when, task work);
   timer_id schedule(const recurrence& when, task work, const on& where);
+  ///@}
 
   /// Ends a timer; effective until the task has really started, also after it was handed to an executor. The
   /// callable is destroyed at once, on this thread, unless it is running: then when that run ends, and every
@@ -143,6 +155,7 @@ class RONDO_EXPORT scheduler {
   /// one of its own runs it does not wait. (Two tasks that wait for each other wait for ever.)
   cancel_result cancel_and_wait(timer_id id);
 
+  ///@{
   /// Moves a pending timer, as if it had been scheduled now; a periodic one's next run, also from inside its
   /// own run: its grid goes on from there. One that was handed to an executor and has not started is taken
   /// back. False if it is not pending, or periodic while drain() ends those. Strong guarantee.
@@ -156,8 +169,11 @@ class RONDO_EXPORT scheduler {
   bool reschedule_at(timer_id id, std::chrono::time_point<clock, Duration> due) {
     return reschedule_at(id, saturate(due));
   }
+  ///@}
 
+  /// Whether the timer is pending: see above. O(1).
   bool pending(timer_id id) const;
+  /// How many are. It adds up a few counters, however many timers there are.
   std::size_t pending() const noexcept;
 
   /// When the driver next has work: the beginning of a tick, which may be past. None if nothing is to fire
@@ -174,6 +190,7 @@ class RONDO_EXPORT scheduler {
   /// is lost, call it again.
   std::vector<unfired> stop();
 
+  ///@{
   /// The gentle end: periodic timers end (a run in progress is the last), new ones are refused from now on,
   /// and one-shots fire when they are due. True once none is pending and none runs; then the scheduler is
   /// stopped (timers that are never due are left for stop() to hand back). False when `limit` has passed, on
@@ -186,7 +203,10 @@ class RONDO_EXPORT scheduler {
   bool drain(std::chrono::duration<Rep, Period> limit) {
     return drain(saturate(limit));
   }
+  ///@}
 
+  /// What it has done so far. As expensive as copying two histograms, however many timers there are. Throws
+  /// std::bad_alloc.
   statistics stats() const;
 
   /// Draws the wheel for a person who is debugging: which buckets hold what, in the order of the delay queue,
@@ -196,6 +216,7 @@ class RONDO_EXPORT scheduler {
   void dump(std::ostream& out) const;
 
  protected:
+  /// For the three that derive from it.
   explicit scheduler(std::shared_ptr<detail::core> core) noexcept;
 
  private:

@@ -46,10 +46,14 @@ struct task_access;
 /// empty.
 class RONDO_CHECKED_ABI task {
  public:
+  /// Callables of so many bytes are held inside.
   static constexpr std::size_t inside_capacity = 48;
 
+  ///@{
+  /// Empty.
   task() noexcept = default;
   task(std::nullptr_t) noexcept {}
+  ///@}
 
   /// Throws what copying or moving the callable throws, and std::bad_alloc if it is too large to be held
   /// inside. `made_at` says itself where that is; who wraps a task in another hands on that of the inner one.
@@ -70,6 +74,9 @@ class RONDO_CHECKED_ABI task {
     operations_ = &operations_of<held>;
   }
 
+  ///@{
+  /// Moves the callable, if it is held inside; the other one is empty afterwards. What this one held before is
+  /// destroyed.
   task(task&& other) noexcept { take(other); }
   task& operator=(task&& other) noexcept {
     if (this != &other) {
@@ -78,8 +85,11 @@ class RONDO_CHECKED_ABI task {
     }
     return *this;
   }
+  ///@}
+  /// Destroys the callable.
   ~task() { reset(); }
 
+  /// False if it is empty.
   explicit operator bool() const noexcept { return operations_ != nullptr; }
 
   /// Where the user's code made it of its callable, which is mostly the call that scheduled it. Known in

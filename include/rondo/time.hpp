@@ -13,8 +13,11 @@
 
 namespace rondo {
 
+///@{
+/// What all durations and time points become: those of the steady clock.
 using duration = std::chrono::steady_clock::duration;
 using time_point = std::chrono::steady_clock::time_point;
+///@}
 
 /// No limit, wherever a count of timers is asked for.
 inline constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
@@ -50,6 +53,7 @@ constexpr duration saturate_integral(Integer count, std::intmax_t numerator, std
 
 }  // namespace detail
 
+///@{
 /// Any duration as Rondo's own: rounded up, and saturating, so that `hours::max()` is a very long time and
 /// not, as a plain conversion would have it, a moment in the past. NaN: std::invalid_argument.
 template <class Rep, class Period>
@@ -67,6 +71,7 @@ constexpr duration saturate(std::chrono::duration<Rep, Period> d) {
   }
 }
 constexpr duration saturate(duration d) noexcept { return d; }
+///@}
 
 /// Any steady-clock time point as Rondo's own, in the same way.
 template <class Duration>

@@ -19,7 +19,9 @@ struct timer_id_access;
 /// to any scheduler at any time.
 class timer_id {
  public:
+  /// Names no timer.
   constexpr timer_id() noexcept = default;
+  /// Whether both name the same timer, or none.
   friend constexpr bool operator==(const timer_id&, const timer_id&) noexcept = default;
 
  private:
@@ -50,8 +52,10 @@ struct timer_id_access {
 
 }  // namespace rondo
 
+/// Timer ids can be keys of unordered containers.
 template <>
 struct std::hash<rondo::timer_id> {
+  /// Equal ids have equal hashes; all bits of it are well mixed.
   std::size_t operator()(const rondo::timer_id& id) const noexcept {
     const std::uint64_t slot = (std::uint64_t{id.scheduler_} << 32) | id.slot_;
     const std::uint64_t mixed = (slot ^ (id.generation_ * 0x9e3779b97f4a7c15ULL)) * 0xff51afd7ed558ccdULL;

@@ -38,13 +38,15 @@ class scope_core;
 /// The scheduler must outlive it, but may be stopped.
 class RONDO_EXPORT timer_scope {
  public:
+  /// Nothing is scheduled yet. Throws std::bad_alloc.
   explicit timer_scope(scheduler& s);
   /// Calls close().
   ~timer_scope();
   timer_scope(const timer_scope&) = delete;
   timer_scope& operator=(const timer_scope&) = delete;
 
-  /// As scheduler::schedule_after() and so on. Once close() or the destructor has begun: stopped_error.
+  ///@{
+  /// As the scheduler's call of that name. Once close() or the destructor has begun: stopped_error.
   timer_id schedule_after(duration delay, task work);
   timer_id schedule_after(duration delay, task work, const on& where);
   template <class Rep, class Period, class... Where>
@@ -66,8 +68,10 @@ class RONDO_EXPORT timer_scope {
   }
   timer_id schedule(const recurrence& when, task work);
   timer_id schedule(const recurrence& when, task work, const on& where);
+  ///@}
 
-  /// As those of the scheduler.
+  ///@{
+  /// As the scheduler's call of that name; of an id that was not scheduled through this scope: `gone`, or false.
   cancel_result cancel(timer_id id);
   cancel_result cancel_and_wait(timer_id id);
   bool reschedule_after(timer_id id, duration delay);
@@ -81,6 +85,7 @@ class RONDO_EXPORT timer_scope {
     return reschedule_at(id, saturate(due));
   }
   bool pending(timer_id id) const;
+  ///@}
 
   /// How many of its timers are pending. It looks at each: O(n).
   std::size_t pending() const;

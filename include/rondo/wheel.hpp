@@ -54,11 +54,14 @@ struct always_open {
 /// Not copyable, not movable: the wheel knows its address. Not thread-safe, like the wheel.
 class wheel_node {
  public:
+  /// In no wheel.
   wheel_node() noexcept = default;
+  /// Leaves its wheel, if it is in one.
   ~wheel_node() { detail::leave_wheel(node_); }
   wheel_node(const wheel_node&) = delete;
   wheel_node& operator=(const wheel_node&) = delete;
 
+  /// Whether it is in a wheel.
   bool scheduled() const noexcept { return node_.wheel != nullptr; }
 
   /// The tick it is due at. Meaningful while scheduled().
@@ -95,6 +98,7 @@ class wheel_node {
 template <class Node>
 class wheel {
  public:
+  /// The limit of advance() that is none.
   static constexpr std::size_t unlimited = rondo::unlimited;
 
   /// `buckets` is rounded up to a power of two; 0 or more than 2^20: std::invalid_argument. About as many as
@@ -163,9 +167,13 @@ class wheel {
   /// do.
   std::optional<tick_number> next_due() const { return core_.next_due(); }
 
+  /// The tick that time has come to: as constructed, moved on by advance(). It never moves back.
   tick_number now() const noexcept { return now_; }
+  /// How many nodes are scheduled.
   std::size_t size() const noexcept { return core_.size; }
+  /// Whether none is.
   bool empty() const noexcept { return core_.size == 0; }
+  /// How many buckets there are: a power of two.
   std::size_t buckets() const noexcept { return core_.buckets(); }
 
  private:
