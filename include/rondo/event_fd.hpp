@@ -84,6 +84,7 @@ class event_fd {
   event_fd(const event_fd&) = delete;
   event_fd& operator=(const event_fd&) = delete;
 
+  /// To be watched for reading; closed by the destructor.
   int native_handle() const noexcept { return readable_when_due_.number(); }
 
   /// One pass, `timer.poll(limit)`: runs what is due, at most `limit` of it, and returns how many that were.

@@ -28,7 +28,7 @@ namespace rondo {
 namespace detail {
 class canceller;
 class core;
-}
+}  // namespace detail
 
 /// What cancel() has found.
 enum class cancel_result {
