@@ -47,16 +47,16 @@ class asio_wait;
 
 #ifdef RONDO_ASIO_HAS_CANCELLATION
 
-/// What waits in the handler's cancellation slot. It owns nothing: the handler may own the signal.
+/// What waits in the handler's cancellation slot. If the handler owns that, it is a circle until the wait ends.
 template <class Handler>
 struct asio_cancellation {
-  std::weak_ptr<asio_wait<Handler>> wait;
+  std::shared_ptr<asio_wait<Handler>> wait;
   canceller timers;
 
   void operator()(boost::asio::cancellation_type_t type) const {
     using kind = boost::asio::cancellation_type;
     if ((type & (kind::terminal | kind::partial | kind::total)) == kind::none) return;
-    if (const auto waiting = wait.lock()) waiting->cancel(timers);
+    wait->cancel(timers);
   }
 };
 

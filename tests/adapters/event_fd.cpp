@@ -57,7 +57,8 @@ TEST_CASE("each wake-up has something to run, and none comes early") {
     CHECK(scheduler::clock::now() >= f.due);
   });
   int wakeups = 0;
-  for (; runs < 20; ++wakeups) {
+  while (runs < 20) {
+    ++wakeups;
     REQUIRE(loop.wait());
     CHECK(due.run_due() == 1);
   }

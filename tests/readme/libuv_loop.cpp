@@ -78,7 +78,7 @@ TEST_CASE("README: libuv runs what is due, never before its time, and does not s
   uv_run(&own.loop, UV_RUN_DEFAULT);
   CHECK(runs == 5);
   CHECK(early == 0);
-  // For each run a turn or two: libuv counts whole milliseconds from the last whole one, and may look too early.
+  // A turn or two for each run: libuv counts whole milliseconds from the last one, and may look too early.
   CHECK(own.turns < 50);
 }
 
