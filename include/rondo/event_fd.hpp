@@ -88,7 +88,8 @@ class event_fd {
   int native_handle() const noexcept { return readable_when_due_.number(); }
 
   /// One pass, `timer.poll(limit)`: runs what is due, at most `limit` of it, and returns how many that were.
-  /// While more is due it stays readable. Throws what poll() does; then it stays readable, too.
+  /// While more is due it stays readable. Throws what poll() does: call it again, as level-triggered epoll sees
+  /// to by itself.
   std::size_t run_due(std::size_t limit = unlimited) {
     const std::size_t runs = timer_.poll(limit);
     const std::lock_guard hold(mutex_);
@@ -112,14 +113,17 @@ class event_fd {
   void arm(renewal how) {
     arming earliest{*this, how};
     earliest.at = timer_.next_due();
+    earliest.known = true;
   }
 
   /// Sets it as it ends: at once, should next_due() throw for want of memory. Then the loop comes and looks.
   struct arming {
     event_fd& fd;
     renewal how;
-    std::optional<time_point> at = time_point::min();
+    std::optional<time_point> at = std::nullopt;
+    bool known = false;  // (at -O1 g++ 12 lets a call that throws write to `at`)
     ~arming() {
+      if (!known) at = time_point::min();
       if (how == renewal::if_changed && at == fd.armed_) return;
       fd.readable_when_due_.set(at);
       fd.armed_ = at;
