@@ -1,16 +1,15 @@
 // A cache that keeps itself fresh: what was asked for once is loaded again before it is a second old.
-#include <algorithm>
-#include <exception>
 #include <functional>
 #include <iostream>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <unordered_map>
 #include <utility>
 
-#include <rondo/keyed_timers.hpp>
 #include <rondo/manual_timer.hpp>
+#include <rondo/timer_scope.hpp>
 
 using namespace std::chrono_literals;
 
@@ -21,37 +20,37 @@ class fresh_cache {
   fresh_cache(rondo::scheduler& timers, loader load) : load_(std::move(load)), reloads_(timers) {}
 
   std::string get(const std::string& key) {
-    {
-      const std::lock_guard hold(mutex_);
-      if (const auto found = values_.find(key); found != values_.end()) return found->second;
-    }
-    reload(key);
+    if (const auto value = find(key)) return *value;
+    std::string value = load_(key);  // the first time; what it throws is the caller's
     const std::lock_guard hold(mutex_);
+    if (!values_.contains(key)) {  // else another thread was faster
+      reloads_.schedule(rondo::every(900ms).jitter(0.1), [=, this] { reload(key); });
+      values_[key] = std::move(value);
+    }
     return values_[key];
   }
 
  private:
-  void reload(const std::string& key, rondo::duration wait_after_failure = 100ms) {
-    try {
-      std::string value = load_(key);
-      const std::lock_guard hold(mutex_);
-      values_[key] = std::move(value);
-    } catch (const std::exception&) {  // the old value will do meanwhile
-      const rondo::duration next_wait = std::min<rondo::duration>(2 * wait_after_failure, 10s);
-      reloads_.set_after(key, wait_after_failure, [=, this] { reload(key, next_wait); });
-      return;
-    }
-    reloads_.set_after(key, 900ms, [=, this] { reload(key); });
+  std::optional<std::string> find(const std::string& key) {
+    const std::lock_guard hold(mutex_);
+    const auto found = values_.find(key);
+    return found != values_.end() ? std::optional(found->second) : std::nullopt;
+  }
+  void reload(const std::string& key) {
+    std::string value = load_(key);  // if it throws, that is reported, and the old value will do meanwhile
+    const std::lock_guard hold(mutex_);
+    values_[key] = std::move(value);
   }
 
   const loader load_;
   std::mutex mutex_;
   std::unordered_map<std::string, std::string> values_;
-  rondo::keyed_timers<std::string> reloads_;  // the last member: its destructor waits for loads in progress
+  rondo::timer_scope reloads_;  // the last member: its destructor waits for loads in progress
 };
 
 int main() {
-  rondo::manual_timer time;
+  int failed = 0;
+  rondo::manual_timer time({.on_error = [&](std::exception_ptr, const rondo::firing&) { ++failed; }});
   int edition = 1;
   bool is_down = false;
   fresh_cache cache(time, [&](const std::string& key) {
@@ -66,9 +65,10 @@ int main() {
   look();  // has been loaded again
   edition = 3;
   is_down = true;
-  time.advance(1h);
-  look();  // the old one, and an attempt every ten seconds
+  time.advance(9s);
+  look();  // the old one
+  std::cout << failed << " loads have failed\n";
   is_down = false;
-  time.advance(10s);
+  time.advance(1s);
   look();
 }

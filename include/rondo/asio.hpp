@@ -61,10 +61,10 @@ struct asio_cancellation {
 };
 
 template <class Handler>
-void connect_slot(const std::shared_ptr<asio_wait<Handler>>& wait, const scheduler& s,
+void connect_slot(const std::shared_ptr<asio_wait<Handler>>& wait, const canceller& timers,
                   const Handler& handler) {
   auto slot = boost::asio::get_associated_cancellation_slot(handler);
-  if (slot.is_connected()) slot.assign(asio_cancellation<Handler>{wait, canceller(s)});
+  if (slot.is_connected()) slot.assign(asio_cancellation<Handler>{wait, timers});
 }
 
 template <class Handler>
@@ -76,7 +76,7 @@ void clear_slot(const Handler& handler) {
 #else
 
 template <class Handler>
-void connect_slot(const std::shared_ptr<asio_wait<Handler>>&, const scheduler&, const Handler&) noexcept {}
+void connect_slot(const std::shared_ptr<asio_wait<Handler>>&, const canceller&, const Handler&) noexcept {}
 template <class Handler>
 void clear_slot(const Handler&) noexcept {}
 
@@ -125,7 +125,8 @@ class asio_wait : public std::enable_shared_from_this<asio_wait<Handler>> {
   template <class When>
   void begin(scheduler& s, When when) {
     const auto kept = this->shared_from_this();
-    connect_slot(kept, s, *handler_);
+    const canceller timers(s);
+    connect_slot(kept, timers, *handler_);
     boost::system::error_code refusal = boost::asio::error::operation_aborted;
     try {
       id_ = schedule(s, when, {wake_up(kept), kept_call_site{}});
@@ -136,8 +137,9 @@ class asio_wait : public std::enable_shared_from_this<asio_wait<Handler>> {
       refusal = boost::asio::error::no_memory;
     }
     phase before = phase::starting;
-    if (!phase_.compare_exchange_strong(before, phase::waiting) && before == phase::dropped)
-      boost::asio::post(completion(refusal));
+    if (phase_.compare_exchange_strong(before, phase::waiting) || before != phase::dropped) return;
+    timers.cancel(id_);  // if it was the slot that dropped it
+    boost::asio::post(completion(refusal));
   }
 
   /// From the slot, on the handler's executor; effective until the handler is called there.
@@ -244,7 +246,8 @@ struct asio_initiation {
 /// - The executor's context must outlive the wait: destroy the scheduler first. The slot may be emitted while
 ///   that is going on, and later; as Asio demands, on the handler's executor.
 /// - Throws std::invalid_argument if `d` is NaN, at once, and std::bad_alloc as any operation of Asio does. With
-///   no memory to post the end of a wait whose task is destroyed: std::terminate().
+///   no memory to hand over the end of a wait that has elapsed, the handler is destroyed uncalled, and `on_error`
+///   told; of one whose task is destroyed: std::terminate().
 /// - O(1), and an allocation beside those of the scheduler; the associated allocator serves the handing over.
 template <class Rep, class Period,
           BOOST_ASIO_COMPLETION_TOKEN_FOR(void(boost::system::error_code)) CompletionToken>

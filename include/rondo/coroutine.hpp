@@ -170,8 +170,8 @@ detail::sleep<time_point> sleep_until(scheduler& s, std::chrono::time_point<sche
 #ifdef __cpp_lib_jthread
 
 ///@{
-/// The same with a stop_token, giving true if it slept to the end and false if it was asked to stop. Then the timer is cancelled,
-/// and the coroutine goes on inside request_stop(), on the thread that calls it; if it was asked before, it
+/// The same with a stop_token, giving true if it slept to the end and false if it was asked to stop. Then the
+/// timer is cancelled, and the coroutine goes on inside request_stop(), on the thread that calls it; if it was asked before, it
 /// goes on at once, and nothing is scheduled. Of stop and firing exactly one resumes it, whichever is first.
 /// Any thread may ask, at any time: also while `s` is being destroyed, and afterwards.
 ///

@@ -7,7 +7,8 @@
 
 namespace rondo {
 
-/// A timer was to be scheduled after stop().
+/// A timer was to be scheduled after stop() or drain(), on what is being destroyed, or in a forked child; or what
+/// waited for one was told that it will not fire.
 struct RONDO_EXPORT stopped_error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

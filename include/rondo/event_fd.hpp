@@ -75,12 +75,9 @@ class alarm_descriptor {
 class event_fd {
  public:
   /// Throws std::system_error if there is no descriptor left.
-  explicit event_fd(polled_timer& timer) : timer_(timer) {
-    timer_.on_earlier([this] { note_earlier(); });
-    note_earlier();
-  }
+  explicit event_fd(polled_timer& timer) : timer_(timer), watch_(*this) { note_earlier(); }
   /// Gives on_earlier() back: nobody is told any more. Not from inside run_due().
-  ~event_fd() { timer_.on_earlier(nullptr); }
+  ~event_fd() = default;
   event_fd(const event_fd&) = delete;
   event_fd& operator=(const event_fd&) = delete;
 
@@ -130,10 +127,22 @@ class event_fd {
     }
   };
 
+  /// While it lives the timer tells. (Also the constructor may not come to its end.)
+  struct watch {
+    polled_timer& timer;
+    explicit watch(event_fd& fd) : timer(fd.timer_) {
+      timer.on_earlier([&fd] { fd.note_earlier(); });
+    }
+    ~watch() { timer.on_earlier(nullptr); }
+    watch(const watch&) = delete;
+    watch& operator=(const watch&) = delete;
+  };
+
   polled_timer& timer_;
   std::mutex mutex_;
   std::optional<time_point> armed_;  // none: it is not
   detail::alarm_descriptor readable_when_due_;
+  watch watch_;
 };
 
 }  // namespace rondo

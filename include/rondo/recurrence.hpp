@@ -19,7 +19,7 @@ namespace rondo {
 /// What becomes of points of the grid that went by because the driver stalled or a task was slow. Say
 /// every(300ms) from 0 is looked at again only at 950, after its run at 300.
 ///
-/// Late by less than a period misses nothing and keeps the grid. (The three are tokio's modes.)
+/// Late by less than a period misses nothing and keeps the grid.
 enum class missed_runs {
   skip,   ///< runs once at 950 (`due` 600, `missed` 1) and goes on at 1200, 1500, …
   burst,  ///< runs for 600 and for 900, each with its own `due`, and then at 1200. More than the limit at a

@@ -55,6 +55,18 @@ TEST_CASE("a wait that is cancelled is aborted through its executor, and its tim
   CHECK(time.advance(1h) == 0);
 }
 
+TEST_CASE("a wait that is cancelled while it begins leaves no timer behind") {
+  asio::io_context io;
+  journal notes;
+  cancellation_signal signal;
+  polled_timer timer;
+  timer.on_earlier([&] { signal.emit(cancellation_type::terminal); });
+  async_wait_for(timer, 1h, ending_on(io, signal, notes));
+  CHECK(timer.pending() == 0);
+  CHECK_FALSE(has_work(io));
+  CHECK(notes.take() == "aborted");
+}
+
 TEST_CASE("what is cancelled inside its executor is posted all the same") {
   asio::io_context io;
   journal notes;

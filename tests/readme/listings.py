@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Fails unless what README shows is what the tests run: listings.py ROOT
+"""Fails unless what README shows is what the tests run: listings.py ROOT BUILD
 
 A block that names its language must stand, line for line but for its indentation, in a file of that language which
-is compiled and run; shell commands each by itself, somewhere in a script. Blocks without a language are drawings.
+is compiled and run; shell commands each by itself in a script, which may give them arguments. It says which of these
+files BUILD does not compile, as it lacks what they are about. Blocks without a language are drawings.
 """
+import json
 import pathlib
 import re
 import sys
@@ -15,7 +17,6 @@ FILES = {
     "text": ["examples/**/*.expected"],
     "meson": ["tests/consumer/**/meson.build"],
     "cmake": ["tests/consumer/**/CMakeLists.txt"],
-    "ini": ["tests/consumer/**/*.wrap"],
     "sh": [".ci/run", "tests/run", "tests/check", "tests/consumer/run", "examples/run"],
 }
 
@@ -56,12 +57,26 @@ def untested(language, block, sources):
     return [] if any(stands_in(block, s) for s in sources) else block
 
 
-def main(root):
+def compiled_in(build):
+    commands = json.loads((build / "compile_commands.json").read_text(encoding="utf-8"))
+    return {(build / command["file"]).resolve() for command in commands}
+
+
+def main(root, build):
+    compiled = compiled_in(build)
     wrong = count = 0
     for number, language, block in listings((root / "README.md").read_text(encoding="utf-8")):
-        files = [f for pattern in FILES[language] for f in root.glob(pattern)]
-        lines = untested(language, block, [f.read_text(encoding="utf-8").splitlines() for f in files])
+        texts = {
+            file.resolve(): file.read_text(encoding="utf-8").splitlines()
+            for pattern in FILES[language]
+            for file in root.glob(pattern)
+        }
+        lines = untested(language, block, texts.values())
         count += 1
+        if language == "cpp" and not lines:
+            files = {file for file, text in texts.items() if stands_in(block, text)}
+            if not files & compiled:
+                print(f"README.md:{number}: not compiled in this build:", *(file.name for file in files))
         if lines:
             wrong += 1
             print(f"README.md:{number}: nothing that is tested has this:", *lines, sep="\n    ")
@@ -70,4 +85,4 @@ def main(root):
 
 
 if __name__ == "__main__":
-    sys.exit(main(pathlib.Path(sys.argv[1])))
+    sys.exit(main(*map(pathlib.Path, sys.argv[1:])))

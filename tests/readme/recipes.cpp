@@ -1,10 +1,9 @@
 // README's recipes.
 #include <algorithm>
 #include <cstdint>
-#include <functional>
+#include <map>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -119,7 +118,7 @@ TEST_CASE("retry with backoff") {
   CHECK(timer.pending() == 0);
 }
 
-/// Lets one task start every `gap`; those that come sooner wait their turn.
+/// Makes one task due every `gap`; those that come sooner wait their turn.
 class rate_limiter {
  public:
   rate_limiter(rondo::scheduler& timers, rondo::duration gap) : timers_(timers), gap_(gap) {}
@@ -188,30 +187,22 @@ class leases {
  public:
   explicit leases(rondo::scheduler& timers) : timers_(timers) {}
 
-  /// None: somebody holds it. The id is the proof of the lease: it never comes to name another one.
+  /// The proof of the lease. None: somebody holds it.
   std::optional<rondo::timer_id> take(const std::string& what, rondo::duration how_long) {
     const std::lock_guard hold(mutex_);
-    if (!held_.insert(what).second) return {};
-    return timers_.schedule_after(how_long, [=, this] { give_free(what); });
+    if (const auto last = last_.find(what); last != last_.end() && timers_.pending(last->second)) return {};
+    return last_[what] = timers_.schedule_after(how_long, [] {});
   }
+
   /// False: it is over.
   bool renew(rondo::timer_id lease, rondo::duration how_long) {
     return timers_.reschedule_after(lease, how_long);
   }
-  bool give_back(rondo::timer_id lease, const std::string& what) {
-    if (timers_.cancel(lease) != rondo::cancel_result::cancelled) return false;
-    give_free(what);
-    return true;
-  }
+  bool give_back(rondo::timer_id lease) { return timers_.cancel(lease) == rondo::cancel_result::cancelled; }
 
  private:
-  void give_free(const std::string& what) {
-    const std::lock_guard hold(mutex_);
-    held_.erase(what);
-  }
-
   std::mutex mutex_;
-  std::set<std::string> held_;
+  std::map<std::string, rondo::timer_id> last_;
   rondo::timer_scope timers_;
 };
 
@@ -220,15 +211,19 @@ TEST_CASE("leases") {
   leases of(timer);
   const auto first = of.take("printer", 10s);
   REQUIRE(first);
+  CHECK(of.take("scanner", 10s));
   CHECK(!of.take("printer", 10s));
   timer.advance(9s);
   CHECK(of.renew(*first, 10s));
-  timer.advance(10s);
+  timer.advance(9s);
+  CHECK(!of.take("printer", 10s));
+  timer.advance(1s);
   CHECK(!of.renew(*first, 10s));
   const auto second = of.take("printer", 10s);
   REQUIRE(second);
-  CHECK(!of.give_back(*first, "printer"));
-  CHECK(of.give_back(*second, "printer"));
+  CHECK(!of.give_back(*first));
+  CHECK(!of.take("printer", 10s));
+  CHECK(of.give_back(*second));
   CHECK(of.take("printer", 10s));
 }
 
