@@ -205,7 +205,7 @@ class asio_wait : public std::enable_shared_from_this<asio_wait<Handler>> {
 
   std::optional<Handler> handler_;  // none: the wait has ended
   boost::asio::executor_work_guard<boost::asio::associated_executor_t<Handler>> work_;
-  timer_id id_;  // for cancel() alone, which comes after begin()
+  timer_id id_;  // read by others than begin() only once it is waiting
   std::atomic<phase> phase_{phase::starting};
   std::atomic<bool> cancelled_{false};
 };
