@@ -47,12 +47,14 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   basic_core(const basic_core&) = delete;
   basic_core& operator=(const basic_core&) = delete;
 
-  // What users ask for: see rondo::scheduler.
-  timer_id schedule(time_point due, time_point now, task&& work, std::shared_ptr<const executor> run_on = {},
-                    std::unique_ptr<repetition> repeats = {});
+  // What users ask for: see rondo::scheduler. The two of them that are called most are one piece of code each, as a
+  // fifth of their instructions would be for calls within them.
+  [[gnu::flatten]] timer_id schedule(time_point due, time_point now, task&& work,
+                                     std::shared_ptr<const executor> run_on = {},
+                                     std::unique_ptr<repetition> repeats = {});
   timer_id schedule(const recurrence&, time_point now, task&& work,
                     std::shared_ptr<const executor> run_on = {});
-  cancel_result cancel(timer_id);
+  [[gnu::flatten]] cancel_result cancel(timer_id);
   cancel_result cancel_and_wait(timer_id);
   bool reschedule(timer_id, time_point due, time_point now);
   bool pending(timer_id) const;
