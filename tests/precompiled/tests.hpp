@@ -1,5 +1,5 @@
 // What nearly every test includes, read by the compiler once for each suite. Each file includes what it uses all the
-// same: some of CI's builds are made without this (-Db_pch=false).
+// same: one of CI's builds is made without this (-Db_pch=false).
 #include <doctest/doctest.h>
 
 #include <algorithm>
