@@ -1,0 +1,83 @@
+"""A copy of the project with all mutants in it, each behind a switch; and what is built from that."""
+import re
+import shlex
+import subprocess
+
+from mutants import FOLDER, PROJECT
+
+
+def switch(mutant, original):
+    """C++ that is `to` if the mutant is switched on, and `original`, which `from` has become, otherwise."""
+    on = f"rondo_mutant(0x{mutant.id})"
+    changed = " ".join(mutant.after.split())  # in one line: the compiler's errors name those of the original
+    code = mutant.before.rstrip()
+    if code.endswith(";") or (code.endswith("}") and ";" in code):  # while type{1} is an expression
+        return f"if ({on}) {{ {changed} }} else {{ {original} }}"
+    return f"({on} ? ({changed}) : ({original}))"
+
+
+def with_switches(text, sites):
+    """The outermost first, as the inner ones are part of what they keep."""
+    def rewrite(begin, end, inside):
+        result = ""
+        while inside:
+            outer, *inside = inside
+            held = [s for s in inside if outer.holds(s)]
+            inside = inside[len(held):]
+            result += text[begin:outer.begin] + switch(outer.mutant, rewrite(outer.begin, outer.end, held))
+            begin = outer.end
+        return result + text[begin:end]
+
+    return rewrite(0, len(text), sorted(sites, key=lambda s: (s.begin, -s.end)))
+
+
+def write(path, content):
+    """Only if it changes: so little is compiled again."""
+    if not path.exists() or path.read_bytes() != content:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+
+def copy_project(target, sites):
+    listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+                            cwd=PROJECT, check=True, stdout=subprocess.PIPE, text=True).stdout
+    files = {name for name in listed.split("\0") if name and (PROJECT / name).is_file()}
+    for name in files:
+        content = (PROJECT / name).read_bytes()
+        if name in sites:
+            content = with_switches(content.decode(), sites[name]).encode()
+        write(target / name, content)
+    for path in target.rglob("*"):
+        if path.is_file() and str(path.relative_to(target)) not in files:
+            path.unlink()
+
+
+def errors(log, target, source, sites):
+    """What the compiler found wrong, with the mutants that are there."""
+    for file, line, text in sorted(set(re.findall(r"^(\S+?):(\d+):\d+: error: (.*)$", log, re.MULTILINE))):
+        name = str((target / file).resolve()).removeprefix(f"{source}/")
+        original = (PROJECT / name).read_text(encoding="utf-8") if name in sites else ""
+        yield f"{name}:{line}: {text}"
+        for site in sites.get(name, ()):
+            first = original.count("\n", 0, site.begin) + 1
+            if first <= int(line) <= first + original.count("\n", site.begin, site.end):
+                yield f"    {site.mutant}"
+
+
+def build(folder, suites, options, sites, jobs):
+    """The folder with the programs of the suites; exits, saying why, if they cannot be built."""
+    source, target = folder / "source", folder / ("-".join(["build", *options]) or "build")
+    copy_project(source, sites)
+    meson = ["meson", "setup", target, source, "-Dbuildtype=debug", "-Doptimization=g", "-Ddebug=false",
+             "-Dwarning_level=0", "-Dexamples=disabled", "-Dbenchmarks=disabled", "-Dtests=enabled",
+             f"-Dcpp_args={shlex.join(['-w', '-include', str(FOLDER / 'switch.hpp')])}", *options.values()]
+    if not (target / "build.ninja").exists():
+        done = subprocess.run(meson, stdout=subprocess.PIPE, text=True)
+        if done.returncode != 0:
+            raise SystemExit(done.stdout)
+    ninja = ["ninja", "-C", target, "-k", "0", f"-j{jobs}", *(f"tests/{suite}_tests" for suite in suites)]
+    done = subprocess.run(ninja, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode != 0:
+        (folder / "build.log").write_text(done.stdout, encoding="utf-8")
+        raise SystemExit("\n".join([*errors(done.stdout, target, source, sites), f"See {folder / 'build.log'}"]))
+    return target / "tests"

@@ -1,0 +1,111 @@
+"""The lists of mutants, *.toml: reading them, and finding each mutant in the sources."""
+import hashlib
+import pathlib
+import re
+import tomllib
+from dataclasses import dataclass
+
+FOLDER = pathlib.Path(__file__).resolve().parent
+PROJECT = FOLDER.parents[1]
+REQUIRED = {"what", "from", "to"}
+OPTIONAL = {"within", "suites", "unnoticed"}
+
+
+class Mistake(Exception):
+    """Something is wrong with the lists: one line for each entry."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    part: str  # the list's name
+    file: str  # relative to the project
+    what: str
+    before: str
+    after: str
+    within: str
+    suites: tuple
+    unnoticed: str
+
+    @property
+    def id(self):
+        """Stays the same until the entry changes; neither its place in the list nor white space matters."""
+        text = "\0".join([self.file, *(" ".join(tokens(t)) for t in (self.before, self.after, self.within))])
+        return hashlib.sha1(text.encode()).hexdigest()[:6]
+
+    def __str__(self):
+        return f"{self.part}.toml, {self.id}: {self.file}: {self.what}"
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where a mutant is in its file."""
+    begin: int
+    end: int
+    mutant: Mutant
+
+    def holds(self, other):
+        return self.begin <= other.begin and other.end <= self.end
+
+    def meets(self, other):
+        return self.begin < other.end and other.begin < self.end
+
+
+def tokens(code):
+    return re.findall(r"\w+|[^\w\s]", code)
+
+
+def pattern(code):
+    """Matches the code, however it is broken into lines."""
+    parts = tokens(code)
+    text = r"(?<!\w)" if parts[0][0].isalnum() else ""
+    for part, following in zip(parts, [*parts[1:], ""]):
+        both_words = re.match(r"\w", part) and re.match(r"\w", following)
+        text += re.escape(part) + (r"\s+" if both_words else r"\s*" if following else "")
+    return re.compile(text + (r"(?!\w)" if re.match(r"\w", parts[-1]) else ""))
+
+
+def only_match(code, text, begin=0, end=None):
+    found = list(pattern(code).finditer(text, begin, len(text) if end is None else end))
+    if len(found) != 1:
+        raise Mistake(f"found {len(found)} times, not once: {' '.join(code.split())}")
+    return found[0]
+
+
+def locate(mutant, text):
+    area = only_match(mutant.within, text).span() if mutant.within else ()
+    match = only_match(mutant.before, text, *area)
+    return Site(match.start(), match.end(), mutant)
+
+
+def read_list(path):
+    for file, entries in tomllib.loads(path.read_text(encoding="utf-8")).items():
+        for entry in entries:
+            missing, unknown = REQUIRED - entry.keys(), entry.keys() - REQUIRED - OPTIONAL
+            if missing or unknown or not tokens(entry["from"]):
+                what = f"lacks {missing}" if missing else f"has unknown {unknown}" if unknown else "changes nothing"
+                raise Mistake(f"{path.name}: {file}: {entry.get('what', entry)}: the entry {what}")
+            yield Mutant(path.stem, file, entry["what"], entry["from"], entry["to"], entry.get("within", ""),
+                         tuple(entry.get("suites", ())), entry.get("unnoticed", ""))
+
+
+def read_lists():
+    return [mutant for path in sorted(FOLDER.glob("*.toml")) for mutant in read_list(path)]
+
+
+def sites_by_file(mutants):
+    """{file: [sites]}; raises Mistake, naming each entry that does not fit the sources."""
+    sites, wrong = {}, []
+    for mutant in mutants:
+        try:
+            text = (PROJECT / mutant.file).read_text(encoding="utf-8")
+            sites.setdefault(mutant.file, []).append(locate(mutant, text))
+        except (Mistake, OSError) as reason:
+            wrong.append(f"{mutant}: {reason}")
+    wrong += [f"{b.mutant}: meets, and is neither inside nor around, {a.mutant}"
+              for own in sites.values() for i, a in enumerate(own) for b in own[:i]
+              if a.meets(b) and not a.holds(b) and not b.holds(a)]
+    wrong += [f"{mutant}: listed twice, or `to` is `from`" for i, mutant in enumerate(mutants)
+              if mutant.id in {m.id for m in mutants[:i]} or tokens(mutant.before) == tokens(mutant.after)]
+    if wrong:
+        raise Mistake("\n".join(wrong))
+    return sites

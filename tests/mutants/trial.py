@@ -1,0 +1,114 @@
+"""Running the suites with a mutant switched on."""
+import os
+import re
+import resource
+import signal
+import subprocess
+import time
+
+ALL = ("values", "wheel", "scheduler", "on_top", "adapters", "readme", "model", "threads", "interleavings")
+# The suites likeliest to notice a change of a file, by the beginning of its name.
+LIKELY = {
+    "include/rondo/detail/keyed_core": ("on_top", "readme"),
+    "include/rondo/detail/canceller": ("on_top", "readme"),
+    "include/rondo/detail/ticks": ("values", "scheduler", "model"),
+    "include/rondo/detail/log_linear": ("values", "scheduler", "model"),
+    "include/rondo/detail/": ("wheel", "model", "interleavings", "scheduler"),
+    "include/rondo/wheel": ("wheel", "model", "interleavings", "scheduler"),
+    "lib/wheel/": ("wheel", "model", "interleavings", "scheduler"),
+    "lib/scheduler/": ("scheduler", "interleavings", "model", "threads", "on_top"),
+    "include/rondo/scheduler": ("scheduler", "interleavings", "model", "threads", "on_top"),
+    "lib/sync/": ("threads", "scheduler", "adapters", "model"),
+    "lib/drivers/": ("scheduler", "threads", "adapters", "model"),
+    "include/rondo/coroutine": ("on_top", "readme"),
+    "include/rondo/keyed_timers": ("on_top", "readme"),
+    "include/rondo/timer_scope": ("on_top", "readme"),
+    "lib/on_top/": ("on_top", "readme"),
+    "include/rondo/asio": ("adapters",),
+    "include/rondo/event_fd": ("adapters",),
+    "lib/values/": ("values", "scheduler", "model"),
+    "include/rondo/": ("values", "scheduler", "model"),
+}
+MEMORY = 8 << 30  # of one program; a mutant may ask for ever more
+OUTPUT = 64 << 20
+
+
+def likely_suites(mutant):
+    return mutant.suites or next(suites for start, suites in LIKELY.items() if mutant.file.startswith(start))
+
+
+def all_suites(mutant):
+    first = likely_suites(mutant)
+    return [*first, *(suite for suite in ALL if suite not in first)]
+
+
+def environment(mutant):
+    changes = {"MALLOC_PERTURB_": "165",
+               "ASAN_OPTIONS": "hard_rss_limit_mb=8192:allocator_may_return_null=1",
+               "UBSAN_OPTIONS": "halt_on_error=1"}
+    if mutant is not None:
+        changes["RONDO_MUTANT"] = mutant.id
+    return {**os.environ, **changes}
+
+
+def first_failure(output):
+    """The name of the test case that failed first, as doctest tells it."""
+    name = "?"
+    for line in output.splitlines():
+        if case := re.match(r"TEST CASE:\s+(.*)", line):
+            name = case[1]
+        elif re.search(r": (FATAL )?ERROR: ", line):
+            return name
+    return None
+
+
+class Programs:
+    """The built suites. What they print lies in `log`."""
+    def __init__(self, folder, log, sanitized=False):
+        self.folder, self.log, self.sanitized = folder, log, sanitized
+        self.normal = {}  # seconds that a suite takes, by name
+        log.mkdir(parents=True, exist_ok=True)
+
+    def limit_resources(self):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (OUTPUT, OUTPUT))
+        if not self.sanitized:  # whose shadows are larger than that
+            resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+
+    def run(self, suite, mutant, seconds):
+        """What went wrong, in words; None: the suite passed."""
+        path = self.log / f"{mutant.id if mutant else 'none'}-{suite}.txt"
+        with path.open("wb") as output:
+            child = subprocess.Popen([self.folder / f"{suite}_tests", "--abort-after=1"], stdout=output,
+                                     stderr=subprocess.STDOUT, env=environment(mutant),
+                                     start_new_session=True, preexec_fn=self.limit_resources)
+            try:
+                code = child.wait(seconds)
+            except subprocess.TimeoutExpired:
+                code = None
+            finally:
+                try:
+                    os.killpg(child.pid, signal.SIGKILL)  # its children as well, which fork() made
+                except ProcessLookupError:
+                    pass
+                child.wait()
+        if code == 0:
+            return None
+        case = first_failure(path.read_text(encoding="utf-8", errors="replace"))
+        return case or ("it does not end" if code is None else f"it ends with {code}")
+
+    def measure(self, suites):
+        """Runs them without a mutant; exits if one fails."""
+        for suite in suites:
+            begun = time.monotonic()
+            if wrong := self.run(suite, None, 3600):
+                raise SystemExit(f"{suite} fails without any mutant: {wrong}\nSee {self.log}/none-{suite}.txt")
+            self.normal[suite] = time.monotonic() - begun
+            print(f"{suite} takes {self.normal[suite]:.1f} s", flush=True)
+
+    def noticed(self, mutant, suites):
+        """By which suite, and by what in it; None: by none."""
+        for suite in suites:
+            if wrong := self.run(suite, mutant, 4 * self.normal[suite] + 20):
+                return f"{suite}: {wrong}"
+        return None
