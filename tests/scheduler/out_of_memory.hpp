@@ -31,13 +31,14 @@ struct world {
     return s;
   }
 
-  /// What runs until all is done, in order.
+  /// What runs until all is done, in order, each with its deadline.
   std::string rest() {
     runs.clear();
     time.advance(1000h);
     std::string s;
     for (const firing& f : runs)
-      s += std::to_string(std::find(ids.begin(), ids.end(), f.id) - ids.begin()) + ' ';
+      s += std::to_string(std::find(ids.begin(), ids.end(), f.id) - ids.begin()) + '@' +
+           std::to_string(f.due.time_since_epoch().count()) + ' ';
     return s;
   }
 };
