@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 
 #include "scheduler/virtual_time.hpp"
 
@@ -282,6 +283,31 @@ TEST_CASE("a throwing executor harms no other task of its pass") {
   for (int i = 0; i != 10; ++i) time.schedule_after(1ms, counting(runs));
   CHECK(time.advance(1ms) == 10);
   CHECK(runs == 5);
+}
+
+TEST_CASE("a job dropped by the executor that cancels its timer too leaves the next timer's job alone") {
+  std::vector<job> kept;
+  manual_timer* timer = nullptr;
+  rondo::timer_id first;
+  manual_timer time(options{.run_on = [&](job j) {
+    if (first != rondo::timer_id()) {
+      { const job dropped = std::move(j); }
+      timer->cancel(std::exchange(first, {}));
+    } else {
+      kept.push_back(std::move(j));
+    }
+  }});
+  timer = &time;
+  first = time.schedule_after(1ms, doing_nothing());
+  time.advance(1ms);
+  int runs = 0;
+  time.schedule_after(1ms, counting(runs));  // in the record that the first has left
+  time.advance(1ms);
+  REQUIRE(kept.size() == 1);
+  kept[0]();
+  CHECK(runs == 1);
+  CHECK(time.stats().cancelled == 1);
+  CHECK(time.stats().rejected == 0);
 }
 
 TEST_CASE("a job may be destroyed, or moved, by the very task that it runs") {

@@ -1,5 +1,7 @@
 // Periodic tasks on an executor: overlap, and jobs that do not happen.
 #include <stdexcept>
+#include <thread>
+#include <utility>
 
 #include "scheduler/virtual_time.hpp"
 
@@ -183,6 +185,25 @@ TEST_CASE("points missed before a run that was rejected are counted too") {
   k.jobs.clear();
   CHECK(k.time.stats().rejected == 1);
   CHECK(k.time.stats().missed == 2);
+}
+
+TEST_CASE("after_completion counts from the end of the last run in progress, one handed over included") {
+  keeping k;
+  timer_id id;
+  bool first = true;
+  id = k.time.schedule(rondo::after_completion(100ms).on_overlap(rondo::overlapping_runs::allow), [&] {
+    if (!std::exchange(first, false)) return;
+    k.time.reschedule_after(id, 0s);
+    std::thread([&] { k.time.advance(0s); }).join();  // hands the second run over, during the first
+  });
+  k.time.advance(100ms);
+  k.jobs.at(0)();
+  REQUIRE(k.jobs.size() == 2);
+  CHECK(!k.time.next_due());
+  k.time.advance(1s);
+  CHECK(k.jobs.size() == 2);
+  k.jobs[1]();
+  CHECK(k.time.next_due() == at(1'200ms));
 }
 
 TEST_CASE("what was with the executor when it was cancelled does not overlap those that come after it") {
