@@ -1,7 +1,11 @@
 // Zero, negative and past: due at once, but through the driver, pass by pass.
 #include <functional>
+#include <memory>
 #include <stdexcept>
+#include <utility>
+#include <vector>
 
+#include "scheduler/core.hpp"
 #include "scheduler/virtual_time.hpp"
 
 namespace {
@@ -93,6 +97,34 @@ TEST_CASE("a task of the pass moved to now by another one runs in the next pass"
   CHECK(ran.take() == "first last moved");
 }
 
+/// A core in which something happens as soon as its clock has been read, as if another thread did it.
+class interrupted_core final : public rondo::detail::core {
+ public:
+  using core::core;
+  time_point now() const noexcept override {
+    const time_point reading = time;
+    if (const auto interrupt = std::exchange(after_reading, nullptr)) interrupt();
+    return reading;
+  }
+
+  time_point time = at(0s);
+  mutable std::function<void()> after_reading;
+};
+
+TEST_CASE("what becomes due after the pass has read the time does not start before its deadline") {
+  const auto core = std::make_shared<interrupted_core>(rondo::options{}, at(0s));
+  std::vector<rondo::firing> runs;
+  core->after_reading = [&] {
+    core->time += 5ns;
+    core->schedule(core->time, core->time, recording(runs));
+  };
+  CHECK(core->run_pass(time_point::max(), rondo::unlimited) == 1);
+  REQUIRE(runs.size() == 1);
+  CHECK(runs[0].due == at(5ns));
+  CHECK(runs[0].lateness == 0ns);
+  core->retire();
+}
+
 /// Schedules itself again, without a delay, `left` times.
 struct chain {
   manual_timer& time;
@@ -121,6 +153,17 @@ TEST_CASE("a chain of zero delays without an end is refused after a million pass
   CHECK(runs == 1'000'000);
   CHECK(time.pending() == 1);
   CHECK(time.stop().size() == 1);
+}
+
+TEST_CASE("a chain of zero delays has a million passes at each instant, should its tasks let time pass") {
+  manual_timer time;
+  long runs = 0;
+  time.schedule_after(1ms, [&] {
+    time.elapse(1ns);
+    time.schedule_after(0s, chain{time, 2'000'000, runs});
+  });
+  CHECK_THROWS_AS(time.advance(1ms + 1ns), std::logic_error);
+  CHECK(runs == 1'000'000);
 }
 
 }  // namespace
