@@ -167,6 +167,20 @@ TEST_CASE("on_earlier is told of earlier timers, and not of later ones") {
   CHECK(told == 3);
 }
 
+TEST_CASE("on_earlier is told of the run that waited for the end of a job") {
+  std::vector<rondo::job> jobs;
+  polled_timer timer({.run_on = [&](rondo::job j) { jobs.push_back(std::move(j)); }});
+  timer.schedule(rondo::after_completion(1h).first_after(0s), [] {});
+  CHECK(timer.poll() == 1);
+  int told = 0;
+  timer.on_earlier([&] { ++told; });
+  CHECK(!timer.next_due());
+  SUBCASE("the job ran") { jobs.at(0)(); }
+  SUBCASE("the job was dropped") { jobs.clear(); }
+  CHECK(told == 1);
+  CHECK(timer.next_due());
+}
+
 TEST_CASE("what on_earlier throws is reported, and the scheduling call succeeds") {
   int reported = 0;
   polled_timer timer({.on_error = [&](std::exception_ptr, const firing&) { ++reported; }});
