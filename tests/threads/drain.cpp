@@ -9,6 +9,7 @@
 #include <doctest/doctest.h>
 
 #include <rondo/manual_timer.hpp>
+#include <rondo/polled_timer.hpp>
 #include <rondo/timer.hpp>
 
 #include "threads/patience.hpp"
@@ -84,6 +85,46 @@ TEST_CASE("the drain of a manual timer waits for jobs on other threads, in real 
   CHECK(runs == 2);
   CHECK(time.now() == start + 2s);
   for (auto& t : threads) t.join();
+}
+
+// To meet a drain on its way to sleep, and asleep, the next two have several moves at ever later moments.
+
+TEST_CASE("a job taken back while the drain of a manual timer sleeps is handed over at once") {
+  std::vector<rondo::job> jobs;
+  gate handed;
+  rondo::manual_timer time({.run_on = [&](rondo::job j) {
+    jobs.push_back(std::move(j));
+    handed.open();
+  }});
+  const auto id = time.schedule_after(1s, [] {});
+  std::thread draining([&] { time.drain(1h); });
+  bool noticed = handed.wait();
+  for (unsigned moves = 1; moves != 100 && noticed; ++moves) {
+    spin(moves * 500);
+    CHECK(time.reschedule_after(id, 0s));
+    noticed = handed.wait(moves + 1);
+  }
+  CHECK(noticed);
+  time.stop();
+  draining.join();
+}
+
+TEST_CASE("a timer moved to now while the drain of a polled timer sleeps runs at once") {
+  rondo::polled_timer timer;
+  gate ran;
+  std::vector<rondo::timer_id> ids;
+  for (int i = 0; i != 100; ++i) ids.push_back(timer.schedule_after(1h, [&] { ran.open(); }));
+  std::thread draining([&] { timer.drain(2h); });
+  await_drain(timer);
+  bool noticed = true;
+  for (unsigned moves = 0; moves != ids.size() && noticed; ++moves) {
+    spin(moves * 500);
+    CHECK(timer.reschedule_after(ids[moves], 0s));
+    noticed = ran.wait(moves + 1);
+  }
+  CHECK(noticed);
+  timer.stop();
+  draining.join();
 }
 
 TEST_CASE("no timer gets lost between many producers, a pool and a drain") {
