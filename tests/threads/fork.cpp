@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -18,9 +19,11 @@
 #include <rondo/polled_timer.hpp>
 #include <rondo/timer_scope.hpp>
 
+#include "drivers/fork_watch.hpp"
 #include "threads/patience.hpp"
 
-// These sanitizers' own threads and locks do not live through a fork, where a child makes threads.
+// These sanitizers' own threads and locks do not live through a fork, where a child makes threads; and they call a
+// thread that had ended before the fork leaked, as the child cannot join it.
 #if defined(__SANITIZE_THREAD__)
 #define RONDO_TEST_CHILD_HAS_NO_THREADS
 #elif defined(__has_feature)
@@ -188,6 +191,20 @@ TEST_CASE("what is built upon a timer can be destroyed in a child") {
   CHECK(t.pending() == 2);
 }
 
+TEST_CASE("a watch that has ended is not told of a fork, and the others are") {
+  for (std::size_t ended = 0; ended != 3; ++ended) {
+    CAPTURE(ended);
+    std::array<int, 3> told{};
+    std::array<std::optional<rondo::detail::fork_watch>, 3> watches;
+    for (std::size_t i = 0; i != 3; ++i)
+      watches[i].emplace([](void* who) noexcept { ++*static_cast<int*>(who); }, &told[i]);
+    watches[ended].reset();
+    std::array<int, 3> expected{1, 1, 1};
+    expected[ended] = 0;
+    REQUIRE(in_child([&] { return first_wrong({told == expected}); }) == "");
+  }
+}
+
 TEST_CASE("a polled and a manual timer go on in a child, as its own") {
   rondo::polled_timer polled;
   rondo::manual_timer manual;
@@ -203,6 +220,29 @@ TEST_CASE("a polled and a manual timer go on in a child, as its own") {
 }
 
 #if !defined(RONDO_TEST_CHILD_HAS_NO_THREADS)
+TEST_CASE("a timer whose driver had ended before the fork can be destroyed in a child") {
+  struct opens_at_thread_end {
+    gate* what = nullptr;
+    ~opens_at_thread_end() {
+      if (what != nullptr) what->open();
+    }
+  };
+  gate ran, driver_ended;
+  std::optional<timer> t(std::in_place);
+  t->schedule_after(0s, [&] {
+    thread_local opens_at_thread_end opens;
+    opens.what = &driver_ended;
+    ran.open();
+  });
+  REQUIRE(ran.wait());
+  t->stop();
+  REQUIRE(driver_ended.wait());  // and with it what its thread held of the timer
+  CHECK(in_child([&] {
+          t.reset();
+          return 0;
+        }) == "");
+}
+
 TEST_CASE("a child may have timers of its own, and its child as well") {
   timer t;
   const auto has_its_own = [](auto&& then) {
