@@ -6,6 +6,7 @@
 
 #if defined(__linux__)
 #include <pthread.h>
+#include <sys/prctl.h>
 #endif
 
 #include "threads/patience.hpp"
@@ -126,6 +127,18 @@ TEST_CASE("the driver thread has the name of the options, cut where it must be")
     REQUIRE(ran.wait());
     CHECK(std::string(name) == row.seen);
   }
+}
+
+TEST_CASE("the kernel does not let the driver thread sleep longer, to wake several threads at a time") {
+  gate ran;
+  int slack = 0;
+  timer t;
+  t.schedule_after(0s, [&] {
+    slack = prctl(PR_GET_TIMERSLACK);
+    ran.open();
+  });
+  REQUIRE(ran.wait());
+  CHECK(slack <= 1);  // ns; by default 50,000, and 0 for real-time priorities
 }
 #endif
 
