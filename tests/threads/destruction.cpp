@@ -4,6 +4,8 @@
 #include <thread>
 #include <vector>
 
+#include <rondo/manual_timer.hpp>
+
 #include "threads/patience.hpp"
 #include "threads/pool.hpp"
 
@@ -140,6 +142,32 @@ TEST_CASE("inside a task on a pool, while the driver and another worker are busy
     workers.shut_down();
     CHECK(ran_after == 0);
   }
+}
+
+TEST_CASE("inside a job, it waits for the job that another thread runs") {
+  std::vector<job> jobs;
+  auto time =
+      std::make_unique<rondo::manual_timer>(options{.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
+  gate running, destroying;
+  std::atomic<bool> ended{false};
+  time->schedule_after(0s, [&] {
+    running.open();
+    destroying.wait();
+    let_pass(20ms);  // the destructor does not return meanwhile
+    ended = true;
+  });
+  time->schedule_after(0s, [&] {
+    destroying.open();
+    time.reset();
+    CHECK(ended);
+  });
+  time->advance(0s);
+  REQUIRE(jobs.size() == 2);
+  std::thread other([&] { jobs[0](); });
+  CHECK(running.wait());
+  jobs[1]();
+  other.join();
+  CHECK(time == nullptr);
 }
 
 TEST_CASE("jobs that outlive the timer do nothing, on any thread") {
