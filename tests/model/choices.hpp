@@ -60,6 +60,9 @@ class choices {
   /// False, the simpler, once in `n`.
   bool all_but_one_in(std::uint64_t n) { return weighted({1, n - 1}) == 1; }
 
+  /// Records the simplest decision, without a draw: a replay decides so, whatever it asks here.
+  void take_simplest() { made_.push_back(0); }
+
   /// Mostly 0 … usual_end - 1, often 0, and now and then of any magnitude below `end`.
   std::uint64_t amount(std::uint64_t usual_end, std::uint64_t end) {
     return choose(end, [&] {

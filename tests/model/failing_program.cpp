@@ -36,11 +36,10 @@ std::string text_of(const choices::list& made) {
 
 }  // namespace
 
-outcome run_program(choices c, std::size_t steps, std::ostream* trace) {
-  outcome o;
-  o.wrong = random_program(c, steps, trace).run();
-  o.made = c.made();
-  return o;
+outcome run_program(choices c, std::size_t steps, std::ostream* trace, limits most) {
+  random_program program(c, steps, trace, most);
+  std::string wrong = program.run();
+  return {std::move(wrong), c.made(), program.looks()};
 }
 
 std::string as_test(choices::list failing, std::chrono::milliseconds limit) {

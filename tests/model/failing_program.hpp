@@ -8,16 +8,18 @@
 #include <utility>
 
 #include "model/choices.hpp"
+#include "model/random_program.hpp"
 
 namespace rondo::test {
 
 struct outcome {
   std::string wrong;  // empty: nothing
   choices::list made;
+  std::uint64_t looks;  // what it cost: see scheduler_model
 };
 
-/// See random_program about `steps` and `trace`.
-outcome run_program(choices, std::size_t steps, std::ostream* trace = nullptr);
+/// See random_program.
+outcome run_program(choices, std::size_t steps, std::ostream* trace = nullptr, limits = {});
 
 /// The programs of a fuzzer end where its bytes do: hardly ever by themselves.
 constexpr std::size_t fuzzed_steps = 256;

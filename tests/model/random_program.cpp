@@ -34,10 +34,11 @@ setting::setting(choices& c) {
   start = time_point(duration(starts[c.below(std::size(starts))]));
 }
 
-random_program::random_program(choices& c, std::size_t steps, std::ostream* trace)
+random_program::random_program(choices& c, std::size_t steps, std::ostream* trace, limits most)
     : choices_(c),
       usual_steps_(steps),
       trace_(trace),
+      most_(most),
       is_(c),
       likely_acts_(c.varied(acts_outside(is_.hands_over))),
       likely_acts_inside_(c.varied(acts_in_tasks())),
@@ -61,12 +62,20 @@ std::string random_program::run() {
 }
 
 void random_program::steps(std::uint64_t usual) {
-  while (is_right() && model_.now() <= horizon && choices_.all_but_one_in(usual)) {
+  const std::uint64_t most_looks = model_.looks() + most_.looks;
+  while (is_right() && model_.now() <= horizon && model_.looks() <= most_looks && another_step(usual)) {
     inside_left_ = 20;  // or each run might bring about more than one other
     step();
     compare();
     compare_stats();
   }
+}
+
+bool random_program::another_step(std::uint64_t usual) {
+  if (most_.end == time_point::max() || scheduler::clock::now() < most_.end)
+    return choices_.all_but_one_in(usual);
+  choices_.take_simplest();  // so that a replay takes no further step either
+  return false;
 }
 
 void random_program::step() {

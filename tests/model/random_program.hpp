@@ -30,16 +30,26 @@ struct setting {
   time_point start;
 };
 
+/// When a program takes no further step.
+struct limits {
+  time_point end = time_point::max();  // of real time
+  /// So many timers the model has looked at: that takes half a second. (The steps after a drain may as many again.) One
+  /// program of 300 steps in a hundred gets there, with thousands of periodic timers, all of which run in most steps.
+  /// Hardly one of 100 steps does.
+  std::uint64_t looks = 200'000'000;
+};
+
 /// One program: operations from outside and, at random, from inside the tasks that they make run; inline, or
 /// with executors that run, keep, drop and refuse jobs.
 class random_program {
  public:
   /// `steps`: about how many there are, if these are not choices that were made before. `trace`: is told what
   /// the program does, in words close to the library's own, before it is done.
-  random_program(choices&, std::size_t steps, std::ostream* trace = nullptr);
+  random_program(choices&, std::size_t steps, std::ostream* trace = nullptr, limits = {});
 
   /// An empty string if all went as the model says.
   std::string run();
+  std::uint64_t looks() const { return model_.looks(); }
 
  private:
   /// What is legal inside a task comes first; the simpler before what is less so.
@@ -104,6 +114,7 @@ class random_program {
 
   // What is done from outside and from inside: random_program.cpp
   void steps(std::uint64_t usual);
+  bool another_step(std::uint64_t usual);
   void step();
   void act_inside();
   void operate(act);
@@ -141,6 +152,7 @@ class random_program {
   choices& choices_;
   const std::uint64_t usual_steps_;
   std::ostream* const trace_;
+  const limits most_;
   const setting is_;
   const choices::weights likely_acts_, likely_acts_inside_;
   random_plans plans_;

@@ -108,4 +108,28 @@ TEST_CASE("a program that is replayed does the same again") {
   }
 }
 
+TEST_CASE("a program ends when it has been work enough") {
+  int shorter = 0;
+  for (std::uint64_t seed = 0; seed != 20; ++seed) {
+    CAPTURE(seed);
+    const outcome whole = run_program(choices::drawn(seed), 100);
+    const outcome cut = run_program(choices::drawn(seed), 100, nullptr, {.looks = whole.looks / 4});
+    CHECK(cut.wrong == "");
+    CHECK(cut.looks <= whole.looks);
+    shorter += cut.made.size() < whole.made.size() ? 1 : 0;
+  }
+  CHECK(shorter >= 15);  // a few have most of their work in one step
+}
+
+TEST_CASE("a program that is out of time takes no step, and neither does its replay") {
+  for (std::uint64_t seed = 0; seed != 20; ++seed) {
+    std::ostringstream trace, trace_again;
+    const outcome o = run_program(choices::drawn(seed), 100, &trace, {.end = rondo::scheduler::clock::now()});
+    CHECK(trace.str().find("schedule") == std::string::npos);
+    CHECK(trace.str().find("advance") == std::string::npos);
+    CHECK(run_program(choices::replayed(o.made), 1, &trace_again).made == o.made);
+    CHECK(trace_again.str() == trace.str());
+  }
+}
+
 }  // namespace

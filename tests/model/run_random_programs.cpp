@@ -17,7 +17,7 @@ using seconds_clock = std::chrono::steady_clock;
 
 constexpr auto usage = R"(usage: random_programs [--seed N] [--programs N] [--seconds N] [--steps N] [--trace]
   --seed N      of the first program; the next have the next ones. Else: by chance
-  --programs N  so many. --seconds N: for so long. Neither: until one goes wrong
+  --programs N  so many. --seconds N: for so long, and the last one is cut short. Neither: until one goes wrong
   --steps N     about so many operations in each; 100
   --trace       tells what each does before it is done, for programs that crash or do not end
 )";
@@ -59,16 +59,18 @@ int run(const settings& s) {
   using namespace std::chrono_literals;
   std::cout << "from seed " << s.seed << std::endl;
   const auto start = seconds_clock::now();
+  const auto end = start + std::chrono::seconds(s.seconds);
   auto next_report = start + 1min;
   std::uint64_t n = 0;
   for (; n != s.programs; ++n) {
     const auto now = seconds_clock::now();
-    if (now - start >= std::chrono::seconds(s.seconds)) break;
+    if (now >= end) break;
     if (now >= next_report) {
       std::cout << n << " programs, now seed " << s.seed + n << std::endl;
       next_report += 1min;
     }
-    const outcome o = run_program(choices::drawn(s.seed + n), s.steps, s.trace ? &std::cout : nullptr);
+    const outcome o =
+        run_program(choices::drawn(s.seed + n), s.steps, s.trace ? &std::cout : nullptr, {.end = end});
     if (o.wrong.empty()) continue;
     std::cout << "seed " << s.seed + n << ": " << o.wrong << "\nAs a test:\n\n" << as_test(o.made, 2min);
     return 1;

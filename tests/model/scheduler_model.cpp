@@ -7,6 +7,7 @@ namespace rondo::test {
 
 template <class Qualifies>
 std::optional<std::size_t> scheduler_model::earliest(Qualifies&& qualifies) const {
+  looks_ += perhaps_live_.size();
   std::optional<std::size_t> first;
   for (const std::size_t i : perhaps_live_) {
     const timer& t = all_[i];
@@ -17,6 +18,7 @@ std::optional<std::size_t> scheduler_model::earliest(Qualifies&& qualifies) cons
 }
 
 std::size_t scheduler_model::pending() const {
+  looks_ += perhaps_live_.size();
   std::size_t count = 0;
   for (const std::size_t i : perhaps_live_) count += all_[i].live;
   return count;

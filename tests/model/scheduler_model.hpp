@@ -58,6 +58,8 @@ class scheduler_model {
   const counts& stats() const { return counts_; }
   const extremes& lateness() const { return lateness_; }
   bool stopped() const { return stopped_; }
+  /// How many timers have been looked at so far, one after another: nearly all that a program costs.
+  std::uint64_t looks() const { return looks_; }
 
   /// Whether schedule() is refused.
   bool closed() const { return stopped_ || draining_; }
@@ -154,6 +156,7 @@ class scheduler_model {
   extremes lateness_;
   std::vector<timer> all_;
   std::vector<std::size_t> perhaps_live_;  // all others are not
+  mutable std::uint64_t looks_ = 0;
 };
 
 }  // namespace rondo::test
