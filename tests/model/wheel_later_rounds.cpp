@@ -171,9 +171,11 @@ class many_rounds {
 
   void add(tick_number due) {
     node& n = nodes_.emplace_back();
-    n.due = due;
-    rounds_.make_room(due, shift);
-    rounds_.add(n, shift);
+    if (random_.one_in(2) || !rounds_.add_at_once(n, due, shift)) {
+      rounds_.make_room(due, shift);
+      n.due = due;
+      rounds_.add(n, shift);
+    }
     model_[due].push_back(&n);
   }
 
@@ -204,4 +206,27 @@ TEST_CASE("a level of many nodes is dealt out in parts, between which nodes may 
   INFO("base seed: RONDO_TEST_SEED=", seed);
   for (std::uint64_t trial = 0; trial != 3; ++trial)
     CHECK(many_rounds(model::random_numbers(seed, trial)).run() >= 2);
+}
+
+TEST_CASE("between two parts all that is still to be dealt out may be erased") {
+  constexpr int shift = 3;
+  later_rounds rounds;
+  std::deque<node> nodes;
+  const auto add = [&](tick_number due) {
+    node& n = nodes.emplace_back();
+    n.due = due;
+    rounds.make_room(due, shift);
+    rounds.add(n, shift);
+  };
+  for (tick_number i = 0; i != 20'000; ++i) add((1'000'000 + i) * 8);
+  node_array next;
+  std::size_t taken = 0;
+  for (; rounds.take_next(next, shift); ++taken) next.clear();
+  REQUIRE(taken < nodes.size());
+  for (std::size_t i = taken; i != nodes.size(); ++i) rounds.erase(nodes[i], shift);
+  CHECK(rounds.empty());
+  CHECK(rounds.fault(shift) == "");
+  add(8);
+  CHECK(rounds.take_next(next, shift).value_or(0) == 8);
+  CHECK(nodes_of(next).size() == 1);
 }
