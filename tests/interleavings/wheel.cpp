@@ -6,6 +6,7 @@
 #include <array>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include <rondo/detail/wheel_core.hpp>
 
@@ -23,6 +24,7 @@ struct wheel_in_use {
   wheel_core<Sync> wheel{2};
   std::array<node, 3> nodes;
   std::array<int, 3> put_in{}, cancelled{}, taken{};
+  std::vector<tick_number> taken_ticks;
   explored_atomic<bool> told;  // that the earliest tick has moved earlier
 
   struct gate {
@@ -38,8 +40,10 @@ struct wheel_in_use {
   }
   void cancel(std::size_t i) { cancelled[i] += wheel.cancel(nodes[i]) ? 1 : 0; }
   void take(tick_number to) {
-    wheel.take_due(to, rondo::unlimited, [this](node& n, tick_number tick) {
+    wheel.take_due(to, rondo::unlimited, [this, to](node& n, tick_number tick) {
       expect(n.due == tick, "a node is taken at its tick");
+      expect(tick <= to, "a node is not taken before its tick");
+      taken_ticks.push_back(tick);
       ++taken[static_cast<std::size_t>(&n - nodes.data())];
     });
   }
@@ -114,6 +118,36 @@ TEST_CASE("wheel: what is scheduled while others are taken") {
                    w.schedule(2, 4);
                  }},
                  {[=](wheel_type& w) { w.schedule(0, due); }, [](wheel_type& w) { w.take(2); }}));
+}
+
+TEST_CASE("wheel: of two nodes that a thread schedules one after the other, the earlier one is taken first") {
+  check_every_schedule([] {
+    const auto w = std::make_shared<wheel_type>();
+    w->schedule(2, 2);
+    return scenario{{{"user",
+                      [w] {
+                        w->schedule(0, 1);
+                        w->schedule(1, 2);
+                      }},
+                     {"driver", [w] { w->take(2); }}},
+                    [w] {
+                      w->check();
+                      const std::vector<tick_number> wrong{2, 2, 1};
+                      expect(w->taken_ticks != wrong, "the earlier one is taken first");
+                    }};
+  });
+}
+
+TEST_CASE("wheel: a bucket whose due node is cancelled, and whose key is corrected, while nodes are taken") {
+  check_every_schedule(on_wheel({[](wheel_type& w) {
+                                  w.schedule(0, 2);
+                                  w.schedule(1, 4);
+                                }},
+                                {[](wheel_type& w) {
+                                   w.cancel(0);
+                                   w.wheel.next_due();
+                                 },
+                                 [](wheel_type& w) { w.take(2); }}));
 }
 
 /// A driver that looks when the next node is due, and would sleep until then unless it is told.
