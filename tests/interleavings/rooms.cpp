@@ -85,6 +85,24 @@ TEST_CASE("records go from lane to lane, each to one thread") {
   });
 }
 
+TEST_CASE("threads that share a lane lose no records there") {
+  check_every_schedule([] {
+    struct state {
+      rondo::detail::record_pool<explored> pool;  // with one lane
+      std::size_t count_after_taking_all() {
+        for (std::size_t left = pool.free(); left != 0; --left) pool.take();
+        return pool.slots();
+      }
+    };
+    const auto s = std::make_shared<state>();
+    const auto take = [s] { s->pool.take(); };
+    return scenario{{{"takes", take}, {"takes too", take}}, [s] {
+                      const std::size_t slots = s->pool.slots();
+                      expect(s->count_after_taking_all() == slots, "all that are free can be taken");
+                    }};
+  });
+}
+
 /// What a look through the list finds while the driver goes on in it.
 TEST_CASE("a timer is in the list of a pass until it is popped") {
   check_every_schedule([] {

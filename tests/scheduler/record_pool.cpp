@@ -1,0 +1,71 @@
+// The pool of records by itself: records that are free serve every thread.
+#include "scheduler/record_pool.hpp"
+
+#include <cstddef>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "sync/threads.hpp"
+
+namespace {
+
+using rondo::detail::record_pool;
+using rondo::detail::tally;
+
+/// A few lanes; the test says which thread it is.
+struct few_lanes : rondo::detail::threads {
+  static constexpr std::size_t lanes = 4;
+  static inline std::size_t current = 0;
+  static std::size_t thread_number() noexcept { return current; }
+};
+
+struct pool_in_use {
+  record_pool<few_lanes> pool;
+  std::vector<record_pool<few_lanes>::record_type*> taken;
+
+  void take(std::size_t thread, std::size_t count) {
+    few_lanes::current = thread;
+    for (std::size_t i = 0; i != count; ++i) taken.push_back(&pool.take());
+  }
+  void give_back_all(std::size_t thread) {
+    few_lanes::current = thread;
+    for (auto* const r : taken) pool.give_back(*r, [](tally& t) { ++t.left; });
+    taken.clear();
+  }
+};
+
+TEST_CASE("records that one thread takes and another gives back are used again") {
+  for (const std::size_t at_once : {1U, 63U, 64U, 65U, 1000U}) {
+    CAPTURE(at_once);
+    pool_in_use p;
+    for (int i = 0; i != 100; ++i) {
+      p.take(0, at_once);
+      p.give_back_all(1);
+    }
+    CHECK(p.pool.slots() <= at_once + std::size_t{3} * 64);  // each lane may keep a batch, and one is new
+    CHECK(p.pool.free() == p.pool.slots());
+  }
+}
+
+TEST_CASE("records that go round all threads are used again") {
+  pool_in_use p;
+  for (std::size_t i = 0; i != 1000; ++i) {
+    p.take(i, 100);
+    p.give_back_all(i * 7 + 1);
+  }
+  CHECK(p.pool.slots() <= std::size_t{100} + (few_lanes::lanes + 1) * 64);
+  CHECK(p.pool.free() == p.pool.slots());
+}
+
+TEST_CASE("a pool has as many records as were taken at once, but for a batch") {
+  pool_in_use p;
+  p.take(0, 10'000);
+  CHECK(p.pool.slots() < 10'000 + 64);
+  p.give_back_all(0);
+  p.take(3, 10'000);
+  CHECK(p.pool.slots() < 10'000 + 64);
+  CHECK(p.pool.total().pending() == 10'000);
+}
+
+}  // namespace
