@@ -189,6 +189,34 @@ TEST_CASE("the destructor of a callable may call its scheduler when there is no 
   CHECK(destroyed == 1);
 }
 
+TEST_CASE(
+    "the destructor of a callable may drive its scheduler inside a cancel from outside, not after a run") {
+  manual_timer time;
+  int runs = 0;
+  bool refused = false;
+  const auto driving = [&] {
+    return std::shared_ptr<void>(nullptr, [&](void*) {
+      try {
+        time.advance(5ms);
+      } catch (const std::logic_error&) {
+        refused = true;
+      }
+    });
+  };
+  time.schedule_after(5ms, counting(runs));
+  SUBCASE("in cancel()") {
+    time.cancel(time.schedule_after(1h, [held = driving()] {}));
+    CHECK(runs == 1);
+    CHECK_FALSE(refused);
+  }
+  SUBCASE("after a run") {
+    time.schedule_after(1ms, [held = driving()] {});
+    time.advance(1ms);
+    CHECK(runs == 0);
+    CHECK(refused);
+  }
+}
+
 TEST_CASE("the destructor of a callable may stop its scheduler") {
   manual_timer time;
   struct stops {

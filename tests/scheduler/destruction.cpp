@@ -141,6 +141,18 @@ TEST_CASE("the destructor of a callable may destroy the scheduler, inside a canc
   CHECK(gone.expired());
 }
 
+TEST_CASE("two cancels deep, the destructor of a callable may destroy the scheduler") {
+  auto time = std::make_unique<manual_timer>();
+  manual_timer& still_there = *time;
+  const auto inner =
+      time->schedule_after(1ms, [held = std::shared_ptr<void>(nullptr, [&](void*) { time.reset(); })] {});
+  const auto outer = time->schedule_after(
+      1ms, [held = std::shared_ptr<void>(
+                nullptr, [&](void*) { CHECK(still_there.cancel(inner) == cancel_result::cancelled); })] {});
+  CHECK(still_there.cancel(outer) == cancel_result::cancelled);
+  CHECK(time == nullptr);
+}
+
 TEST_CASE("a task may destroy the scheduler that drain() drives") {
   auto time = std::make_unique<manual_timer>();
   manual_timer& driven = *time;
