@@ -20,14 +20,14 @@ using rondo::options;
 using rondo::sleep_for;
 using rondo::timer_scope;
 
-/// Whether doing something a million times, after some thousand, leaves nothing behind. (Where bytes_held() is not
+/// Whether doing something many times, after some thousand, leaves nothing behind. (Where bytes_held() is not
 /// known, at least it runs.)
 template <class Do>
-void check_flat(Do&& do_it) {
+void check_flat(Do&& do_it, int times = a_million) {
   int i = 0;
   for (; i != 10'000; ++i) do_it(i);
   const auto before = bytes_held();
-  for (; i != 10'000 + a_million; ++i) do_it(i);
+  for (; i != 10'000 + times; ++i) do_it(i);
   CHECK(bytes_held() <= before + 512);  // one may be pending now, and was not then
 }
 
@@ -43,6 +43,28 @@ TEST_CASE("a scope keeps nothing of timers that have ended") {
   });
   time.advance(1ms);
   CHECK(scope.pending() == 0);
+}
+
+TEST_CASE("a scope and keyed timers keep nothing of timers that were refused") {
+  manual_timer time(options{.max_pending = 0});
+  timer_scope scope(time);
+  keyed_timers<int> timers(time);
+  int refused = 0;
+  const auto check_refused = [&](auto&& schedule) {
+    refused = 0;
+    check_flat(
+        [&](int i) {
+          try {
+            schedule(i);
+          } catch (const rondo::capacity_error&) {
+            ++refused;
+          }
+        },
+        10'000);
+    CHECK(refused == 20'000);
+  };
+  check_refused([&](int) { scope.schedule_after(1ms, [] {}); });
+  check_refused([&](int i) { timers.set_after(i, 1ms, [] {}); });
 }
 
 TEST_CASE("keyed timers keep nothing of keys whose timers have ended") {

@@ -168,6 +168,18 @@ TEST_CASE("cancel_all() cancels what is pending, destroys it at once, and the sc
   CHECK(time.stats().cancelled == 102);
 }
 
+TEST_CASE("cancel_all() leaves what the destructor of a callable schedules meanwhile") {
+  manual_timer time;
+  timer_scope scope(time);
+  int runs = 0;
+  const std::function<void(void*)> scheduling = [&](void*) { scope.schedule_after(1ms, counting(runs)); };
+  scope.schedule_after(1h, [held = std::shared_ptr<void>(nullptr, scheduling)] {});
+  scope.cancel_all();
+  CHECK(scope.pending() == 1);
+  time.advance(1ms);
+  CHECK(runs == 1);
+}
+
 TEST_CASE("the destructor cancels what is pending and destroys it at once") {
   manual_timer time;
   int runs = 0;
