@@ -149,4 +149,19 @@ TEST_CASE("at the limit, on_earlier finds no lock held, and may set the very key
   CHECK(ran.take() == "third");
 }
 
+TEST_CASE("at the limit, a move of a key that is just being replaced comes before that") {
+  polled_timer time(options{.max_pending = 1});
+  keyed_timers<int> timers(time);
+  timers.set_after(1, 2h, doing_nothing());
+  int calls = 0;
+  time.on_earlier([&] {
+    if (++calls == 1) CHECK(timers.reschedule_after(1, 3h));
+  });
+  const time_point due = time.now() + 1h;
+  timers.set_at(1, due, doing_nothing());
+  CHECK(calls == 1);
+  CHECK(time.next_due() >= due);
+  CHECK(time.next_due() < due + 1min);
+}
+
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include "threads/patience.hpp"
 #include "threads/pool.hpp"
+#include "times_slower.hpp"
 
 namespace {
 
@@ -127,6 +128,27 @@ TEST_CASE("at the limit, what comes for a later moment is not run by the deadlin
   }
   CHECK(by_another_deadline == 0);
   CHECK(timers.size() == 1);
+}
+
+TEST_CASE("a key that another thread replaces has a timer all the time, to be moved or cancelled") {
+  timer t;
+  keyed_timers<int> timers(t);
+  timers.set_after(1, 1h, [] {});
+  std::atomic<bool> done{false};
+  std::thread other([&] {
+    while (!done) timers.set_after(1, 1h, [] {});
+  });
+  int not_moved = 0, not_cancelled = 0;
+  for (int i = 0; i != a_million / 2; ++i) {
+    not_moved += timers.reschedule_after(1, 2h) ? 0 : 1;
+    timers.set_after(1, 2h, [] {});
+    not_cancelled += timers.cancel(1) == rondo::cancel_result::cancelled ? 0 : 1;
+    timers.set_after(1, 2h, [] {});
+  }
+  done = true;
+  other.join();
+  CHECK(not_moved == 0);
+  CHECK(not_cancelled == 0);
 }
 
 TEST_CASE("of several threads that try to set a key one succeeds, and that one's task runs") {
