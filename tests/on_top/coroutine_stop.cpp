@@ -1,6 +1,7 @@
 // Coroutines that sleep until they are asked to stop, on virtual time.
 #include <coroutine>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 
 #include "on_top/coroutines.hpp"
@@ -243,6 +244,17 @@ TEST_CASE("whose task is run by hand in on_earlier has slept, once") {
   const auto sleeper = nap(polled, 1h, std::stop_token{}, notes);
   CHECK(notes.take() == "slept");
   CHECK(sleeper.done());
+}
+
+TEST_CASE("who is destroyed by on_earlier does not go on, and leaves no timer") {
+  polled_timer polled;
+  std::stop_source source;
+  std::optional sleeping(sleep_for(polled, 1h, source.get_token()));  // as in the frame of a coroutine
+  polled.on_earlier([&] { sleeping.reset(); });
+  CHECK(sleeping->await_suspend(std::noop_coroutine()));  // false would resume what is gone
+  CHECK_FALSE(sleeping.has_value());
+  CHECK(polled.pending() == 0);
+  CHECK(polled.stats().cancelled == 1);
 }
 
 TEST_CASE("when it cannot be scheduled it throws, also if it is asked to stop then") {
