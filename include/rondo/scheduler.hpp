@@ -111,9 +111,13 @@ class RONDO_EXPORT scheduler {
   /// capacity_error. Strong guarantee: if it throws, nothing was scheduled.
   timer_id schedule_after(duration delay, task work);
   timer_id schedule_after(duration delay, task work, const on& where);
-  template <class Rep, class Period, class... Where>
-  timer_id schedule_after(std::chrono::duration<Rep, Period> delay, task work, const Where&... where) {
-    return schedule_after(saturate(delay), std::move(work), where...);
+  template <class Rep, class Period>
+  timer_id schedule_after(std::chrono::duration<Rep, Period> delay, task work) {
+    return schedule_after(saturate(delay), std::move(work));
+  }
+  template <class Rep, class Period>
+  timer_id schedule_after(std::chrono::duration<Rep, Period> delay, task work, const on& where) {
+    return schedule_after(saturate(delay), std::move(work), where);
   }
   ///@}
 
@@ -121,9 +125,13 @@ class RONDO_EXPORT scheduler {
   /// Runs `work` once, at `due`. Throws as schedule_after() does.
   timer_id schedule_at(time_point due, task work);
   timer_id schedule_at(time_point due, task work, const on& where);
-  template <class Duration, class... Where>
-  timer_id schedule_at(std::chrono::time_point<clock, Duration> due, task work, const Where&... where) {
-    return schedule_at(saturate(due), std::move(work), where...);
+  template <class Duration>
+  timer_id schedule_at(std::chrono::time_point<clock, Duration> due, task work) {
+    return schedule_at(saturate(due), std::move(work));
+  }
+  template <class Duration>
+  timer_id schedule_at(std::chrono::time_point<clock, Duration> due, task work, const on& where) {
+    return schedule_at(saturate(due), std::move(work), where);
   }
   ///@}
 
@@ -132,9 +140,13 @@ class RONDO_EXPORT scheduler {
   /// Not positive: std::invalid_argument. Throws otherwise as schedule_after() does.
   timer_id schedule_every(duration period, task work);
   timer_id schedule_every(duration period, task work, const on& where);
-  template <class Rep, class Period, class... Where>
-  timer_id schedule_every(std::chrono::duration<Rep, Period> period, task work, const Where&... where) {
-    return schedule_every(saturate(period), std::move(work), where...);
+  template <class Rep, class Period>
+  timer_id schedule_every(std::chrono::duration<Rep, Period> period, task work) {
+    return schedule_every(saturate(period), std::move(work));
+  }
+  template <class Rep, class Period>
+  timer_id schedule_every(std::chrono::duration<Rep, Period> period, task work, const on& where) {
+    return schedule_every(saturate(period), std::move(work), where);
   }
   ///@}
 

@@ -49,22 +49,33 @@ class RONDO_EXPORT timer_scope {
   /// As the scheduler's call of that name. Once close() or the destructor has begun: stopped_error.
   timer_id schedule_after(duration delay, task work);
   timer_id schedule_after(duration delay, task work, const on& where);
-  template <class Rep, class Period, class... Where>
-  timer_id schedule_after(std::chrono::duration<Rep, Period> delay, task work, const Where&... where) {
-    return schedule_after(saturate(delay), std::move(work), where...);
+  template <class Rep, class Period>
+  timer_id schedule_after(std::chrono::duration<Rep, Period> delay, task work) {
+    return schedule_after(saturate(delay), std::move(work));
+  }
+  template <class Rep, class Period>
+  timer_id schedule_after(std::chrono::duration<Rep, Period> delay, task work, const on& where) {
+    return schedule_after(saturate(delay), std::move(work), where);
   }
   timer_id schedule_at(time_point due, task work);
   timer_id schedule_at(time_point due, task work, const on& where);
-  template <class Duration, class... Where>
-  timer_id schedule_at(std::chrono::time_point<scheduler::clock, Duration> due, task work,
-                       const Where&... where) {
-    return schedule_at(saturate(due), std::move(work), where...);
+  template <class Duration>
+  timer_id schedule_at(std::chrono::time_point<scheduler::clock, Duration> due, task work) {
+    return schedule_at(saturate(due), std::move(work));
+  }
+  template <class Duration>
+  timer_id schedule_at(std::chrono::time_point<scheduler::clock, Duration> due, task work, const on& where) {
+    return schedule_at(saturate(due), std::move(work), where);
   }
   timer_id schedule_every(duration period, task work);
   timer_id schedule_every(duration period, task work, const on& where);
-  template <class Rep, class Period, class... Where>
-  timer_id schedule_every(std::chrono::duration<Rep, Period> period, task work, const Where&... where) {
-    return schedule_every(saturate(period), std::move(work), where...);
+  template <class Rep, class Period>
+  timer_id schedule_every(std::chrono::duration<Rep, Period> period, task work) {
+    return schedule_every(saturate(period), std::move(work));
+  }
+  template <class Rep, class Period>
+  timer_id schedule_every(std::chrono::duration<Rep, Period> period, task work, const on& where) {
+    return schedule_every(saturate(period), std::move(work), where);
   }
   timer_id schedule(const recurrence& when, task work);
   timer_id schedule(const recurrence& when, task work, const on& where);
