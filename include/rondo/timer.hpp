@@ -21,6 +21,13 @@ class thread_core;
 /// after the earliest was cancelled or postponed. On Linux it sets its timer slack to the minimum, so that it
 /// wakes on time.
 ///
+/// Where there are POSIX signals, the thread blocks all but the synchronous ones (SIGSEGV, SIGBUS, SIGFPE, SIGILL,
+/// SIGTRAP and SIGSYS) from its first instruction on: the others are taken by your threads, also if you install
+/// a handler or call sigwait() after making the timer. The mask of the thread that makes the timer is the same
+/// afterwards. Whatever a task starts inherits the mask of the thread it runs on: a child forked on the driver
+/// (also by system() or posix_spawn()) has to unblock the signals it wants, before it calls exec as well, and so
+/// has a thread started there.
+///
 /// fork() leaves the driver thread in the parent. In the child a timer of the parent is a dead copy: to schedule
 /// is refused with stopped_error, its ids are `gone`, nothing is pending, stop() returns nothing, and it can be
 /// destroyed, which waits for nothing and destroys none of the callables. The child's own timers are to be made

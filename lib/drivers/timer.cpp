@@ -14,6 +14,7 @@
 #include "drivers/alarm.hpp"
 #include "drivers/drive.hpp"
 #include "drivers/fork_watch.hpp"
+#include "drivers/signals_blocked.hpp"
 #include "scheduler/core.hpp"
 
 namespace rondo {
@@ -39,6 +40,7 @@ class thread_core final : public core {
   explicit thread_core(options o) : core(o, scheduler::clock::now()), name_(std::move(o.name)) {}
 
   void start_driver() {
+    const signals_blocked inherited;
     try {
       driver_ = std::thread(
           [self = std::static_pointer_cast<thread_core>(shared_from_this())] { self->run_driver(); });

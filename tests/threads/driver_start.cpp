@@ -4,11 +4,8 @@
 #include <string>
 #include <system_error>
 
-#if defined(__GLIBC__)
-#include <pthread.h>
-#endif
-
 #include "failing_new.hpp"
+#include "threads/no_threads.hpp"
 #include "threads/patience.hpp"
 
 namespace {
@@ -20,28 +17,6 @@ using rondo::options;
 using rondo::timer;
 
 #if defined(__GLIBC__)
-
-/// While it lives, no thread can be started: each would get more stack than there is address space.
-class no_threads {
- public:
-  no_threads() {
-    pthread_getattr_default_np(&usual_);
-    pthread_attr_t huge;
-    pthread_attr_init(&huge);
-    pthread_attr_setstacksize(&huge, std::size_t{1} << 47);
-    pthread_setattr_default_np(&huge);
-    pthread_attr_destroy(&huge);
-  }
-  ~no_threads() {
-    pthread_setattr_default_np(&usual_);
-    pthread_attr_destroy(&usual_);
-  }
-  no_threads(const no_threads&) = delete;
-  no_threads& operator=(const no_threads&) = delete;
-
- private:
-  pthread_attr_t usual_;
-};
 
 TEST_CASE("a driver that cannot be started is refused by its name, and nothing is left behind") {
   const auto token = std::make_shared<int>(0);

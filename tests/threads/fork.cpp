@@ -2,9 +2,6 @@
 // that stayed in the parent.
 #if defined(__unix__) || defined(__APPLE__)
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <array>
 #include <atomic>
 #include <memory>
@@ -20,54 +17,14 @@
 #include <rondo/timer_scope.hpp>
 
 #include "drivers/fork_watch.hpp"
+#include "threads/child.hpp"
 #include "threads/patience.hpp"
-
-// These sanitizers' own threads and locks do not live through a fork, where a child makes threads; and they call a
-// thread that had ended before the fork leaked, as the child cannot join it.
-#if defined(__SANITIZE_THREAD__)
-#define RONDO_TEST_CHILD_HAS_NO_THREADS
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define RONDO_TEST_CHILD_HAS_NO_THREADS
-#endif
-#endif
 
 namespace {
 
 using namespace rondo::test;
 using rondo::cancel_result;
 using rondo::timer;
-
-/// Runs body() in a child: the first word of what went wrong there is the result, "" if nothing did.
-template <class Body>
-std::string in_child(Body&& body) {
-  const pid_t child = fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    alarm(20);  // ends it if it hangs
-    int wrong = 0;
-    try {
-      wrong = body();
-    } catch (...) {
-      wrong = 99;
-    }
-    _exit(wrong);
-  }
-  int status = 0;
-  REQUIRE(waitpid(child, &status, 0) == child);
-  if (WIFSIGNALED(status)) return "signal " + std::to_string(WTERMSIG(status));
-  return WEXITSTATUS(status) == 0 ? "" : "check " + std::to_string(WEXITSTATUS(status));
-}
-
-/// For in_child(): the number of the first that is false.
-int first_wrong(std::initializer_list<bool> checks) {
-  int number = 1;
-  for (const bool right : checks) {
-    if (!right) return number;
-    ++number;
-  }
-  return 0;
-}
 
 bool refuses(rondo::scheduler& s) {
   try {

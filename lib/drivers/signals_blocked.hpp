@@ -1,0 +1,39 @@
+// Keeps signals away from threads of the library.
+#pragma once
+
+#if defined(__unix__) || defined(__APPLE__)
+#include <pthread.h>
+
+#include <csignal>
+#endif
+
+namespace rondo::detail {
+
+/// While it lives, the calling thread blocks all signals but the synchronous ones, as will the threads that it
+/// starts meanwhile: there is no moment at which one of those could take a signal that is meant for the user's
+/// threads. Then it has its own mask back. (A synchronous signal that is blocked would kill the process without
+/// calling its handler.) Without signals it does nothing.
+class signals_blocked {
+ public:
+#if defined(__unix__) || defined(__APPLE__)
+  signals_blocked() noexcept {
+    sigset_t all_others;
+    sigfillset(&all_others);
+    for (const int synchronous : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS})
+      sigdelset(&all_others, synchronous);
+    pthread_sigmask(SIG_SETMASK, &all_others, &before_);
+  }
+  ~signals_blocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+#else
+  signals_blocked() noexcept {}
+#endif
+  signals_blocked(const signals_blocked&) = delete;
+  signals_blocked& operator=(const signals_blocked&) = delete;
+
+ private:
+#if defined(__unix__) || defined(__APPLE__)
+  sigset_t before_;
+#endif
+};
+
+}  // namespace rondo::detail

@@ -1,0 +1,55 @@
+// What tests in a child process share: it ends by itself, and says what went wrong there.
+#pragma once
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <initializer_list>
+#include <string>
+
+#include <doctest/doctest.h>
+
+// These sanitizers' own threads and locks do not live through a fork, where a child makes threads; and they call a
+// thread that had ended before the fork leaked, as the child cannot join it.
+#if defined(__SANITIZE_THREAD__)
+#define RONDO_TEST_CHILD_HAS_NO_THREADS
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define RONDO_TEST_CHILD_HAS_NO_THREADS
+#endif
+#endif
+
+namespace rondo::test {
+
+/// Runs body() in a child: the first word of what went wrong there is the result, "" if nothing did.
+template <class Body>
+std::string in_child(Body&& body) {
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    alarm(20);  // ends it if it hangs
+    int wrong = 0;
+    try {
+      wrong = body();
+    } catch (...) {
+      wrong = 99;
+    }
+    _exit(wrong);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  if (WIFSIGNALED(status)) return "signal " + std::to_string(WTERMSIG(status));
+  return WEXITSTATUS(status) == 0 ? "" : "check " + std::to_string(WEXITSTATUS(status));
+}
+
+/// For in_child(): the number of the first that is false.
+inline int first_wrong(std::initializer_list<bool> checks) {
+  int number = 1;
+  for (const bool right : checks) {
+    if (!right) return number;
+    ++number;
+  }
+  return 0;
+}
+
+}  // namespace rondo::test

@@ -1,0 +1,36 @@
+// Threads that cannot be started.
+#pragma once
+
+#include <cstddef>
+
+#if defined(__GLIBC__)
+
+#include <pthread.h>
+
+namespace rondo::test {
+
+/// While it lives, no thread can be started: each would get more stack than there is address space.
+class no_threads {
+ public:
+  no_threads() {
+    pthread_getattr_default_np(&usual_);
+    pthread_attr_t huge;
+    pthread_attr_init(&huge);
+    pthread_attr_setstacksize(&huge, std::size_t{1} << 47);
+    pthread_setattr_default_np(&huge);
+    pthread_attr_destroy(&huge);
+  }
+  ~no_threads() {
+    pthread_setattr_default_np(&usual_);
+    pthread_attr_destroy(&usual_);
+  }
+  no_threads(const no_threads&) = delete;
+  no_threads& operator=(const no_threads&) = delete;
+
+ private:
+  pthread_attr_t usual_;
+};
+
+}  // namespace rondo::test
+
+#endif
