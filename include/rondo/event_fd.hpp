@@ -69,14 +69,16 @@ class alarm_descriptor {
 /// - It is armed anew when run_due() has dealt with what was due, and otherwise only when the earliest timer
 ///   changes: a later one costs no system call, nor does one that is cancelled or postponed (it may then wake
 ///   the loop once at the old time), nor one that is due while it is readable.
-/// - Timers may be scheduled from any thread: it owns the timer's on_earlier(). So a timer has one event_fd at
-///   most, and must outlive it.
+/// - Timers may be scheduled from any thread: it owns the timer's on_earlier(), and replaces what was set there
+///   before. So a timer has one event_fd at most, and must outlive it; until it is destroyed, a second one and
+///   calls of on_earlier() are refused with std::logic_error, and nothing has changed.
 /// - A child made by fork() shares the descriptor: it should make a timer and an event_fd of its own.
 class event_fd {
  public:
-  /// Throws std::system_error if there is no descriptor left.
+  /// Throws std::system_error if there is no descriptor left, std::logic_error if the timer has an event_fd,
+  /// and std::bad_alloc.
   explicit event_fd(polled_timer& timer) : timer_(timer), watch_(*this) { note_earlier(); }
-  /// Gives on_earlier() back: nobody is told any more. Not from inside run_due().
+  /// Gives on_earlier() back: nobody is told any more, and another event_fd may be made. Not from inside run_due().
   ~event_fd() = default;
   event_fd(const event_fd&) = delete;
   event_fd& operator=(const event_fd&) = delete;
@@ -131,9 +133,9 @@ class event_fd {
   struct watch {
     polled_timer& timer;
     explicit watch(event_fd& fd) : timer(fd.timer_) {
-      timer.on_earlier([&fd] { fd.note_earlier(); });
+      timer.reserve_on_earlier([&fd] { fd.note_earlier(); });
     }
-    ~watch() { timer.on_earlier(nullptr); }
+    ~watch() { timer.release_on_earlier(); }
     watch(const watch&) = delete;
     watch& operator=(const watch&) = delete;
   };

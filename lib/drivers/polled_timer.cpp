@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
+#include <memory>
 #include <mutex>
+#include <stdexcept>
 #include <utility>
 
 #include "drivers/driving_seat.hpp"
@@ -24,18 +27,25 @@ class polled_core final : public core {
     return run_pass(time_point::max(), limit);
   }
 
-  void on_earlier(std::function<void()> f) {
-    auto changed = f ? std::make_shared<listener>(listener{std::move(f), 0}) : nullptr;
+  /// While `f` is `reserved`, further calls are refused; release_on_earlier() ends that.
+  void on_earlier(std::function<void()> f, bool reserved) {
+    auto changed = f ? std::make_shared<listener>(listener{std::move(f), reserved, 0}) : nullptr;
     {
       const std::lock_guard hold(listener_mutex_);
+      if (listener_ != nullptr && listener_->reserved)
+        throw std::logic_error("rondo: this polled_timer has an event_fd, to which on_earlier() belongs");
       changed.swap(listener_);
     }
-    const auto old = std::move(changed);
-    if (old == nullptr || frame::inside(this, old.get(), 0)) return;
-    wait_until([&] {
+    wait_for_calls_of(changed);
+  }
+
+  void release_on_earlier() noexcept {
+    std::shared_ptr<listener> old;
+    {
       const std::lock_guard hold(listener_mutex_);
-      return old->calls == 0;
-    });
+      old.swap(listener_);
+    }
+    wait_for_calls_of(old);
   }
 
  protected:
@@ -56,7 +66,7 @@ class polled_core final : public core {
     wake_waiting();
   }
 
-  void end_driver() noexcept override { on_earlier(nullptr); }
+  void end_driver() noexcept override { release_on_earlier(); }
 
   bool pass_time_until_drained(duration limit) override {
     const time_point end = saturating_add(now(), limit);
@@ -76,8 +86,18 @@ class polled_core final : public core {
  private:
   struct listener {
     std::function<void()> f;
+    bool reserved;
     std::size_t calls;  // in progress
   };
+
+  /// Those of one that is replaced. From inside one of them it does not wait.
+  void wait_for_calls_of(const std::shared_ptr<listener>& old) {
+    if (old == nullptr || frame::inside(this, old.get(), 0)) return;
+    wait_until([&] {
+      const std::lock_guard hold(listener_mutex_);
+      return old->calls == 0;
+    });
+  }
 
   driving_seat seat_;
   std::mutex listener_mutex_;
@@ -103,7 +123,11 @@ std::size_t polled_timer::poll(std::size_t limit) {
 
 void polled_timer::on_earlier(std::function<void()> f) {
   const auto core = core_;
-  core->on_earlier(std::move(f));
+  core->on_earlier(std::move(f), false);
 }
+
+void polled_timer::reserve_on_earlier(std::function<void()> f) { core_->on_earlier(std::move(f), true); }
+
+void polled_timer::release_on_earlier() noexcept { core_->release_on_earlier(); }
 
 }  // namespace rondo

@@ -1,0 +1,143 @@
+// A polled_timer has one event_fd at most, and nothing takes its on_earlier() away from that.
+#include <unistd.h>
+
+#include <atomic>
+#include <barrier>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <new>
+#include <optional>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include <rondo/event_fd.hpp>
+
+#include "adapters/epoll.hpp"
+#include "failing_new.hpp"
+
+namespace {
+
+using namespace rondo::test;
+using rondo::event_fd;
+using rondo::polled_timer;
+
+/// Whether what is scheduled makes it readable, and runs.
+bool works(polled_timer& timer, event_fd& due) {
+  const epoll loop(due.native_handle());
+  if (loop.ready()) return false;
+  timer.schedule_after(0s, [] {});
+  return loop.ready() && due.run_due() == 1 && !loop.ready();
+}
+
+/// The number that the next descriptor will have.
+int next_descriptor() {
+  const int number = ::dup(0);
+  ::close(number);
+  return number;
+}
+
+TEST_CASE("a second event_fd on a timer is refused, and the first goes on working") {
+  polled_timer timer;
+  std::optional<event_fd> first(std::in_place, timer);
+  const int free = next_descriptor();
+  CHECK_THROWS_WITH_AS(event_fd{timer}, doctest::Contains("event_fd"), std::logic_error);
+  CHECK(next_descriptor() == free);
+  CHECK(works(timer, *first));
+  first.reset();
+  event_fd second(timer);
+  CHECK_THROWS_AS(event_fd{timer}, std::logic_error);
+  CHECK(works(timer, second));
+}
+
+TEST_CASE("each timer may have one") {
+  polled_timer timers[2];
+  event_fd first(timers[0]), second(timers[1]);
+  CHECK(works(timers[0], first));
+  CHECK(works(timers[1], second));
+}
+
+TEST_CASE("while a timer has an event_fd, on_earlier is refused") {
+  polled_timer timer;
+  int told = 0;
+  const auto token = std::make_shared<int>(0);
+  const std::function<void()> count = [&told, token] { ++told; };
+  {
+    event_fd due(timer);
+    const auto held = token.use_count();
+    CHECK_THROWS_WITH_AS(timer.on_earlier(count), doctest::Contains("event_fd"), std::logic_error);
+    CHECK_THROWS_AS(timer.on_earlier(nullptr), std::logic_error);
+    CHECK(token.use_count() == held);
+    CHECK(works(timer, due));
+  }
+  CHECK(told == 0);
+  timer.on_earlier(count);
+  timer.schedule_after(0s, [] {});
+  CHECK(told == 1);
+}
+
+TEST_CASE("an event_fd takes the place of what on_earlier told before") {
+  polled_timer timer;
+  int told = 0;
+  timer.on_earlier([&] { ++told; });
+  {
+    event_fd due(timer);
+    CHECK(works(timer, due));
+  }
+  timer.schedule_after(-1h, [] {});
+  CHECK(told == 0);
+}
+
+TEST_CASE("an event_fd stays the only one when its timer was stopped") {
+  polled_timer timer;
+  event_fd due(timer);
+  timer.stop();
+  CHECK_THROWS_AS(event_fd{timer}, std::logic_error);
+}
+
+TEST_CASE("an event_fd that could not be made for want of memory leaves its timer free for another" *
+          doctest::skip(!failing_new::available)) {
+  polled_timer timer({.tick = 1h, .buckets = 1});
+  const rondo::timer_id earliest[] = {timer.schedule_after(5h, [] {}), timer.schedule_after(6h, [] {})};
+  for (int i = 0; i != 1000; ++i) timer.schedule_after((8192 + i / 3 * 13) * 1h, [] {});
+  for (const auto& id : earliest) timer.cancel(id);  // to put the others in order takes memory
+  std::size_t attempts = 0;
+  for (bool made = false; !made; ++attempts) {
+    try {
+      const failing_new failing(attempts);
+      const event_fd due(timer);
+      made = true;
+    } catch (const std::bad_alloc&) {
+    }
+    CHECK_NOTHROW(timer.on_earlier(nullptr));
+  }
+  CHECK(attempts > 2);  // also with memory for on_earlier, and none for the look at what is due
+}
+
+TEST_CASE("of several threads that make an event_fd for one timer, one succeeds") {
+  constexpr int rounds = 300;
+  polled_timer timer;
+  std::barrier all(3);
+  std::atomic<int> made{0};
+  std::vector<std::thread> makers;
+  for (int i = 0; i != 3; ++i)
+    makers.emplace_back([&] {
+      for (int round = 0; round != rounds; ++round) {
+        std::optional<event_fd> due;
+        all.arrive_and_wait();
+        try {
+          due.emplace(timer);
+          ++made;
+        } catch (const std::logic_error&) {
+        }
+        all.arrive_and_wait();
+      }
+    });
+  for (std::thread& m : makers) m.join();
+  CHECK(made == rounds);
+  event_fd due(timer);
+  CHECK(works(timer, due));
+}
+
+}  // namespace
