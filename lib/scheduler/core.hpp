@@ -224,6 +224,7 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   void destroy_callable(record_type&) noexcept;
   void destroy_inside(record_type&) noexcept;
   bool end_if_over(record_type&) noexcept;
+  bool end_if_draining(record_type&) noexcept;
   void count_leaving() noexcept;
   template <class Count>
   void release(record_type&, Count&&) noexcept;

@@ -78,6 +78,16 @@ bool basic_core<Sync>::end_if_over(record_type& r) noexcept {
   return true;
 }
 
+/// The same, at the end of a run of a periodic timer, for drain(): that may have looked for it, in vain, before
+/// it goes on to wait for its next run.
+template <class Sync>
+bool basic_core<Sync>::end_if_draining(record_type& r) noexcept {
+  if (!r.live || !draining()) return false;
+  end_now(r);
+  r.completes = true;
+  return true;
+}
+
 template <class Sync>
 void basic_core<Sync>::count_leaving() noexcept {
   pool_.count([](tally& t) { ++t.left; });

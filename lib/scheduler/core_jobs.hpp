@@ -84,7 +84,7 @@ void basic_core<Sync>::give_up_ticket(record_type& r, std::uint64_t generation, 
   {
     const record_lock hold(r.mutex);
     if (stopped() || r.generation != generation || !r.live || !r.spend_ticket(number)) return;
-    last = end_if_over(r);
+    last = end_if_over(r) || (r.periodic() && end_if_draining(r));
     ended = last && r.running == 0;
     if (r.live && r.periodic()) go_on(r, reading, way_in);
   }

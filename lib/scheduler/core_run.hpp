@@ -160,8 +160,10 @@ void basic_core<Sync>::end_run(record_type& r, time_point ended) noexcept {
   if (r.periodic()) {  // which does not change while it runs
     gate way_in(*this, gate::of::old_timers);
     bool goes_on = true;
+    bool last = false;
     {
       const record_lock hold(r.mutex);
+      last = end_if_draining(r);
       // The last run of one that is not live any more stays "running" until its callable is destroyed.
       goes_on = r.live || r.running != 1;
       if (goes_on) --r.running;
@@ -169,6 +171,7 @@ void basic_core<Sync>::end_run(record_type& r, time_point ended) noexcept {
       completed = r.completes;  // otherwise it was counted by whoever ended it
     }
     way_in.wake();
+    if (last) count_leaving();
     if (goes_on) return;
   }
   destroy_inside(r);

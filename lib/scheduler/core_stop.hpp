@@ -137,8 +137,8 @@ bool basic_core<Sync>::drain(duration limit) {
   return true;
 }
 
-/// (What is scheduled before the flag is up is found; a periodic one that the driver takes up later is ended
-/// by it; and none can be moved any more.)
+/// Ends those that it finds. The others end themselves: the flag is up, so a periodic timer that the driver takes up
+/// later, or whose run ends later, waits for no further run, and none can be moved any more.
 template <class Sync>
 void basic_core<Sync>::end_periodic_timers(std::vector<candidate>& found) {
   find_unfired(found);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <utility>
@@ -12,8 +13,9 @@
 
 namespace rondo::test {
 
-/// A core whose timers are counted: each is to run, to be cancelled or refused, to be handed back by stop(), or
-/// rejected by its executor, once. (Numbers: in the order of add().)
+/// A core whose timers are counted. Each one-shot runs, is cancelled or refused, is handed back by stop(), or is
+/// rejected by its executor, once. Each periodic timer is cancelled, refused or handed back once, or else completed.
+/// (Numbers: in the order of add() and repeat().)
 template <class Alarm = detail::alarm<explored>>
 class stage_with {
  public:
@@ -36,16 +38,19 @@ class stage_with {
 
   /// For `due`, or never.
   void add(duration due) {
+    schedule(timers_.emplace_back(),
+             [&](task&& work) { return core_->schedule(deadline(due), core_->now(), std::move(work)); });
+  }
+  /// The same, with a callable that owns nothing: cancelling such a timer takes a path of its own.
+  void add_plain(duration due) {
     timer& t = timers_.emplace_back();
-    const auto owned = std::make_shared<int>();
-    t.callable = owned;
-    try {
-      t.id = core_->schedule(deadline(due), core_->now(), [this, &t, owned](const firing& f) { run(t, f); });
-    } catch (const stopped_error&) {
-      ++t.refused;
-    } catch (const capacity_error&) {
-      ++t.refused;
-    }
+    t.id = core_->schedule(deadline(due), core_->now(), [this, &t](const firing& f) { run(t, f); });
+  }
+  void repeat(const recurrence& r) {
+    timer& t = timers_.emplace_back();
+    t.periodic = true;
+    t.overlaps = r.on_overlap() == overlapping_runs::allow;
+    schedule(t, [&](task&& work) { return core_->schedule(r, core_->now(), std::move(work)); });
   }
 
   cancel_result cancel(std::size_t i) { return ended(i, core_->cancel(timers_[i].id)); }
@@ -59,11 +64,21 @@ class stage_with {
     return core_->reschedule(timers_[i].id, deadline(to), core_->now());
   }
   std::vector<unfired> stop() {
+    std::vector<unfired> list = stop_from_inside();
+    for (const timer& t : timers_) expect(t.running.load() == 0, "after stop() no run is in progress");
+    return list;
+  }
+  std::vector<unfired> stop_from_inside() {
     std::vector<unfired> list = core_->stop();
     for (const unfired& u : list) returned_.push_back(u.id);  // which add() may not have got yet
-    for (const timer& t : timers_) expect(t.running.load() == 0, "after stop() no run is in progress");
     stopped_ = true;
     return list;
+  }
+  void drain() {
+    expect(core_->drain(1h), "all that was pending has run or ended");
+    for (const timer& t : timers_) expect(t.running.load() == 0, "after drain() no run is in progress");
+    for (const timer& t : timers_)
+      expect(!t.periodic || !core_->pending(t.id), "drain() ends periodic timers");
   }
 
   void await_run(std::size_t i) { timers_[i].ran.wait(); }
@@ -78,31 +93,18 @@ class stage_with {
 
   /// When the threads are done.
   void check() {
-    if (!stopped_) {
-      virtual_time::move_to(at(10ms));
-      core_->pass();
-      for (job& j : jobs_) j();
-      expect(!core_->next_due(), "nothing is due that has run");
-      for (const unfired& u : stop()) expect(u.due == time_point::max(), "what does not run is never due");
-    }
+    if (!stopped_) end_all();
     for (job& j : jobs_) j();  // which does nothing any more
-    for (timer& t : timers_)
-      t.returned = static_cast<int>(std::count(returned_.begin(), returned_.end(), t.id));
     std::uint64_t without_an_end = 0;
-    for (const timer& t : timers_) {
-      const int ends = t.runs + t.cancelled + t.refused + t.returned;
+    for (timer& t : timers_) {
+      t.returned = static_cast<int>(std::count(returned_.begin(), returned_.end(), t.id));
+      const int ends = t.cancelled + t.refused + t.returned + (t.periodic ? 0 : t.runs);
       expect(ends <= 1, "a timer has one end");
-      without_an_end += ends == 0 ? 1 : 0;
+      without_an_end += ends == 0 && !t.periodic ? 1 : 0;
       expect(t.callable.expired(), "a timer that has ended has no callable");
       expect(t.running.load() == 0, "all runs have ended");
     }
-    const statistics s = core_->stats();
-    expect(without_an_end == s.rejected + (retired_ ? s.returned : 0), "a timer has an end");
-    expect(s.pending == 0, "nothing is pending");
-    expect(adds_up(s), "the counters add up");
-    expect(s.fired == sum(&timer::runs) && s.cancelled == sum(&timer::cancelled),
-           "what has happened is counted");
-    expect(retired_ || s.returned == sum(&timer::returned), "what was handed back is counted");
+    check_statistics(core_->stats(), without_an_end);
     core_->retire();
   }
 
@@ -117,13 +119,28 @@ class stage_with {
     std::weak_ptr<int> callable;
     explored_atomic<int> running;
     explored_event ran;
+    bool periodic = false;
+    bool overlaps = false;  // several runs may be in progress at a time
     int runs = 0, cancelled = 0, refused = 0, returned = 0;
   };
 
   static time_point deadline(duration due) { return due == duration::max() ? time_point::max() : at(due); }
 
+  template <class Schedule>
+  void schedule(timer& t, Schedule&& schedule_on_core) {
+    const auto owned = std::make_shared<int>();
+    t.callable = owned;
+    try {
+      t.id = schedule_on_core([this, &t, owned](const firing& f) { run(t, f); });
+    } catch (const stopped_error&) {
+      ++t.refused;
+    } catch (const capacity_error&) {
+      ++t.refused;
+    }
+  }
+
   void run(timer& t, const firing& f) {
-    expect(t.running.fetch_add(1) == 0, "a one-shot runs once at a time");
+    expect(t.running.fetch_add(1) == 0 || t.overlaps, "one run of a timer is in progress at a time");
     expect(virtual_time::now() >= f.due, "no run begins before it is due");
     if (in_time) expect(f.lateness == duration::zero(), "a run is not late");
     ++t.runs;
@@ -139,7 +156,35 @@ class stage_with {
       ++timers_[i].cancelled;
       expect(timers_[i].callable.expired(), "the callable of a cancelled timer is destroyed");
     }
+    if (result == cancel_result::running) ++cancelled_running_;
     return result;
+  }
+
+  /// Runs what is due, and ends what nothing has ended.
+  void end_all() {
+    virtual_time::move_to(at(10ms));
+    core_->pass();
+    for (job& j : jobs_) j();
+    for (std::size_t i = 0; i != timers_.size(); ++i)
+      if (timers_[i].periodic && core_->pending(timers_[i].id)) cancel(i);
+    expect(!core_->next_due(), "nothing is due that has run");
+    for (const unfired& u : stop()) expect(u.due == time_point::max(), "what does not run is never due");
+  }
+
+  /// `without_an_end`: one-shots of which that is so.
+  void check_statistics(const statistics& s, std::uint64_t without_an_end) const {
+    const bool one_shots_alone =
+        std::none_of(timers_.begin(), timers_.end(), [](auto& t) { return t.periodic; });
+    const std::uint64_t lost = s.rejected + (retired_ ? s.returned : 0);
+    expect(one_shots_alone ? without_an_end == lost : without_an_end <= lost, "a timer has an end");
+    expect(s.pending == 0, "nothing is pending");
+    expect(adds_up(s), "the counters add up");
+    expect(s.fired == sum(&timer::runs), "what has run is counted");
+    const std::uint64_t surely_cancelled = sum(&timer::cancelled);
+    const std::uint64_t perhaps_cancelled = one_shots_alone ? 0 : cancelled_running_;
+    expect(s.cancelled >= surely_cancelled && s.cancelled <= surely_cancelled + perhaps_cancelled,
+           "what was cancelled is counted");
+    expect(retired_ || s.returned == sum(&timer::returned), "what was handed back is counted");
   }
 
   std::uint64_t sum(int timer::*count) const {
@@ -151,6 +196,7 @@ class stage_with {
   std::deque<timer> timers_;
   std::deque<job> jobs_;
   std::vector<timer_id> returned_;
+  std::uint64_t cancelled_running_ = 0;  // calls of cancel() that said so
   bool stopped_ = false;
   bool retired_ = false;
   std::shared_ptr<core_type> core_;

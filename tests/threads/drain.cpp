@@ -242,4 +242,38 @@ TEST_CASE("a job that starts while a drain ends the periodic timers runs to its 
   CHECK(adds_up(time.stats()));
 }
 
+TEST_CASE("a drain ends a periodic timer whose run ends, or is dropped, after drain has looked for it") {
+  for (const bool runs : {true, false}) {
+    CAPTURE(runs);
+    std::vector<rondo::job> jobs;
+    rondo::manual_timer time;
+    gate in_first, second_done;
+    auto first = std::make_shared<at_end>([&] {  // the drain is held up in here: it has found both
+      in_first.open();
+      second_done.wait();
+    });
+    const auto alive = std::make_shared<int>();
+    const rondo::on shelf([&](rondo::job j) { jobs.push_back(std::move(j)); });
+    time.schedule_every(
+        1ms, [first] {}, shelf);
+    time.schedule(
+        rondo::after_completion(1h).first_after(1ms), [alive] {}, shelf);
+    first.reset();
+    time.advance(1ms);
+    REQUIRE(jobs.size() == 2);
+    bool drained = false;
+    std::thread draining([&] { drained = time.drain(20ms); });
+    CHECK(in_first.wait());
+    if (runs) jobs[1]();
+    jobs[1] = rondo::job();
+    second_done.open();
+    draining.join();
+    CHECK(drained);
+    CHECK(alive.use_count() == 1);
+    CHECK(time.stats().completed == 2);
+    CHECK(time.stats().rejected == (runs ? 0 : 1));
+    CHECK(adds_up(time.stats()));
+  }
+}
+
 }  // namespace
