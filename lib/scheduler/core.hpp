@@ -217,6 +217,7 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   static void move_arming_on(record_type&) noexcept;
   void leave_unplaced(record_type&) noexcept;
   void place_unplaced(tick_number until) noexcept;
+  bool put_into_wheel(record_type&) noexcept;
 
   void leave_place(record_type&) noexcept;
 

@@ -197,7 +197,8 @@ void basic_core<Sync>::leave_unplaced(record_type& r) noexcept {
   *link = r.next;
 }
 
-/// Puts what waited for memory into the wheel, or, as that takes none, what is due at `until` into the pass.
+/// Puts what waited for memory into the wheel or, as that takes none, what is due at `until` into the pass. A timer
+/// waits for the same moment as before, so its `arming` stays: a stop() or drain() in progress may have found it.
 template <class Sync>
 void basic_core<Sync>::place_unplaced(tick_number until) noexcept {
   for (;;) {
@@ -209,15 +210,23 @@ void basic_core<Sync>::place_unplaced(tick_number until) noexcept {
     if (r == nullptr) return;
     const record_lock hold(r->mutex);
     if (r->place != waiting::unplaced) continue;  // it was cancelled or moved meanwhile
-    if (r->due <= until && ready_.make_room() != 0) {
-      disarm(*r);
-      r->place = waiting::in_wheel;
+    if (r->due <= until && ready_.make_room() != 0)
       ready_.push(*r, r->due);
-    } else {
-      gate way_in(*this, gate::of::old_timers);  // this is the driver: it need not be woken
-      arm_surely(*r, r->deadline, r->due, way_in);
-      if (r->place == waiting::unplaced) return;  // still no memory
-    }
+    else if (!put_into_wheel(*r))
+      return;
+    leave_unplaced(*r);
+    r->place = waiting::in_wheel;
+  }
+}
+
+/// False: there is still no memory, or the scheduler is stopped.
+template <class Sync>
+bool basic_core<Sync>::put_into_wheel(record_type& r) noexcept {
+  gate way_in(*this, gate::of::old_timers);  // this is the driver: it need not be woken
+  try {
+    return wheel_.schedule(r, r.due, way_in);
+  } catch (const std::bad_alloc&) {
+    return false;
   }
 }
 

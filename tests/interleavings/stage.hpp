@@ -46,6 +46,13 @@ class stage_with {
     timer& t = timers_.emplace_back();
     t.id = core_->schedule(deadline(due), core_->now(), [this, &t](const firing& f) { run(t, f); });
   }
+  /// The same, handed over as a job of its own: see handed().
+  void add_job(duration due) {
+    const auto shelf = std::make_shared<const executor>([this](job j) { jobs_.push_back(std::move(j)); });
+    schedule(timers_.emplace_back(), [&](task&& work) {
+      return core_->schedule(deadline(due), core_->now(), std::move(work), shelf);
+    });
+  }
   void repeat(const recurrence& r) {
     timer& t = timers_.emplace_back();
     t.periodic = true;
