@@ -224,6 +224,8 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   // core_cancel.hpp
   void destroy_callable(record_type&) noexcept;
   void destroy_inside(record_type&) noexcept;
+  template <class Count>
+  void finish(record_type&, Count&&) noexcept;
   bool end_if_over(record_type&) noexcept;
   bool end_if_draining(record_type&) noexcept;
   void count_leaving() noexcept;

@@ -25,17 +25,15 @@ cancel_result basic_core<Sync>::cancel(timer_id id) {
     is_freed = !is_running && r->owns_nothing();
     if (is_freed) free_record(*r, count);
   }
-  if (is_running) {  // the run in progress sees to the rest as it ends
-    pool_.count(count);
-    return cancel_result::running;
-  }
   if (is_freed) {
     wake_waiting();
     return cancel_result::cancelled;
   }
+  pool_.count(count);
+  if (is_running) return cancel_result::running;  // that run destroys and frees as it ends
   const frame here(frame::kind::destruction, this, r, timer_id_access::generation(id));
   destroy_callable(*r);
-  release(*r, count);
+  release(*r, [](tally&) {});
   return cancel_result::cancelled;
 }
 
@@ -59,13 +57,24 @@ void basic_core<Sync>::destroy_callable(record_type& r) noexcept {
   r.repeats.reset();
 }
 
-/// The same, in a frame if anything of the user's is destroyed. Precondition: the core lives on, should that
-/// destroy the scheduler; a pass, a job and the calls that end a scheduler see to it.
+/// The same, in a frame. Precondition: the core lives on, should that destroy the scheduler; a pass, a job and the
+/// calls that end a scheduler make sure of it.
 template <class Sync>
-void basic_core<Sync>::destroy_inside(record_type& r) noexcept {
-  if (r.owns_nothing()) return r.work.reset();
+[[gnu::noinline]] void basic_core<Sync>::destroy_inside(record_type& r) noexcept {
   const frame here(frame::kind::user_code, this, &r, r.generation);
   destroy_callable(r);
+}
+
+/// Ends a timer that is not live any more, with no run of it in progress: counts what it has become, destroys what
+/// of the user's it owns, as that may look at the counters, and frees the record. Precondition: as above. (`inline`:
+/// a call of it would be 19 instructions of each one-shot's run.)
+template <class Sync>
+template <class Count>
+inline void basic_core<Sync>::finish(record_type& r, Count&& count) noexcept {
+  if (r.owns_nothing()) return release(r, count);  // counts inside a lock that it takes anyway
+  pool_.count(count);
+  destroy_inside(r);
+  release(r, [](tally&) {});
 }
 
 /// True: `r`, locked, has ceased to be live by itself; the caller is to count_leaving(), and who ends its

@@ -95,12 +95,10 @@ void basic_core<Sync>::give_up_ticket(record_type& r, std::uint64_t generation, 
     if (last) ++t.left;
     if (ended) ++t.completed;
   };
-  if (!ended) {
+  if (ended)
+    finish(r, count);
+  else
     pool_.count(count);
-    return;
-  }
-  destroy_inside(r);
-  release(r, count);
 }
 
 }  // namespace rondo::detail

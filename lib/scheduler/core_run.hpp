@@ -174,8 +174,7 @@ void basic_core<Sync>::end_run(record_type& r, time_point ended) noexcept {
     if (last) count_leaving();
     if (goes_on) return;
   }
-  destroy_inside(r);
-  release(r, [&](tally& t) { t.completed += completed ? 1 : 0; });
+  finish(r, [&](tally& t) { t.completed += completed ? 1 : 0; });
 }
 
 }  // namespace rondo::detail

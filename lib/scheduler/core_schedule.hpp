@@ -74,13 +74,13 @@ timer_id basic_core<Sync>::schedule(time_point due, time_point now, task&& work,
     id = id_of(*r);  // from publish() on, the record is everybody's
     refused = !publish(*r, grid_.of_deadline(due, now), way_in);
   } catch (...) {
-    if (r != nullptr) forget_unpublished(*r);
     free_place();
+    if (r != nullptr) forget_unpublished(*r);
     throw;
   }
   if (refused) {
-    forget_unpublished(*r);
     free_place();
+    forget_unpublished(*r);
     refuse_stopped();
   }
   way_in.wake();
@@ -112,8 +112,9 @@ template <class Sync>
 void basic_core<Sync>::forget_unpublished(record_type& r) noexcept {
   const frame here(frame::kind::destruction, this, &r, r.generation);
   r.live = false;
+  pool_.count([](tally& t) { --t.scheduled; });
   destroy_callable(r);
-  pool_.give_back(r, [](tally& t) { --t.scheduled; });
+  pool_.give_back(r, [](tally&) {});
   wake_waiting();  // a drain() may have counted it
 }
 

@@ -115,9 +115,8 @@ void basic_core<Sync>::hand_back(const candidate& c, std::vector<unfired>& list)
     end_now(r);
   }
   list.push_back({id, due, std::move(r.work)});
-  destroy_inside(r);  // its executor: that may stop or destroy the scheduler
   free_place();
-  release(r, [](tally& t) {
+  finish(r, [](tally& t) {  // which destroys its executor: that may stop or destroy the scheduler
     ++t.returned;
     ++t.left;
   });
@@ -183,9 +182,8 @@ void basic_core<Sync>::count_completed() noexcept {
 /// Frees one that is not live any more, and not running.
 template <class Sync>
 void basic_core<Sync>::complete(record_type& r) noexcept {
-  destroy_inside(r);
   free_place();
-  release(r, [](tally& t) {
+  finish(r, [](tally& t) {
     ++t.completed;
     ++t.left;
   });
