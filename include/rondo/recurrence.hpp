@@ -19,7 +19,9 @@ namespace rondo {
 /// What becomes of points of the grid that went by because the driver stalled or a task was slow. Say
 /// every(300ms) from 0 is looked at again only at 950, after its run at 300.
 ///
-/// Late by less than a period misses nothing and keeps the grid.
+/// A point has gone by when its tick has come: the scheduler's first tick at or after it. Late by less than a period,
+/// or with the next point's tick still to come, misses nothing and keeps the grid. So a period of one tick misses
+/// nothing, wherever in a tick its points lie; of several points in one tick the first one runs.
 enum class missed_runs {
   skip,   ///< runs once at 950 (`due` 600, `missed` 1) and goes on at 1200, 1500, …
   burst,  ///< runs for 600 and for 900, each with its own `due`, and then at 1200. More than the limit at a
@@ -147,6 +149,9 @@ class RONDO_EXPORT recurrence {
   /// What is to be done about `planned` at `now`, when `planned.due` has come. O(1), of a list O(its
   /// length), of a backoff that has not reached its cap O(points that went by).
   look look_at(const occurrence& planned, time_point now) const;
+  /// The same for a scheduler whose current tick began at `tick`, not later than `now`: points after that are still to
+  /// come.
+  look look_at(const occurrence& planned, time_point now, time_point tick) const;
 
   /// The run after `previous`, if that ran at `now` (with after_completion(): ended at `now`). None if
   /// `previous` was the last.

@@ -16,7 +16,8 @@ bool basic_core<Sync>::take_up_point(record_type& r, bool to_executor, time_poin
     return true;
   }
   again.upcoming.run = again.runs + 1;
-  const recurrence::look look = again.plan.look_at(again.upcoming, reading);
+  const time_point tick = grid_.begin_of(grid_.at_or_before(reading));
+  const recurrence::look look = again.plan.look_at(again.upcoming, reading, tick);
   if (r.in_progress() && again.plan.on_overlap() != overlapping_runs::allow) {
     overlap(r, look, reading, b);
     return false;
@@ -88,14 +89,14 @@ template <class Sync>
 void basic_core<Sync>::await_upcoming(record_type& r, bool to_executor, time_point reading) noexcept {
   repetition& again = *r.repeats;
   const time_point due = again.upcoming.due;
-  const bool is_late = again.plan.on_missed() == missed_runs::burst && due <= reading;
+  const tick_number tick = grid_.of_point(due);
+  const bool is_late = again.plan.on_missed() == missed_runs::burst && tick <= grid_.at_or_before(reading);
   const bool at_once = !to_executor || again.plan.on_overlap() == overlapping_runs::allow;
   if (is_late && !at_once) {  // one after another, as each ends
     again.held_back = true;
     disarm(r);
     return;
   }
-  const tick_number tick = grid_.of_deadline(due, reading);
   if (is_late && tick <= collected_) {  // it takes its turn in this very pass
     move_arming_on(r);
     r.deadline = due;

@@ -270,6 +270,10 @@ recurrence::occurrence recurrence::first(time_point now, std::uint64_t seed) con
 }
 
 recurrence::look recurrence::look_at(const occurrence& planned, time_point now) const {
+  return look_at(planned, now, now);
+}
+
+recurrence::look recurrence::look_at(const occurrence& planned, time_point now, time_point tick) const {
   look l;
   l.run = planned;
   l.last = is_last(planned.run);
@@ -277,7 +281,7 @@ recurrence::look recurrence::look_at(const occurrence& planned, time_point now) 
   // A run that is late by less than a gap has missed nothing, so jitter must not count as lateness: neither
   // its own nor, in a list, that of the run before.
   const time_point expected = std::max(planned.due, planned.not_before);
-  const time_point until = saturating_add(now, -saturating_difference(expected, planned.grid));
+  const time_point until = saturating_add(tick, -saturating_difference(expected, planned.grid));
   point p{planned.grid, planned.gaps};
   const std::uint64_t gone = until > planned.grid ? move_over(p, until, unlimited) : 0;
   l.points = gone + 1;
@@ -288,7 +292,7 @@ recurrence::look recurrence::look_at(const occurrence& planned, time_point now) 
       p = {planned.grid, planned.gaps};
       move_over(p, until, l.missed);
       l.run = l.missed == 0 ? planned : occurrence_at(p, planned);
-      if (l.missed == 0 || l.run.due <= now) break;
+      if (l.missed == 0 || l.run.due <= tick) break;
     }
   } else {
     l.missed = gone;

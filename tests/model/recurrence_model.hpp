@@ -120,20 +120,21 @@ struct plan {
     return p;
   }
 
-  /// What is to be done at `now` about a point whose time has come.
+  /// What is to be done at `now`, in a tick that began at `tick`, about a point whose time has come. Others have come
+  /// when their tick has.
   struct look {
     grid_point run;            // what runs
     std::uint64_t missed = 0;  // points that get no run
     std::uint64_t points = 1;  // that have come
     std::optional<grid_point> next;
   };
-  look look_at(const grid_point& planned, ns now) const {
+  look look_at(const grid_point& planned, ns now, ns tick) const {
     if (from_end()) return {planned, 0, 1, std::nullopt};
     std::vector<grid_point> come{planned};
     // It is as late as its run is: jitter, which delays that, makes it miss nothing.
     for (ns due = std::max(planned.due, planned.run_before); gap(come.back().gaps);
          due += *gap(come.back().gaps - 1)) {
-      if (due + *gap(come.back().gaps) > now) break;
+      if (due + *gap(come.back().gaps) > tick) break;
       come.push_back(*following(come.back()));
     }
     const std::size_t kept = missed == missed_runs::burst ? burst_limit : 1;
@@ -143,7 +144,7 @@ struct plan {
       const bool moves = missed == missed_runs::delay && l.missed != 0;
       l.next = following(come.back(), moves ? now : come.back().grid);
     } else {
-      while (l.missed != 0 && come[l.missed].due > now)
+      while (l.missed != 0 && come[l.missed].due > tick)
         --l.missed;  // one that its jitter delays is not late yet
       l.run = come[l.missed];
       l.next = following(l.run);

@@ -174,9 +174,13 @@ bool scheduler_model::drained() const {
   });
 }
 
+ns scheduler_model::tick_at_or_after(ns t) const {
+  if (t == never) return never;
+  return floor_tick(t) + (t % tick_ == 0 ? 0 : 1);
+}
+
 ns scheduler_model::tick_of(ns due) const {
-  if (due == never) return never;
-  const ns tick = floor_tick(due) + (due % tick_ == 0 ? 0 : 1);
+  const ns tick = tick_at_or_after(due);
   return due <= now_ ? std::min(tick, floor_tick(now_)) : tick;
 }
 
@@ -208,7 +212,7 @@ std::optional<scheduler_model::run> scheduler_model::come_to(std::size_t i) {
     if (!t.no_more_points) wait_for_next(t);
     return hand(i, p, tick, t.runs, 0);
   }
-  const plan::look look = t.how.look_at(t.upcoming, now_);
+  const plan::look look = t.how.look_at(t.upcoming, now_, floor_tick(now_) * tick_);
   if (t.in_progress() && t.how.overlap != overlapping_runs::allow) {
     overlap(t, look);
     return std::nullopt;
@@ -247,12 +251,13 @@ void scheduler_model::overlap(timer& t, const plan::look& look) {
 
 void scheduler_model::wait_for_next(timer& t) {
   if (t.how.from_end()) return;  // for the run to end
-  const bool is_late = t.how.bursts() && t.upcoming.due <= now_;
+  const bool is_late = t.how.bursts() && tick_at_or_after(t.upcoming.due) <= floor_tick(now_);
   if (is_late && t.where != runs_on::driver && t.how.overlap != overlapping_runs::allow) {
     t.held_back = true;  // one after another, as each ends
     return;
   }
   arm(t, t.upcoming.due);
+  t.tick = tick_at_or_after(t.upcoming.due);  // though the point may be past already
   t.in_turn = is_late && t.tick <= pass_tick_;
 }
 

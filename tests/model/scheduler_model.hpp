@@ -127,6 +127,7 @@ class scheduler_model {
   };
 
   ns floor_tick(ns t) const { return t / tick_ - (t % tick_ < 0 ? 1 : 0); }
+  ns tick_at_or_after(ns t) const;
   ns tick_of(ns due) const;
   bool in_pass(const timer&) const;
   bool drained() const;

@@ -108,6 +108,21 @@ TEST_CASE("skip runs once, tells how many points it missed, and keeps the grid")
   CHECK(look.next->due == at(1200ms));
 }
 
+TEST_CASE("a point has gone by when its tick has come") {
+  const recurrence r = every(300ms);
+  const auto second = *r.next(r.first(at(0s)), at(300ms));
+  const auto look = [&](duration tick) { return r.look_at(second, at(1250ms), at(tick)); };
+  CHECK(look(599ms).missed == 0);  // (it was due when it was scheduled, and did not wait for a tick)
+  CHECK(look(899ms).missed == 0);
+  CHECK(look(899ms).next->due == at(900ms));
+  CHECK(look(900ms).missed == 1);
+  CHECK(look(900ms).next->due == at(1200ms));
+  CHECK(look(1200ms).missed == 2);
+  CHECK(r.look_at(second, at(1250ms)).missed == 2);
+  const auto moves = r.on_missed(missed_runs::delay).look_at(second, at(1250ms), at(900ms));
+  CHECK(moves.next->due == at(1550ms));  // from now, not from the tick
+}
+
 TEST_CASE("burst runs for each point that has gone by") {
   const auto r = every(300ms).on_missed(missed_runs::burst);
   const auto look = look_at(r, 950ms);

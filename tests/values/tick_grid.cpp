@@ -148,6 +148,17 @@ TEST_CASE(
   }
 }
 
+TEST_CASE(
+    "a point of a grid belongs to the first tick at or after it, also if it is past and the tick is not") {
+  constexpr tick_grid grid(10ns, at(0ns));
+  CHECK(grid.of_point(at(25ns)) == 3);
+  CHECK(grid.of_point(at(20ns)) == 2);
+  CHECK(grid.of_point(at(-25ns)) == -2);
+  CHECK(grid.of_point(time_point::max()) == never_tick);
+  CHECK(grid.of_point(time_point::max() - 6ns) == never_tick);  // no tick of the clock begins after it
+  CHECK(grid.of_point(time_point::max() - 7ns) == time_point::max().time_since_epoch().count() / 10);
+}
+
 TEST_CASE("a deadline at the clock's last moment, or after its last tick, is never due") {
   constexpr time_point end = time_point::max();  // a count that ends in 807
   constexpr tick_grid fine(1ns, at(0ns));

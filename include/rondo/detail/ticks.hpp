@@ -58,6 +58,12 @@ class tick_grid {
     return tick < current ? tick : current;
   }
 
+  /// The tick that a point of a grid belongs to, whatever the clock shows: one that is past, but whose tick is still to
+  /// come, waits for that. Else as of_deadline().
+  constexpr tick_number of_point(time_point point) const noexcept {
+    return of_deadline(point, time_point::min());
+  }
+
   /// The moment at which tick `t` begins; saturates at both ends of the clock.
   constexpr time_point begin_of(tick_number t) const noexcept {
     duration::rep count = 0;
