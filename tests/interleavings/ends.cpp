@@ -18,6 +18,7 @@ void two_are_due(stage& s) {
 const part pass{"driver", [](stage& s) { s.core().pass(); }};
 const part stop{"stops", [](stage& s) { s.stop(); }};
 const part retire{"destroys", [](stage& s) { s.retire(); }};
+const part drain{"drains", [](stage& s) { s.drain(); }};
 const part cancel{"cancels", [](stage& s) { s.cancel(0); }};
 
 part moving(duration to) {
@@ -57,6 +58,19 @@ TEST_CASE("stop and cancel") {
 TEST_CASE("destruction and pass") {
   check_every_schedule(on_stage(one_is_due, {retire, pass}));
   check_every_schedule(on_stage(one_is_due, {retire, pass, cancel}), few);
+}
+
+TEST_CASE("a drain that waits is told of what ends without a run") {
+  const auto nothing = [](stage&) {};
+  const auto one_shot = [](stage& s) { s.add(5ms); };
+  const auto plain_one_shot = [](stage& s) { s.add_plain(5ms); };
+  const auto periodic = [](stage& s) { s.repeat(rondo::every(5ms)); };
+  check_every_schedule(on_stage(one_shot, {drain, cancel}));
+  check_every_schedule(on_stage(plain_one_shot, {drain, cancel}));
+  check_every_schedule(on_stage(one_shot, {drain, moving(duration::max())}));
+  check_every_schedule(on_stage(nothing, {drain, scheduling(duration::max())}));
+  for (const duration to : {duration(2ms), duration::max()})
+    check_every_schedule(on_stage(periodic, {drain, moving(to)}));
 }
 
 TEST_CASE("of two who want the last place one gets it") {

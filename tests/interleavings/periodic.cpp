@@ -83,4 +83,45 @@ TEST_CASE("periodic: job, and the end") {
   }
 }
 
+/// Another timer is with the executor, and its task stops the scheduler.
+const part stop_from_inside{"job", [](stage& s) { s.handed(0)(); }};
+
+auto with_a_job_that_stops(const recurrence& when, duration now) {
+  return [=](stage& s) {
+    s.add_job(0ms);
+    s.core().pass();
+    s.repeat(when);
+    virtual_time::move_to(at(now));
+    s.in_run = [&s](std::size_t i) {
+      if (i == 0) s.stop_from_inside();
+    };
+  };
+}
+
+TEST_CASE("periodic: pass and stop from inside") {
+  check_every_schedule(on_stage(with_a_job_that_stops(fixed_rate, 1ms), {pass, stop_from_inside}));
+}
+
+TEST_CASE("periodic: the late runs of a burst and the end") {
+  const recurrence bursts = fixed_rate.on_missed(missed_runs::burst);
+  const auto late = [bursts](stage& s) {
+    s.repeat(bursts);
+    virtual_time::move_to(at(2ms));
+  };
+  for (const part& end : {stop, drain}) check_every_schedule(on_stage(late, {pass, end}));
+  check_every_schedule(on_stage(with_a_job_that_stops(bursts, 2ms), {pass, stop_from_inside}));
+}
+
+TEST_CASE("periodic: the last run, in a job, and the end") {
+  for (const part& end : {stop, drain, cancel, moving(0ms)})
+    for (const part& act : {start, drop}) explore_jobs(fixed_rate.times(1), {act, end});
+}
+
+TEST_CASE("periodic: runs that overlap, and the end") {
+  for (const auto what : {overlapping_runs::queue_one, overlapping_runs::allow})
+    for (const part& end : {stop, drain, cancel})
+      explore_jobs(fixed_rate.on_overlap(what), {start, end}, 2ms);
+  explore_jobs(fixed_rate.on_overlap(overlapping_runs::allow), {start, start_other, drain}, 2ms, few);
+}
+
 }  // namespace

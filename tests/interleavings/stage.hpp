@@ -83,6 +83,7 @@ class stage_with {
   }
   void drain() {
     expect(core_->drain(1h), "all that was pending has run or ended");
+    expect(virtual_time::now() < at(1h), "drain() returns when the last timer has ended, not at its limit");
     for (const timer& t : timers_) expect(t.running.load() == 0, "after drain() no run is in progress");
     for (const timer& t : timers_)
       expect(!t.periodic || !core_->pending(t.id), "drain() ends periodic timers");
