@@ -112,8 +112,7 @@ void later_rounds::begin_to_deal(std::size_t l, int round_shift) noexcept {
   dealing_ = true;
   const auto base = static_cast<std::uint64_t>(base_);
   const int own_bit = round_shift + static_cast<int>(l);
-  const std::uint64_t bucket_bits = base & ((std::uint64_t{1} << round_shift) - 1);
-  base_ = static_cast<tick_number>(((base >> own_bit ^ 1U) << own_bit) | bucket_bits);
+  base_ = static_cast<tick_number>((base >> own_bit ^ 1U) << own_bit);
 }
 
 /// Deals out `left` nodes at most, and counts down; true: that was all. Strong guarantee.
