@@ -2,9 +2,11 @@
 #include <rondo/keyed_timers.hpp>
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "threads/patience.hpp"
@@ -96,6 +98,43 @@ TEST_CASE("destroyed by one of its tasks while others run") {
     CHECK(ran_after == 0);
     CHECK(adds_up(t.stats()));
   }
+}
+
+/// A key whose destructor is the user's code.
+struct telling_key {
+  telling_key(int n, std::function<void()>& tell) : number(n), when_destroyed(&tell) {}
+  telling_key(telling_key&& other) noexcept
+      : number(other.number), when_destroyed(std::exchange(other.when_destroyed, nullptr)) {}
+  telling_key& operator=(telling_key&&) = delete;
+  ~telling_key() {
+    if (when_destroyed != nullptr) (*when_destroyed)();
+  }
+  friend bool operator==(const telling_key& a, const telling_key& b) { return a.number == b.number; }
+  int number;
+  std::function<void()>* when_destroyed;
+};
+struct telling_key_hash {
+  std::size_t operator()(const telling_key& k) const { return static_cast<std::size_t>(k.number); }
+};
+
+TEST_CASE("no lock is held while a key is destroyed") {
+  timer t;
+  keyed_timers<telling_key, telling_key_hash> timers(t);
+  gate asked, destroyed;
+  std::thread other;
+  std::atomic<bool> was_free{false};
+  std::function<void()> ask = [&] {
+    other = std::thread([&] {
+      static_cast<void>(timers.size());
+      asked.open();
+    });
+    was_free = asked.wait();
+    destroyed.open();
+  };
+  timers.set_after(telling_key(1, ask), 0s, [] {});
+  REQUIRE(destroyed.wait());
+  other.join();
+  CHECK(was_free);
 }
 
 TEST_CASE("stopped while keys are set: nothing is lost, and nothing dangles") {

@@ -82,6 +82,26 @@ TEST_CASE("a scope that one of its tasks has closed is waited for by its destruc
   other.join();
 }
 
+TEST_CASE("close() cancels all before it waits for any") {
+  timer t;
+  timer_scope scope(t);
+  timer_id other;
+  gate begun, scheduled;
+  bool saw_other_cancelled = false;  // not atomic: who has waited for the run may read it
+  scope.schedule_after(0s, [&] {
+    begun.open();
+    scheduled.wait();
+    const auto deadline = std::chrono::steady_clock::now() + patience;
+    while (t.pending(other) && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+    saw_other_cancelled = !t.pending(other);
+  });
+  other = scope.schedule_after(1h, [] {});
+  scheduled.open();
+  REQUIRE(begun.wait());
+  scope.close();
+  CHECK(saw_other_cancelled);
+}
+
 /// What tasks of a scope do and note while the scope is destroyed.
 struct last_moments {
   std::atomic<bool> destroyed{false};
