@@ -1,0 +1,94 @@
+// What happens to a timer of a scope, or of a key, while the call that schedules it is in progress: on_earlier is called
+// inside it, and another thread may run the timer.
+#include <rondo/keyed_timers.hpp>
+#include <rondo/timer_scope.hpp>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include <rondo/polled_timer.hpp>
+
+#include "failing_new.hpp"
+#include "threads/patience.hpp"
+
+namespace {
+
+using namespace rondo::test;
+using rondo::job;
+using rondo::keyed_timers;
+using rondo::options;
+using rondo::polled_timer;
+using rondo::timer_scope;
+
+/// Not on the calling thread, where poll() would be refused.
+void poll_elsewhere(polled_timer& time) {
+  std::thread([&] { time.poll(); }).join();
+}
+
+/// Does it the first time that on_earlier is called.
+void do_during_the_call(polled_timer& time, std::function<void()> act) {
+  time.on_earlier([act = std::move(act), done = false]() mutable {
+    if (!std::exchange(done, true)) act();
+  });
+}
+
+TEST_CASE(
+    "a callable is destroyed with its run, also before the call that scheduled it through a scope returns") {
+  polled_timer time;
+  timer_scope scope(time);
+  auto token = std::make_shared<int>(0);  // not const, or the closure could not move it on
+  do_during_the_call(time, [&] {
+    poll_elsewhere(time);
+    CHECK(*token == 1);
+    CHECK(token.use_count() == 1);
+  });
+  scope.schedule_after(0s, [token] { ++*token; });
+  CHECK(*token == 1);
+  CHECK(scope.pending() == 0);
+}
+
+// Where bytes_held() is not known, there is nothing to test.
+TEST_CASE(
+    "a scope keeps nothing of timers whose jobs are dropped before the calls that scheduled them return" *
+    doctest::skip(!failing_new::available)) {
+  polled_timer time(options{.buckets = 1, .run_on = [](const job&) {}});
+  timer_scope scope(time);
+  time.on_earlier([&] { poll_elsewhere(time); });
+  const auto schedule = [&](int times) {
+    for (int i = 0; i != times; ++i) scope.schedule_after(0s, [] {});
+  };
+  schedule(2000);  // each thread of the first ones leaves records to its lane
+  const auto before = bytes_held();
+  schedule(500);
+  CHECK(bytes_held() <= before + 512);
+  CHECK(time.stats().rejected == 2500);
+}
+
+TEST_CASE("who tries to set a key that is set meanwhile is refused, and leaves no timer") {
+  polled_timer time;
+  keyed_timers<int> timers(time);
+  do_during_the_call(time, [&] { timers.set_after(1, 2h, [] {}); });
+  CHECK_FALSE(timers.try_set_after(1, 1h, [] { FAIL("it ran"); }));
+  CHECK(timers.size() == 1);
+  CHECK(time.pending() == 1);
+  CHECK(time.next_due() > time.now() + 90min);
+}
+
+TEST_CASE("the task of who is refused does not start, also when it is due before the call returns") {
+  polled_timer time;
+  keyed_timers<int> timers(time);
+  bool ran = false;
+  do_during_the_call(time, [&] {
+    timers.set_after(1, 2h, [] {});
+    poll_elsewhere(time);
+  });
+  CHECK_FALSE(timers.try_set_after(1, 0s, [&] { ran = true; }));
+  CHECK_FALSE(ran);
+  CHECK(timers.size() == 1);
+  CHECK(time.pending() == 1);
+}
+
+}  // namespace
