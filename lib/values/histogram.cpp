@@ -11,7 +11,7 @@
 namespace rondo {
 namespace {
 
-/// ⌈q·n⌉, but 1 … n. Preconditions: q > 0, n > 0.
+/// ⌈q·n⌉, at most n; at least 1, as the product is positive. Preconditions: q > 0, n > 0.
 std::uint64_t nearest_rank(double q, std::uint64_t n) noexcept {
   // A double is within 2^-53 of the decimal that was meant: what the product exceeds a whole number by, if it
   // is that little, is no rank more.
@@ -19,7 +19,7 @@ std::uint64_t nearest_rank(double q, std::uint64_t n) noexcept {
   const long double rank =
       std::ceil(static_cast<long double>(q) * (1 - rounding) * static_cast<long double>(n));
   if (q >= 1 || rank >= static_cast<long double>(n)) return n;  // n as a floating number may be more than n
-  return std::max<std::uint64_t>(static_cast<std::uint64_t>(rank), 1);
+  return static_cast<std::uint64_t>(rank);
 }
 
 }  // namespace

@@ -146,6 +146,7 @@ class many_rounds {
       if (!taken) {
         if (parts++ == 0) add_many();
         REQUIRE(rounds_.fault(shift) == "");
+        REQUIRE(visited() == pending());
         disturb();
         continue;
       }
@@ -161,6 +162,17 @@ class many_rounds {
 
  private:
   static constexpr int shift = 3;
+
+  std::size_t visited() {
+    std::size_t count = 0;
+    rounds_.for_each([&](const node&) { ++count; });
+    return count;
+  }
+  std::size_t pending() const {
+    std::size_t count = 0;
+    for (const auto& round : model_) count += round.second.size();
+    return count;
+  }
 
   tick_number some_due() { return static_cast<tick_number>(1'000'000 + random_.below(100'000)) * 8 + 5; }
 

@@ -87,6 +87,11 @@ TEST_CASE("the later of first_after and first_at counts") {
   CHECK(every(1s).first_at(at(3s)).first_after(2s) == every(1s).first_after(2s));
 }
 
+TEST_CASE("the later of two jitters counts, with its seed or without") {
+  CHECK(every(1s).jitter(0.5, 7).jitter(0.2) == every(1s).jitter(0.2));
+  CHECK(every(1s).jitter(0.5).jitter(0.2, 7) == every(1s).jitter(0.2, 7));
+}
+
 TEST_CASE("a first run in the past is due now, and the grid starts where it was asked to") {
   CHECK(plan(every(10ms).first_at(at(-25ms)), 4) == "0 5 15 25");
   CHECK(plan(every(10ms).first_at(at(-20ms)), 3) == "0 10 20");
