@@ -70,8 +70,8 @@ class alarm_descriptor {
 ///   changes: a later one costs no system call, nor does one that is cancelled or postponed (it may then wake
 ///   the loop once at the old time), nor one that is due while it is readable.
 /// - Timers may be scheduled from any thread: it owns the timer's on_earlier(), and replaces what was set there
-///   before. So a timer has one event_fd at most, and must outlive it; until it is destroyed, a second one and
-///   calls of on_earlier() are refused with std::logic_error, and nothing has changed.
+///   before. So a timer has one event_fd at most, and must outlive it. Until that is destroyed, making a second one
+///   and calling on_earlier() throw std::logic_error and change nothing.
 /// - A child made by fork() shares the descriptor: it should make a timer and an event_fd of its own.
 class event_fd {
  public:

@@ -42,8 +42,8 @@ class RONDO_EXPORT polled_timer final : public scheduler {
   /// loop that sleeps is to ask next_due() again. It may be told more often than that, also from inside
   /// poll(); it may call the scheduler, but not poll(). Replaces the `f` before, and returns once no call of
   /// that is in progress (except from inside it). A null `f`: nobody is told. If `f` throws: `on_error`, and
-  /// the call that caused it still succeeds. While the timer has an event_fd, which is told in its place:
-  /// std::logic_error, and nothing has changed.
+  /// the call that caused it still succeeds. While the timer has an event_fd, which owns
+  /// this callback: std::logic_error, and nothing changes.
   void on_earlier(std::function<void()> f);
 
  private:

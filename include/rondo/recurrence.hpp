@@ -149,8 +149,8 @@ class RONDO_EXPORT recurrence {
   /// What is to be done about `planned` at `now`, when `planned.due` has come. O(1), of a list O(its
   /// length), of a backoff that has not reached its cap O(points that went by).
   look look_at(const occurrence& planned, time_point now) const;
-  /// The same for a scheduler whose current tick began at `tick`, not later than `now`: points after that are still to
-  /// come.
+  /// The same for a scheduler whose current tick began at `tick`: points after that have not gone by yet.
+  /// Precondition: tick <= now.
   look look_at(const occurrence& planned, time_point now, time_point tick) const;
 
   /// The run after `previous`, if that ran at `now` (with after_completion(): ended at `now`). None if

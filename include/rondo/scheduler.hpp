@@ -209,7 +209,8 @@ class RONDO_EXPORT scheduler {
   /// the scheduler's clock: draining goes on, so call it again, or stop() for the rest. It advances a
   /// manual_timer, waiting in real time, for as long as `limit` at most, for jobs on other threads, and polls
   /// a polled_timer. Several calls may wait at a time. From inside: std::logic_error. Without memory it throws
-  /// std::bad_alloc: call it again.
+  /// std::bad_alloc: call it again. (When it returns, a cancel() in progress on another thread may still be
+  /// destroying its callable.)
   bool drain(duration limit);
   template <class Rep, class Period>
   bool drain(std::chrono::duration<Rep, Period> limit) {

@@ -24,9 +24,10 @@ class thread_core;
 /// Where there are POSIX signals, the thread blocks all but the synchronous ones (SIGSEGV, SIGBUS, SIGFPE, SIGILL,
 /// SIGTRAP and SIGSYS) from its first instruction on: the others are taken by your threads, also if you install
 /// a handler or call sigwait() after making the timer. The mask of the thread that makes the timer is the same
-/// afterwards. Whatever a task starts inherits the mask of the thread it runs on: a child forked on the driver
-/// (also by system() or posix_spawn()) has to unblock the signals it wants, before it calls exec as well, and so
-/// has a thread started there.
+/// afterwards. For tasks that run on the driver this means:
+/// - A child forked there, and a thread started there, inherit the mask, and exec keeps it. Unblock the signals that
+///   they want: in the child before exec, with POSIX_SPAWN_SETSIGMASK for posix_spawn(). system() has no way to.
+/// - raise() signals the calling thread, so the signal stays pending: use kill(getpid(), …).
 ///
 /// fork() leaves the driver thread in the parent. In the child a timer of the parent is a dead copy: to schedule
 /// is refused with stopped_error, its ids are `gone`, nothing is pending, stop() returns nothing, and it can be

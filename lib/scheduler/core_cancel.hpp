@@ -67,7 +67,7 @@ template <class Sync>
 
 /// Ends a timer that is not live any more, with no run of it in progress: counts what it has become, destroys what
 /// of the user's it owns, as that may look at the counters, and frees the record. Precondition: as above. (`inline`:
-/// a call of it would be 19 instructions of each one-shot's run.)
+/// an out-of-line call costs 19 instructions per run of a one-shot.)
 template <class Sync>
 template <class Count>
 inline void basic_core<Sync>::finish(record_type& r, Count&& count) noexcept {
@@ -87,8 +87,8 @@ bool basic_core<Sync>::end_if_over(record_type& r) noexcept {
   return true;
 }
 
-/// The same, at the end of a run of a periodic timer, for drain(): that may have looked for it, in vain, before
-/// it goes on to wait for its next run.
+/// Ends a periodic timer, locked, a run of which has just ended or was dropped, if drain() is in progress: its search
+/// may have missed the timer. True: it has ended; the rest is as with end_if_over().
 template <class Sync>
 bool basic_core<Sync>::end_if_draining(record_type& r) noexcept {
   if (!r.live || !draining()) return false;

@@ -37,7 +37,7 @@ struct witness {
         has_room = true;
       } catch (const rondo::capacity_error&) {
       } catch (const rondo::stopped_error&) {
-        has_room = true;
+        has_room = true;  // (after drain() and stop() nobody can tell)
       }
     };
     return [owned = std::shared_ptr<int>(nullptr, look)] {};
