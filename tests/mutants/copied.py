@@ -1,4 +1,5 @@
 """A copy of the project with all mutants in it, each behind a switch; and what is built from that."""
+import os
 import re
 import shlex
 import subprocess
@@ -64,6 +65,12 @@ def errors(log, target, source, sites):
                 yield f"    {site.mutant}"
 
 
+def with_later_boost():
+    """The environment, with the Boost that tests/run has unpacked, unless it names one."""
+    unpacked = PROJECT / "build-boost" / "usr"
+    return {**({"BOOST_ROOT": str(unpacked)} if unpacked.exists() else {}), **os.environ}
+
+
 def build(folder, suites, options, sites, jobs):
     """The folder with the programs of the suites; exits, saying why, if they cannot be built."""
     source, target = folder / "source", folder / ("-".join(["build", *options]) or "build")
@@ -72,7 +79,7 @@ def build(folder, suites, options, sites, jobs):
              "-Dwarning_level=0", "-Dexamples=disabled", "-Dbenchmarks=disabled", "-Dtests=enabled",
              f"-Dcpp_args={shlex.join(['-w', '-include', str(FOLDER / 'switch.hpp')])}", *options.values()]
     if not (target / "build.ninja").exists():
-        done = subprocess.run(meson, stdout=subprocess.PIPE, text=True)
+        done = subprocess.run(meson, stdout=subprocess.PIPE, text=True, env=with_later_boost())
         if done.returncode != 0:
             raise SystemExit(done.stdout)
     ninja = ["ninja", "-C", target, "-k", "0", f"-j{jobs}", *(f"tests/{suite}_tests" for suite in suites)]

@@ -46,8 +46,7 @@ def environment(mutant):
     changes = {"MALLOC_PERTURB_": "165",
                "ASAN_OPTIONS": "hard_rss_limit_mb=8192:allocator_may_return_null=1",
                "UBSAN_OPTIONS": "halt_on_error=1"}
-    if mutant is not None:
-        changes["RONDO_MUTANT"] = mutant.id
+    changes["RONDO_MUTANT"] = mutant.id if mutant else ""
     return {**os.environ, **changes}
 
 
