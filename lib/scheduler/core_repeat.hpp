@@ -44,7 +44,6 @@ void basic_core<Sync>::begin_kept(record_type& r, time_point reading, recurrence
   what.run = ++again.runs;
   again.kept.reset();
   again.kept_is_due = false;
-  again.catching_up = false;
   if (again.plan.times() && what.run >= *again.plan.times()) again.last_begun = true;
   if (again.last_begun || again.plan.counts_from_end())
     disarm(r);

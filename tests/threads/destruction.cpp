@@ -4,8 +4,10 @@
 #include <thread>
 #include <vector>
 
+#include <rondo/errors.hpp>
 #include <rondo/manual_timer.hpp>
 
+#include "failing_new.hpp"
 #include "threads/patience.hpp"
 #include "threads/pool.hpp"
 
@@ -14,6 +16,7 @@ namespace {
 using namespace rondo::test;
 using rondo::firing;
 using rondo::job;
+using rondo::manual_timer;
 using rondo::options;
 using rondo::timer;
 
@@ -168,6 +171,37 @@ TEST_CASE("inside a job, it waits for the job that another thread runs") {
   jobs[1]();
   other.join();
   CHECK(time == nullptr);
+}
+
+TEST_CASE(
+    "a destructor without memory waits for jobs in progress, too, before it destroys the callables of "
+    "others" *
+    doctest::skip(!failing_new::available)) {
+  const auto alive = std::make_shared<int>();
+  std::vector<job> jobs;
+  auto time = std::make_unique<manual_timer>(options{.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
+  gate running;
+  bool was_alive = false;
+  time->schedule_after(0s, [&, core = time.get()] {
+    running.open();
+    try {
+      for (;;) core->cancel(core->schedule_after(1h, [] {}));  // until it is stopped
+    } catch (const rondo::stopped_error&) {
+    }
+    let_pass(20ms);  // nothing is destroyed meanwhile
+    was_alive = alive.use_count() == 2;
+  });
+  time->advance(0s);
+  time->schedule_after(1h, [alive] {});
+  std::thread worker([&] { jobs.at(0)(); });
+  CHECK(running.wait());
+  {
+    const failing_new failing;
+    time.reset();
+  }
+  worker.join();
+  CHECK(was_alive);
+  CHECK(alive.use_count() == 1);
 }
 
 TEST_CASE("jobs that outlive the timer do nothing, on any thread") {
