@@ -62,7 +62,6 @@ timer_id basic_core<Sync>::schedule(time_point due, time_point now, task&& work,
   if (!way_in.open()) refuse_stopped();
   claim_place();
   record_type* r = nullptr;
-  bool refused = false;
   timer_id id;
   try {
     r = &pool_.take();
@@ -72,16 +71,13 @@ timer_id basic_core<Sync>::schedule(time_point due, time_point now, task&& work,
     r->deadline = due;
     r->live = true;
     id = id_of(*r);  // from publish() on, the record is everybody's
-    refused = !publish(*r, grid_.of_deadline(due, now), way_in);
+    if (!publish(*r, grid_.of_deadline(due, now), way_in)) refuse_stopped();
   } catch (...) {
-    free_place();
-    if (r != nullptr) forget_unpublished(*r);
+    if (r != nullptr)
+      forget_unpublished(*r);
+    else
+      free_place();
     throw;
-  }
-  if (refused) {
-    free_place();
-    forget_unpublished(*r);
-    refuse_stopped();
   }
   way_in.wake();
   return id;
@@ -113,6 +109,7 @@ void basic_core<Sync>::forget_unpublished(record_type& r) noexcept {
   const frame here(frame::kind::destruction, this, &r, r.generation);
   r.live = false;
   pool_.count([](tally& t) { --t.scheduled; });
+  free_place();
   destroy_callable(r);
   pool_.give_back(r, [](tally&) {});
   wake_waiting();  // a drain() may have counted it
