@@ -2,6 +2,7 @@
 #include "scheduler/record_pool.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -56,6 +57,16 @@ TEST_CASE("records that go round all threads are used again") {
   }
   CHECK(p.pool.slots() <= std::size_t{100} + (few_lanes::lanes + 1) * 64);
   CHECK(p.pool.free() == p.pool.slots());
+}
+
+TEST_CASE("a slot that never was in use has no record") {
+  pool_in_use p;
+  CHECK(p.pool.find(0) == nullptr);
+  p.take(0, 1);
+  CHECK(p.pool.find(p.taken[0]->slot) == p.taken[0]);
+  const auto slots = static_cast<std::uint32_t>(p.pool.slots());
+  CHECK(p.pool.find(slots - 1) != nullptr);
+  CHECK(p.pool.find(slots) == nullptr);
 }
 
 TEST_CASE("a pool has as many records as were taken at once, but for a batch") {

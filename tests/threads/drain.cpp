@@ -170,6 +170,7 @@ TEST_CASE("the destructor of a periodic callable that a drain has the driver end
   rondo::manual_timer time;
   gate in_one_shot, in_first, second_ended;
   bool refused = false;
+  int runs = 0;
   auto first = std::make_shared<at_end>([&] {
     in_first.open();
     second_ended.wait();
@@ -188,7 +189,7 @@ TEST_CASE("the destructor of a periodic callable that a drain has the driver end
     in_first.wait();
   });
   time.schedule_every(5ms, [first] {});
-  time.schedule_every(5ms, [second] {});
+  time.schedule_every(5ms, [second, &runs] { ++runs; });
   first.reset();
   second.reset();
   // The driver is held up in the one-shot, until the drain is held up in ending the first: so it is the driver
@@ -200,6 +201,7 @@ TEST_CASE("the destructor of a periodic callable that a drain has the driver end
   driver.join();
   draining.join();
   CHECK(refused);
+  CHECK(runs == 1);  // at 5 ms: none begins once drain() has
   CHECK(adds_up(time.stats()));
 }
 

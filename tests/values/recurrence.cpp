@@ -336,6 +336,8 @@ TEST_CASE("grids as long as the clock do not overflow") {
   const auto long_cycle = cycle({200 * 8766h, 200 * 8766h});
   CHECK(long_cycle.look_at(long_cycle.first_at(dawn).first(dawn), dawn + 400 * 8766h + 1h).points == 3);
   CHECK(long_cycle.look_at(long_cycle.first_at(dawn).first(dawn), dawn + 300 * 8766h).points == 2);
+  const auto never_again = cycle({duration::max(), duration::max(), 3ns});  // whose sum wraps around to 1 ns
+  CHECK(never_again.look_at(never_again.first_at(dawn).first(dawn), dawn + 5ns).points == 1);
   const auto steady = backoff(1ns, 1, 1h);
   CHECK(steady.look_at(steady.first_at(dawn).first(dawn), dusk).missed == look.missed);
   const auto r = cycle({1ns, 2ns, 3ns}).jitter(1, 9);
