@@ -91,4 +91,27 @@ TEST_CASE("the task of who is refused does not start, also when it is due before
   CHECK(time.pending() == 1);
 }
 
+TEST_CASE("a periodic timer of a key that runs before the call that sets it returns goes on") {
+  polled_timer time;
+  keyed_timers<int> keys(time);
+  int runs = 0;
+  do_during_the_call(time, [&] { poll_elsewhere(time); });
+  keys.set(1, rondo::every(1h).first_after(0s), [&] { ++runs; });
+  CHECK(runs == 1);
+  CHECK(keys.contains(1));
+}
+
+TEST_CASE("a task whose key is set again does not start once the new one has") {
+  polled_timer time;
+  keyed_timers<int> keys(time);
+  int old_runs = 0, new_runs = 0;
+  const auto now = time.now();
+  keys.set_at(1, now, [&] { ++old_runs; });
+  // Both are due, the new one in an earlier tick: so it runs first, and the old one is next in the same pass.
+  do_during_the_call(time, [&] { poll_elsewhere(time); });
+  keys.set_at(1, now - 1h, [&] { ++new_runs; });
+  CHECK(new_runs == 1);
+  CHECK(old_runs == 0);
+}
+
 }  // namespace
