@@ -108,21 +108,29 @@ void compare_idle(measure::report& report, milliseconds time) {
   report.add(wakeups);
 }
 
+/// One or two producers, each with so many timers, whose delays `delay` chooses.
+template <class Delay>
+void compare_producers(measure::report& report, std::size_t pending, const char* delays, Delay delay) {
+  const std::uint64_t pairs = report.small() ? 1'000 : 1'000'000;
+  for (std::size_t producers = 1; producers <= 2; ++producers) {
+    report.compare(std::to_string(producers) + (producers == 1 ? " producer: " : " producers: ") +
+                       "cancel one of " + measure::readable(pending) + " and set it anew" + delays,
+                   "ns an operation, all producers together",
+                   contenders([=]<template <class> class Timers>() {
+                     return produce<Timers>(producers, pending, pairs, delay);
+                   }));
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   measure::report report(measure::read_options(argc, argv));
   const bool small = report.small();
-  const std::size_t pending = small ? 100 : 10'000;
-  const std::uint64_t pairs = small ? 1'000 : 1'000'000;
-  for (std::size_t producers = 1; producers <= 2; ++producers) {
-    report.compare(std::to_string(producers) + (producers == 1 ? " producer: " : " producers: ") +
-                       "cancel one of " + measure::readable(pending) + " and set it anew",
-                   "ns an operation, all producers together",
-                   contenders([=]<template <class> class Timers>() {
-                     return produce<Timers>(producers, pending, pairs);
-                   }));
-  }
+  compare_producers(report, small ? 100 : 10'000, "",
+                    [](measure::random& random) { return milliseconds(random.up_to(512)); });
+  compare_producers(report, small ? 100 : 50'000, ", timeouts of 30 s",
+                    [](measure::random&) { return milliseconds(30'000); });
   const std::size_t due = small ? 1'000 : 1'000'000;
   for (const int span_ms : {1, small ? 2 : 512}) {
     report.compare(measure::readable(due) + " timers, due within " + std::to_string(span_ms) +

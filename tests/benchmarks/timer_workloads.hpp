@@ -1,8 +1,8 @@
 // What the timers of threads are measured with.
 //
 // `Timers<OnFire>(n, on_fire)` are n timers and a driver thread of their own. set(i, delay) sets timer i, which is not
-// pending; cancel(i) cancels it. Both are legal from any thread, but not at the same time for one i. When timer i fires,
-// on_fire(i) is called on the driver thread.
+// pending; cancel(i) cancels it, unless it has fired. Both are legal from any thread, but not at the same time for one
+// i. When timer i fires, on_fire(i) is called on the driver thread.
 #pragma once
 
 #include <algorithm>
@@ -23,12 +23,11 @@ struct ignore_firing {
   void operator()(std::size_t) const noexcept {}
 };
 
-/// Each producer keeps so many timers pending, all far from firing, and time and again cancels one of them and sets it
-/// anew.
-template <template <class> class Timers>
-measure::sample produce(std::size_t producers, std::size_t pending, std::uint64_t pairs) {
+/// Each producer has so many timers, and time and again cancels one of them and sets it anew, delay(random) from now.
+/// One that has fired meanwhile stays so until it is chosen.
+template <template <class> class Timers, class Delay>
+measure::sample produce(std::size_t producers, std::size_t pending, std::uint64_t pairs, Delay delay) {
   Timers<ignore_firing> timers(producers * pending, {});
-  const auto delay = [](measure::random& random) { return milliseconds(60'000 + random.up_to(512)); };
   std::atomic<std::size_t> ready{0};
   std::atomic<std::uint64_t> chosen{0};
   std::vector<measure::clock::time_point> starts(producers);

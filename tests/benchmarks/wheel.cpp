@@ -1,7 +1,9 @@
 // rondo::wheel beside its rivals, on the same work in one process: see README.md.
 #include <malloc.h>
 
+#include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,6 +30,16 @@ std::vector<rival> rivals() {
   result.push_back(asio);
 #endif
   result.insert(result.end(), {multimap, lazy_priority_queue, fibonacci_heap});
+  return result;
+}
+
+/// Those that end in good time where a run is twelve million pairs: the others need several times as long.
+std::vector<rival> fast_rivals() {
+  std::vector<rival> result{rondo_wheel};
+#ifdef WITH_LIBEV
+  result.push_back(libev);
+#endif
+  result.push_back(lazy_priority_queue);
   return result;
 }
 
@@ -61,6 +73,30 @@ std::vector<planned> with_floor(bool small) {
                     periodic_workload{n(10'000), small ? 200 : 100'000}});
   result.push_back({n(100'000), "one deadline, set and fired", "ns a timer", burst_workload{n(100'000)}});
   return result;
+}
+
+/// Timeouts as servers have them, all of one length or of a few. Each timer is set anew once in 500 or 5,000
+/// ticks.
+planned timeouts(std::uint32_t timers, std::span<const std::int64_t> delays, const char* lengths,
+                 bool small) {
+  timeouts_workload workload{.timers = timers, .delays = delays};
+  if (timers == 1'000'000) workload.pairs_per_tick = 200;
+  if (small) {
+    workload.timers = 1'000;
+    workload.ticks = 100;
+  }
+  return {workload.timers, std::string("cancel one and set it anew, timeouts of ") + lengths, "ns a pair",
+          workload};
+}
+
+planned timeouts_of_30_s(std::uint32_t timers, bool small) {
+  static constexpr std::array<std::int64_t, 1> delays{30'000};
+  return timeouts(timers, delays, "30 s", small);
+}
+
+planned mixed_timeouts(std::uint32_t timers, bool small) {
+  static constexpr std::array<std::int64_t, 6> delays{100, 1'000, 5'000, 30'000, 60'000, 300'000};
+  return timeouts(timers, delays, "0.1 s to 5 min", small);
 }
 
 /// Longer delays; and memory, of which the floor has set aside more than it needs.
@@ -102,8 +138,13 @@ int main(int argc, char** argv) {
   measure::report report(measure::read_options(argc, argv));
   std::vector<rival> rivals_and_floor = rivals();
   rivals_and_floor.push_back(plain_arrays);
-  compare(report, with_floor(report.small()), rivals_and_floor);
-  compare(report, without_floor(report.small()), rivals());
+  const bool small = report.small();
+  compare(report, with_floor(small), rivals_and_floor);
+  compare(report, {timeouts_of_30_s(10'000, small), timeouts_of_30_s(100'000, small)}, rivals());
+  compare(report, {timeouts_of_30_s(1'000'000, small)}, small ? rivals() : fast_rivals());
+  compare(report, {mixed_timeouts(100'000, small)}, rivals());
+  compare(report, {mixed_timeouts(1'000'000, small)}, small ? rivals() : fast_rivals());
+  compare(report, without_floor(small), rivals());
   show_worst_visits(report);
   return report.finish();
 }

@@ -11,8 +11,10 @@
 // and is seen by the compiler together with the workload, so that no call of these is an indirect one.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <numeric>
+#include <span>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -27,8 +29,7 @@ constexpr std::int64_t day = 24 * 60 * 60 * 1000;
 /// Timers, and who of them fired.
 template <class Timers>
 struct stage {
-  explicit stage(std::uint32_t n, std::uint64_t longest_delay = 0)
-      : fired(longest_delay), timers(n, fired), size(n) {}
+  explicit stage(std::uint32_t n, firings what_fires = {}) : fired(what_fires), timers(n, fired), size(n) {}
 
   void set_all(std::int64_t span, std::uint64_t seed = 1) {
     measure::random random(seed);
@@ -76,7 +77,7 @@ struct churn_workload {
 
   template <class Timers>
   measure::sample run() const {
-    stage<Timers> s(timers, pairs_per_tick == 0 ? 0 : turn);
+    stage<Timers> s(timers, firings(pairs_per_tick == 0 ? 0 : turn));
     s.set_all(turn);
     measure::random random(2);
     const std::uint32_t pairs_at_once = pairs_per_tick == 0 ? pairs : pairs_per_tick;
@@ -91,6 +92,40 @@ struct churn_workload {
     }
     const double time = measure::per_operation(start, pairs);
     if (pairs_per_tick == 0) s.advance(turn);
+    return {time, s.fired.checksum()};
+  }
+};
+
+/// Timeouts as servers have them, of one length or a few, most of which are cancelled: cancel a random one of the
+/// pending timers and set it anew, with one of the delays. The clock moves a tick after some pairs; what fires is set
+/// anew. In the end all fire, in steps of one turn, so that the checksum depends on every deadline.
+struct timeouts_workload {
+  std::uint32_t timers;
+  std::span<const std::int64_t> delays;
+  std::int64_t ticks = 60'000;
+  std::uint32_t pairs_per_tick = 20;
+
+  template <class Timers>
+  measure::sample run() const {
+    stage<Timers> s(timers, firings(delays));
+    measure::random random(2);
+    const auto delay = [&] { return delays[random.below(delays.size())]; };
+    // Each with only a part of its first delay to go, else those of one length would be due in one tick.
+    for (std::uint32_t i = 0; i != timers; ++i)
+      s.timers.set(i, random.up_to(static_cast<std::uint64_t>(delay())));
+    const auto start = measure::now();
+    while (s.fired.now != ticks) {
+      for (std::uint32_t i = 0; i != pairs_per_tick; ++i) {
+        const std::uint32_t timer = random.below(timers);
+        s.timers.cancel(timer);
+        s.timers.set(timer, s.fired.now + delay());
+      }
+      s.advance(s.fired.now + 1);
+    }
+    const double time = measure::per_operation(start, static_cast<std::uint64_t>(ticks) * pairs_per_tick);
+    s.fired.set_none_anew();
+    const std::int64_t end = ticks + *std::max_element(delays.begin(), delays.end());
+    while (s.fired.now < end) s.advance(s.fired.now + turn);
     return {time, s.fired.checksum()};
   }
 };
@@ -122,7 +157,7 @@ struct periodic_workload {
   template <class Timers>
   measure::sample run() const {
     constexpr std::int64_t longest_delay = 100;
-    stage<Timers> s(timers, longest_delay);
+    stage<Timers> s(timers, firings(longest_delay));
     s.set_all(longest_delay);
     const auto start = measure::now();
     for (std::int64_t to = 1; to <= ticks; ++to) s.advance(to);
@@ -202,5 +237,6 @@ struct bytes_workload {
   }
 };
 
-using wheel_workload = std::variant<set_workload, churn_workload, fire_workload, periodic_workload,
-                                    cancel_workload, one_bucket_workload, burst_workload, bytes_workload>;
+using wheel_workload =
+    std::variant<set_workload, churn_workload, timeouts_workload, fire_workload, periodic_workload,
+                 cancel_workload, one_bucket_workload, burst_workload, bytes_workload>;

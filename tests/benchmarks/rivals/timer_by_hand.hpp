@@ -10,7 +10,8 @@
 #include <utility>
 
 /// `Queue` has the timers, and is used under the mutex: bool add(which, due, work), true if it comes first;
-/// erase(which); empty(); first_due(), take_first(). Precondition of the last two: !empty().
+/// erase(which), nothing if it has been taken; empty(); first_due(), take_first(). Precondition of the last two:
+/// !empty().
 template <class Queue, class OnFire>
 class timers_by_hand {
  public:
@@ -34,7 +35,6 @@ class timers_by_hand {
     if (queue_.add(which, due, std::move(work))) changed_.notify_one();
   }
 
-  /// Precondition: it has not fired.
   void cancel(std::size_t which) {
     const std::lock_guard hold(mutex_);
     queue_.erase(which);

@@ -14,25 +14,33 @@ class multimap_queue {
  public:
   using time_point = std::chrono::steady_clock::time_point;
 
-  explicit multimap_queue(std::size_t timers) : places_(timers) {}
+  explicit multimap_queue(std::size_t timers) : places_(timers, queue_.end()) {}
 
   bool add(std::size_t which, time_point due, std::function<void()> work) {
-    places_[which] = queue_.emplace(due, std::move(work));
+    places_[which] = queue_.emplace(due, timer{which, std::move(work)});
     return places_[which] == queue_.begin();
   }
-  void erase(std::size_t which) { queue_.erase(places_[which]); }
+  void erase(std::size_t which) {
+    if (places_[which] == queue_.end()) return;
+    queue_.erase(places_[which]);
+    places_[which] = queue_.end();
+  }
 
   bool empty() const { return queue_.empty(); }
   time_point first_due() const { return queue_.begin()->first; }
   std::function<void()> take_first() {
-    std::function<void()> work = std::move(queue_.begin()->second);
-    queue_.erase(queue_.begin());
-    return work;
+    timer first = std::move(queue_.begin()->second);
+    erase(first.which);
+    return std::move(first.work);
   }
 
  private:
-  std::multimap<time_point, std::function<void()>> queue_;
-  std::vector<std::multimap<time_point, std::function<void()>>::iterator> places_;
+  struct timer {
+    std::size_t which;
+    std::function<void()> work;
+  };
+  std::multimap<time_point, timer> queue_;
+  std::vector<std::multimap<time_point, timer>::iterator> places_;  // end() of those that are not pending
 };
 
 template <class OnFire>
