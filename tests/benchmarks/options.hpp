@@ -6,11 +6,12 @@
 namespace measure {
 
 struct options {
-  bool small = false;   // a run of a moment: a test that everything works
-  int repetitions = 5;  // of each contender, at most
-  std::string only;     // run the workloads whose names contain this
-  std::string json;     // file to write, if any
-  std::string svg;      // folder to write charts to, if any
+  bool small = false;      // a run of a moment: a test that everything works
+  int repetitions = 5;     // of each contender, at most
+  std::string only;        // run the workloads whose names contain this
+  std::string contenders;  // run the contenders whose names contain this
+  std::string json;        // file to write, if any
+  std::string svg;         // folder to write charts to, if any
 };
 
 /// Ends the program where the arguments are wrong or ask for help.

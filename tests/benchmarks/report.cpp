@@ -79,8 +79,9 @@ report::report(options o) : options_(std::move(o)), environment_(this_environmen
 }
 
 void report::compare(const std::string& workload, const std::string& unit,
-                     const std::vector<contender>& contenders) {
-  if (!wanted(workload)) return;
+                     std::vector<contender> contenders) {
+  std::erase_if(contenders, [this](const contender& c) { return !takes_part(c.name); });
+  if (!wanted(workload) || contenders.empty()) return;
   std::vector<course> courses(contenders.size());
   for (int repetition = options_.small ? 0 : -1; repetition != options_.repetitions; ++repetition) {
     for (std::size_t i = 0; i != contenders.size(); ++i)

@@ -20,10 +20,14 @@ class report {
   /// Whether this workload was asked for; one that was not need not be measured.
   bool wanted(const std::string& workload) const { return workload.find(options_.only) != workload.npos; }
 
+  /// Whether this contender was asked for; compare() leaves the others out.
+  bool takes_part(const std::string& contender) const {
+    return contender.find(options_.contenders) != contender.npos;
+  }
+
   /// Runs the contenders in turn, so that a change of the machine's speed hits all. If their checksums
   /// differ somebody did other work: that fails the report.
-  void compare(const std::string& workload, const std::string& unit,
-               const std::vector<contender>& contenders);
+  void compare(const std::string& workload, const std::string& unit, std::vector<contender> contenders);
 
   /// Results that were come by otherwise.
   void add(table);

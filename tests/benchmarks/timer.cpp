@@ -52,8 +52,8 @@ timers timers_of(const char* name) {
   return {name, &lateness<Timers>, &idle<Timers>};
 }
 
-std::vector<timers> all_timers() {
-  return {
+std::vector<timers> those_that_take_part(const measure::report& report) {
+  std::vector<timers> all {
     timers_of<rondo_timers>("rondo::timer, tick 1 ms"),
         timers_of<fine_rondo_timers>("rondo::timer, tick 10 µs"),
 #if defined(WITH_LIBEVENT)
@@ -65,13 +65,15 @@ std::vector<timers> all_timers() {
         timers_of<multimap_timers>("multimap, mutex, condvar"),
         timers_of<lazy_heap_timers>("priority_queue, likewise"),
   };
+  std::erase_if(all, [&](const timers& t) { return !report.takes_part(t.name); });
+  return all;
 }
 
 /// Three bursts of each, in turn.
 void compare_lateness(measure::report& report, std::size_t n, int span_ms) {
   const std::string workload = "lateness of " + measure::readable(n) + " one-shots";
-  if (!report.wanted(workload)) return;
-  const std::vector<timers> all = all_timers();
+  const std::vector<timers> all = those_that_take_part(report);
+  if (all.empty() || !report.wanted(workload)) return;
   std::vector<std::vector<double>> late(all.size());
   for (int burst = 0; burst != 3; ++burst) {
     for (std::size_t i = 0; i != all.size(); ++i) {
@@ -95,9 +97,10 @@ void compare_lateness(measure::report& report, std::size_t n, int span_ms) {
 /// All at the same time.
 void compare_idle(measure::report& report, milliseconds time) {
   const std::string workload = "idle for " + std::to_string(time.count()) + " ms, one timer pending";
-  if (!report.wanted(workload)) return;
+  const std::vector<timers> all = those_that_take_part(report);
+  if (all.empty() || !report.wanted(workload)) return;
   std::vector<idle_timers> idle;
-  for (const timers& t : all_timers()) idle.push_back(t.idle(t.name, time + milliseconds(500)));
+  for (const timers& t : all) idle.push_back(t.idle(t.name, time + milliseconds(500)));
   std::this_thread::sleep_for(milliseconds(200));  // until all sleep
   std::vector<std::uint64_t> before;
   for (const idle_timers& t : idle) before.push_back(t.sleeps());
