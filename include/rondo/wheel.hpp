@@ -76,22 +76,32 @@ class wheel_node {
 };
 
 /// A timing wheel for nodes of the user's own type, which derives from wheel_node. The caller says what time
-/// it is; the wheel keeps no clock, starts no thread and allocates nothing per timer (its arrays of pointers
-/// grow).
+/// it is; the wheel keeps no clock, starts no thread and allocates nothing per timer (it takes memory for pointers
+/// to them in segments of 16 KiB).
 ///
 ///     struct request : rondo::wheel_node { int id; };
 ///     rondo::wheel<request> timeouts;
 ///     timeouts.schedule(r, timeouts.now() + 500);
 ///     timeouts.advance(tick_now, [](request& r) { … });
 ///
-/// - Tick t lives in bucket `t mod buckets`, in round `t / buckets`: timers of any distance are in the wheel
-///   itself.
+/// - The ticks of a *window*, as many as there are buckets, have a bucket each: tick t has bucket `t mod buckets`.
+///   The window moves with the ticks that are fired, in steps of an eighth. Timers after it (and overdue ones that are
+///   before it) are in a few lists that all buckets share, and are redistributed as the window comes to them. So timers
+///   of any distance are in the wheel itself.
 /// - Order: earlier ticks first, also over a jump; within a tick in the order of scheduling.
-/// - schedule and cancel: O(1) amortised; O(log buckets) more when a bucket gets a new earliest tick. Firing:
-///   O(1) a timer, plus O(log buckets) a tick that has timers, plus O(1) amortised for each bit by which a
-///   timer's distance exceeds one turn of the wheel. Ticks without timers cost nothing.
-/// - Memory: 20 bytes in the node (24 with the padding that a payload of four fills), 8 to 16 in the wheel, and
-///   some 150 a bucket.
+/// - schedule and cancel: O(1) amortised, however far away the timer is. Firing: O(1) a timer, plus O(log buckets) a
+///   tick that has timers, plus O(1) for each octal digit of a timer's distance, counted in eighths of the window; a
+///   timer that is cancelled before its list is redistributed does not pay for that. Ticks without timers cost nothing.
+/// - Single calls: no call moves all timers. advance() redistributes 4,096 timers at most for each tick that it fires.
+///   Measured with a million timers, in one list or one bucket, also with all but one of them cancelled: the longest
+///   advance() that fires one timer takes 0.2 ms, the longest next_due() 0.03 ms, schedule() 0.05 ms and cancel()
+///   0.003 ms.
+/// - Memory: 20 bytes in the node (24 with the padding that a payload of four fills), 8 in the wheel, more where
+///   cancellations leave holes, and 128 a bucket. Measured with a million timers, in all, with nodes of 24 bytes: 33
+///   bytes a timer when all are new, 40 at most after millions of cancellations. With 10,000 timers it is 50 to 77, as
+///   each tick and each list that has timers takes half a KiB at least.
+/// - Memory given back: that of a burst which has fired, but for a few per cent. Of cancelled timers a part is given
+///   back only when time comes to their ticks, or next_due() is asked.
 /// - Threads: none of it is thread-safe; use `rondo::timer` for that.
 ///
 /// Not copyable, not movable.
@@ -101,9 +111,19 @@ class wheel {
   /// The limit of advance() that is none.
   static constexpr std::size_t unlimited = rondo::unlimited;
 
-  /// `buckets` is rounded up to a power of two; 0 or more than 2^20: std::invalid_argument. About as many as
-  /// a typical timer's delay in ticks is a good number; any number works for any delay.
-  explicit wheel(std::size_t buckets = 512, tick_number now = 0) : core_(buckets), now_(now) {}
+  /// `buckets` is rounded up to a power of two; 0 or more than 2^20: std::invalid_argument. Any number works for any
+  /// delay, and 512 suits nearly all wheels. Do not make it as large as your delays. Measured with 100,000 timers,
+  /// against 512 buckets:
+  ///
+  /// - What they cost. An empty bucket takes 128 bytes: 512 buckets 64 KiB, 32,768 buckets 4 MiB. A tick of the window
+  ///   that has timers takes half a KiB at least. With delays of 30,000 ticks a timer takes 39 bytes with 64 buckets,
+  ///   40 with 512, 48 with 4,096, 230 with 32,768 and 520 with 262,144. To cancel and re-arm one takes the same time
+  ///   with 64 to 4,096 buckets, but 4 times as long with 32,768 and 5.5 times with 262,144.
+  ///   Where hardly two timers share a tick, firing takes 2 and 4 times as long with these two.
+  /// - What they bring. A timer within the window is never redistributed. That matters to a few timers that fire: one
+  ///   that is re-armed 1,000 ticks ahead each time fires in 0.4 of the time with 4,096 buckets. With delays of up to
+  ///   512 ticks no larger number is faster by more than an eighth; 64 buckets are up to a quarter slower.
+  explicit wheel(std::size_t buckets = 512, tick_number now = 0) : core_(buckets, now), now_(now) {}
 
   /// Leaves every node unscheduled.
   ~wheel() {
@@ -163,8 +183,8 @@ class wheel {
     return fired;
   }
 
-  /// The due tick of the earliest node, exactly. O(1), but for the tidying up after cancellations that it may
-  /// do.
+  /// The due tick of the earliest node, exactly. O(1), but for the tidying up after cancellations, and for a look at
+  /// the earliest list of far timers if no bucket comes before it.
   std::optional<tick_number> next_due() const { return core_.next_due(); }
 
   /// The tick that time has come to: as constructed, moved on by advance(). It never moves back.

@@ -34,9 +34,9 @@ namespace rondo::detail {
 /// run_pass() when something is due, and are told when that moves earlier.
 ///
 /// Locks, in the order in which they may be nested: that of those who wait for something to end, a record's,
-/// a bucket's (or two, in the order of their addresses), then one of: the delay queue's, the ready list's,
+/// a stripe's of the wheel (or two, in the order of their addresses), then one of: the delay queue's, the ready list's,
 /// the unplaced list's, a lane's of the pool. None is held while user code runs. No call takes a lock that
-/// all callers share, but for the delay queue's when a bucket gets a new earliest tick.
+/// all callers share, but for the delay queue's when a bucket gets its first timer, or a stripe an earlier far one.
 ///
 /// The members are defined in core_*.hpp, included below.
 template <class Sync>

@@ -63,7 +63,8 @@ void basic_core<Sync>::dump(std::ostream& out) const {
     out << "rondo: the copy, in a child made by fork(), of a scheduler whose driver is in the parent\n";
     return;
   }
-  picture p{.grid = grid_, .now = now(), .size = wheel_.buckets(), .buckets = look_at(wheel_)};
+  picture p{.grid = grid_, .now = now(), .size = wheel_.buckets()};
+  look_at(wheel_, p);
   ready_.for_each_good([&](const auto&, std::uint64_t) { ++p.ready; });
   pool_.for_each([&](record_type& r) {
     const record_lock hold(r.mutex);

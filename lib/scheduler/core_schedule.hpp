@@ -37,7 +37,7 @@ basic_core<Sync>::basic_core(const options& o, time_point start)
       grid_(checked_tick(o.tick), start),
       max_pending_(o.max_pending),
       slow_after_(checked_slow_after(o.slow_after)),
-      wheel_(o.buckets),
+      wheel_(o.buckets, grid_.at_or_before(start)),
       handlers_(std::make_shared<const handlers>(handlers{o.run_on, o.on_error, o.on_slow})) {}
 
 template <class Sync>
@@ -94,7 +94,7 @@ timer_id basic_core<Sync>::schedule(const recurrence& when, time_point now, task
 /// Makes a new timer known to all; false if the scheduler is stopped.
 template <class Sync>
 bool basic_core<Sync>::publish(record_type& r, tick_number tick, gate& way_in) {
-  // A stop() either finds the record or is seen here: it looks into each bucket and each record after the
+  // A stop() either finds the record or is seen here: it looks into each stripe of the wheel and each record after the
   // flag is up.
   if (tick != never_tick) return wheel_.schedule(r, tick, way_in);
   const record_lock hold(r.mutex);

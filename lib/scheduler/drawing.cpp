@@ -4,7 +4,7 @@
 #include <array>
 #include <ostream>
 #include <string>
-#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "values/readable.hpp"
@@ -13,7 +13,6 @@ namespace rondo::detail {
 namespace {
 
 constexpr std::size_t listed_buckets = 32;
-constexpr std::size_t listed_rounds = 4;  // a bucket, after the one that it waits for
 constexpr std::size_t spread_columns = 64;
 
 std::string counted(std::size_t count, const std::string& what) {
@@ -29,22 +28,17 @@ std::string when(tick_number tick, const picture& p) {
   return "in " + readable(saturating_difference(begin, p.now));
 }
 
-std::size_t nodes_of(const picture::bucket& b) {
-  std::size_t nodes = 0;
-  for (const picture::round& r : b.rounds) nodes += r.nodes;
-  return nodes;
-}
-
 std::string headline(const picture& p) {
   std::size_t nodes = 0;
   std::size_t filled = 0;
   for (const picture::bucket& b : p.buckets) {
-    nodes += nodes_of(b);
-    if (!b.rounds.empty()) ++filled;
+    nodes += b.nodes;
+    filled += b.nodes != 0 ? 1 : 0;
   }
   return "rondo at tick " + std::to_string(p.grid.at_or_before(p.now)) + " (" + readable(p.grid.length()) +
          " each): " + counted(nodes, "node") + " in " + std::to_string(filled) + " of " +
-         counted(p.size, "bucket") + '\n';
+         counted(p.size, "bucket") +
+         (p.far.nodes != 0 ? ", " + std::to_string(p.far.nodes) + " further away" : "") + '\n';
 }
 
 std::string outside_line(const picture& p) {
@@ -60,7 +54,7 @@ std::string outside_line(const picture& p) {
   return list.empty() ? "" : "  not in the wheel: " + list + '\n';
 }
 
-using cells = std::array<std::string, 7>;
+using cells = std::array<std::string, 6>;
 
 /// On a terminal: all bytes of UTF-8 but those that continue a character.
 std::size_t width_of(const std::string& text) {
@@ -70,8 +64,8 @@ std::size_t width_of(const std::string& text) {
 
 /// Numbers are set right, texts left.
 std::string table(const std::vector<cells>& rows) {
-  static constexpr std::array<bool, 7> right{true, false, true, true, false, true, false};
-  std::array<std::size_t, 7> widths{};
+  static constexpr std::array<bool, 6> right{true, false, true, true, false, true};
+  std::array<std::size_t, 6> widths{};
   for (const cells& row : rows)
     for (std::size_t c = 0; c != row.size(); ++c) widths[c] = std::max(widths[c], width_of(row[c]));
   std::string text;
@@ -87,41 +81,28 @@ std::string table(const std::vector<cells>& rows) {
   return text;
 }
 
-/// "~": its key is too early, as cancelling and taking leave it behind. "!": it would not be found in time.
+/// "~": its key is too early, as cancelling leaves it behind. "!": it would not be found in time.
 std::string mark_of(const picture::bucket& b) {
-  if (b.rounds.empty()) return "~";
-  if (!b.key || *b.key > b.rounds.front().tick) return "!";
-  return *b.key < b.rounds.front().tick ? "~" : "";
+  if (b.nodes == 0 || b.key < b.tick) return "~";
+  return b.key > b.tick ? "!" : "";
 }
 
 cells row_of(std::size_t position, const picture::bucket& b, const picture& p) {
-  std::size_t nodes = 0;  // of the round that the bucket waits for
-  std::size_t others = 0;
-  std::string list;
-  for (const picture::round& r : b.rounds) {
-    if (b.key == r.tick)
-      nodes = r.nodes;
-    else if (++others <= listed_rounds)
-      list += (list.empty() ? "" : ", ") + when(r.tick, p) + " ×" + std::to_string(r.nodes);
-  }
-  if (others > listed_rounds) list += ", … and " + counted(others - listed_rounds, "more round");
   const std::string mark = mark_of(b);
-  const std::string tick = b.key ? std::to_string(*b.key) : "-";
-  std::string due = b.key ? when(*b.key, p) : "-";
-  if (mark == "~") due = '(' + due + ')';
-  return {std::to_string(position), mark, std::to_string(b.index), tick, due, std::to_string(nodes), list};
+  const std::string due = mark == "~" ? '(' + when(b.key, p) + ')' : when(b.key, p);
+  return {std::to_string(position), mark, std::to_string(b.number),
+          std::to_string(b.key),    due,  std::to_string(b.nodes)};
 }
 
 std::string queue_lines(const picture& p) {
   if (p.buckets.empty()) return "";
-  std::vector<const picture::bucket*> queue;
-  for (const picture::bucket& b : p.buckets) queue.push_back(&b);
-  std::sort(queue.begin(), queue.end(), [](const picture::bucket* a, const picture::bucket* b) {
-    return std::tie(a->key, a->index) < std::tie(b->key, b->index);
-  });
+  std::vector<picture::bucket> queue = p.buckets;
+  const auto place = [](const picture::bucket& b) { return std::pair(b.key, b.number); };
+  std::sort(queue.begin(), queue.end(),
+            [&](const picture::bucket& a, const picture::bucket& b) { return place(a) < place(b); });
   const std::size_t listed = std::min(queue.size(), listed_buckets);
-  std::vector<cells> rows{{"#", "", "bucket", "tick", "due", "nodes", "later rounds"}};
-  for (std::size_t i = 0; i != listed; ++i) rows.push_back(row_of(i + 1, *queue[i], p));
+  std::vector<cells> rows{{"#", "", "bucket", "tick", "due", "nodes"}};
+  for (std::size_t i = 0; i != listed; ++i) rows.push_back(row_of(i + 1, queue[i], p));
   const auto any = [&](const char* mark) {
     return std::any_of(rows.begin(), rows.end(), [&](const cells& row) { return row[1] == mark; });
   };
@@ -129,16 +110,27 @@ std::string queue_lines(const picture& p) {
       "  delay queue, " + counted(queue.size(), "bucket") + ", the earliest first:\n" + table(rows);
   if (listed != queue.size())
     text += "    … and " + counted(queue.size() - listed, "more bucket") +
-            ", the last one: " + (queue.back()->key ? when(*queue.back()->key, p) : "-") + '\n';
+            ", the last one: " + when(queue.back().key, p) + '\n';
   if (any("~")) text += "    ~ no node is due then any more: the key is corrected when it comes to the top\n";
-  if (any("!")) text += "    ! it has a node due before its key, or no key at all: a defect of the library\n";
+  if (any("!")) text += "    ! it has a node due before its key: a defect of the library\n";
   return text;
+}
+
+std::string far_line(const picture& p) {
+  if (!p.far.key) return "";
+  std::string text = "  far: " + counted(p.far.nodes, "node");
+  if (p.far.nodes == 1) text += ' ' + when(p.far.earliest, p);
+  if (p.far.nodes > 1)
+    text += ", the earliest " + when(p.far.earliest, p) + ", the latest " + when(p.far.latest, p);
+  if (p.far.nodes == 0 || p.far.key != p.far.earliest) text += ", their key " + when(*p.far.key, p);
+  if (p.far.key_is_late) text += " ! one is due before its key: a defect of the library";
+  return text + '\n';
 }
 
 std::string spread_lines(const picture& p) {
   const std::size_t columns = std::min(p.size, spread_columns);
   std::vector<std::size_t> nodes(columns);
-  for (const picture::bucket& b : p.buckets) nodes[b.index / (p.size / columns)] += nodes_of(b);
+  for (const picture::bucket& b : p.buckets) nodes[b.number / (p.size / columns)] += b.nodes;
   const std::size_t most = columns == 0 ? 0 : *std::max_element(nodes.begin(), nodes.end());
   if (most == 0) return "";
   static constexpr std::array<const char*, 9> levels{"·", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
@@ -151,21 +143,8 @@ std::string spread_lines(const picture& p) {
 
 }  // namespace
 
-void tidy_rounds(std::vector<picture::round>& rounds) {
-  std::sort(rounds.begin(), rounds.end(),
-            [](const picture::round& a, const picture::round& b) { return a.tick < b.tick; });
-  std::size_t kept = 0;
-  for (const picture::round& r : rounds) {
-    if (kept != 0 && rounds[kept - 1].tick == r.tick)
-      rounds[kept - 1].nodes += r.nodes;
-    else
-      rounds[kept++] = r;
-  }
-  rounds.resize(kept);
-}
-
 void draw(std::ostream& out, const picture& p) {
-  const std::string text = headline(p) + outside_line(p) + queue_lines(p) + spread_lines(p);
+  const std::string text = headline(p) + outside_line(p) + queue_lines(p) + far_line(p) + spread_lines(p);
   out.write(text.data(), static_cast<std::streamsize>(text.size()));
 }
 

@@ -14,7 +14,7 @@ namespace rondo::detail {
 /// The policy that wheel_core, record_pool and basic_core are given. A test may give them another one: with
 /// locks that record what is held, say, or that hand control to a scheduler of interleavings at each step.
 struct threads {
-  using bucket_mutex = short_lock;
+  using stripe_mutex = short_lock;
   using queue_mutex = short_lock;
   using record_mutex = short_lock;
   using lane_mutex = short_lock;
@@ -25,6 +25,11 @@ struct threads {
 
   template <class T>
   using atomic = std::atomic<T>;
+
+  /// Of the wheel: so many threads do not meet there.
+  static constexpr std::size_t stripes = 16;
+  // Some 0.1 ms: so long others wait for a stripe's lock.
+  static constexpr std::uint32_t redistributed_at_a_time = 4096;
 
   /// Of the pool of records: so many threads do not meet there.
   static constexpr std::size_t lanes = 16;

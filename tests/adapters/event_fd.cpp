@@ -235,15 +235,14 @@ TEST_CASE("if a pass is refused it stays readable") {
   CHECK(refused);
 }
 
-TEST_CASE("without memory for its look at what is left it is readable, and armed when there is some" *
+TEST_CASE("without memory for a pass it stays readable, and the next call goes on" *
           doctest::skip(!failing_new::available)) {
-  polled_timer timer({.tick = 1h, .buckets = 1});
+  polled_timer timer({.buckets = 1});
   event_fd due(timer);
-  const epoll loop(due.native_handle(), edge);
-  const rondo::timer_id earliest[] = {timer.schedule_after(5h, [] {}), timer.schedule_after(6h, [] {})};
-  for (int i = 0; i != 1000; ++i) timer.schedule_after((8192 + i / 3 * 13) * 1h, [] {});
-  for (const auto& id : earliest) timer.cancel(id);  // to put the others in order takes memory
-  CHECK_FALSE(loop.ready());
+  const epoll loop(due.native_handle(), 0);
+  constexpr int many = 3000;
+  int runs = 0;
+  for (int i = 0; i != many; ++i) timer.schedule_after(i % 1000 * -1ms, [&] { ++runs; });
   bool threw = false;
   {
     const failing_new failing;
@@ -255,11 +254,9 @@ TEST_CASE("without memory for its look at what is left it is readable, and armed
   }
   CHECK(threw);
   CHECK(loop.ready());
-  CHECK(due.run_due() == 0);
+  due.run_due();
+  CHECK(runs == many);
   CHECK_FALSE(loop.ready());
-  itimerspec left{};
-  ::timerfd_gettime(due.native_handle(), &left);
-  CHECK(left.it_value.tv_sec / 3600 == 8192);
 }
 
 TEST_CASE("a timer that was stopped or drained is never due") {

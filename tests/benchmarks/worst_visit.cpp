@@ -1,12 +1,11 @@
 #include "worst_visit.hpp"
 
-#include <rondo/detail/later_rounds.hpp>
 #include <rondo/wheel.hpp>
 
 #include <algorithm>
-#include <bit>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,6 +15,11 @@ namespace {
 
 using microseconds = std::vector<double>;
 
+/// How long each call took, by what was called.
+struct calls {
+  microseconds advance, next_due, set, cancel;
+};
+
 template <class Act>
 void time(Act&& act, microseconds& times) {
   const auto start = measure::now();
@@ -24,71 +28,94 @@ void time(Act&& act, microseconds& times) {
   times.push_back(taken.count());
 }
 
-/// Calls of advance() that fire one timer each, all of one bucket, each in another round.
-microseconds calls(std::uint32_t timers) {
-  std::vector<rondo::wheel_node> nodes(timers);
-  rondo::wheel<rondo::wheel_node> wheel(turn);
-  const std::vector<std::uint32_t> order = shuffled(timers);
-  for (std::uint32_t i = 0; i != timers; ++i) wheel.schedule(nodes[order[i]], (i + 1) * turn);
-  microseconds times;
-  for (std::uint32_t i = 0; i != timers; ++i)
-    time([&] { wheel.advance((i + 1) * turn, [](rondo::wheel_node&) {}, 1); }, times);
+/// The due tick of timer i of n, as a wheel at tick 0 is given them.
+using shape = std::function<std::int64_t(std::uint32_t i, std::uint32_t n)>;
+
+struct timers {
+  timers(std::uint32_t n, const shape& due) : nodes(n) {
+    for (const std::uint32_t i : shuffled(n)) wheel.schedule(nodes[i], due(i, n));
+  }
+  std::vector<rondo::wheel_node> nodes;
+  rondo::wheel<rondo::wheel_node> wheel{turn};
+};
+
+/// Fires timers one by one, cancels the earliest and others, and sets them again behind the last.
+calls work(std::uint32_t n, const shape& due) {
+  timers t(n, due);
+  measure::random random(5);
+  calls times;
+  std::int64_t behind = due(n - 1, n);
+  const std::uint32_t rounds = std::min<std::uint32_t>(n / 4, 50'000);
+  for (std::uint32_t i = 0; i != rounds && !t.wheel.empty(); ++i) {
+    rondo::tick_number next = 0;
+    rondo::wheel_node* fired = nullptr;
+    time([&] { next = *t.wheel.next_due(); }, times.next_due);
+    time(
+        [&] {
+          t.wheel.advance(
+              next, [&](rondo::wheel_node& node) { fired = &node; }, 1);
+        },
+        times.advance);
+    time([&] { t.wheel.schedule(*fired, ++behind); }, times.set);
+    rondo::wheel_node& other = t.nodes[random.below(n)];
+    time([&] { t.wheel.cancel(other); }, times.cancel);
+    time([&] { t.wheel.schedule(other, ++behind); }, times.set);
+  }
   return times;
 }
 
-/// What a bucket does at a time for the same timers: so long others wait for its lock.
-microseconds visits(std::uint32_t timers) {
-  constexpr int round_shift = std::countr_zero(static_cast<unsigned>(turn));
-  std::vector<rondo::detail::node> nodes(timers);
-  rondo::detail::later_rounds rounds;
-  const std::vector<std::uint32_t> order = shuffled(timers);
-  for (std::uint32_t i = 0; i != timers; ++i) {
-    rondo::detail::node& n = nodes[order[i]];
-    n.due = static_cast<rondo::tick_number>((i + 1) * turn);
-    rounds.make_room(n.due, round_shift);
-    rounds.add(n, round_shift);
-  }
-  microseconds times;
-  while (!rounds.empty()) {
-    rondo::detail::node_array next;
-    time([&] { rounds.take_next(next, round_shift); }, times);
-  }
+/// Cancels all timers but the last, in random order, and fires that.
+calls cancel_all_but_one(std::uint32_t n, const shape& due) {
+  timers t(n, due);
+  calls times;
+  for (const std::uint32_t i : shuffled(n))
+    if (i != n - 1) time([&] { t.wheel.cancel(t.nodes[i]); }, times.cancel);
+  rondo::tick_number next = 0;
+  time([&] { next = *t.wheel.next_due(); }, times.next_due);
+  time([&] { t.wheel.advance(next, [](rondo::wheel_node&) {}); }, times.advance);
   return times;
 }
 
-/// The same work each time, so of each part the least time counts: the machine does something else now and then.
+/// The same work each time, so of each call the least time counts: the machine does something else now and then.
 template <class Run>
-microseconds least_of_five(Run&& run) {
-  microseconds least = run();
+calls least_of_five(Run&& run) {
+  calls least = run();
   for (int again = 1; again != 5; ++again) {
-    const microseconds times = run();
-    std::transform(least.begin(), least.end(), times.begin(), least.begin(),
-                   [](double a, double b) { return std::min(a, b); });
+    const calls more = run();
+    for (auto kind : {&calls::advance, &calls::next_due, &calls::set, &calls::cancel})
+      std::transform((least.*kind).begin(), (least.*kind).end(), (more.*kind).begin(), (least.*kind).begin(),
+                     [](double a, double b) { return std::min(a, b); });
   }
-  std::sort(least.begin(), least.end());
   return least;
 }
 
-void show(measure::report& report, const std::string& workload, const std::string& unit,
-          const microseconds& times) {
-  const auto at = [&](double share) {
-    return times[static_cast<std::size_t>(share * static_cast<double>(times.size() - 1))];
+void show(measure::report& report, const std::string& workload, const calls& times) {
+  measure::table table{.workload = workload, .unit = "µs, the longest call", .rows = {}, .compared = false};
+  const auto add = [&](const char* name, const microseconds& of) {
+    if (!of.empty()) table.rows.push_back({name, *std::max_element(of.begin(), of.end())});
   };
-  report.add({.workload = workload,
-              .unit = unit,
-              .rows = {{"median", at(0.5)}, {"99 %", at(0.99)}, {"99.99 %", at(0.9999)}, {"longest", at(1)}},
-              .compared = false});
+  add("advance() firing one timer", times.advance);
+  add("next_due()", times.next_due);
+  add("schedule()", times.set);
+  add("cancel()", times.cancel);
+  report.add(table);
 }
 
 }  // namespace
 
 void show_worst_visits(measure::report& report) {
   const std::uint32_t timers = report.small() ? 1'000 : 1'000'000;
-  const std::string workload = measure::readable(timers) + " timers of one bucket: ";
-  if (report.wanted(workload + "single calls"))
-    show(report, workload + "single calls", "µs a call of advance() that fires one timer",
-         least_of_five([&] { return calls(timers); }));
-  if (report.wanted(workload + "single visits"))
-    show(report, workload + "single visits", "µs inside the bucket's lock, without firing",
-         least_of_five([&] { return visits(timers); }));
+  constexpr std::int64_t list = 64 * 8 * 8 * 8 * 8;  // ticks of a far list of a wheel of 512 buckets
+  const std::vector<std::pair<std::string, shape>> shapes{
+      {"in one far list", [](std::uint32_t i, std::uint32_t n) { return list + list * i / n; }},
+      {"of one tick", [](std::uint32_t, std::uint32_t) { return list; }},
+      {"in one bucket, each in another round", [](std::uint32_t i, std::uint32_t) { return (i + 1) * turn; }},
+      {"in one bucket, of one tick", [](std::uint32_t, std::uint32_t) { return turn / 2; }}};
+  for (const auto& [name, due] : shapes) {
+    const std::string workload = "single calls, " + measure::readable(timers) + " timers " + name;
+    if (report.wanted(workload)) show(report, workload, least_of_five([&] { return work(timers, due); }));
+    const std::string cancelled = workload + ", all cancelled but one";
+    if (report.wanted(cancelled))
+      show(report, cancelled, least_of_five([&] { return cancel_all_but_one(timers, due); }));
+  }
 }

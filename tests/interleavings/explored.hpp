@@ -5,6 +5,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
 #include <optional>
 #include <type_traits>
@@ -202,14 +203,14 @@ struct explored_mutex_of : explored_mutex {
 
 /// A policy like detail::threads.
 struct explored {
-  static constexpr char bucket[] = "bucket";
+  static constexpr char stripe[] = "stripe";
   static constexpr char queue[] = "queue";
   static constexpr char record[] = "record";
   static constexpr char lane[] = "lane";
   static constexpr char list[] = "list";
   static constexpr char waiting[] = "waiting";
 
-  using bucket_mutex = explored_mutex_of<bucket>;
+  using stripe_mutex = explored_mutex_of<stripe>;
   using queue_mutex = explored_mutex_of<queue>;
   using record_mutex = explored_mutex_of<record>;
   using lane_mutex = explored_mutex_of<lane>;
@@ -220,6 +221,9 @@ struct explored {
 
   template <class T>
   using atomic = explored_atomic<T>;
+
+  static constexpr std::size_t stripes = 2;                    // even and odd ticks
+  static constexpr std::uint32_t redistributed_at_a_time = 1;  // so that it is always interrupted
 
   static constexpr std::size_t lanes = 1;  // who counts visits them all, and two who do in 2^lanes orders
 

@@ -1,15 +1,16 @@
-// What an array of nodes holds, in order.
+// What a chain holds, in order.
 #pragma once
 
 #include <vector>
 
-#include <rondo/detail/node_array.hpp>
+#include <rondo/detail/chain.hpp>
 
 namespace model {
 
-inline std::vector<const rondo::detail::node*> nodes_of(const rondo::detail::node_array& array) {
+inline std::vector<const rondo::detail::node*> nodes_of(const rondo::detail::chain& nodes,
+                                                        const rondo::detail::chunk_pool& pool) {
   std::vector<const rondo::detail::node*> found;
-  array.for_each([&](const rondo::detail::node& n) { found.push_back(&n); });
+  nodes.for_each(pool, [&](const rondo::detail::node& n) { found.push_back(&n); });
   return found;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "times_slower.hpp"
 #include "wheel_trial.hpp"
 
 using namespace model;
@@ -12,19 +13,27 @@ namespace {
 
 constexpr tick_number far = tick_number{1} << 40;
 
-void run_trials(const world& w, std::uint64_t trials, std::size_t steps) {
+template <class Kind>
+void run_trials(const world& w, const std::string& kind, std::uint64_t trials, std::size_t steps) {
   const std::uint64_t seed = base_seed();
   for (std::uint64_t number = 0; number != trials; ++number) {
-    INFO("world '", w.name, "', trial ", number, ", base seed: RONDO_TEST_SEED=", seed);
-    wheel_trial trial(w, random_numbers(seed, number));
+    INFO("world '", w.name, "', ", kind, ", trial ", number, ", base seed: RONDO_TEST_SEED=", seed);
+    wheel_trial<Kind> trial(w, random_numbers(seed, number));
     trial.run(steps);
     trial.finish();
   }
 }
 
+/// On wheels of all kinds; on those that users do not have, fewer.
 template <std::size_t Size>
 void run_worlds(const world (&worlds)[Size], std::uint64_t trials, std::size_t steps) {
-  for (const world& w : worlds) run_trials(w, trials, steps);
+  const std::uint64_t fewer = rondo::test::times_slower == 1 ? (trials + 7) / 8 : 1;
+  for (const world& w : worlds) {
+    run_trials<public_wheel>(w, "the wheel of users", trials, steps);
+    run_trials<wheel_of<rondo::test::small_parts>>(w, "redistributing three at a time", fewer, steps);
+    run_trials<wheel_of<rondo::test::stripes_without_locks>>(w, "with stripes", fewer, steps);
+    run_trials<wheel_of<rondo::test::stripes_with_locks>>(w, "with stripes and locks", fewer, steps);
+  }
 }
 
 }  // namespace
@@ -91,6 +100,8 @@ TEST_CASE("thousands of timers do what the model does") {
       {"512 buckets", 512, 0, delays::within_turns, 3000},
       {"512 buckets, far", 512, -1, delays::any_magnitude, 3000},
       {"one bucket", 64, 0, delays::one_bucket_far, 3000},
+      {"one list far away", 16, 0, delays::one_list, 3000},
+      {"one list far away, 512 buckets", 512, -far, delays::one_list, 3000},
   };
   run_worlds(worlds, 3, 12000);
 }

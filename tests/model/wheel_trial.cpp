@@ -17,7 +17,9 @@ constexpr tick_number no_tick = 0;
 
 }  // namespace
 
-wheel_trial::wheel_trial(const world& w, random_numbers random) : world_(w), random_(std::move(random)) {
+template <class Kind>
+wheel_trial<Kind>::wheel_trial(const world& w, random_numbers random)
+    : world_(w), random_(std::move(random)) {
   sides_[0] = std::make_unique<side>(w.buckets, w.start);
   // The second wheel differs in size and time: a node that moves must not be looked for in the wrong place.
   sides_[1] =
@@ -28,9 +30,11 @@ wheel_trial::wheel_trial(const world& w, random_numbers random) : world_(w), ran
   looks_often_ = random_.one_in(2);
 }
 
-wheel_trial::~wheel_trial() = default;
+template <class Kind>
+wheel_trial<Kind>::~wheel_trial() = default;
 
-void wheel_trial::run(std::size_t steps) {
+template <class Kind>
+void wheel_trial<Kind>::run(std::size_t steps) {
   for (std::size_t i = 0; i != steps; ++i) {
     step();
     compare(0);
@@ -44,7 +48,8 @@ void wheel_trial::run(std::size_t steps) {
   compare_nodes();
 }
 
-void wheel_trial::step() {
+template <class Kind>
+void wheel_trial<Kind>::step() {
   const std::size_t s = random_.one_in(4) ? 1 : 0;
   switch (random_.below(16)) {
     case 0:
@@ -62,7 +67,8 @@ void wheel_trial::step() {
   }
 }
 
-void wheel_trial::schedule(std::size_t s, node_id id, tick_number due) {
+template <class Kind>
+void wheel_trial<Kind>::schedule(std::size_t s, node_id id, tick_number due) {
   note("schedule", s, id, due);
   sides_[s]->wheel.schedule(*timers_[id], due);
   sides_[1 - s]->model.cancel(id);
@@ -70,13 +76,15 @@ void wheel_trial::schedule(std::size_t s, node_id id, tick_number due) {
   compare_node(id);
 }
 
-void wheel_trial::cancel(std::size_t s, node_id id) {
+template <class Kind>
+void wheel_trial<Kind>::cancel(std::size_t s, node_id id) {
   note("cancel", s, id, no_tick);
   expect(sides_[s]->wheel.cancel(*timers_[id]) == sides_[s]->model.cancel(id), "cancel() says otherwise");
   compare_node(id);
 }
 
-void wheel_trial::replace(node_id id) {
+template <class Kind>
+void wheel_trial<Kind>::replace(node_id id) {
   note("destroy", 0, id, no_tick);
   timers_[id].reset();  // before the new one is made: it may get the same address
   timers_[id] = std::make_unique<timer>(id);
@@ -84,12 +92,14 @@ void wheel_trial::replace(node_id id) {
   compare_node(id);
 }
 
-void wheel_trial::advance_somehow(std::size_t s) {
+template <class Kind>
+void wheel_trial<Kind>::advance_somehow(std::size_t s) {
   const std::size_t limits[] = {0, 1, 2, 5, rondo::unlimited, rondo::unlimited, rondo::unlimited};
   advance(s, some_destination(s), limits[random_.index(std::size(limits))]);
 }
 
-void wheel_trial::advance(std::size_t s, tick_number to, std::size_t limit) {
+template <class Kind>
+void wheel_trial<Kind>::advance(std::size_t s, tick_number to, std::size_t limit) {
   side& here = *sides_[s];
   note(limit == rondo::unlimited ? "advance" : "advance, limited", s, 0, to);
   const tick_number before = here.wheel.now();
@@ -119,7 +129,8 @@ void wheel_trial::advance(std::size_t s, tick_number to, std::size_t limit) {
   compare(s);
 }
 
-void wheel_trial::on_due(std::size_t s, timer& fired, tick_number to) {
+template <class Kind>
+void wheel_trial<Kind>::on_due(std::size_t s, timer& fired, tick_number to) {
   side& here = *sides_[s];
   const node_id id = fired.id;
   note("fires", s, id, here.wheel.now());
@@ -132,7 +143,8 @@ void wheel_trial::on_due(std::size_t s, timer& fired, tick_number to) {
   for (std::uint64_t acts = random_.below(4); acts != 0; --acts) act_inside(s, id);
 }
 
-void wheel_trial::act_inside(std::size_t s, node_id fired) {
+template <class Kind>
+void wheel_trial<Kind>::act_inside(std::size_t s, node_id fired) {
   side& here = *sides_[s];
   const std::size_t other = 1 - s;
   const auto turn = static_cast<tick_number>(here.wheel.buckets());
@@ -174,7 +186,8 @@ void wheel_trial::act_inside(std::size_t s, node_id fired) {
   }
 }
 
-tick_number wheel_trial::some_distance() {
+template <class Kind>
+tick_number wheel_trial<Kind>::some_distance() {
   const auto turn = static_cast<tick_number>(world_.buckets);
   switch (world_.distances) {
     case delays::within_turns:
@@ -187,6 +200,8 @@ tick_number wheel_trial::some_distance() {
       return turn * random_.of_any_magnitude(38) + (random_.one_in(8) ? 1 : 0);
     case delays::bursts:
       return (random_.one_in(2) ? turn : 1) * static_cast<tick_number>(random_.below(3));
+    case delays::one_list:
+      return 50'000 + static_cast<tick_number>(random_.below(3000));
     case delays::past_and_future:
       return random_.of_any_magnitude(50) * (random_.one_in(3) ? -1 : 1);
     case delays::anywhere:
@@ -195,7 +210,8 @@ tick_number wheel_trial::some_distance() {
   return static_cast<tick_number>(random_.any());
 }
 
-tick_number wheel_trial::some_due(std::size_t s) {
+template <class Kind>
+tick_number wheel_trial<Kind>::some_due(std::size_t s) {
   if (random_.one_in(8)) {  // the tick of another timer
     const timer& t = *timers_[some_node()];
     if (t.scheduled()) return t.due();
@@ -204,7 +220,8 @@ tick_number wheel_trial::some_due(std::size_t s) {
   return later_by(sides_[s]->wheel.now(), some_distance() - (random_.one_in(16) ? 3 : 0));
 }
 
-tick_number wheel_trial::some_destination(std::size_t s) {
+template <class Kind>
+tick_number wheel_trial<Kind>::some_destination(std::size_t s) {
   const tick_number now = sides_[s]->wheel.now();
   const tick_number next = sides_[s]->model.next_due().value_or(now);
   switch (random_.below(8)) {
@@ -225,7 +242,8 @@ tick_number wheel_trial::some_destination(std::size_t s) {
   }
 }
 
-void wheel_trial::finish() {
+template <class Kind>
+void wheel_trial<Kind>::finish() {
   for (node_id id = 0; id != timers_.size(); ++id) {
     if (random_.one_in(2)) schedule(random_.index(2), id, some_due(0));
   }
@@ -242,18 +260,21 @@ void wheel_trial::finish() {
   compare_nodes();
 }
 
-void wheel_trial::compare(std::size_t s) {
+template <class Kind>
+void wheel_trial<Kind>::compare(std::size_t s) {
   const side& here = *sides_[s];
   expect(here.wheel.now() == here.model.now(), "now() differs");
   expect(here.wheel.size() == here.model.size(), "size() differs");
   expect(here.wheel.empty() == (here.model.size() == 0), "empty() differs");
 }
 
-void wheel_trial::compare_next_due(std::size_t s) {
+template <class Kind>
+void wheel_trial<Kind>::compare_next_due(std::size_t s) {
   expect(sides_[s]->wheel.next_due() == sides_[s]->model.next_due(), "next_due() differs");
 }
 
-void wheel_trial::compare_node(node_id id) {
+template <class Kind>
+void wheel_trial<Kind>::compare_node(node_id id) {
   const timer& t = *timers_[id];
   auto due = sides_[0]->model.due(id);
   if (!due) due = sides_[1]->model.due(id);
@@ -261,21 +282,37 @@ void wheel_trial::compare_node(node_id id) {
   if (due) expect(t.due() == *due, "due() differs");
 }
 
-void wheel_trial::compare_nodes() {
+template <class Kind>
+void wheel_trial<Kind>::compare_nodes() {
   for (node_id id = 0; id != timers_.size(); ++id) compare_node(id);
+  look_for_faults();
 }
 
-void wheel_trial::expect(bool met, const char* what) const {
+/// A wheel of users shows them in checked builds alone.
+template <class Kind>
+void wheel_trial<Kind>::look_for_faults() {
+  for (const auto& s : sides_) {
+    if constexpr (requires { s->wheel.fault(); }) {
+      const std::string wrong = s->wheel.fault();
+      if (!wrong.empty()) fail(wrong.c_str());
+    }
+  }
+}
+
+template <class Kind>
+void wheel_trial<Kind>::expect(bool met, const char* what) const {
   if (!met) fail(what);
 }
 
-void wheel_trial::note(const char* what, std::size_t s, node_id id, tick_number tick) {
+template <class Kind>
+void wheel_trial<Kind>::note(const char* what, std::size_t s, node_id id, tick_number tick) {
   if (operations_.size() == 2 * shown_operations)
     operations_.erase(operations_.begin(), operations_.begin() + shown_operations);
   operations_.push_back({what, s, id, tick});
 }
 
-void wheel_trial::fail(const char* what) const {
+template <class Kind>
+void wheel_trial<Kind>::fail(const char* what) const {
   std::ostringstream story;
   story << what << "; the last operations:";
   const std::size_t shown = std::min(shown_operations, operations_.size());
@@ -286,5 +323,10 @@ void wheel_trial::fail(const char* what) const {
   FAIL(story.str());
   std::abort();
 }
+
+template class wheel_trial<public_wheel>;
+template class wheel_trial<wheel_of<rondo::test::small_parts>>;
+template class wheel_trial<wheel_of<rondo::test::stripes_without_locks>>;
+template class wheel_trial<wheel_of<rondo::test::stripes_with_locks>>;
 
 }  // namespace model

@@ -10,6 +10,7 @@
 
 #include <rondo/wheel.hpp>
 
+#include "core_wheel.hpp"
 #include "wheel_model.hpp"
 #include "wheel_random.hpp"
 
@@ -22,6 +23,7 @@ enum class delays {
   one_bucket,       // multiples of the number of buckets: many rounds of few buckets
   one_bucket_far,   // the same, up to 2^50
   bursts,           // few different ticks, many timers on each
+  one_list,         // all within a few thousand ticks, some 50,000 away
   past_and_future,  // any magnitude, before now as well
   anywhere,         // all 2^64 ticks
 };
@@ -34,8 +36,23 @@ struct world {
   std::size_t nodes;
 };
 
+/// Which wheel it is: that of users.
+struct public_wheel {
+  using node = rondo::wheel_node;
+  template <class Node>
+  using wheel = rondo::wheel<Node>;
+};
+/// One of another policy.
+template <class Sync>
+struct wheel_of {
+  using node = rondo::test::core_node<Sync>;
+  template <class Node>
+  using wheel = rondo::test::core_wheel<Sync, Node>;
+};
+
 /// Two wheels, since nodes may move from one to the other. Each operation is done to the wheel and to its
 /// model; then all that can be seen of the two must be equal. Mismatches fail the test at once.
+template <class Kind>
 class wheel_trial {
  public:
   wheel_trial(const world& w, random_numbers random);
@@ -49,13 +66,13 @@ class wheel_trial {
   void finish();
 
  private:
-  struct timer : rondo::wheel_node {
+  struct timer : Kind::node {
     explicit timer(node_id i) : id(i) {}
     node_id id;
   };
   struct side {
     side(std::size_t buckets, tick_number now) : wheel(buckets, now), model(now) {}
-    rondo::wheel<timer> wheel;
+    typename Kind::template wheel<timer> wheel;
     wheel_model model;
     bool advancing = false;
     bool dead = false;
@@ -86,6 +103,7 @@ class wheel_trial {
   void compare_next_due(std::size_t s);
   void compare_node(node_id);
   void compare_nodes();
+  void look_for_faults();
   void expect(bool, const char* what) const;
   [[noreturn]] void fail(const char* what) const;
   void note(const char* what, std::size_t s, node_id, tick_number);
@@ -99,5 +117,10 @@ class wheel_trial {
   bool looks_often_ = false;
   std::vector<operation> operations_;
 };
+
+extern template class wheel_trial<public_wheel>;
+extern template class wheel_trial<wheel_of<rondo::test::small_parts>>;
+extern template class wheel_trial<wheel_of<rondo::test::stripes_without_locks>>;
+extern template class wheel_trial<wheel_of<rondo::test::stripes_with_locks>>;
 
 }  // namespace model

@@ -5,15 +5,16 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <vector>
 
 namespace rondo::test {
 
-/// In the order in which they may be nested; of a rank one at a time, but for two buckets, by their
+/// In the order in which they may be nested; of a rank one at a time, but for two stripes, by their
 /// addresses.
-enum class lock_rank : std::size_t { waiting, record, bucket, innermost };
+enum class lock_rank : std::size_t { waiting, record, stripe, innermost };
 
 /// What this thread holds, and what all threads have done wrong so far.
 class held_locks {
@@ -22,8 +23,8 @@ class held_locks {
 
   static void add(lock_rank rank, const void* lock) {
     for (const held& outer : held_) {
-      const bool second_bucket = rank == lock_rank::bucket && outer.lock < lock;
-      if (outer.rank > rank || (outer.rank == rank && !second_bucket)) ++disorders_;
+      const bool second_stripe = rank == lock_rank::stripe && outer.lock < lock;
+      if (outer.rank > rank || (outer.rank == rank && !second_stripe)) ++disorders_;
     }
     held_.push_back({rank, lock});
     ++taken_[static_cast<std::size_t>(rank)];
@@ -64,7 +65,7 @@ class counted_mutex {
 
 /// A policy for basic_core, like detail::threads.
 struct counted_locks {
-  using bucket_mutex = counted_mutex<lock_rank::bucket>;
+  using stripe_mutex = counted_mutex<lock_rank::stripe>;
   using queue_mutex = counted_mutex<lock_rank::innermost>;
   using record_mutex = counted_mutex<lock_rank::record>;
   using lane_mutex = counted_mutex<lock_rank::innermost>;
@@ -76,6 +77,8 @@ struct counted_locks {
   template <class T>
   using atomic = std::atomic<T>;
 
+  static constexpr std::size_t stripes = 16;
+  static constexpr std::uint32_t redistributed_at_a_time = 2;  // so that it is interrupted
   static constexpr std::size_t lanes = 16;
 
   static std::size_t thread_number() noexcept {

@@ -28,14 +28,15 @@ TEST_CASE("dump draws the buckets in the order of the delay queue, and what is n
   time.schedule_after(515ms, doing_nothing());
   time.schedule_after(duration::max(), doing_nothing());
   CHECK(dumped(time) ==
-        "rondo at tick 1 (1 ms each): 4 nodes in 2 of 512 buckets\n"
+        "rondo at tick 1 (1 ms each): 3 nodes in 2 of 512 buckets, 1 further away\n"
         "  not in the wheel: 1 never due, 1 with the executor\n"
         "  delay queue, 2 buckets, the earliest first:\n"
-        "    #    bucket  tick  due       nodes  later rounds\n"
-        "    1         4     4  in 3 ms       2  in 515 ms ×1\n"
+        "    #    bucket  tick  due       nodes\n"
+        "    1         4     4  in 3 ms       2\n"
         "    2        21    21  in 20 ms      1\n"
-        "  spread, 8 buckets a column, █ = 3 nodes:\n"
-        "    |█·▃·····························································|\n"
+        "  far: 1 node in 515 ms\n"
+        "  spread, 8 buckets a column, █ = 2 nodes:\n"
+        "    |█·▄·····························································|\n"
         "     ^ now\n");
 }
 

@@ -80,7 +80,7 @@ struct interrupted_atomic : std::atomic<T> {
 };
 
 struct interrupted_locks : counted_locks {
-  using bucket_mutex = interrupted_mutex<lock_rank::bucket>;
+  using stripe_mutex = interrupted_mutex<lock_rank::stripe>;
   using queue_mutex = interrupted_mutex<lock_rank::innermost>;
   using record_mutex = interrupted_mutex<lock_rank::record>;
   using lane_mutex = interrupted_mutex<lock_rank::innermost>;

@@ -76,13 +76,13 @@ void check_so_far() {
 
 TEST_CASE("the locks that the test puts in are those that the core takes") {
   const std::size_t records = held_locks::taken(lock_rank::record);
-  const std::size_t buckets = held_locks::taken(lock_rank::bucket);
+  const std::size_t stripes = held_locks::taken(lock_rank::stripe);
   const std::size_t others = held_locks::taken(lock_rank::innermost);
   const auto core = std::make_shared<probe>(options{}, at(0s));
   core->after(1ms, watched());
   core->advance(1ms);
   CHECK(held_locks::taken(lock_rank::record) > records);
-  CHECK(held_locks::taken(lock_rank::bucket) > buckets);
+  CHECK(held_locks::taken(lock_rank::stripe) > stripes);
   CHECK(held_locks::taken(lock_rank::innermost) > others);
 }
 

@@ -43,14 +43,30 @@ struct world {
   }
 };
 
+/// One in which a timer needs memory that is moved to `remote`: there is none left in the pool of that stripe.
+struct full_world : world {
+  static constexpr duration remote = 1000h;
+
+  full_world() {
+    time.cancel(time.schedule_after(1ms, recording(runs)));  // so there are records enough
+    const failing_new failing;
+    try {
+      for (duration span = 8ms; span < remote; span *= 8)  // each timer in a far list of its own
+        for (int i = 1; i != 8; ++i) time.schedule_after(i * span, recording(runs));
+    } catch (const std::bad_alloc&) {
+    }
+    REQUIRE(failing.struck());
+  }
+};
+
 /// Does `operation` in fresh worlds with the 1st, 2nd, … allocation failing, until it succeeds. Each time it
 /// failed the world must be as it was; returns how often that happened.
-template <class Operation>
+template <class World = world, class Operation>
 int fail_everywhere(Operation&& operation) {
   for (int k = 0;; ++k) {
     CAPTURE(k);
     REQUIRE(k < 1000);
-    world untouched, w;
+    World untouched, w;
     const std::string before = w.state();
     bool done = false;
     {

@@ -2,26 +2,30 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <cstddef>
 #include <deque>
-#include <memory>
+#include <optional>
 #include <string>
 
-#include <rondo/detail/bucket.hpp>
+#include <rondo/detail/chain.hpp>
+#include <rondo/detail/chunk_pool.hpp>
 #include <rondo/detail/delay_queue.hpp>
-#include <rondo/detail/later_rounds.hpp>
-#include <rondo/detail/node_array.hpp>
+#include <rondo/detail/far_store.hpp>
 #include <rondo/detail/wheel_core.hpp>
+
+#include "core_wheel.hpp"
 
 namespace {
 
 using rondo::tick_number;
-using rondo::detail::bucket;
+using rondo::detail::chain;
+using rondo::detail::chunk_pool;
 using rondo::detail::delay_queue;
-using rondo::detail::later_rounds;
+using rondo::detail::far_store;
 using rondo::detail::node;
-using rondo::detail::node_array;
+using rondo::detail::unlocked;
 
-constexpr int round_shift = 3;  // of a wheel of eight buckets
+constexpr std::size_t chunk_nodes = chunk_pool::chunk_nodes;
 
 struct open_gate {
   static bool open() { return true; }
@@ -29,25 +33,64 @@ struct open_gate {
   static void leave(node&) {}
 };
 
-/// Eight buckets with timers of several rounds, and holes where others were.
+/// Nodes of a wheel, which forgets them.
+template <class Sync = unlocked>
 struct world {
-  rondo::detail::wheel_core<rondo::detail::unlocked> wheel{8};
-  std::deque<node> nodes = std::deque<node>(60);
-
-  world() {
-    tick_number due = 0;
-    for (node& n : nodes) wheel.schedule(n, due += 5, open_gate());
-    for (std::size_t i = 0; i < nodes.size(); i += 7) wheel.cancel(nodes[i]);
-  }
+  explicit world(std::size_t buckets) : wheel(buckets) {}
   ~world() {
     for (node& n : nodes) n.wheel = nullptr;
   }
   world(const world&) = delete;
   world& operator=(const world&) = delete;
+
+  node& add(tick_number due) {
+    wheel.schedule(nodes.emplace_back(), due, open_gate());
+    return nodes.back();
+  }
+
+  rondo::detail::wheel_core<Sync> wheel;
+  std::deque<node> nodes;
 };
 
+/// A chain of several chunks.
+struct long_chain {
+  long_chain() {
+    for (node& n : nodes) {
+      members.make_room(pool);
+      members.push_back(n);
+    }
+  }
+  chunk_pool::chunk second() const { return pool.next(members.first_chunk()); }
+
+  chunk_pool pool;
+  chain members;
+  std::deque<node> nodes = std::deque<node>(4 * chunk_nodes);
+};
+
+/// A far store of the ticks 8, 16, … 80.
+struct store_in_use {
+  store_in_use() {
+    store.move_base(store.block_of(0));
+    for (node& n : nodes) {
+      n.due = 8 * (1 + (&n - nodes.data()));
+      store.make_room(n.due);
+      store.add(n);
+    }
+  }
+  chunk_pool pool;
+  far_store store{pool};
+  std::array<node, 10> nodes;
+};
+
+bool has(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
 TEST_CASE("a wheel has no fault, whatever was done to it") {
-  world w;
+  world w(8);
+  tick_number due = 0;
+  for (int i = 0; i != 60; ++i) w.add(due += 5);
+  for (std::size_t i = 0; i < w.nodes.size(); i += 7) w.wheel.cancel(w.nodes[i]);
   CHECK(w.wheel.fault() == "");
   std::size_t fired = 0;
   for (tick_number to = 0; to < 310; to += 9) {
@@ -58,48 +101,95 @@ TEST_CASE("a wheel has no fault, whatever was done to it") {
 }
 
 TEST_CASE("a node that says it is elsewhere is found") {
-  node_array array;
-  std::array<node, 5> nodes;
-  array.make_room(5);
-  for (node& n : nodes) array.push_back(n);
-  array.erase(nodes[1]);
-  CHECK(array.fault() == "");
-  nodes[3].position = 4;
-  CHECK(array.fault() == "the node in slot 3 of an array says that it is in slot 4");
-  array.erase(nodes[3]);  // in truth the other one
-  CHECK(array.fault() != "");
+  long_chain c;
+  c.pool.erase(c.nodes[1].position);
+  CHECK(c.members.fault(c.pool) == "");
+  const std::uint32_t own = c.nodes[3].position;
+  c.nodes[3].position = own + 1;
+  CHECK(c.members.fault(c.pool) ==
+        "the node in slot " + std::to_string(own) + " says that it is in slot " + std::to_string(own + 1));
 }
 
-TEST_CASE("a node in the wrong level of the later rounds is found") {
-  later_rounds later;
-  std::array<node, 3> nodes;
-  for (node& n : nodes) {
-    n.due = 8 * (1 + 100 * (&n - nodes.data()));
-    later.make_room(n.due, round_shift);
-    later.add(n, round_shift);
-  }
-  CHECK(later.fault(round_shift) == "");
-  const tick_number due = std::exchange(nodes[2].due, nodes[0].due);
-  CHECK(later.fault(round_shift).find("level 7 of the later rounds: a node due at tick 8") !=
-        std::string::npos);
-  nodes[2].due = due;
-  nodes[0].due = 0;  // before the base
-  CHECK(later.fault(round_shift).find("with the base at 8") != std::string::npos);
+TEST_CASE("a chain that goes on behind its end is found, and one that ends too early") {
+  long_chain c;
+  SUBCASE("goes on") { c.pool.link(chunk_pool::chunk_of(c.nodes.back().position), c.pool.take()); }
+  SUBCASE("ends") { c.pool.link(c.second(), 0); }
+  CHECK(c.members.fault(c.pool) == "the last chunk of a chain is not where it ends");
 }
 
-TEST_CASE("a node whose round is not that of its array is found") {
-  bucket b;
-  std::array<node, 4> nodes;
-  for (node& n : nodes) {
-    const tick_number due = 8 * (1 + (&n - nodes.data()) / 2);
-    b.add(n, due, b.make_room(due, round_shift), round_shift);
+TEST_CASE("a chunk that counts its holes wrong is found") {
+  long_chain c;
+  c.pool.erase(c.nodes[chunk_nodes].position);
+  CHECK(c.pool.fault_of_inner(c.second()) == "");
+  c.pool.add_hole(c.second());
+  CHECK(c.pool.fault_of_inner(c.second()) == "a chunk has 1 holes and counts 2");
+  CHECK(c.members.fault(c.pool) == "a chunk has 1 holes and counts 2");
+}
+
+TEST_CASE("a chunk that is given back once too often is found") {
+  chunk_pool pool;
+  const chunk_pool::chunk only = pool.take();
+  pool.give_back(only);
+  CHECK(pool.fault() == "");
+  pool.give_back(only);  // with which the segment that is kept has gone
+  CHECK(pool.fault() == "the segment that is kept is not empty");
+}
+
+TEST_CASE("a node in the wrong list of a far store is found") {
+  store_in_use s;
+  CHECK(s.store.fault() == "");
+  SUBCASE("that of another tick") { s.nodes[2].due = 200; }
+  SUBCASE("that of a later block") { s.nodes[2].due = 63; }
+  SUBCASE("before the base") { s.nodes[2].due = -1; }
+  CHECK(has(s.store.fault(), "far list 1.3: a node due at tick "));
+  CHECK(has(s.store.fault(), " is not in its place"));
+}
+
+TEST_CASE("a node before the earliest tick of its chunk is found") {
+  store_in_use s;
+  s.nodes[2].due = 31;
+  CHECK(s.store.fault() == "");
+  s.nodes[2].due = 24;
+  s.pool.set_earliest(chunk_pool::chunk_of(s.nodes[2].position), 25);
+  CHECK(s.store.fault() == "far list 1.3: a node due at tick 24 is not in its place");
+}
+
+TEST_CASE("a node outside the range that is redistributed is found") {
+  store_in_use s;
+  s.store.move_base(s.store.block_of(31));
+  REQUIRE(s.store.redistributing());
+  CHECK(s.store.fault() == "");
+  s.nodes[1].due = 32;
+  CHECK(s.store.fault() == "far list 22.0: a node due at tick 32 is not in its place");
+}
+
+TEST_CASE("a list of a far store that is not marked is found, and a mark without a list") {
+  store_in_use s;
+  SUBCASE("not marked") {
+    s.store.make_room(1000);  // and nothing added
+    CHECK(s.store.fault() == "far list 3.1: chunks, but not marked");
   }
-  CHECK(b.fault(round_shift) == "");
-  nodes[1].due = 16;
-  CHECK(b.fault(round_shift) == "its next round is tick 8, and holds a node due at 16");
-  nodes[1].due = 8;
-  nodes[3].due = 8;
-  CHECK(b.fault(round_shift) != "");
+  SUBCASE("marked") {
+    s.store.move_base(s.store.block_of(7));
+    node n;
+    n.due = 7;
+    s.store.make_room(n.due);
+    s.store.add(n);
+    chain* const earliest = s.store.single_block();
+    REQUIRE(earliest != nullptr);
+    REQUIRE(earliest->front(s.pool) == &n);
+    earliest->pop_front(s.pool);
+    CHECK(s.store.fault() == "");
+    REQUIRE(earliest->front(s.pool) == nullptr);
+    earliest->release(s.pool);
+    CHECK(s.store.fault() == "far list 0.7: marked without chunks");
+  }
+}
+
+TEST_CASE("a fault of a chain is told with the far list that it is") {
+  store_in_use s;
+  s.nodes[2].position += 1;
+  CHECK(has(s.store.fault(), "far list 1.3: the node in slot "));
 }
 
 TEST_CASE("a delay queue has no fault, and knows what it was told") {
@@ -113,23 +203,64 @@ TEST_CASE("a delay queue has no fault, and knows what it was told") {
   CHECK(queue.due_of(7) == std::nullopt);
 }
 
-TEST_CASE("what does not fit together in a wheel is found, with the bucket that it is in") {
-  world w;
-  node& n = w.nodes[1];  // due at tick 10, in bucket 2, in the next round there
+TEST_CASE("what does not fit together in a bucket is found, with its number") {
+  world w(64);
+  for (tick_number due = 5; due != 15; ++due) w.add(due);
+  node& n = w.nodes[5];
   REQUIRE(n.due == 10);
+  CHECK(w.wheel.fault() == "");
 
+  SUBCASE("a node of another tick") {
+    n.due = 11;
+    CHECK(w.wheel.fault() == "bucket 10: its tick is 10, and it holds a node due at 11");
+  }
+  SUBCASE("a node of another round") {
+    n.due = 10 - 64;
+    CHECK(w.wheel.fault() == "bucket 10: its tick is 10, and it holds a node due at -54");
+  }
+  SUBCASE("a node of another slot") {
+    n.position += 1;
+    CHECK(has(w.wheel.fault(), "bucket 10: the node in slot "));
+  }
   SUBCASE("a node that has left") {
     n.wheel = nullptr;
-    CHECK(w.wheel.fault() == "bucket 2: it holds a node due at tick 10, in no wheel, or in another");
-  }
-  SUBCASE("a node of another bucket") {
-    n.due = 11;
-    CHECK(w.wheel.fault().find("bucket 2: ") == 0);
-  }
-  SUBCASE("a node of an earlier round, which would come late") {
-    n.due = 2;
-    CHECK(w.wheel.fault().find("bucket 2: its next round is tick 10, and holds a node due at 2") == 0);
+    CHECK(w.wheel.fault() == "it holds a node due at tick 10, in no wheel, or in another");
   }
 }
 
-}  // namespace
+TEST_CASE("what does not fit together far away is found") {
+  world w(8);
+  node& earliest = w.add(1000);
+  node& past = w.add(-1000);
+  node& later = w.add(1007);
+  CHECK(w.wheel.fault() == "");
+
+  SUBCASE("a future node in another list") {
+    later.due = 5000;
+    CHECK(has(w.wheel.fault(), "a node due at tick 5000 is not in its place"));
+  }
+  SUBCASE("a past node in another list") {
+    past.due = -1'000'000;
+    CHECK(has(w.wheel.fault(), "a node due at tick -1000000 is not in its place"));
+  }
+  SUBCASE("a node that has left") {
+    earliest.wheel = nullptr;
+    CHECK(w.wheel.fault() == "it holds a node due at tick 1000, in no wheel, or in another");
+  }
+  SUBCASE("no node at the earliest tick") {
+    w.wheel.cancel(past);
+    REQUIRE(w.wheel.next_due() == 1000);
+    CHECK(w.wheel.fault() == "");
+    earliest.due = 1002;
+    CHECK(w.wheel.fault() == "no far node is due at the exact key");
+  }
+}
+
+TEST_CASE("a node of another stripe is found") {
+  world<rondo::test::stripes_without_locks> w(8);
+  w.add(1000);
+  node& n = w.add(1004);
+  CHECK(w.wheel.fault() == "");
+  n.due = 1005;
+  CHECK(w.wheel.fault() == "it holds a node due at tick 1005, of another stripe");
+}

@@ -1,10 +1,17 @@
 // No allocation per timer, and no memory that only grows.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <iterator>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include <rondo/detail/chain.hpp>
+#include <rondo/detail/chunk_pool.hpp>
 
 #include "failing_new.hpp"
 #include "recording.hpp"
@@ -17,6 +24,10 @@ using rondo::test::bytes_held;
 using rondo::test::failing_new;
 
 namespace {
+
+struct small : rondo::wheel_node {
+  std::uint32_t payload = 0;
+};
 
 template <class Act>
 std::size_t allocations_of(Act&& act) {
@@ -31,9 +42,6 @@ std::size_t allocations_of(Act&& act) {
 TEST_SUITE_BEGIN("memory" * doctest::skip(!failing_new::available));
 
 TEST_CASE("a node with four bytes of payload takes 24 bytes") {
-  struct small : rondo::wheel_node {
-    std::uint32_t payload = 0;
-  };
   CHECK(sizeof(small) == 24);
   CHECK(sizeof(rondo::wheel_node) == 24);
 }
@@ -48,8 +56,8 @@ TEST_CASE("a wheel that turns with the same load over and over does not allocate
       {"shorter than a turn", 100, 100, 0},
       {"a turn", 512, 512, 0},
       {"bursts", 300, 3, 0},
-      // A bucket may need a new array when its round reaches a power of two: once a turn doubled.
-      {"many turns", 512 * 50 + 3, 512 * 50 + 3, 2 * 512}};
+      // One segment is kept for what comes next; where the chunks in use come and go by more than that, segments do.
+      {"many turns", 512 * 50 + 3, 512 * 50 + 3, 300 * 500 / 50}};
   for (const auto& load : loads) {
     CAPTURE(load.what);
     wheel w;
@@ -60,7 +68,6 @@ TEST_CASE("a wheel that turns with the same load over and over does not allocate
       return w.advance(w.now() + periods * load.period,
                        [&](timer& t) { w.schedule(t, w.now() + load.period); });
     };
-    // Arrays are swapped between places: each has to come round to where it was largest.
     turn(600);
     CHECK(allocations_of([&] { CHECK(turn(300) == 300 * timers.size()); }) <= load.most_allocations);
   }
@@ -80,7 +87,7 @@ TEST_CASE("timers that are set and cancelled over and over allocate nothing") {
   CHECK(allocations_of([&] { churn(100); }) == 0);
 }
 
-TEST_CASE("timers that are moved over and over allocate nothing") {
+TEST_CASE("timers that are moved over and over allocate next to nothing") {
   wheel w;
   std::deque<timer> timers(1000);
   tick_number step = 0;
@@ -89,7 +96,7 @@ TEST_CASE("timers that are moved over and over allocate nothing") {
       for (timer& t : timers) w.schedule(t, ++step % 3000);
   };
   churn(100);
-  CHECK(allocations_of([&] { churn(100); }) == 0);
+  CHECK(allocations_of([&] { churn(100); }) <= 100 * 1000 / 5000);  // a segment, now and then
 }
 
 TEST_CASE("a million timers set and cancelled, none of them ever due, leave no memory behind") {
@@ -138,27 +145,216 @@ TEST_CASE("a clock that moves on past a million cancelled timers leaves no memor
   CHECK(bytes_held() <= before + 1024);
 }
 
-TEST_CASE("timers up to a million take no more than 40 bytes each, payload and bookkeeping together") {
-  struct small : rondo::wheel_node {
-    std::uint32_t payload = 0;
-  };
-  constexpr std::size_t count = 1'000'000;
-  const auto before = bytes_held();
-  std::vector<small> timers(count);
-  rondo::wheel<small> w;
-  tick_number due = 0;
-  for (small& t : timers) w.schedule(t, due = (due * 1103515245 + 12345) % 100'000);
-  CHECK(static_cast<std::size_t>(bytes_held() - before) <= 40 * count);
+namespace {
+
+using small_wheel = rondo::wheel<small>;
+
+/// A wheel and its timers: what they hold together, and the most that they have held.
+class memory_in_use {
+ public:
+  explicit memory_in_use(std::size_t count) : timers(count) {}
+
+  void look() { most_ = std::max(most_, bytes_held() - before_); }
+  std::size_t most_per_timer() {
+    look();
+    return (static_cast<std::size_t>(most_) + timers.size() - 1) / timers.size();
+  }
+  std::size_t beyond_timers() const {
+    return static_cast<std::size_t>(bytes_held() - before_) - timers.size() * sizeof(small);
+  }
+
+  tick_number random(tick_number below) {
+    state_ = state_ * 6364136223846793005ULL + 1442695040888963407ULL;
+    return static_cast<tick_number>((state_ >> 16) % static_cast<std::uint64_t>(below));
+  }
+  small& some_timer() {
+    return timers[static_cast<std::size_t>(random(static_cast<tick_number>(timers.size())))];
+  }
+
+ private:
+  const std::ptrdiff_t before_ = bytes_held();
+  std::ptrdiff_t most_ = 0;
+  std::uint64_t state_ = 1;
+
+ public:
+  std::vector<small> timers;
+  small_wheel w;
+};
+
+struct place {
+  std::string where;
+  tick_number first, ticks;
+};
+const place places[] = {{"near", 0, 512},
+                        {"near, and thousands on each tick", 0, 100},
+                        {"near and far", 0, 100'000},
+                        {"thirty seconds away", 30'000, 1000},
+                        {"one tick, far away", 30'000, 1},
+                        {"up to years", 0, tick_number{1} << 40}};
+
+void set_all(memory_in_use& m, const place& p) {
+  for (small& t : m.timers) m.w.schedule(t, m.w.now() + p.first + m.random(p.ticks));
+}
+
+}  // namespace
+
+TEST_CASE("a million timers take no more than 40 bytes each, payload and bookkeeping together") {
+  for (const place& p : places) {
+    CAPTURE(p.where);
+    memory_in_use m(1'000'000);
+    set_all(m, p);
+    CHECK(m.most_per_timer() <= 40);
+  }
+}
+
+TEST_CASE("ten thousand timers take no more than 80 bytes each, payload, bookkeeping and the wheel itself") {
+  for (const place& p : places) {
+    CAPTURE(p.where);
+    memory_in_use m(10'000);
+    set_all(m, p);
+    CHECK(m.most_per_timer() <= 80);
+  }
+}
+
+TEST_CASE("timers that are moved to ticks by chance over and over take no more memory than is promised") {
+  struct {
+    std::size_t timers, moves, bytes;
+  } const loads[] = {{10'000, 200'000, 80}, {1'000'000, 3'000'000, 40}};
+  for (const auto& load : loads) {
+    for (const place& p : places) {
+      CAPTURE(load.timers);
+      CAPTURE(p.where);
+      memory_in_use m(load.timers);
+      set_all(m, p);
+      for (std::size_t move = 0; move != load.moves; ++move) {
+        small& moved = m.some_timer();
+        if (move % 2 == 0) m.w.cancel(moved);
+        m.w.schedule(moved, p.first + m.random(p.ticks));
+        if (move % 1024 == 0) m.look();
+      }
+      CHECK(m.most_per_timer() <= load.bytes);
+    }
+  }
+}
+
+TEST_CASE("timeouts that are renewed thousands of times a tick take no more memory and allocate nothing") {
+  struct {
+    std::string what;
+    tick_number delay, ticks;
+    int a_tick;
+    tick_number jitter;
+  } const loads[] = {{"30 s, 3,000 a tick", 30'000, 500, 3000, 1},
+                     {"30 s and a little, 3,000 a tick", 30'000, 500, 3000, 2000},
+                     {"30 s, 200 a tick, until all rounds have come", 30'000, 40'000, 200, 1},
+                     {"half a second, 3,000 a tick", 500, 2000, 3000, 1}};
+  for (const auto& load : loads) {
+    CAPTURE(load.what);
+    memory_in_use m(10'000);
+    for (small& t : m.timers) m.w.schedule(t, load.delay);
+    std::size_t next = 0;
+    const auto run = [&](tick_number until) {
+      while (m.w.now() != until) {
+        for (int i = 0; i != load.a_tick; ++i)
+          m.w.schedule(m.timers[next++ % m.timers.size()], m.w.now() + load.delay + m.random(load.jitter));
+        m.look();
+        m.w.advance(m.w.now() + 1, [](small&) { FAIL_CHECK("renewed, and fired"); });
+      }
+    };
+    run(100);
+    CHECK(allocations_of([&] { run(load.ticks); }) == 0);
+    CHECK(m.most_per_timer() <= 45);
+  }
 }
 
 TEST_CASE("a burst gives its memory back once it has fired, but for a little") {
-  wheel w;
-  std::deque<timer> timers(200'000);
-  const auto before = bytes_held();
-  for (timer& t : timers) w.schedule(t, 5);
-  CHECK(bytes_held() - before >= 8 * 200'000);
-  w.advance(5, [](timer&) {});
-  CHECK(bytes_held() - before <= 256 * 1024);
+  for (const place& p : places) {
+    CAPTURE(p.where);
+    memory_in_use m(200'000);
+    const std::size_t before = m.beyond_timers();
+    set_all(m, p);
+    CHECK(m.beyond_timers() >= 8 * m.timers.size());
+    m.w.advance(p.first + p.ticks, [](small&) {});
+    CHECK(m.w.empty());
+    CHECK(m.beyond_timers() <= before + 256 * 1024);
+  }
+}
+
+// cancel() leaves a chunk or two of each bucket and far list alone, and these keep segments: of 3.3 million bytes,
+// 2 million at most were measured. They go when somebody comes upon them.
+TEST_CASE(
+    "a burst that was cancelled gives its memory back, the last of it when time comes to it or next_due() is "
+    "asked") {
+  for (const place& p : places) {
+    for (const bool asked : {false, true}) {
+      CAPTURE(p.where);
+      CAPTURE(asked);
+      memory_in_use m(200'000);
+      const std::size_t before = m.beyond_timers();
+      set_all(m, p);
+      for (small& t : m.timers) m.w.cancel(t);
+      CHECK(m.beyond_timers() <= before + 2'000'000);
+      if (asked)
+        CHECK(m.w.next_due() == std::nullopt);
+      else
+        m.w.advance(p.first + p.ticks, [](small&) {});
+      CHECK(m.beyond_timers() <= before + 256 * 1024);
+    }
+  }
+}
+
+// A segment is given back when its last chunk is free: these few keep many of them.
+TEST_CASE("of a burst most of which was cancelled, what is left takes no more than the burst") {
+  struct {
+    std::size_t left_of;
+    std::size_t most_bytes;  // measured, of some 3.3 million
+  } const measured[] = {{16, 1'900'000}, {256, 400'000}, {1000, 300'000}};
+  for (const auto& of : measured) {
+    CAPTURE(of.left_of);
+    memory_in_use m(200'000);
+    set_all(m, places[3]);
+    for (std::size_t i = 0; i != m.timers.size(); ++i)
+      if (i % of.left_of != 0) m.w.cancel(m.timers[i]);
+    CHECK(m.beyond_timers() <= of.most_bytes);
+    CHECK(m.w.advance(100'000, [](small&) {}) == (m.timers.size() - 1) / of.left_of + 1);
+    CHECK(m.beyond_timers() <= 400'000);
+  }
+}
+
+namespace {
+
+struct pool_in_use {
+  void add(rondo::detail::node& n) {
+    nodes.make_room(pool);
+    nodes.push_back(n);
+  }
+  rondo::detail::chunk_pool pool;
+  rondo::detail::chain nodes;
+};
+
+}  // namespace
+
+TEST_CASE("a pool gives its segments back, but for one, and takes that before it takes another") {
+  std::deque<rondo::detail::node> many(100'000);
+  const std::ptrdiff_t before = bytes_held();
+  pool_in_use p;
+  for (int turn = 0; turn != 3; ++turn) {
+    CAPTURE(turn);
+    for (auto& n : many) p.add(n);
+    CHECK(bytes_held() - before >= 100'000 * 8);
+    while (p.nodes.front(p.pool) != nullptr) p.nodes.pop_front(p.pool);
+    p.nodes.release(p.pool);
+    CHECK(p.pool.chunks() == 0);
+    // What is known of 100,000 / 63 chunks stays: 64 segments of 32, 25 bytes a chunk.
+    CHECK(bytes_held() - before <= 16 * 1024 + 8 + 64 * (32 * 25 + 8 + 12));
+  }
+  const std::size_t taken = allocations_of([&] {
+    for (int turn = 0; turn != 100; ++turn) {
+      p.add(many[0]);
+      p.pool.erase(many[0].position);
+      if (p.nodes.front(p.pool) == nullptr) p.nodes.release(p.pool);
+    }
+  });
+  CHECK(taken == 0);
 }
 
 TEST_SUITE_END();

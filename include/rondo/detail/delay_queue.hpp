@@ -1,4 +1,4 @@
-// The delay queue: which bucket has the earliest next round.
+// The delay queue: what of a wheel comes first.
 #pragma once
 
 #include <cstddef>
@@ -10,45 +10,44 @@
 
 namespace rondo::detail {
 
-/// A fibonacci heap of all buckets of a wheel, ordered by the tick of their next round; those without one
-/// come last. It is as large whether ten timers are pending or ten million, takes all its memory when it is
-/// made, and is touched only when some bucket's next round changes. The top is kept at hand: looking at it
-/// costs no call.
+/// A fibonacci heap of entries ordered by tick, each there or not: the buckets that hold something, and what stands
+/// for the far timers of a stripe. Equal ticks are in the order of the entries' numbers. It takes all its memory
+/// when it is made, and is touched when a bucket gets its first node or has lost its last one. The top is kept at
+/// hand: looking at it costs no call.
 class RONDO_EXPORT delay_queue {
  public:
-  explicit delay_queue(std::size_t buckets);
+  /// For entries 0 … entries - 1, none of them there.
+  explicit delay_queue(std::size_t entries);
   ~delay_queue();
   delay_queue(const delay_queue&) = delete;
   delay_queue& operator=(const delay_queue&) = delete;
 
-  /// No bucket has a next round.
-  bool empty() const noexcept { return top_bucket_ == none; }
+  bool empty() const noexcept { return top_ == none; }
 
   /// Precondition of both: !empty().
-  std::size_t top_bucket() const noexcept { return top_bucket_; }
+  std::size_t top() const noexcept { return top_; }
   tick_number top_due() const noexcept { return top_due_; }
 
-  bool is_top(std::size_t bucket) const noexcept { return top_bucket_ == bucket; }
+  bool is_top(std::size_t entry) const noexcept { return top_ == entry; }
 
-  /// Bucket's next round is due at `due`. Earlier than before: O(1) amortised. Later, or removal: O(log
-  /// buckets).
-  void set(std::size_t bucket, tick_number due) noexcept;
-  /// Bucket has no next round.
-  void remove(std::size_t bucket) noexcept;
+  /// The entry is there, with this tick. New, or earlier than before: O(1) amortised. Later: O(log entries).
+  void set(std::size_t entry, tick_number due) noexcept;
+  /// The entry is not there. O(log entries).
+  void remove(std::size_t entry) noexcept;
 
-  /// What was set, if it has a next round.
-  std::optional<tick_number> due_of(std::size_t bucket) const;
-  /// See detail/checks.hpp. O(buckets).
+  /// What was set, if it is there.
+  std::optional<tick_number> due_of(std::size_t entry) const;
+  /// See detail/checks.hpp. O(entries).
   std::string fault() const;
 
  private:
   static constexpr std::size_t none = static_cast<std::size_t>(-1);
   struct heap;
 
-  void look_at_top() noexcept;
+  void note_top() noexcept;
 
   heap* const heap_;  // its own; std::unique_ptr would take 10 ms of whoever includes this
-  std::size_t top_bucket_ = none;
+  std::size_t top_ = none;
   tick_number top_due_ = 0;
 };
 

@@ -17,7 +17,7 @@ struct node {
 
   wheel_base* wheel = nullptr;  // null: not scheduled
   tick_number due = 0;
-  std::uint32_t position = 0;  // in that array of its bucket which holds it
+  std::uint32_t position = 0;  // the number of its slot in the chunk_pool
 };
 
 }  // namespace rondo::detail

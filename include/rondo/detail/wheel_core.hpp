@@ -1,15 +1,20 @@
 // The wheel itself: buckets and the delay queue. One piece of code, locked or not.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <type_traits>
 
-#include <rondo/detail/bucket.hpp>
+#include <rondo/detail/chain.hpp>
+#include <rondo/detail/chunk_pool.hpp>
 #include <rondo/detail/delay_queue.hpp>
+#include <rondo/detail/far_store.hpp>
 #include <rondo/detail/node.hpp>
 #include <rondo/detail/owned_array.hpp>
 #include <rondo/detail/ticks.hpp>
@@ -26,43 +31,55 @@ struct unlocked {
     void lock() noexcept {}
     void unlock() noexcept {}
   };
-  using bucket_mutex = mutex;
+  using stripe_mutex = mutex;
   using queue_mutex = mutex;
+  static constexpr std::size_t stripes = 1;
+  // Some 0.1 ms, as most nodes miss the cache.
+  static constexpr std::uint32_t redistributed_at_a_time = 4096;
 };
 
-/// Sync names the locks: `bucket_mutex`, of which each bucket has one,
-/// and `queue_mutex` for the delay queue, taken inside a bucket's lock and only when that bucket's entry
-/// changes. With real locks, all members are legal from any thread, but calls about one and the same node
-/// must not overlap.
+/// The ticks of the wheel's window each have a bucket: `tick mod buckets`. All later ticks, and those before the
+/// window, are in far stores. The delay queue orders the buckets that hold something by their ticks; one more entry
+/// in it stands for the far stores. The window moves when a node is taken at its end; then what has come into it
+/// is redistributed to the buckets.
 ///
-/// A bucket's key in the delay queue is never later than the bucket's earliest node. It is earlier after
-/// cancel(), which leaves the queue alone: who comes upon such a bucket at the top corrects the key.
+/// Sync names the locks. Ticks are dealt out to `stripes` by their low bits. Each stripe has its window and far
+/// stores, its own memory, and a `stripe_mutex`. `queue_mutex` is that of the delay queue, taken inside a stripe's
+/// lock and only when one of its entries changes. With real locks, all members are legal from any thread, but calls
+/// about one and the same node must not overlap.
+///
+/// An entry's key in the delay queue is never later than the earliest node it stands for. It is earlier after
+/// cancel(), which leaves the queue alone: whoever finds such an entry at the top corrects its key.
 template <class Sync>
 class wheel_core : public wheel_base {
  public:
-  explicit wheel_core(std::size_t buckets)
+  explicit wheel_core(std::size_t buckets, tick_number now = 0)
       : mask_(checked_buckets(buckets) - 1),
-        round_shift_(static_cast<int>(std::bit_width(mask_))),
+        stripe_mask_(std::min(Sync::stripes, mask_ + 1) - 1),
+        block_shift_(std::max(static_cast<int>(std::bit_width(mask_)) - window_block_bits, 0)),
         buckets_(mask_ + 1),
-        entries_(mask_ + 1),
-        queue_(mask_ + 1) {}
+        queue_(mask_ + stripe_mask_ + 2) {
+    for (std::size_t i = 0; i <= stripe_mask_; ++i) {
+      stripes_[i].future.set_block_shift(block_shift_);
+      move_window(stripes_[i], begin_of_block(now));
+    }
+  }
   wheel_core(const wheel_core&) = delete;
   wheel_core& operator=(const wheel_core&) = delete;
 
   std::size_t buckets() const noexcept { return mask_ + 1; }
 
-  /// Puts `n` into the wheel. `gate` is asked and told inside the lock of the bucket, so before anybody can
+  /// Puts `n` into the wheel. `gate` is asked and told inside the lock of the stripe, so before anybody can
   /// take `n` out again: gate.open() whether it may go in, false is then the result; gate.earliest() that the
   /// top of the delay queue has become earlier. Strong guarantee. Precondition: `n` is in no wheel.
   template <class Gate>
   bool schedule(node& n, tick_number due, Gate&& gate) {
-    guarded_bucket& b = bucket_at(due);
-    const std::lock_guard hold(b.mutex);
+    stripe& s = stripe_at(due);
+    const std::lock_guard hold(s.mutex);
     if (!gate.open()) return false;
-    if (b.add_to_next(n, due)) [[likely]]
-      n.wheel = this;
-    else if (schedule_slowly(n, due, b))
-      gate.earliest();
+    n.due = due;
+    if (!add_at_once(n, s) && add_slowly(n, s)) gate.earliest();
+    n.wheel = this;
     return true;
   }
 
@@ -70,51 +87,57 @@ class wheel_core : public wheel_base {
   /// is called, to take it out of another wheel, say.
   template <class Gate>
   [[gnu::noinline]] bool reschedule(node& n, tick_number due, Gate&& gate) {
-    guarded_bucket& b = bucket_at(due);
-    const pair_lock hold(b, bucket_at(n.due));
+    stripe& s = stripe_at(due);
+    stripe& from = stripe_at(n.due);
+    const pair_lock hold(s, from);
     if (!gate.open()) return false;
-    const auto where = b.make_room(due, round_shift_);
+    const bool is_earliest = make_room(due, s);
     gate.leave(n);
-    if (n.wheel == this) bucket_at(n.due).erase(n, round_shift_);
-    b.add(n, due, where, round_shift_);
+    if (n.wheel == this) erase(n, from);
+    n.due = due;
     n.wheel = this;
-    if (note_earlier(bucket_of(due, mask_), due)) gate.earliest();
+    add(n, s);
+    if (is_earliest) gate.earliest();
     return true;
   }
 
   /// False if `n` is not here.
   bool cancel(node& n) noexcept {
-    guarded_bucket& b = bucket_at(n.due);
-    const std::lock_guard hold(b.mutex);
+    stripe& s = stripe_at(n.due);
+    const std::lock_guard hold(s.mutex);
     if (n.wheel != this) return false;
-    b.erase(n, round_shift_);
+    erase(n, s);
     n.wheel = nullptr;
     return true;
   }
 
   /// Takes the nodes due at or before `to` out of the wheel, earliest ticks first and in the order of
   /// scheduling within a tick, and calls on_due(node&, tick) for each, at most `limit` times; returns how
-  /// often. Before each call the node has left the wheel. on_due is called inside the bucket's lock; without
-  /// locks it may do anything to the wheel.
+  /// often. Before each call the node has left the wheel. on_due is called inside the stripe's lock; without
+  /// locks it may do anything to the wheel. Each tick taken pays for 4,096 nodes that are redistributed at most.
   template <class OnDue>
   std::size_t take_due(tick_number to, std::size_t limit, OnDue&& on_due) {
     std::size_t taken = 0;
     while (taken != limit) {
-      const std::size_t first = first_due_bucket(to);
-      if (first == none) break;
-      guarded_bucket& b = buckets_[first];
-      const std::lock_guard hold(b.mutex);
-      // The locks were free for a moment: the bucket may have changed, and others may come first now.
-      if (!b.has_next() || b.next_due() > to || !is_top(first, b.next_due())) continue;
-      const tick_number tick = b.next_due();
+      const std::optional<top_entry> first = top();
+      if (!first || first->due > to) break;
+      const tick_number tick = first->due;
+      stripe& s = stripe_of(first->entry);
+      const std::lock_guard hold(s.mutex);
+      if (!is_right(*first, s)) continue;
+      chain* const nodes =
+          first->entry <= mask_ ? &buckets_[first->entry].nodes : bring_up_far(first->due, s);
+      if (nodes == nullptr) continue;
+      node* n = nodes->front(s.pool);
       do {
-        node& n = b.take_first();
-        n.wheel = nullptr;
+        nodes->pop_front(s.pool);
+        n->wheel = nullptr;
         ++taken;
-        on_due(n, tick);
+        on_due(*n, tick);
+        n = nodes->front(s.pool);
         // Without locks on_due may have scheduled an earlier one. With them others may, and that comes next.
-      } while (taken != limit && b.has_next() && b.next_due() == tick && (locked || is_top(first, tick)));
-      b.taken();
+      } while (taken != limit && n != nullptr && (locked || is_top(*first)));
+      after_taking(*first, s, n == nullptr);
     }
     return taken;
   }
@@ -122,60 +145,82 @@ class wheel_core : public wheel_base {
   /// The due tick of the earliest node. Corrects keys that cancel() left behind.
   std::optional<tick_number> next_due() {
     for (;;) {
-      const std::optional<tick_number> key = top_due();
-      if (!key || first_due_bucket(*key) != none) return key;
+      const std::optional<top_entry> first = top();
+      if (!first) return std::nullopt;
+      stripe& s = stripe_of(first->entry);
+      const std::lock_guard hold(s.mutex);
+      if (is_right(*first, s)) return first->due;
     }
   }
 
-  /// Calls visit(node&) for each node, inside its bucket's lock: those of one tick in the order of
-  /// scheduling, ticks in no order.
+  /// Calls visit(bucket, key, each) for whatever has an entry in the delay queue, inside its stripe's lock: a bucket,
+  /// by its number, or the far stores of a stripe (none). `key` is the one that it has there: see above; each(f)
+  /// calls f(node&) for each of its nodes.
   template <class Visit>
-  void for_each(Visit&& visit) {
-    for (std::size_t i = 0; i <= mask_; ++i) {
-      const std::lock_guard hold(buckets_[i].mutex);
-      buckets_[i].for_each(visit);
-    }
-  }
-
-  /// Calls visit(index, key, const bucket&) for each bucket that holds nodes or waits in the delay queue,
-  /// inside its lock. `key` (std::optional<tick_number>) is the one that it has there: see above.
-  template <class Visit>
-  void for_each_bucket(Visit&& visit) const {
-    for (std::size_t i = 0; i <= mask_; ++i) {
-      const std::lock_guard hold(buckets_[i].mutex);
-      const bucket& b = buckets_[i];
-      const queue_entry& entry = entries_[i];
-      if (entry.queued || !b.empty()) visit(i, entry.queued ? std::optional(entry.key) : std::nullopt, b);
+  void for_each_entry(Visit&& visit) const {
+    for (std::size_t i = 0; i <= stripe_mask_; ++i) {
+      const stripe& s = stripes_[i];
+      const std::lock_guard hold(s.mutex);
+      for (std::size_t b = i; b <= mask_; b += stripe_mask_ + 1)
+        if (buckets_[b].nodes.has_chunks())
+          visit(std::optional(b), key_of(b), [&](auto&& f) { buckets_[b].nodes.for_each(s.pool, f); });
+      if (s.queued)
+        visit(std::optional<std::size_t>(), key_of(mask_ + 1 + i), [&](auto&& f) {
+          s.past.for_each(f);
+          s.future.for_each(f);
+        });
     }
   }
 
   /// See detail/checks.hpp. Legal at any time, from any thread if there are locks. O(buckets + nodes).
-  std::string fault() {
-    for (std::size_t i = 0; i <= mask_; ++i) {
-      const std::lock_guard hold(buckets_[i].mutex);
-      if (const std::string wrong = fault_of(i); !wrong.empty())
-        return "bucket " + std::to_string(i) + ": " + wrong;
+  std::string fault() const;
+
+  /// Calls visit(node&) for each node, inside its stripe's lock: those of one tick in the order of
+  /// scheduling, ticks in no order.
+  template <class Visit>
+  void for_each(Visit&& visit) {
+    for (std::size_t i = 0; i <= stripe_mask_; ++i) {
+      const std::lock_guard hold(stripes_[i].mutex);
+      for_each_in(i, visit);
     }
-    const std::lock_guard hold(queue_mutex_);
-    return queue_.fault();
   }
 
  private:
-  static constexpr std::size_t none = static_cast<std::size_t>(-1);
-  static constexpr bool locked = !std::is_empty_v<typename Sync::bucket_mutex>;
-
+  static constexpr bool locked = !std::is_empty_v<typename Sync::stripe_mutex>;
+  // The window has eight blocks, so that it moves by an eighth of its length: 64 ticks of 512.
+  static constexpr int window_block_bits = 3;
   // With a lock, each has a cache line of its own, as threads meet there; without, the closer the better.
-  static constexpr std::size_t bucket_alignment = locked ? 64 : alignof(bucket);
+  static constexpr std::size_t alignment = locked ? 64 : alignof(std::max_align_t);
 
-  struct alignas(bucket_alignment) guarded_bucket : bucket {
-    [[no_unique_address]] typename Sync::bucket_mutex mutex;
+  /// Holds the nodes of one tick of the window. It has chunks if and only if it is in the delay queue.
+  struct alignas(locked ? 64 : alignof(chain)) bucket {
+    chain nodes;
+    tick_number due = 0;
   };
 
-  /// Holds the locks of two buckets, or of one that is both.
+  struct alignas(alignment) stripe {
+    [[no_unique_address]] mutable typename Sync::stripe_mutex mutex;
+    bool queued = false;           // the far stores have an entry in the delay queue
+    bool key_is_exact = false;     // a node is due at its key
+    bool taking_past = false;      // take_due() is taking nodes of `past`
+    tick_number key = 0;           // of that entry
+    tick_number window_begin = 0;  // no node in a bucket is due before that
+    tick_number window_last = 0;   // earlier than the last bucket's tick while redistribution is in progress
+    tick_number far_after = 0;     // what is due later has a list in `future`, and is not before the key
+    chunk_pool pool;
+    far_store future{pool};
+    far_store past{pool};
+  };
+
+  struct top_entry {
+    std::size_t entry;
+    tick_number due;
+  };
+
+  /// Holds the locks of two stripes, or of one that is both.
   class pair_lock {
    public:
-    pair_lock(guarded_bucket& a, guarded_bucket& b) noexcept
-        : first_(&a < &b ? a : b), second_(&a < &b ? b : a) {
+    pair_lock(stripe& a, stripe& b) noexcept : first_(&a < &b ? a : b), second_(&a < &b ? b : a) {
       first_.mutex.lock();
       if (&first_ != &second_) second_.mutex.lock();
     }
@@ -187,109 +232,156 @@ class wheel_core : public wheel_base {
     pair_lock& operator=(const pair_lock&) = delete;
 
    private:
-    guarded_bucket& first_;  // in the order of their addresses: nobody holds them the other way round
-    guarded_bucket& second_;
+    stripe& first_;  // in the order of their addresses: nobody holds them the other way round
+    stripe& second_;
   };
 
-  /// A bucket's entry in the delay queue; guarded by the bucket's lock. Apart from the bucket, to keep that
-  /// small: it is looked at only when the bucket gets a new next round.
-  struct queue_entry {
-    tick_number key = 0;
-    bool queued = false;
-  };
+  std::size_t stripe_index(std::size_t tick_or_entry) const noexcept {
+    if constexpr (Sync::stripes == 1)
+      return 0;
+    else
+      return tick_or_entry & stripe_mask_;
+  }
+  stripe& stripe_at(tick_number t) noexcept { return stripes_[stripe_index(static_cast<std::size_t>(t))]; }
+  const stripe& stripe_at(tick_number t) const noexcept {
+    return stripes_[stripe_index(static_cast<std::size_t>(t))];
+  }
+  /// Of an entry: there are as many buckets as a multiple of the stripes, so the low bits say it for both kinds.
+  stripe& stripe_of(std::size_t entry) noexcept { return stripes_[stripe_index(entry)]; }
+  std::size_t far_entry(const stripe& s) const noexcept {
+    return mask_ + 1 + static_cast<std::size_t>(&s - stripes_.data());
+  }
+  bucket& bucket_at(tick_number t) const noexcept { return buckets_[bucket_of(t, mask_)]; }
+  static bool in_window(tick_number t, const stripe& s) noexcept {
+    return t >= s.window_begin && t <= s.window_last;
+  }
+  tick_number begin_of_block(tick_number t) const noexcept { return t >> block_shift_ << block_shift_; }
 
-  guarded_bucket& bucket_at(tick_number t) noexcept { return buckets_[bucket_of(t, mask_)]; }
+  /// Adds `n`, whose due tick is set, unless that needs memory or changes the delay queue.
+  bool add_at_once(node& n, stripe& s) noexcept {
+    if (n.due > s.window_last) return n.due > s.far_after && s.future.add_at_once(n);
+    bucket& b = bucket_at(n.due);
+    if (b.due != n.due || !b.nodes.has_room()) [[unlikely]]
+      return false;
+    b.nodes.push_back(n);
+    return true;
+  }
+
+  /// Afterwards add() of a node with this due tick is legal. True: the top of the delay queue has become earlier.
+  /// Strong guarantee.
+  [[gnu::noinline]] bool make_room(tick_number due, stripe& s) {
+    if (in_window(due, s)) return make_room_in_bucket(due, s);
+    (due < s.window_begin ? s.past : s.future).make_room(due);
+    if (s.queued && s.key <= due) return false;
+    s.queued = s.key_is_exact = true;
+    s.key = due;
+    end_window(s);
+    return enqueue(far_entry(s), due);
+  }
+
+  bool make_room_in_bucket(tick_number due, stripe& s) {
+    bucket& b = bucket_at(due);
+    const bool is_new = !b.nodes.has_chunks();
+    b.nodes.make_room(s.pool);
+    b.due = due;
+    return is_new && enqueue(bucket_of(due, mask_), due);
+  }
+
+  void add(node& n, stripe& s) noexcept {
+    if (in_window(n.due, s))
+      bucket_at(n.due).nodes.push_back(n);
+    else
+      (n.due < s.window_begin ? s.past : s.future).add(n);
+  }
 
   // Not inlined: that would make the fast path save registers for it.
-  [[gnu::noinline]] bool schedule_slowly(node& n, tick_number due, guarded_bucket& b) {
-    const bool later = b.add_to_later(n, due, round_shift_);
-    if (!later) b.add(n, due, b.make_room(due, round_shift_), round_shift_);
-    n.wheel = this;
-    if (later && b.has_next()) return false;  // whose key is no later than that
-    return note_earlier(bucket_of(due, mask_), due);
+  [[gnu::noinline]] bool add_slowly(node& n, stripe& s) {
+    const bool is_earliest = make_room(n.due, s);
+    add(n, s);
+    return is_earliest;
   }
 
-  /// Keeps the key no later than `due`. True: the top of the delay queue has become earlier.
-  bool note_earlier(std::size_t index, tick_number due) noexcept {
-    queue_entry& entry = entries_[index];
-    if (entry.queued && entry.key <= due) return false;
+  void erase(node& n, stripe& s) noexcept {
+    s.pool.erase(n.position);
+    if (n.due == s.key) s.key_is_exact = false;
+  }
+
+  /// True: the top of the delay queue has become earlier.
+  bool enqueue(std::size_t entry, tick_number due) noexcept {
     const std::lock_guard hold(queue_mutex_);
     const bool first = queue_.empty() || due < queue_.top_due();
-    queue_.set(index, due);
-    entry = {due, true};
+    queue_.set(entry, due);
     return first;
   }
-
-  bool is_top(std::size_t bucket, tick_number tick) noexcept {
+  void dequeue(std::size_t entry) noexcept {
     const std::lock_guard hold(queue_mutex_);
-    return queue_.is_top(bucket) && queue_.top_due() == tick;
+    queue_.remove(entry);
   }
 
-  std::optional<tick_number> top_due() noexcept {
+  std::optional<top_entry> top() noexcept {
     const std::lock_guard hold(queue_mutex_);
     if (queue_.empty()) return std::nullopt;
-    return queue_.top_due();
+    return top_entry{queue_.top(), queue_.top_due()};
+  }
+  bool is_top(const top_entry& e) noexcept {
+    const std::lock_guard hold(queue_mutex_);
+    return queue_.is_top(e.entry) && queue_.top_due() == e.due;
   }
 
-  /// The bucket with the earliest next round, if that is due at or before `to`; corrects the keys it comes
-  /// upon.
-  std::size_t first_due_bucket(tick_number to) {
-    for (;;) {
-      std::size_t first = none;
-      {
-        const std::lock_guard hold(queue_mutex_);
-        if (queue_.empty() || queue_.top_due() > to) return none;
-        first = queue_.top_bucket();
-      }
-      if (key_is_right(buckets_[first], first)) return first;
+  /// Whether `e` still is the top, and a node is due at its key; if none is, the key is another one afterwards.
+  bool is_right(const top_entry& e, stripe& s) noexcept {
+    if (locked && !is_top(e)) return false;
+    if (e.entry > mask_) return s.key_is_exact || !correct_key(s);
+    bucket& b = buckets_[e.entry];
+    if (b.nodes.front(s.pool) == nullptr) {
+      b.nodes.release(s.pool);
+      dequeue(e.entry);
+      return false;
     }
-  }
-
-  /// Whether the bucket's key in the delay queue is that of its next round; if it is not, it is afterwards, or
-  /// after a few more calls.
-  bool key_is_right(guarded_bucket& b, std::size_t index) {
-    const std::lock_guard hold(b.mutex);
-    if (!b.bring_up_next(round_shift_)) return false;  // and lets others have the lock for a moment
-    queue_entry& entry = entries_[index];
-    if (b.has_next() && entry.queued && entry.key == b.next_due()) return true;
-    const std::lock_guard hold_queue(queue_mutex_);
-    entry.queued = b.has_next();
-    if (entry.queued) {
-      entry.key = b.next_due();
-      queue_.set(index, entry.key);
-    } else {
-      queue_.remove(index);
-    }
+    if (b.due == e.due) return true;
+    enqueue(e.entry, b.due);  // its nodes were cancelled, and those of another tick have come
     return false;
   }
 
-  /// Of a bucket, locked.
-  std::string fault_of(std::size_t index) {
-    const bucket& b = buckets_[index];
-    const queue_entry& entry = entries_[index];
-    if (b.empty() && !entry.queued) return "";  // (if the delay queue has it, it is looked at in vain)
-    std::string wrong = b.fault(round_shift_);
-    b.for_each([&](const node& n) {
-      if (!wrong.empty()) return;
-      const char* const what = n.wheel != this                    ? "in no wheel, or in another"
-                               : bucket_of(n.due, mask_) != index ? "of another bucket"
-                               : !entry.queued                    ? "and is not in the delay queue"
-                               : entry.key > n.due                ? "before its key in the delay queue"
-                                                                  : nullptr;
-      if (what != nullptr) wrong = "it holds a node due at tick " + std::to_string(n.due) + ", " + what;
-    });
-    if (!wrong.empty()) return wrong;
-    const std::lock_guard hold(queue_mutex_);
-    const bool agree = queue_.due_of(index) == (entry.queued ? std::optional(entry.key) : std::nullopt);
-    return agree ? "" : "it and the delay queue do not agree on its key";
+  // wheel_core_far.hpp
+  bool correct_key(stripe& s) noexcept;
+  chain* bring_up_far(tick_number due, stripe& s);
+  chain* bring_up_past(tick_number due, stripe& s);
+  void after_taking(const top_entry& e, stripe& s, bool all);
+  void move_window(stripe& s, tick_number begin) noexcept;
+  void end_window(stripe& s) noexcept;
+  void redistribute(stripe& s);
+  void take_into_window(node& n, stripe& s);
+
+  template <class Visit>
+  void for_each_in(std::size_t index, Visit& visit) const {
+    const stripe& s = stripes_[index];
+    for (std::size_t b = index; b <= mask_; b += stripe_mask_ + 1) buckets_[b].nodes.for_each(s.pool, visit);
+    s.past.for_each(visit);
+    s.future.for_each(visit);
   }
 
+  tick_number key_of(std::size_t entry) const {
+    const std::lock_guard hold(queue_mutex_);
+    return *queue_.due_of(entry);
+  }
+
+  // wheel_core_fault.hpp
+  std::string fault_of(std::size_t stripe_index) const;
+  std::string fault_of_bucket(std::size_t index, const stripe& s) const;
+  std::string fault_of_key(const stripe& s) const;
+  std::string fault_of_nodes(std::size_t stripe_index) const;
+
   std::size_t mask_;
-  int round_shift_;
-  owned_array<guarded_bucket> buckets_;
-  owned_array<queue_entry> entries_;  // by bucket
-  delay_queue queue_;
-  [[no_unique_address]] typename Sync::queue_mutex queue_mutex_;
+  std::size_t stripe_mask_;
+  int block_shift_;
+  owned_array<bucket> buckets_;
+  std::array<stripe, Sync::stripes> stripes_;
+  delay_queue queue_;  // of the buckets, and behind them the stripes
+  [[no_unique_address]] mutable typename Sync::queue_mutex queue_mutex_;
 };
 
 }  // namespace rondo::detail
+
+#include <rondo/detail/wheel_core_far.hpp>
+#include <rondo/detail/wheel_core_fault.hpp>

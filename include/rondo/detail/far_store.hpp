@@ -1,0 +1,218 @@
+// The ticks outside the wheel's window: a few lists, the coarser the further away.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+
+#include <rondo/detail/chain.hpp>
+#include <rondo/detail/chunk_pool.hpp>
+#include <rondo/detail/owned_array.hpp>
+#include <rondo/export.hpp>
+
+namespace rondo::detail {
+
+/// A radix heap (Ahuja, Mehlhorn, Orlin and Tarjan, "Faster algorithms for the shortest path problem", 1990) with
+/// octal digits, which is to say a hierarchical timing wheel without a clock. Ticks are counted in blocks of
+/// `2^block_shift`. A block's list is that of the highest octal digit in which it differs from `base_`, and of the
+/// value of that digit: so lists are in the order of time, and each spans 8^level blocks. As time comes to a list,
+/// its nodes are redistributed to the lists below it, in order, as they would be if they were added now: a node
+/// moves at most once for each digit of its distance, and one that is cancelled early never moves.
+///
+/// Redistribution goes in parts, so that no call takes long. What is still to be redistributed is a list like
+/// others: a node that is added to its range goes to its end, so that nodes of one tick keep their order.
+class RONDO_EXPORT far_store {
+ public:
+  using block = std::uint64_t;
+
+  /// With blocks of one tick.
+  explicit far_store(chunk_pool& pool) noexcept : pool_(pool) {}
+  /// Precondition: nothing was ever added.
+  void set_block_shift(int block_shift) noexcept { block_shift_ = block_shift; }
+
+  /// The block of a tick; in the order of the ticks, negative ones too.
+  block block_of(tick_number t) const noexcept {
+    return (static_cast<std::uint64_t>(t) ^ sign) >> block_shift_;
+  }
+
+  /// Adds `n`, whose due tick is set, if that needs no memory and nothing else; otherwise does nothing and returns
+  /// false. Preconditions: has_lists(); `n` is due after the base, and after what is to be
+  /// redistributed.
+  bool add_at_once(node& n) noexcept {
+    chain& list = lists_[index_of(block_of(n.due))];
+    if (!list.has_room()) [[unlikely]]
+      return false;
+    push(list, n);
+    return true;
+  }
+
+  bool has_lists() const noexcept { return lists_.get() != nullptr; }
+
+  /// Afterwards add() of a node with this due tick, which may be any, is legal. Strong guarantee.
+  void make_room(tick_number due);
+  /// Precondition: room was made for its due tick, and nothing else added since.
+  void add(node& n) noexcept {
+    chain& list = list_of(n.due);
+    push(list, n);
+    if (&list != &redistributed()) mark(index_of(block_of(n.due)));
+  }
+
+  /// Whether all nodes have been taken out of it; if some were erased it may say false and hold none.
+  bool surely_empty() const noexcept { return levels_ == 0 && !redistributing(); }
+
+  /// A tick that no node precedes. Precondition: !surely_empty(). O(1).
+  tick_number lower_bound() const noexcept;
+  /// Whether earliest() takes but a moment. Precondition: !surely_empty().
+  bool knows_earliest() const noexcept { return !redistributing() && lists_[earliest_list()].is_short(); }
+  /// The earliest due tick; nothing: there is no node. O(nodes of the earliest list / 64), and more where nodes
+  /// were erased.
+  std::optional<tick_number> earliest() noexcept;
+
+  /// Moves the base to a later block. What is in its list and in those before it is to be redistributed.
+  void move_base(block base) noexcept;
+  bool is_beyond_base(tick_number t) const noexcept { return block_of(t) > base_; }
+  bool redistributing() const noexcept { return redistributed_length_ != 0; }
+  /// Precondition: redistributing(). What is to be redistributed is not due before that.
+  tick_number redistributed_begin() const noexcept { return redistributed_begin_; }
+  tick_number redistributed_last() const noexcept {
+    return static_cast<tick_number>(static_cast<std::uint64_t>(redistributed_begin_) + redistributed_length_ -
+                                    1);
+  }
+
+  /// Redistributes `limit` nodes at most. take(node&) may move the node to another chain of the pool, and says
+  /// whether it has done so; it may throw: strong guarantee.
+  template <class Take>
+  void redistribute(std::uint32_t limit, Take&& take) {
+    chain& from = redistributed();
+    for (; redistributing() && limit != 0; --limit) {
+      node* const n = from.front(pool_);
+      if (n == nullptr) return end_redistribution();
+      if (!take(*n)) {
+        make_room_in_list(n->due);
+        from.pop_front(pool_);
+        push_to_list(*n);
+      } else {
+        from.pop_front(pool_);
+      }
+    }
+  }
+
+  /// Precondition: no node is due before `t`, and none that is due later will be added for a tick before it.
+  void nothing_before(tick_number t) noexcept;
+
+  /// Calls take(node&), which moves the node to another chain of the pool, for the first `limit` nodes that are due at
+  /// `due`, in order. It may throw: strong guarantee. Preconditions: redistributing(), and no node is due before that.
+  template <class Take>
+  void extract(tick_number due, std::uint32_t limit, Take&& take) {
+    for (chunk_pool::chunk c = redistributed().first_chunk(); c != 0; c = pool_.next(c))
+      if (pool_.earliest(c) <= due && !extract_from(c, due, limit, take)) return;
+    if (due != std::numeric_limits<tick_number>::max()) nothing_before(due + 1);
+  }
+
+  /// The earliest list, if all of its nodes are due at one tick, whatever may be added: it holds one block.
+  /// Null: it is to be redistributed first. Precondition: earliest() was just asked, and there is a node.
+  chain* single_block() noexcept;
+
+  template <class Visit>
+  void for_each(Visit&& visit) const {
+    if (lists_.get() == nullptr) return;
+    for (std::size_t i = 0; i != list_count; ++i) lists_[i].for_each(pool_, visit);
+  }
+
+  /// See detail/checks.hpp. O(nodes).
+  std::string fault() const;
+
+ private:
+  static constexpr std::uint64_t sign = std::uint64_t{1} << 63;
+  static constexpr int digit_bits = 3;
+  static constexpr std::size_t digits = 8;
+  static constexpr std::size_t level_count = 22;  // of 64 bits
+  static constexpr std::size_t list_count = level_count * digits + 1;
+
+  tick_number begin_of_block(block b) const noexcept {
+    return static_cast<tick_number>((b << block_shift_) ^ sign);
+  }
+  std::size_t index_of(block b) const noexcept {
+    // The position of the highest bit: 0 … 63, of which 43 / 128 is a third.
+    const auto highest = static_cast<std::uint32_t>(63 ^ std::countl_zero((b ^ base_) | 1U));
+    const std::uint32_t level = highest * 43 / 128;
+    return level * digits + (b >> level * digit_bits) % digits;
+  }
+  bool in_redistributed(tick_number due) const noexcept {
+    return static_cast<std::uint64_t>(due) - static_cast<std::uint64_t>(redistributed_begin_) <
+           redistributed_length_;
+  }
+  chain& list_of(tick_number due) const noexcept {
+    if (in_redistributed(due)) [[unlikely]]
+      return redistributed();
+    return lists_[index_of(block_of(due))];
+  }
+  chain& redistributed() const noexcept { return lists_[list_count - 1]; }
+
+  void push(chain& list, node& n) noexcept {
+    list.push_back(n);
+    pool_.note_earliest(chunk_pool::chunk_of(n.position), n.due);
+  }
+  void push_to_list(node& n) noexcept {
+    const std::size_t index = index_of(block_of(n.due));
+    push(lists_[index], n);
+    mark(index);
+  }
+  void make_room_in_list(tick_number due);
+
+  void mark(std::size_t index) noexcept {
+    occupied_[index / digits] |= static_cast<std::uint8_t>(1U << index % digits);
+    levels_ |= std::uint32_t{1} << index / digits;
+  }
+  void unmark(std::size_t index) noexcept {
+    occupied_[index / digits] &= static_cast<std::uint8_t>(~(1U << index % digits));
+    if (occupied_[index / digits] == 0) levels_ &= ~(std::uint32_t{1} << index / digits);
+  }
+  bool marked(std::size_t index) const noexcept {
+    return (occupied_[index / digits] >> index % digits & 1U) != 0;
+  }
+
+  /// False: the limit was reached.
+  template <class Take>
+  bool extract_from(chunk_pool::chunk c, tick_number due, std::uint32_t& limit, Take& take) {
+    tick_number rest = std::numeric_limits<tick_number>::max();
+    node** const end = redistributed().end_of(c, pool_);
+    for (node** slot = redistributed().begin_of(c, pool_); slot != end; ++slot) {
+      if (*slot == nullptr) continue;
+      if ((*slot)->due != due) {
+        if ((*slot)->due < rest) rest = (*slot)->due;
+        continue;
+      }
+      if (limit-- == 0) return false;
+      take(**slot);
+      *slot = nullptr;
+      pool_.add_hole(c);
+    }
+    pool_.set_earliest(c, rest);
+    return true;
+  }
+
+  void lower_base(block) noexcept;
+  void extend_redistributed(tick_number begin, std::uint64_t ticks) noexcept;
+  void end_redistribution() noexcept;
+  std::size_t earliest_list() const noexcept;
+  tick_number begin_of_list(std::size_t index) const noexcept;
+  tick_number earliest_of(const chain& list) noexcept;
+  tick_number look_for_earliest(const chain& list, chunk_pool::chunk c) noexcept;
+  std::string fault_of(std::size_t index) const;
+
+  chunk_pool& pool_;
+  block base_ = 0;
+  tick_number redistributed_begin_ = 0;     // the range of what is to be redistributed
+  std::uint64_t redistributed_length_ = 0;  // 0: nothing is
+  owned_array<chain> lists_;  // 22 levels of 8, and what is to be redistributed; made when needed
+  std::array<std::uint8_t, level_count> occupied_{};  // bit i: list i of that level has chunks
+  std::uint32_t levels_ = 0;                          // bit i: a list of level i has
+  int block_shift_ = 0;
+};
+
+}  // namespace rondo::detail

@@ -1,0 +1,132 @@
+// wheel_core: the window, and what lies before and after it.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <optional>
+
+#include <rondo/detail/wheel_core.hpp>
+
+namespace rondo::detail {
+
+/// Makes the key of the far stores a later one, if that is possible without a search, or else the exact one; true:
+/// it has changed.
+template <class Sync>
+[[gnu::noinline]] bool wheel_core<Sync>::correct_key(stripe& s) noexcept {
+  const far_store& first = s.past.surely_empty() ? s.future : s.past;
+  std::optional<tick_number> key;
+  if (!first.surely_empty() && !first.knows_earliest() && first.lower_bound() > s.key) {
+    key = first.lower_bound();
+  } else {
+    key = s.past.earliest();
+    if (!key) key = s.future.earliest();
+    // Where take_due() takes far nodes one by one, the key of one is not that of the next.
+    s.key_is_exact = key.has_value() && !s.taking_past;
+  }
+  const bool is_new = key != s.key;
+  s.queued = key.has_value();
+  if (!key) {
+    dequeue(far_entry(s));
+  } else if (is_new) {
+    s.key = *key;
+    enqueue(far_entry(s), *key);
+  }
+  end_window(s);
+  return is_new;
+}
+
+/// Brings the nodes of the tick that comes first, as is_right() has just said, into one chain, which begins with a
+/// node. Null: that was not done yet, or has changed what comes first.
+template <class Sync>
+[[gnu::noinline]] chain* wheel_core<Sync>::bring_up_far(tick_number due, stripe& s) {
+  s.key_is_exact = false;
+  s.taking_past = false;
+  if (due < s.window_begin) return bring_up_past(due, s);
+  if (s.future.is_beyond_base(due)) move_window(s, begin_of_block(due));
+  redistribute(s);
+  const bucket& b = bucket_at(due);
+  if (s.future.redistributing() &&
+      (b.due != due || !b.nodes.has_chunks())) {  // the rest takes too long for now
+    s.future.extract(due, Sync::redistributed_at_a_time, [&](node& n) { take_into_window(n, s); });
+    end_window(s);
+  }
+  return nullptr;
+}
+
+template <class Sync>
+chain* wheel_core<Sync>::bring_up_past(tick_number due, stripe& s) {
+  s.past.redistribute(Sync::redistributed_at_a_time, [](node&) { return false; });
+  s.past.earliest();  // which forgets lists whose nodes were all erased
+  chain* const nodes = s.past.single_block();
+  if (nodes == nullptr && !s.past.redistributing()) s.past.move_base(s.past.block_of(due));
+  s.taking_past = nodes != nullptr;
+  return nodes;
+}
+
+template <class Sync>
+void wheel_core<Sync>::after_taking(const top_entry& e, stripe& s, bool all) {
+  s.taking_past = false;
+  if (e.entry > mask_) return;
+  if (all && buckets_[e.entry].nodes.has_chunks()) {  // (next_due() in a callback has seen to that)
+    buckets_[e.entry].nodes.release(s.pool);
+    dequeue(e.entry);
+  }
+  if (begin_of_block(e.due) != s.window_begin) {
+    const std::optional<top_entry> next = top();  // perhaps an earlier one was set meanwhile
+    const tick_number begin = begin_of_block(next && next->due < e.due ? next->due : e.due);
+    if (begin > s.window_begin) move_window(s, begin);
+  }
+  if (s.future.redistributing()) redistribute(s);
+}
+
+/// Precondition: no node of the stripe is due before `begin`.
+template <class Sync>
+[[gnu::noinline]] void wheel_core<Sync>::move_window(stripe& s, tick_number begin) noexcept {
+  s.window_begin = begin;
+  const far_store::block last = far_store::block(-1) >> block_shift_;
+  const far_store::block first = s.future.block_of(begin);
+  s.future.move_base(first + std::min<far_store::block>(mask_ >> block_shift_, last - first));
+  s.future.nothing_before(begin);
+  end_window(s);
+}
+
+/// To be called after whatever moves the window, redistributes, or changes the key. The window ends where
+/// redistribution is to go on, or with the last bucket.
+template <class Sync>
+void wheel_core<Sync>::end_window(stripe& s) noexcept {
+  constexpr tick_number last_tick = std::numeric_limits<tick_number>::max();
+  if (s.future.redistributing()) {
+    s.window_last = s.future.redistributed_begin() - 1;
+    s.far_after = s.future.redistributed_last();
+  } else {
+    const std::uint64_t ticks_left =
+        static_cast<std::uint64_t>(last_tick) - static_cast<std::uint64_t>(s.window_begin);
+    s.window_last = s.window_begin + static_cast<tick_number>(std::min<std::uint64_t>(mask_, ticks_left));
+    s.far_after = s.window_last;
+  }
+  if (!s.queued || !s.future.has_lists())
+    s.far_after = last_tick;
+  else if (s.far_after < s.key)
+    s.far_after = s.key - 1;
+}
+
+template <class Sync>
+[[gnu::noinline]] void wheel_core<Sync>::redistribute(stripe& s) {
+  s.key_is_exact = false;
+  s.future.redistribute(Sync::redistributed_at_a_time, [&](node& n) {
+    if (s.future.is_beyond_base(n.due)) return false;
+    take_into_window(n, s);
+    return true;
+  });
+  end_window(s);
+}
+
+template <class Sync>
+void wheel_core<Sync>::take_into_window(node& n, stripe& s) {
+  bucket& b = bucket_at(n.due);
+  if (b.due != n.due || !b.nodes.has_room()) make_room_in_bucket(n.due, s);
+  b.nodes.push_back(n);
+}
+
+}  // namespace rondo::detail

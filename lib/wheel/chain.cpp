@@ -1,0 +1,103 @@
+#include <rondo/detail/chain.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace rondo::detail {
+
+/// From a chunk that is used up to the next one; the last chunk stays until release().
+void chain::step_over(chunk_pool& pool) noexcept {
+  const chunk_pool::chunk following = pool.next(first_);
+  if (following == 0) return;
+  pool.give_back(first_);
+  pool.unlink_previous(following);
+  first_ = following;
+  begin_ = pool.slots(following);
+  if (const chunk_pool::chunk after_it = pool.next(following); after_it != 0)
+    __builtin_prefetch(pool.slots(after_it));  // for prefetch_next()
+}
+
+/// The first nodes of the next chunk.
+void chain::prefetch_next(const chunk_pool& pool) const noexcept {
+  const chunk_pool::chunk following = pool.next(first_);
+  if (following == 0) return;
+  pool.prefetch_next(following);
+  node** const slots = pool.slots(following);
+  for (std::uint32_t i = 0; i != chunk_pool::prefetch_distance; ++i) __builtin_prefetch(slots[i], 1);
+}
+
+/// Every sixteenth step.
+void chain::look_ahead(chunk_pool& pool) noexcept {
+  const std::size_t place = chunk_pool::place_of(begin_);
+  if (place == 0) step_over(pool);
+  if (place == chunk_pool::chunk_slots - chunk_pool::prefetch_distance) prefetch_next(pool);
+}
+
+void chain::make_room_slowly(chunk_pool& pool) {
+  if (begin_ == end_) release(pool);  // its chunk is then free for take()
+  if (has_chunks() && squeeze_last(pool)) return;
+  const chunk_pool::chunk added = pool.take();
+  if (has_chunks()) {
+    const chunk_pool::chunk last = last_chunk();
+    pool.link(last, added);
+    pool.becomes_inner(last);
+  } else {
+    first_ = added;
+    begin_ = pool.slots(added);
+  }
+  end_ = pool.slots(added);
+  end_number_ = chunk_pool::first_slot(added);
+}
+
+bool chain::squeeze_last(chunk_pool& pool) noexcept {
+  const chunk_pool::chunk last = last_chunk();
+  const bool is_partly_used_up = last == first_ && begin_ != pool.slots(last);
+  if (is_partly_used_up || !pool.worth_squeezing(last)) return false;
+  const std::uint32_t nodes = pool.squeeze(last);
+  end_ = pool.slots(last) + nodes;
+  end_number_ = chunk_pool::first_slot(last) + nodes;
+  return true;
+}
+
+void chain::release(chunk_pool& pool) noexcept {
+  if (has_chunks()) pool.give_back(first_, static_cast<std::size_t>(end_ - pool.slots(first_)));
+  *this = {};
+}
+
+void chain::append(chain& other, chunk_pool& pool) noexcept {
+  if (front(pool) == nullptr) release(pool);
+  if (!has_chunks()) return std::swap(*this, other);
+  if (!other.has_chunks()) return;
+  const chunk_pool::chunk last = last_chunk();
+  const chunk_pool::chunk others_first = other.first_;
+  std::fill(pool.slots(others_first), other.begin_, nullptr);
+  const auto end_of = [](chunk_pool::chunk c) { return chunk_pool::first_slot(c) + chunk_pool::chunk_nodes; };
+  pool.count_holes(last, end_of(last));
+  pool.count_holes(others_first,
+                   others_first == other.last_chunk() ? other.end_number_ : end_of(others_first));
+  pool.link(last, others_first);
+  end_ = other.end_;
+  end_number_ = other.end_number_;
+  other = {};
+  pool.becomes_inner(last);
+}
+
+std::string chain::fault(const chunk_pool& pool) const {
+  for (chunk_pool::chunk c = first_; c != 0; c = pool.next(c)) {
+    std::string wrong;
+    const bool is_last = pool.next(c) == 0;
+    if (is_last != (c == last_chunk())) return "the last chunk of a chain is not where it ends";
+    if (c != first_ && !is_last) wrong = pool.fault_of_inner(c);
+    if (!wrong.empty()) return wrong;
+    for (node** slot = begin_of(c, pool); slot != pool.slots(c) + chunk_pool::chunk_nodes; ++slot) {
+      const std::uint32_t number =
+          chunk_pool::first_slot(c) + static_cast<std::uint32_t>(slot - pool.slots(c));
+      if (*slot != nullptr && (*slot)->position != number)
+        return "the node in slot " + std::to_string(number) + " says that it is in slot " +
+               std::to_string((*slot)->position);
+    }
+  }
+  return {};
+}
+
+}  // namespace rondo::detail

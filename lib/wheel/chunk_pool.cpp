@@ -1,0 +1,213 @@
+#include <rondo/detail/chunk_pool.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <new>
+#include <utility>
+
+namespace rondo::detail {
+namespace {
+
+constexpr std::align_val_t segment_alignment{chunk_pool::chunk_slots * sizeof(void*)};
+constexpr std::uint32_t all_free = ~std::uint32_t{0};
+// So that slots have numbers of 32 bits.
+constexpr std::uint32_t most_segments = std::uint32_t{1} << 21;
+
+}  // namespace
+
+chunk_pool::~chunk_pool() {
+  for (std::uint32_t s = 0; s != numbers_; ++s) operator delete(slots_[s], segment_alignment);
+}
+
+chunk_pool::chunk chunk_pool::take() {
+  if (open_ == 0) add_segment();
+  segment& s = segments_[open_];
+  const auto place = static_cast<std::uint32_t>(std::countr_zero(s.free));
+  const chunk c = open_ * segment_chunks + place;
+  if (spare_ == open_) spare_ = 0;
+  s.free &= s.free - 1;
+  if (s.free == 0) close(open_);
+  chunks_[c] = {0, 0, std::numeric_limits<tick_number>::max()};
+  holes_[c] = 0;
+  return c;
+}
+
+void chunk_pool::give_back(chunk c, std::size_t used) noexcept {
+  const std::uint32_t number = c / segment_chunks;
+  segment& s = segments_[number];
+  if (s.free == 0) open(number);
+  clear(c, 0, used);
+  s.free |= std::uint32_t{1} << c % segment_chunks;
+  if (s.free != all_free) return;
+  if (spare_ == 0)
+    spare_ = number;
+  else
+    release(number);
+}
+
+void chunk_pool::add_segment() {
+  if (unused_ == 0) add_numbers();
+  constexpr std::size_t size = segment_slots + prefetch_distance;  // chain::step() looks so far ahead
+  node** const slots = static_cast<node**>(operator new(size * sizeof(void*), segment_alignment));
+  for (std::size_t i = 0; i != size; i += prefetch_distance)  // in pieces: for few bytes memset() is quickest
+    std::fill_n(slots + i, prefetch_distance, nullptr);
+  const std::uint32_t number = unused_;
+  unused_ = segments_[number].next;
+  slots_[number] = slots;
+  segments_[number].free = all_free;
+  open(number);
+  spare_ = number;
+}
+
+/// Strong guarantee: the arrays are made before anything is changed.
+void chunk_pool::add_numbers() {
+  const std::uint32_t more = std::max<std::uint32_t>(8, numbers_ * 2);
+  if (more > most_segments) throw std::bad_alloc();
+  owned_array<node**> slots(more);
+  owned_array<segment> segments(more);
+  owned_array<chunk_info> chunks(std::size_t{more} * segment_chunks);
+  owned_array<std::uint8_t> holes(std::size_t{more} * segment_chunks);
+  std::fill_n(std::copy_n(slots_.get(), numbers_, slots.get()), more - numbers_, nullptr);
+  std::copy_n(segments_.get(), numbers_, segments.get());
+  std::copy_n(chunks_.get(), std::size_t{numbers_} * segment_chunks, chunks.get());
+  std::copy_n(holes_.get(), std::size_t{numbers_} * segment_chunks, holes.get());
+  for (std::uint32_t s = more - 1; s >= std::max<std::uint32_t>(numbers_, 1); --s) {
+    segments[s].next = unused_;
+    unused_ = s;
+  }
+  slots_ = std::move(slots);
+  segments_ = std::move(segments);
+  chunks_ = std::move(chunks);
+  holes_ = std::move(holes);
+  numbers_ = more;
+}
+
+void chunk_pool::release(std::uint32_t number) noexcept {
+  close(number);
+  operator delete(slots_[number], segment_alignment);
+  slots_[number] = nullptr;
+  segments_[number] = {0, 0, unused_};
+  unused_ = number;
+}
+
+void chunk_pool::open(std::uint32_t number) noexcept {
+  segments_[number].previous = 0;
+  segments_[number].next = open_;
+  if (open_ != 0) segments_[open_].previous = number;
+  open_ = number;
+}
+
+void chunk_pool::close(std::uint32_t number) noexcept {
+  const segment& s = segments_[number];
+  if (s.previous != 0)
+    segments_[s.previous].next = s.next;
+  else
+    open_ = s.next;
+  if (s.next != 0) segments_[s.next].previous = s.previous;
+}
+
+void chunk_pool::count_holes(chunk c, std::uint32_t end_number) noexcept {
+  holes_[c] =
+      static_cast<std::uint8_t>(std::count(slots(c), slots(c) + (end_number - first_slot(c)), nullptr));
+}
+
+/// Nothing, unless `c` is an inner chunk. Merges it with those of its neighbours that fit into one chunk.
+void chunk_pool::compact(chunk c) noexcept {
+  if (!is_inner(c)) return;
+  chunk first = c;
+  chunk last = c;
+  std::uint32_t nodes = nodes_in_inner(c);
+  const auto fits = [&](chunk other) {
+    return is_inner(other) && nodes + nodes_in_inner(other) <= chunk_nodes;
+  };
+  for (; fits(next(last)); last = next(last)) nodes += nodes_in_inner(next(last));
+  for (; fits(chunks_[first].previous); first = chunks_[first].previous)
+    nodes += nodes_in_inner(chunks_[first].previous);
+  if (first != last) {
+    absorb(first, last);
+  } else if (nodes == 0) {
+    link(chunks_[c].previous, next(c));
+    give_back(c);
+  }
+}
+
+/// Moves the nodes of all chunks after `c`, up to `last`, into `c`. Precondition: they fit.
+void chunk_pool::absorb(chunk c, chunk last) noexcept {
+  std::uint32_t nodes = move_nodes(c, c, 0);
+  for (chunk absorbed = c; absorbed != last;) {
+    absorbed = next(c);
+    nodes = move_nodes(absorbed, c, nodes);
+    note_earliest(c, earliest(absorbed));
+    link(c, next(absorbed));
+    give_back(absorbed);
+  }
+  clear(c, nodes);
+  holes_[c] = static_cast<std::uint8_t>(chunk_nodes - nodes);
+}
+
+std::uint32_t chunk_pool::squeeze(chunk c) noexcept {
+  const std::uint32_t nodes = move_nodes(c, c, 0);
+  clear(c, nodes);
+  holes_[c] = 0;
+  return nodes;
+}
+
+void chunk_pool::clear(chunk c, std::size_t from, std::size_t to) noexcept {
+  std::fill(slots(c) + from, slots(c) + to, nullptr);
+}
+
+/// Moves the nodes of a chunk to the slots of `to`, from the one after `place` nodes on; returns after how many nodes
+/// they end. Slots are neither cleared nor counted.
+std::uint32_t chunk_pool::move_nodes(chunk from, chunk to, std::uint32_t place) noexcept {
+  node** const source = slots(from);
+  node** const target = slots(to);
+  // In two loops, as in the first a branch for each slot would be mispredicted every other time. The slot after the
+  // last node may be written: that is the first one of another chunk, which is never used.
+  std::uint32_t end = place;
+  for (std::uint32_t i = 0; i != chunk_nodes; ++i) {
+    node* const occupant = source[i];
+    target[end] = occupant;
+    end += static_cast<std::uint32_t>(occupant != nullptr);
+  }
+  for (std::uint32_t i = place; i != end; ++i) {
+    __builtin_prefetch(target[std::min(i + prefetch_distance, end - 1)], 1);
+    target[i]->position = first_slot(to) + i;
+  }
+  return end;
+}
+
+std::string chunk_pool::fault_of_inner(chunk c) const {
+  const auto empty = std::count(slots(c), slots(c) + chunk_nodes, nullptr);
+  if (empty == holes_[c]) return {};
+  return "a chunk has " + std::to_string(empty) + " holes and counts " + std::to_string(holes_[c]);
+}
+
+std::size_t chunk_pool::chunks() const noexcept {
+  std::size_t in_use = 0;
+  for (std::uint32_t s = 0; s != numbers_; ++s)
+    if (slots_[s] != nullptr)
+      in_use += segment_chunks - static_cast<std::uint32_t>(std::popcount(segments_[s].free));
+  return in_use;
+}
+
+std::string chunk_pool::fault() const {
+  std::uint32_t listed = 0;
+  for (std::uint32_t s = open_; s != 0; s = segments_[s].next) {
+    if (slots_[s] == nullptr || segments_[s].free == 0)
+      return "a segment without free chunks is in the list of those that have some";
+    ++listed;
+  }
+  std::uint32_t empty = 0;
+  for (std::uint32_t s = 0; s != numbers_; ++s) {
+    if (slots_[s] == nullptr) continue;
+    listed -= segments_[s].free != 0 ? 1U : 0U;
+    if (segments_[s].free != all_free) continue;
+    ++empty;
+    if (spare_ != s) return "an empty segment is not the one that is kept";
+  }
+  if (listed != 0) return "the list of segments with free chunks is not complete";
+  return empty == (spare_ != 0 ? 1U : 0U) ? "" : "the segment that is kept is not empty";
+}
+
+}  // namespace rondo::detail

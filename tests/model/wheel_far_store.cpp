@@ -1,0 +1,381 @@
+// far_store, the radix heap of the ticks outside the window, against a sorted map of lists.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <limits>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include <rondo/detail/chain.hpp>
+#include <rondo/detail/chunk_pool.hpp>
+#include <rondo/detail/far_store.hpp>
+
+#include "nodes_of.hpp"
+#include "times_slower.hpp"
+#include "wheel_random.hpp"
+
+using model::later_by;
+using model::nodes_of;
+using model::tick_number;
+using rondo::detail::chain;
+using rondo::detail::chunk_pool;
+using rondo::detail::far_store;
+using rondo::detail::node;
+
+namespace {
+
+/// Where the ticks of a trial are, and how far apart.
+struct ticks {
+  const char* name;
+  tick_number start;
+  std::uint64_t bits;
+  int block_shift;
+};
+
+/// A store, and what a wheel does with it; the model is a map of ticks. What the two trials below share.
+class store_trial {
+ protected:
+  store_trial(const ticks& t, std::size_t nodes, model::random_numbers random)
+      : ticks_(t), random_(random), nodes_(nodes) {
+    store_.set_block_shift(t.block_shift);
+    for (node& n : nodes_) outside_.push_back(&n);
+  }
+
+  using by_tick = std::map<tick_number, std::vector<const node*>>;
+
+  node* some_outside(tick_number due) {
+    if (outside_.empty()) return nullptr;
+    node* const n = outside_.back();
+    outside_.pop_back();
+    n->due = due;
+    model_[due].push_back(n);
+    return n;
+  }
+
+  /// In one of the two ways there are.
+  void add_to_store(node& n) {
+    const bool at_once = store_.has_lists() && store_.is_beyond_base(n.due) &&
+                         (!store_.redistributing() || n.due > store_.redistributed_last());
+    if (at_once && random_.one_in(2) && store_.add_at_once(n)) return;
+    store_.make_room(n.due);
+    store_.add(n);
+  }
+
+  void erase_some() {
+    if (model_.empty()) return;
+    const auto near = model_.lower_bound(later_by(model_.begin()->first, some_distance()));
+    auto chosen = near == model_.end() || random_.one_in(4) ? model_.begin() : near;
+    // One, or all of its tick.
+    for (std::size_t left = random_.one_in(3) ? chosen->second.size() : 1; left != 0; --left) {
+      const std::size_t i = random_.index(chosen->second.size());
+      pool_.erase(chosen->second[i]->position);
+      forget(chosen, i);
+    }
+  }
+
+  void forget(by_tick::iterator tick, std::size_t i) {
+    outside_.push_back(const_cast<node*>(tick->second[i]));
+    tick->second.erase(tick->second.begin() + static_cast<std::ptrdiff_t>(i));
+    if (tick->second.empty()) model_.erase(tick);
+  }
+
+  /// Those of the earliest tick are the next ones in `nodes`: takes some of them, or all.
+  void take_from(chain& nodes) {
+    const auto first = model_.begin();
+    for (std::size_t left = random_.one_in(2) ? first->second.size() : 1; left != 0; --left) {
+      REQUIRE(nodes.front(pool_) == first->second.front());
+      nodes.pop_front(pool_);
+      forget(first, 0);
+    }
+  }
+
+  tick_number some_distance() { return random_.of_any_magnitude(ticks_.bits); }
+
+  /// What the store holds: `taken` is what has been taken out of it, and comes before it.
+  void compare(by_tick taken = {}) {
+    REQUIRE(store_.fault() == "");
+    REQUIRE(pool_.fault() == "");
+    std::optional<tick_number> earliest;
+    store_.for_each([&](const node& n) {
+      taken[n.due].push_back(&n);
+      if (!earliest || n.due < *earliest) earliest = n.due;
+    });
+    REQUIRE(std::equal(taken.begin(), taken.end(), model_.begin(), model_.end()));
+    if (earliest) REQUIRE(!store_.surely_empty());
+    if (earliest) REQUIRE(store_.lower_bound() <= *earliest);
+    if (!random_.one_in(3)) return;  // as it forgets lists of erased nodes
+    REQUIRE((store_.earliest() == earliest));
+    REQUIRE(store_.surely_empty() == !earliest);
+  }
+
+  ticks ticks_;
+  model::random_numbers random_;
+  chunk_pool pool_;
+  far_store store_{pool_};
+  std::deque<node> nodes_;
+  std::vector<node*> outside_;
+  by_tick model_;
+};
+
+/// As of the ticks after a window: time goes on, and nodes move to chains of one tick each.
+class future_trial : store_trial {
+ public:
+  future_trial(const ticks& t, std::size_t nodes, model::random_numbers random)
+      : store_trial(t, nodes, random), reached_(t.start) {
+    move_window(t.start);
+  }
+
+  void run(std::size_t steps, std::size_t looked_every) {
+    for (std::size_t i = 0; i != steps; ++i) {
+      step();
+      if (i % looked_every == 0) compare_all();
+    }
+    compare_all();
+    while (!model_.empty()) take_earliest();
+    for (auto& taken : taken_)
+      if (taken.second.front(pool_) == nullptr) taken.second.release(pool_);
+    REQUIRE((store_.earliest() == std::nullopt));
+    REQUIRE(store_.surely_empty());
+    REQUIRE(pool_.chunks() == 0);
+  }
+
+ private:
+  void step() {
+    switch (random_.below(16)) {
+      case 0:
+      case 1:
+        return take_earliest();
+      case 2:
+        return redistribute(static_cast<std::uint32_t>(random_.below(6)));
+      case 3:
+        return random_.one_in(8) ? jump() : store_.nothing_before(reached_);
+      case 4:
+      case 5:
+      case 6:
+        return erase_some();
+      default:
+        for (std::uint64_t more = random_.one_in(6) ? 100 : 1; more != 0; --more) add(some_due());
+    }
+  }
+
+  tick_number some_due() {
+    if (!model_.empty() && random_.one_in(4)) return model_.begin()->first;
+    if (store_.redistributing() && random_.one_in(4))
+      return std::max(reached_,
+                      random_.one_in(2) ? store_.redistributed_begin() : store_.redistributed_last());
+    if (random_.one_in(50)) return model::last_tick;
+    return later_by(reached_, some_distance());
+  }
+
+  bool is_in_window(tick_number due) const {
+    if (store_.redistributing() && due >= store_.redistributed_begin() && due <= store_.redistributed_last())
+      return false;
+    return !store_.is_beyond_base(due);
+  }
+
+  void add(tick_number due) {
+    node* const n = some_outside(due);
+    if (n == nullptr) return;
+    if (is_in_window(due))
+      take(*n);
+    else
+      add_to_store(*n);
+  }
+
+  void take(node& n) {
+    chain& taken = taken_[n.due];
+    taken.make_room(pool_);
+    taken.push_back(n);
+  }
+
+  void move_window(tick_number first) {
+    constexpr far_store::block blocks = 8;
+    const far_store::block last = far_store::block(-1) >> ticks_.block_shift;
+    const far_store::block begin = store_.block_of(first);
+    store_.move_base(begin + std::min(blocks - 1, last - begin));
+    redistribute(1);  // as a wheel does at once: there may be erased nodes only
+  }
+
+  void redistribute(std::uint32_t limit) {
+    store_.redistribute(limit, [&](node& n) {
+      if (store_.is_beyond_base(n.due)) return false;
+      take(n);
+      return true;
+    });
+  }
+
+  std::uint32_t some_limit() {
+    return random_.one_in(2) ? 1000 : 1 + static_cast<std::uint32_t>(random_.below(3));
+  }
+
+  /// A part of what comes to the window may be redistributed before what is due first is looked for.
+  void take_earliest() {
+    if (model_.empty()) return;
+    const tick_number due = model_.begin()->first;
+    if (store_.is_beyond_base(due)) move_window(due);
+    redistribute(static_cast<std::uint32_t>(random_.below(8)));
+    if (random_.one_in(2)) compare_all();
+    while (store_.redistributing() && due >= store_.redistributed_begin() && store_.earliest() == due)
+      store_.extract(due, some_limit(), [&](node& n) { take(n); });
+    compare_all();
+    reached_ = due;
+    take_from(taken_[due]);
+    if (!model_.contains(due)) {
+      REQUIRE(taken_[due].front(pool_) == nullptr);
+      taken_[due].release(pool_);
+      taken_.erase(due);
+    }
+  }
+
+  /// Time goes on, up to the earliest node, and the window with it, be something still to be redistributed.
+  void jump() {
+    tick_number to = later_by(reached_, some_distance());
+    if (!model_.empty()) to = std::min(to, model_.begin()->first);
+    reached_ = to;
+    if (store_.is_beyond_base(to)) move_window(to);
+  }
+
+  void compare_all() {
+    by_tick taken;
+    for (const auto& t : taken_)
+      for (const node* n : nodes_of(t.second, pool_)) taken[t.first].push_back(n);
+    compare(taken);
+  }
+
+  tick_number reached_;  // nothing is set for an earlier one
+  std::map<tick_number, chain> taken_;
+};
+
+/// As of the ticks before a window: any tick may come, and the earliest are taken from the store itself.
+class past_trial : store_trial {
+ public:
+  /// `overlapping`: a base may be moved before redistribution has ended.
+  past_trial(const ticks& t, std::size_t nodes, bool overlapping, model::random_numbers random)
+      : store_trial(t, nodes, random), overlapping_(overlapping) {
+    if (random_.one_in(2)) store_.move_base(store_.block_of(t.start));
+  }
+
+  void run(std::size_t steps, std::size_t looked_every) {
+    for (std::size_t i = 0; i != steps; ++i) {
+      step();
+      if (i % looked_every == 0) compare();
+    }
+    while (!model_.empty()) take_earliest();
+    REQUIRE((store_.earliest() == std::nullopt));
+    REQUIRE(pool_.chunks() == 0);
+  }
+
+ private:
+  void step() {
+    switch (random_.below(16)) {
+      case 0:
+      case 1:
+        return take_earliest();
+      case 2:
+        return redistribute();
+      case 3:
+        if (overlapping_) move_base(later_by(ticks_.start, some_distance()));
+        return;
+      case 4:
+      case 5:
+      case 6:
+        return erase_some();
+      default:
+        for (std::uint64_t more = random_.one_in(6) ? 100 : 1; more != 0; --more)
+          if (node* const n = some_outside(some_due())) add_to_store(*n);
+    }
+  }
+
+  tick_number some_due() {
+    if (!model_.empty() && random_.one_in(4)) return model_.begin()->first;
+    if (store_.redistributing() && random_.one_in(4))
+      return random_.one_in(2) ? store_.redistributed_begin() : store_.redistributed_last();
+    return later_by(ticks_.start, random_.one_in(2) ? some_distance() : -some_distance());
+  }
+
+  void redistribute() {
+    store_.redistribute(static_cast<std::uint32_t>(1 + random_.below(8)), [](node&) { return false; });
+  }
+  void move_base(tick_number t) {
+    if (!store_.is_beyond_base(t)) return;
+    store_.move_base(store_.block_of(t));
+    redistribute();
+  }
+
+  /// The earliest list is redistributed until it is one of one tick.
+  void take_earliest() {
+    if (model_.empty()) return;
+    for (;;) {
+      redistribute();
+      if (random_.one_in(4)) compare();
+      const tick_number due = model_.begin()->first;
+      REQUIRE((store_.earliest() == due));
+      if (chain* const nodes = store_.single_block()) return take_from(*nodes);
+      if (store_.redistributing()) continue;
+      store_.move_base(store_.block_of(due));
+      redistribute();
+    }
+  }
+
+  bool overlapping_;
+};
+
+constexpr std::uint64_t trials = rondo::test::times_slower == 1 ? 2 : 1;
+constexpr tick_number first = model::first_tick;
+constexpr tick_number last = model::last_tick;
+constexpr tick_number year = tick_number{1} << 35;  // of milliseconds
+
+}  // namespace
+
+TEST_CASE(
+    "far ticks come to the window in the order of time, each in the order in which its nodes were added") {
+  const ticks places[] = {
+      {"close by", 0, 5, 0},
+      {"close by, in blocks", 0, 10, 6},
+      {"years", -1, 40, 0},
+      {"years, in blocks", 77, 40, 6},
+      {"centuries", 0, 62, 6},
+      {"from the first tick", first, 62, 0},
+      {"the first blocks", first, 12, 6},
+      {"across zero", -40, 7, 0},
+      {"blocks across zero", -4000, 14, 6},
+      {"the last ticks", last - 60, 7, 0},
+      {"the last blocks", last - 9999, 14, 6},
+      {"years before the last tick", last - year, 36, 6},
+  };
+  const std::uint64_t seed = model::base_seed();
+  for (const ticks& t : places) {
+    INFO(t.name, ", base seed: RONDO_TEST_SEED=", seed);
+    for (std::uint64_t trial = 0; trial != trials; ++trial) {
+      INFO("trial ", trial);
+      future_trial(t, 80, model::random_numbers(seed, trial)).run(500, 1);
+      future_trial(t, 3000, model::random_numbers(seed, trial)).run(300, 20);
+    }
+  }
+}
+
+TEST_CASE("ticks that come in any order, before the base as well, are taken in the order of time") {
+  const ticks places[] = {
+      {"close by", 0, 5, 0},
+      {"years", -1, 40, 0},
+      {"centuries", 0, 61, 0},
+      {"across zero", -40, 7, 0},
+      {"the first ticks", first, 12, 0},
+      {"the last ticks", last, 12, 0},
+      {"all ticks", -1, 63, 0},
+  };
+  const std::uint64_t seed = model::base_seed();
+  for (const ticks& t : places) {
+    INFO(t.name, ", base seed: RONDO_TEST_SEED=", seed);
+    for (std::uint64_t trial = 0; trial != trials; ++trial) {
+      INFO("trial ", trial);
+      const bool overlapping = trial % 2 == 0 && t.bits < 63;
+      past_trial(t, 80, overlapping, model::random_numbers(seed, trial)).run(500, 1);
+      past_trial(t, 3000, overlapping, model::random_numbers(seed, trial)).run(300, 20);
+    }
+  }
+}

@@ -1,0 +1,120 @@
+// far_store: what nodes that are redistributed or extracted leave behind.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <deque>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include <rondo/detail/chain.hpp>
+#include <rondo/detail/chunk_pool.hpp>
+#include <rondo/detail/far_store.hpp>
+
+#include "nodes_of.hpp"
+
+using model::nodes_of;
+using rondo::tick_number;
+using rondo::detail::chain;
+using rondo::detail::chunk_pool;
+using rondo::detail::far_store;
+using rondo::detail::node;
+
+namespace {
+
+/// Nodes of a store, and the numbers in the order in which they were added.
+struct store_in_use {
+  node& add(tick_number due) {
+    node& n = nodes.emplace_back();
+    n.due = due;
+    store.make_room(due);
+    store.add(n);
+    return n;
+  }
+  void take(node& n) {
+    taken.make_room(pool);
+    taken.push_back(n);
+  }
+  /// Of those taken, in the order in which they were.
+  std::vector<std::size_t> numbers_taken() const {
+    std::map<const node*, std::size_t> numbers;
+    for (const node& n : nodes) numbers.emplace(&n, numbers.size());
+    std::vector<std::size_t> found;
+    for (const node* n : nodes_of(taken, pool)) found.push_back(numbers.at(n));
+    return found;
+  }
+
+  chunk_pool pool;
+  far_store store{pool};
+  std::deque<node> nodes;
+  chain taken;
+};
+
+}  // namespace
+
+TEST_CASE("while nodes are redistributed, one that is set for their range goes behind those of its tick") {
+  store_in_use s;
+  s.store.move_base(s.store.block_of(0));
+  for (int i = 0; i != 300; ++i) s.add(600 + i % 3);
+  s.store.move_base(s.store.block_of(600));
+  const auto take = [&](node& n) {
+    if (n.due == 600) s.take(n);
+    return n.due == 600;
+  };
+  s.store.redistribute(100, take);
+  REQUIRE(s.store.redistributing());
+  for (int i = 0; i != 30; ++i) s.add(600 + i % 3);
+  for (int parts = 0; s.store.redistributing(); ++parts) {
+    REQUIRE(parts != 1000);
+    s.store.redistribute(7, take);
+  }
+  const auto numbers = s.numbers_taken();
+  CHECK(numbers.size() == 110);
+  CHECK(std::is_sorted(numbers.begin(), numbers.end()));
+}
+
+TEST_CASE("of many nodes of one tick only so many are extracted at a time, the first ones first") {
+  store_in_use s;
+  s.store.move_base(s.store.block_of(0));
+  for (int i = 0; i != 300; ++i) s.add(i % 3 == 0 ? 4100 : 4096);
+  s.store.move_base(s.store.block_of(4100));
+  for (const std::size_t taken : {70U, 140U, 200U}) {
+    s.store.extract(4096, 70, [&](node& n) { s.take(n); });
+    REQUIRE(s.store.fault() == "");
+    CHECK(s.numbers_taken().size() == taken);
+    CHECK((s.store.earliest() == (taken == 200 ? 4100 : 4096)));
+  }
+  const auto numbers = s.numbers_taken();
+  CHECK(std::is_sorted(numbers.begin(), numbers.end()));
+}
+
+TEST_CASE("what is extracted leaves the rest to be redistributed") {
+  store_in_use s;
+  s.store.move_base(s.store.block_of(0));
+  for (tick_number i = 0; i != 1000; ++i) s.add(4096 + i * 7 % 500);
+  s.store.move_base(s.store.block_of(4096 + 499));
+  REQUIRE(s.store.redistributing());
+  for (tick_number due = 4096; due != 4096 + 500; ++due) {
+    REQUIRE((s.store.earliest() == due));
+    s.store.extract(due, 1000, [&](node& n) { s.take(n); });
+    REQUIRE(s.store.fault() == "");
+  }
+  CHECK((s.store.earliest() == std::nullopt));
+  CHECK(!s.store.redistributing());
+  const auto numbers = s.numbers_taken();
+  CHECK(numbers.size() == 1000);
+  CHECK(std::is_sorted(numbers.begin(), numbers.end(), [&](std::size_t a, std::size_t b) {
+    return s.nodes[a].due != s.nodes[b].due ? s.nodes[a].due < s.nodes[b].due : a < b;
+  }));
+}
+
+TEST_CASE("a store is as empty as it was when all its nodes were erased") {
+  store_in_use s;
+  for (tick_number due = 1; due < tick_number{1} << 60; due *= 3) s.add(due);
+  for (node& n : s.nodes) s.pool.erase(n.position);
+  CHECK((s.store.earliest() == std::nullopt));
+  CHECK(s.store.surely_empty());
+  CHECK(s.pool.chunks() == 0);
+  CHECK(s.store.fault() == "");
+}
