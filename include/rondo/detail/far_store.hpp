@@ -173,7 +173,7 @@ class RONDO_EXPORT far_store {
     if (occupied_[index / digits] == 0) levels_ &= ~(std::uint32_t{1} << index / digits);
   }
   bool marked(std::size_t index) const noexcept {
-    return (occupied_[index / digits] >> index % digits & 1U) != 0;
+    return (std::uint32_t{occupied_[index / digits]} >> index % digits & 1U) != 0;
   }
 
   /// False: the limit was reached.
