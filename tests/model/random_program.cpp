@@ -134,6 +134,7 @@ void random_program::advance_to_next() {
   note("advance_to_next()");
   const deeper here(depth_);
   const ns due = model_.next_due();
+  if (due != never && model_.walks_too_far(due)) return;
   if (due != never) model_.begin_advance(std::max(due, model_.now()));
   const std::uint64_t before = begun_;
   const std::size_t said = time_.advance_to_next();

@@ -1,5 +1,6 @@
 #include "model/scheduler_model.hpp"
 
+#include <algorithm>
 #include <tuple>
 #include <utility>
 
@@ -27,6 +28,14 @@ std::size_t scheduler_model::pending() const {
 ns scheduler_model::next_due() const {
   const auto first = earliest([](const timer& t) { return t.due != never; });
   return first && !stopped_ ? all_[*first].tick * tick_ : never;
+}
+
+bool scheduler_model::walks_too_far(ns to) const {
+  constexpr ns most = 10'000'000;
+  return std::any_of(all_.begin(), all_.end(), [to](const timer& t) {
+    if (!t.live || !t.periodic() || t.how.from_end() || t.upcoming.due >= to) return false;
+    return (to - t.upcoming.due) / *std::min_element(t.how.gaps.begin(), t.how.gaps.end()) > most;
+  });
 }
 
 std::size_t scheduler_model::schedule(plan p, runs_on where, ns due) {

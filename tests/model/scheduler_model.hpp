@@ -67,6 +67,9 @@ class scheduler_model {
 
   /// When there is work next, never if there is none.
   ns next_due() const;
+  /// Whether, by then, some periodic timer that waits for the end of a run would be millions of points behind: the model
+  /// walks over them one by one.
+  bool walks_too_far(ns to) const;
 
   /// `due`: of a single run.
   std::size_t schedule(plan, runs_on, ns due = 0);
