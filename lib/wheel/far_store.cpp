@@ -102,8 +102,8 @@ tick_number far_store::begin_of_list(std::size_t index) const noexcept {
 }
 
 tick_number far_store::lower_bound() const noexcept {
-  if (!redistributing()) return begin_of_list(earliest_list());
   if (levels_ == 0) return redistributed_begin_;
+  if (!redistributing()) return begin_of_list(earliest_list());
   return std::min(redistributed_begin_, begin_of_list(earliest_list()));
 }
 
@@ -154,6 +154,7 @@ tick_number far_store::look_for_earliest(const chain& list, chunk_pool::chunk c)
 }
 
 chain* far_store::single_block() noexcept {
+  if (levels_ == 0) return nullptr;
   if (redistributing() || earliest_list() >= digits) return nullptr;
   return &lists_[earliest_list()];
 }
