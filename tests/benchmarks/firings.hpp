@@ -5,7 +5,7 @@
 #include <span>
 
 /// Takes down who fired when, in a sum: within a tick the order does not count, as some rivals do not keep it.
-/// Where the workload says so a fired timer is set anew; its delay, 1 … longest or one of a few, depends on
+/// Where the workload says so a fired timer is re-armed; its delay, 1 … longest or one of a few, depends on
 /// nothing but who fired when.
 class firings {
  public:
