@@ -106,16 +106,20 @@ void show(measure::report& report, const std::string& workload, const calls& tim
 void show_worst_visits(measure::report& report) {
   const std::uint32_t timers = report.small() ? 1'000 : 1'000'000;
   constexpr std::int64_t list = 64 * 8 * 8 * 8 * 8;  // ticks of a far list of a wheel of 512 buckets
-  const std::vector<std::pair<std::string, shape>> shapes{
+  struct named_shape {
+    const char* name;
+    shape due;
+  };
+  const std::vector<named_shape> shapes{
       {"in one far list", [](std::uint32_t i, std::uint32_t n) { return list + list * i / n; }},
       {"of one tick", [](std::uint32_t, std::uint32_t) { return list; }},
       {"in one bucket, each in another round", [](std::uint32_t i, std::uint32_t) { return (i + 1) * turn; }},
       {"in one bucket, of one tick", [](std::uint32_t, std::uint32_t) { return turn / 2; }}};
-  for (const auto& [name, due] : shapes) {
-    const std::string workload = "single calls, " + measure::readable(timers) + " timers " + name;
-    if (report.wanted(workload)) show(report, workload, least_of_five([&] { return work(timers, due); }));
+  for (const named_shape& s : shapes) {
+    const std::string workload = "single calls, " + measure::readable(timers) + " timers " + s.name;
+    if (report.wanted(workload)) show(report, workload, least_of_five([&] { return work(timers, s.due); }));
     const std::string cancelled = workload + ", all cancelled but one";
     if (report.wanted(cancelled))
-      show(report, cancelled, least_of_five([&] { return cancel_all_but_one(timers, due); }));
+      show(report, cancelled, least_of_five([&] { return cancel_all_but_one(timers, s.due); }));
   }
 }
