@@ -110,24 +110,11 @@ class event_fd {
 
   /// Arms it for what is the earliest now. Under the lock, so that of several looks the last one counts.
   void arm(renewal how) {
-    arming earliest{*this, how};
-    earliest.at = timer_.next_due();
-    earliest.known = true;
+    const std::optional<time_point> earliest = timer_.next_due();
+    if (how == renewal::if_changed && earliest == armed_) return;
+    readable_when_due_.set(earliest);
+    armed_ = earliest;
   }
-
-  /// Sets it as it ends: at once, should next_due() throw for want of memory. Then the loop comes and looks.
-  struct arming {
-    event_fd& fd;
-    renewal how;
-    std::optional<time_point> at = std::nullopt;
-    bool known = false;  // (at -O1 g++ 12 lets a call that throws write to `at`)
-    ~arming() {
-      if (!known) at = time_point::min();
-      if (how == renewal::if_changed && at == fd.armed_) return;
-      fd.readable_when_due_.set(at);
-      fd.armed_ = at;
-    }
-  };
 
   /// While it lives the timer tells. (Also the constructor may not come to its end.)
   struct watch {

@@ -38,9 +38,7 @@ void chain::make_room_slowly(chunk_pool& pool) {
   if (has_chunks() && squeeze_last(pool)) return;
   const chunk_pool::chunk added = pool.take();
   if (has_chunks()) {
-    const chunk_pool::chunk last = last_chunk();
-    pool.link(last, added);
-    pool.becomes_inner(last);
+    pool.link(last_chunk(), added);
   } else {
     first_ = added;
     begin_ = pool.slots(added);

@@ -57,7 +57,6 @@ void chunk_pool::add_segment() {
   slots_[number] = slots;
   segments_[number].free = all_free;
   open(number);
-  spare_ = number;
 }
 
 /// Strong guarantee: the arrays are made before anything is changed.

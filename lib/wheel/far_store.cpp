@@ -59,6 +59,7 @@ void far_store::move_base(block base) noexcept {
   // What was redistributed to these lists before comes before what is not yet.
   collected.append(redistributed(), pool_);
   std::swap(redistributed(), collected);
+  if (redistributed().front(pool_) == nullptr) return end_redistribution();
   // What is set meanwhile for a tick up to the base has no list.
   extend_redistributed(begin_of_block(base), std::uint64_t{1} << block_shift_);
 }

@@ -260,6 +260,21 @@ TEST_CASE("of a chunk's neighbours no more are merged than fit into one") {
   CHECK(nodes_of(nodes, pool).size() == 2 * chunk_pool::chunk_nodes + 30 + 16 + 30);
 }
 
+TEST_CASE("short chains that are put one behind the other share chunks") {
+  chunk_pool pool;
+  chain all;
+  std::deque<node> many(200);
+  for (node& n : many) {
+    chain one;
+    one.make_room(pool);
+    one.push_back(n);
+    all.append(one, pool);
+  }
+  CHECK(pool.chunks() <= 3 + many.size() / chunk_pool::chunk_nodes);
+  CHECK(all.fault(pool) == "");
+  CHECK(nodes_of(all, pool).size() == many.size());
+}
+
 TEST_CASE("the earliest tick of merged chunks is that of the earlier one") {
   chunk_pool pool;
   chain nodes;

@@ -109,6 +109,17 @@ TEST_CASE("what is extracted leaves the rest to be redistributed") {
   }));
 }
 
+TEST_CASE("of lists whose nodes were all erased nothing is redistributed") {
+  store_in_use s;
+  s.store.move_base(s.store.block_of(0));
+  for (const tick_number due : {3, 4, 600}) s.add(due);
+  for (const node& n : s.nodes) s.pool.erase(n.position);
+  s.store.move_base(s.store.block_of(700));
+  CHECK(!s.store.redistributing());
+  CHECK(s.store.fault() == "");
+  CHECK(s.pool.chunks() == 0);
+}
+
 TEST_CASE("a store is as empty as it was when all its nodes were erased") {
   store_in_use s;
   for (tick_number due = 1; due < tick_number{1} << 60; due *= 3) s.add(due);

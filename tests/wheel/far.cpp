@@ -201,6 +201,21 @@ TEST_CASE("next_due() asked while overdue timers fire is that of the next one, t
   }
 }
 
+TEST_CASE("next_due() is exact while overdue timers fire that the callback of the last one has set") {
+  wheel w(8, 100);
+  timer a("a"), b("b"), c("c");
+  w.schedule(a, 5);
+  w.advance(100, [&](timer& t) {
+    if (&t == &a) {
+      CHECK(w.next_due() == std::nullopt);
+      w.schedule(b, 5);
+      w.schedule(c, 5);
+    }
+    CHECK(w.next_due() == (&t == &c ? std::nullopt : std::optional<tick_number>(5)));
+  });
+  CHECK(w.empty());
+}
+
 TEST_CASE("next_due() asked at the last of a tick's timers does not disturb those that it is then set to") {
   wheel w(8);
   timer a("a"), b("b");

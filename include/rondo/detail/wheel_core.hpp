@@ -132,6 +132,7 @@ class wheel_core : public wheel_base {
       do {
         nodes->pop_front(s.pool);
         n->wheel = nullptr;
+        if (tick == s.key) s.key_is_exact = false;
         ++taken;
         on_due(*n, tick);
         n = nodes->front(s.pool);
@@ -202,7 +203,6 @@ class wheel_core : public wheel_base {
     [[no_unique_address]] mutable typename Sync::stripe_mutex mutex;
     bool queued = false;           // the far stores have an entry in the delay queue
     bool key_is_exact = false;     // a node is due at its key
-    bool taking_past = false;      // take_due() is taking nodes of `past`
     tick_number key = 0;           // of that entry
     tick_number window_begin = 0;  // no node in a bucket is due before that
     tick_number window_last = 0;   // earlier than the last bucket's tick while redistribution is in progress
@@ -338,9 +338,7 @@ class wheel_core : public wheel_base {
       dequeue(e.entry);
       return false;
     }
-    if (b.due == e.due) return true;
-    enqueue(e.entry, b.due);  // its nodes were cancelled, and those of another tick have come
-    return false;
+    return true;
   }
 
   // wheel_core_far.hpp

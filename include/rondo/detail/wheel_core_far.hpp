@@ -21,8 +21,7 @@ template <class Sync>
   } else {
     key = s.past.earliest();
     if (!key) key = s.future.earliest();
-    // Where take_due() takes far nodes one by one, the key of one is not that of the next.
-    s.key_is_exact = key.has_value() && !s.taking_past;
+    s.key_is_exact = key.has_value();
   }
   const bool is_new = key != s.key;
   s.queued = key.has_value();
@@ -40,8 +39,6 @@ template <class Sync>
 /// node. Null: that was not done yet, or has changed what comes first.
 template <class Sync>
 [[gnu::noinline]] chain* wheel_core<Sync>::bring_up_far(tick_number due, stripe& s) {
-  s.key_is_exact = false;
-  s.taking_past = false;
   if (due < s.window_begin) return bring_up_past(due, s);
   if (s.future.is_beyond_base(due)) move_window(s, begin_of_block(due));
   redistribute(s);
@@ -60,13 +57,11 @@ chain* wheel_core<Sync>::bring_up_past(tick_number due, stripe& s) {
   s.past.earliest();  // which forgets lists whose nodes were all erased
   chain* const nodes = s.past.single_block();
   if (nodes == nullptr && !s.past.redistributing()) s.past.move_base(s.past.block_of(due));
-  s.taking_past = nodes != nullptr;
   return nodes;
 }
 
 template <class Sync>
 void wheel_core<Sync>::after_taking(const top_entry& e, stripe& s, bool all) {
-  s.taking_past = false;
   if (e.entry > mask_) return;
   if (all && buckets_[e.entry].nodes.has_chunks()) {  // (next_due() in a callback has seen to that)
     buckets_[e.entry].nodes.release(s.pool);

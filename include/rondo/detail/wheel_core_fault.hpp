@@ -49,7 +49,7 @@ std::string wheel_core<Sync>::fault_of_bucket(std::size_t index, const stripe& s
   const std::optional<tick_number> key = queue_.due_of(index);
   if (key.has_value() != b.nodes.has_chunks())
     return key ? "no chunks, but queued" : "chunks, but not queued";
-  return key && *key > b.due ? "its key is later than its tick" : "";
+  return key && *key != b.due ? "its key is not its tick" : "";
 }
 
 template <class Sync>
