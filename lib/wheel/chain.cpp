@@ -1,36 +1,56 @@
 #include <rondo/detail/chain.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 namespace rondo::detail {
+namespace {
 
-/// From a chunk that is used up to the next one; the last chunk stays until release().
-void chain::step_over(chunk_pool& pool) noexcept {
+constexpr std::uint32_t prefetch_distance = chunk_pool::prefetch_distance;
+constexpr std::uint32_t last_look = chunk_pool::chunk_slots - prefetch_distance;  // in a chunk
+
+void prefetch_nodes(node* const* slots) noexcept {
+#pragma GCC unroll 8
+  for (std::uint32_t i = 0; i != prefetch_distance; ++i) __builtin_prefetch(slots[i], 1);
+}
+
+}  // namespace
+
+/// From a chunk that is used up to the next one, if there is one; the last chunk stays until release().
+bool chain::step_over(chunk_pool& pool) noexcept {
   const chunk_pool::chunk following = pool.next(first_);
-  if (following == 0) return;
+  if (following == 0) return false;
   pool.give_back(first_);
   pool.unlink_previous(following);
   first_ = following;
   begin_ = pool.slots(following);
-  if (const chunk_pool::chunk after_it = pool.next(following); after_it != 0)
-    __builtin_prefetch(pool.slots(after_it));  // for prefetch_next()
+  if (const chunk_pool::chunk after_it = pool.next(following); after_it != 0) pool.prefetch_slots(after_it);
+  return true;
 }
 
-/// The first nodes of the next chunk.
-void chain::prefetch_next(const chunk_pool& pool) const noexcept {
-  const chunk_pool::chunk following = pool.next(first_);
-  if (following == 0) return;
-  pool.prefetch_next(following);
-  node** const slots = pool.slots(following);
-  for (std::uint32_t i = 0; i != chunk_pool::prefetch_distance; ++i) __builtin_prefetch(slots[i], 1);
-}
-
-/// Every sixteenth step.
+/// Nodes lie anywhere in memory: fetching the next few hides most of their cache misses. Never beyond the chunk: what
+/// follows it there is in no cache.
 void chain::look_ahead(chunk_pool& pool) noexcept {
   const std::size_t place = chunk_pool::place_of(begin_);
-  if (place == 0) step_over(pool);
-  if (place == chunk_pool::chunk_slots - chunk_pool::prefetch_distance) prefetch_next(pool);
+  if (place != 0 && place != last_look) [[likely]]
+    prefetch_nodes(begin_ + prefetch_distance);
+  else
+    look_beyond_chunk(pool);
+}
+
+[[gnu::noinline]] void chain::look_beyond_chunk(chunk_pool& pool) noexcept {
+  if (chunk_pool::place_of(begin_) == 0) {
+    if (step_over(pool)) prefetch_nodes(begin_ - 1 + prefetch_distance);
+  } else if (const chunk_pool::chunk following = pool.next(first_); following != 0) {
+    pool.prefetch_next(following);
+    prefetch_nodes(pool.slots(following));
+  }
+}
+
+void chain::prefetch_first(const chunk_pool& pool) const noexcept {
+  const auto nodes = std::min<std::ptrdiff_t>(end_of(first_, pool) - begin_, 2 * prefetch_distance);
+  for (std::ptrdiff_t i = 0; i != nodes; ++i) __builtin_prefetch(begin_[i], 1);
 }
 
 void chain::make_room_slowly(chunk_pool& pool) {

@@ -48,10 +48,9 @@ void chunk_pool::give_back(chunk c, std::size_t used) noexcept {
 
 void chunk_pool::add_segment() {
   if (unused_ == 0) add_numbers();
-  constexpr std::size_t size = segment_slots + prefetch_distance;  // chain::step() looks so far ahead
-  node** const slots = static_cast<node**>(operator new(size * sizeof(void*), segment_alignment));
-  for (std::size_t i = 0; i != size; i += prefetch_distance)  // in pieces: for few bytes memset() is quickest
-    std::fill_n(slots + i, prefetch_distance, nullptr);
+  node** const slots = static_cast<node**>(operator new(segment_slots * sizeof(void*), segment_alignment));
+  for (std::uint32_t i = 0; i != segment_slots; i += 16)  // in pieces: for few bytes memset() is quickest
+    std::fill_n(slots + i, 16, nullptr);
   const std::uint32_t number = unused_;
   unused_ = segments_[number].next;
   slots_[number] = slots;

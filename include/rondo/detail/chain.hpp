@@ -29,6 +29,8 @@ class RONDO_EXPORT chain {
     if (!has_room()) make_room_slowly(pool);
   }
 
+  /// Fetches the first few nodes into the cache. (The others follow as nodes are taken.)
+  void prefetch_first(const chunk_pool& pool) const noexcept;
   /// The first node; null: there is none. Passes over holes, once each.
   node* front(chunk_pool& pool) noexcept {
     for (; begin_ != end_; step(pool))
@@ -71,15 +73,12 @@ class RONDO_EXPORT chain {
  private:
   void step(chunk_pool& pool) noexcept {
     ++begin_;
-    // Nodes lie anywhere in memory: fetching a few ahead hides most of their cache misses. (Near the end of a chunk
-    // these are nodes of another chain, or none.)
-    __builtin_prefetch(begin_[chunk_pool::prefetch_distance - 1], 1);
     if (chunk_pool::place_of(begin_) % chunk_pool::prefetch_distance == 0) [[unlikely]]
       look_ahead(pool);
   }
   void look_ahead(chunk_pool& pool) noexcept;
-  void step_over(chunk_pool& pool) noexcept;
-  void prefetch_next(const chunk_pool& pool) const noexcept;
+  void look_beyond_chunk(chunk_pool& pool) noexcept;
+  bool step_over(chunk_pool& pool) noexcept;
   void make_room_slowly(chunk_pool& pool);
   bool squeeze_last(chunk_pool& pool) noexcept;
 

@@ -22,10 +22,10 @@ class RONDO_EXPORT chunk_pool {
  public:
   using chunk = std::uint32_t;  // its number; 0: none
   static constexpr std::uint32_t chunk_slots = 64;
+  // So many nodes at least are fetched into the cache before they are needed.
+  static constexpr std::uint32_t prefetch_distance = 8;
   // The first slot stays empty: so no chain begins where another chunk ends.
   static constexpr std::uint32_t chunk_nodes = chunk_slots - 1;
-  // So many nodes ahead are fetched into the cache. There are so many more slots behind the last one of a segment.
-  static constexpr std::uint32_t prefetch_distance = 16;
 
   /// Where in its chunk a slot is: 1 … chunk_nodes; 0 for the one behind them.
   static std::size_t place_of(node* const* slot) noexcept {
@@ -52,6 +52,9 @@ class RONDO_EXPORT chunk_pool {
   /// itself may merge chunks, at each erase(); the first and the last it leaves alone.
   chunk next(chunk c) const noexcept { return chunks_[c].next; }
   void prefetch_next(chunk c) const noexcept { __builtin_prefetch(&chunks_[c]); }
+  void prefetch_slots(chunk c) const noexcept {
+    for (std::uint32_t i = 0; i < chunk_nodes; i += slots_in_line) __builtin_prefetch(slots(c) + i);
+  }
   void link(chunk c, chunk next) noexcept {
     chunks_[c].next = next;
     chunks_[next].previous = c;
@@ -98,6 +101,7 @@ class RONDO_EXPORT chunk_pool {
   std::size_t chunks() const noexcept;
 
  private:
+  static constexpr std::uint32_t slots_in_line = 64 / sizeof(void*);  // of the cache
   static constexpr std::uint32_t segment_chunks = 32;
   static constexpr std::uint32_t segment_slots = segment_chunks * chunk_slots;
   static constexpr std::uint32_t compacted_holes = chunk_nodes * 2 / 3;
@@ -132,15 +136,15 @@ class RONDO_EXPORT chunk_pool {
   void open(std::uint32_t number) noexcept;
   void close(std::uint32_t number) noexcept;
 
-  owned_array<node**> slots_;       // of segments, by their numbers, from 1 on: so no chunk has the number 0
-  owned_array<segment> segments_;   // by number
-  owned_array<chunk_info> chunks_;  // by number
-  owned_array<std::uint8_t>
-      holes_;                  // of chunks, by number. Apart from the rest, so that it stays in the cache
-  std::uint32_t numbers_ = 0;  // of segments there is room for, with and without memory
-  std::uint32_t open_ = 0;     // the first of the segments with free chunks
-  std::uint32_t unused_ = 0;   // the first of the numbers without memory
-  std::uint32_t spare_ = 0;    // a segment all of whose chunks are free; 0: none
+  // What erase() needs comes first, beside what a stripe has before its pool.
+  owned_array<node**> slots_;        // of segments, by their numbers, from 1 on: so no chunk has the number 0
+  owned_array<std::uint8_t> holes_;  // of chunks, by number; apart, so that it stays in the cache
+  owned_array<segment> segments_;    // by number
+  owned_array<chunk_info> chunks_;   // by number
+  std::uint32_t numbers_ = 0;        // of segments there is room for, with and without memory
+  std::uint32_t open_ = 0;           // the first of the segments with free chunks
+  std::uint32_t unused_ = 0;         // the first of the numbers without memory
+  std::uint32_t spare_ = 0;          // a segment all of whose chunks are free; 0: none
 };
 
 }  // namespace rondo::detail

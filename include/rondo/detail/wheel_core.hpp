@@ -128,6 +128,7 @@ class wheel_core : public wheel_base {
       chain* const nodes =
           first->entry <= mask_ ? &buckets_[first->entry].nodes : bring_up_far(first->due, s);
       if (nodes == nullptr) continue;
+      nodes->prefetch_first(s.pool);
       node* n = nodes->front(s.pool);
       do {
         nodes->pop_front(s.pool);
