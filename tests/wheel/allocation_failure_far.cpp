@@ -105,13 +105,10 @@ std::size_t fail_advance(std::size_t chunks_in_use) {
   return failures;
 }
 
-}  // namespace
-
-// Where there is no such operator new, there is nothing to test.
-TEST_SUITE_BEGIN("without memory" * doctest::skip(!failing_new::available));
-
-TEST_CASE("a schedule for which memory runs out changes nothing, wherever the far timers are") {
-  std::size_t failures = 0;
+/// Calls act(world<>&, due) with wheels that hold far timers: in lists, or being redistributed, and with any number of
+/// chunks of a segment in use; `due` is a tick of each kind. Looks that all timers of `order` fire afterwards.
+template <class Act>
+void in_each_state(Act&& act) {
   for (const bool redistributing : {false, true}) {
     for (std::size_t chunks = 0; chunks != segment_chunks + 4; ++chunks) {
       for (const tick_number due : places) {
@@ -123,55 +120,54 @@ TEST_CASE("a schedule for which memory runs out changes nothing, wherever the fa
           advance_into_redistribution(c);
         else
           c.add_overdue();
-        // So many that a chunk becomes full.
-        for (int i = 0; i != 64; ++i) {
-          const std::size_t size = c.w.size();
-          const auto next = c.w.next_due();
-          auto& added = c.timers.emplace_back();
-          failures += fail_at_each_allocation([&] { c.w.schedule(added, due); },
-                                              [&] {
-                                                c.is_complete(size);
-                                                REQUIRE((c.w.next_due() == next));
-                                                REQUIRE(!added.scheduled());
-                                              });
-          c.order.push_back(&added);
-        }
+        act(c, due);
         c.drains();
       }
     }
   }
+}
+
+}  // namespace
+
+// Where there is no such operator new, there is nothing to test.
+TEST_SUITE_BEGIN("without memory" * doctest::skip(!failing_new::available));
+
+TEST_CASE("a schedule for which memory runs out changes nothing, wherever the far timers are") {
+  std::size_t failures = 0;
+  in_each_state([&](world<>& c, tick_number due) {
+    // So many that a chunk becomes full.
+    for (int i = 0; i != 64; ++i) {
+      const std::size_t size = c.w.size();
+      const auto next = c.w.next_due();
+      auto& added = c.timers.emplace_back();
+      failures += fail_at_each_allocation([&] { c.w.schedule(added, due); },
+                                          [&] {
+                                            c.is_complete(size);
+                                            REQUIRE((c.w.next_due() == next));
+                                            REQUIRE(!added.scheduled());
+                                          });
+      c.order.push_back(&added);
+    }
+  });
   CHECK(failures > 30);
 }
 
 TEST_CASE("a move for which memory runs out leaves the timer its place, wherever that is") {
   std::size_t failures = 0;
-  for (std::size_t chunks = 0; chunks != segment_chunks + 4; ++chunks) {
-    for (const tick_number due : places) {
-      for (const bool redistributing : {false, true}) {
-        CAPTURE(due);
-        CAPTURE(chunks);
-        world c(chunks);
-        c.add_far();
-        if (redistributing)
-          advance_into_redistribution(c);
-        else
-          c.add_overdue();
-        const std::size_t size = c.w.size();
-        for (std::size_t i = 0; i != 64; ++i) {
-          auto& t = *c.order[i * 5 % c.order.size()];
-          const tick_number before = t.due();
-          failures += fail_at_each_allocation([&] { c.w.schedule(t, due); },
-                                              [&] {
-                                                c.is_complete(size);
-                                                REQUIRE(t.due() == before);
-                                              });
-          std::erase(c.order, &t);
-          c.order.push_back(&t);
-        }
-        c.drains();
-      }
+  in_each_state([&](world<>& c, tick_number due) {
+    const std::size_t size = c.w.size();
+    for (std::size_t i = 0; i != 64; ++i) {
+      auto& t = *c.order[i * 5 % c.order.size()];
+      const tick_number before = t.due();
+      failures += fail_at_each_allocation([&] { c.w.schedule(t, due); },
+                                          [&] {
+                                            c.is_complete(size);
+                                            REQUIRE(t.due() == before);
+                                          });
+      std::erase(c.order, &t);
+      c.order.push_back(&t);
     }
-  }
+  });
   CHECK(failures > 30);
 }
 
