@@ -49,7 +49,7 @@ struct unlocked {
 /// about one and the same node must not overlap.
 ///
 /// An entry's key in the delay queue is never later than the earliest node it stands for. It is earlier after
-/// cancel(), which leaves the queue alone: whoever finds such an entry at the top corrects its key.
+/// cancel(), which leaves the queue alone: whoever finds such an entry at the top gives it a later key.
 template <class Sync>
 class wheel_core : public wheel_base {
  public:
@@ -124,7 +124,11 @@ class wheel_core : public wheel_base {
       const tick_number tick = first->due;
       stripe& s = stripe_of(first->entry);
       const std::lock_guard hold(s.mutex);
-      if (!is_right(*first, s)) continue;
+      if (locked && !is_top(*first)) continue;
+      if (!is_exact(*first, s)) {
+        rekey(*first, s);
+        continue;
+      }
       chain* const nodes =
           first->entry <= mask_ ? &buckets_[first->entry].nodes : bring_up_far(first->due, s);
       if (nodes == nullptr) continue;
@@ -151,7 +155,9 @@ class wheel_core : public wheel_base {
       if (!first) return std::nullopt;
       stripe& s = stripe_of(first->entry);
       const std::lock_guard hold(s.mutex);
-      if (is_right(*first, s)) return first->due;
+      if (locked && !is_top(*first)) continue;
+      if (is_exact(*first, s)) return first->due;
+      rekey(*first, s);
     }
   }
 
@@ -329,21 +335,20 @@ class wheel_core : public wheel_base {
     return queue_.is_top(e.entry) && queue_.top_due() == e.due;
   }
 
-  /// Whether `e` still is the top, and a node is due at its key; if none is, the key is another one afterwards.
-  bool is_right(const top_entry& e, stripe& s) noexcept {
-    if (locked && !is_top(e)) return false;
-    if (e.entry > mask_) return s.key_is_exact || !correct_key(s);
-    bucket& b = buckets_[e.entry];
-    if (b.nodes.front(s.pool) == nullptr) {
-      b.nodes.release(s.pool);
-      dequeue(e.entry);
-      return false;
-    }
-    return true;
+  /// Whether a node is surely due at the key of `e`, which is the top.
+  bool is_exact(const top_entry& e, stripe& s) noexcept {
+    return e.entry > mask_ ? s.key_is_exact : buckets_[e.entry].nodes.front(s.pool) != nullptr;
+  }
+  /// Where the key of `e` is not exact: makes it a later one that no node precedes, or exact; an entry that stands for
+  /// nothing any more goes.
+  void rekey(const top_entry& e, stripe& s) noexcept {
+    if (e.entry > mask_) return rekey_far(s);
+    buckets_[e.entry].nodes.release(s.pool);
+    dequeue(e.entry);
   }
 
   // wheel_core_far.hpp
-  bool correct_key(stripe& s) noexcept;
+  void rekey_far(stripe& s) noexcept;
   chain* bring_up_far(tick_number due, stripe& s);
   chain* bring_up_past(tick_number due, stripe& s);
   void after_taking(const top_entry& e, stripe& s, bool all);

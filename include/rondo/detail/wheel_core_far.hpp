@@ -10,10 +10,9 @@
 
 namespace rondo::detail {
 
-/// Makes the key of the far stores a later one, if that is possible without a search, or else the exact one; true:
-/// it has changed.
+/// Of the far stores: a later key if one is known without a search, else the exact one.
 template <class Sync>
-[[gnu::noinline]] bool wheel_core<Sync>::correct_key(stripe& s) noexcept {
+[[gnu::noinline]] void wheel_core<Sync>::rekey_far(stripe& s) noexcept {
   const far_store& first = s.past.surely_empty() ? s.future : s.past;
   std::optional<tick_number> key;
   if (!first.surely_empty() && !first.knows_earliest() && first.lower_bound() > s.key) {
@@ -23,19 +22,17 @@ template <class Sync>
     if (!key) key = s.future.earliest();
     s.key_is_exact = key.has_value();
   }
-  const bool is_new = key != s.key;
   s.queued = key.has_value();
   if (!key) {
     dequeue(far_entry(s));
-  } else if (is_new) {
+  } else if (*key != s.key) {
     s.key = *key;
     enqueue(far_entry(s), *key);
   }
   end_window(s);
-  return is_new;
 }
 
-/// Brings the nodes of the tick that comes first, as is_right() has just said, into one chain, which begins with a
+/// Brings the nodes of the tick that comes first, as is_exact() has just said, into one chain, which begins with a
 /// node. Null: that was not done yet, or has changed what comes first.
 template <class Sync>
 [[gnu::noinline]] chain* wheel_core<Sync>::bring_up_far(tick_number due, stripe& s) {
