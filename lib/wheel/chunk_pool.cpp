@@ -48,7 +48,8 @@ void chunk_pool::give_back(chunk c, std::size_t used) noexcept {
 
 void chunk_pool::add_segment() {
   if (unused_ == 0) add_numbers();
-  node** const slots = static_cast<node**>(operator new(segment_slots * sizeof(void*), segment_alignment));
+  constexpr std::size_t size = segment_slots + 1;  // see move_nodes()
+  node** const slots = static_cast<node**>(operator new(size * sizeof(void*), segment_alignment));
   for (std::uint32_t i = 0; i != segment_slots; i += 16)  // in pieces: for few bytes memset() is quickest
     std::fill_n(slots + i, 16, nullptr);
   const std::uint32_t number = unused_;
@@ -161,7 +162,7 @@ std::uint32_t chunk_pool::move_nodes(chunk from, chunk to, std::uint32_t place) 
   node** const source = slots(from);
   node** const target = slots(to);
   // In two loops, as in the first a branch for each slot would be mispredicted every other time. The slot after the
-  // last node may be written: that is the first one of another chunk, which is never used.
+  // last node may be written: that is the first one of another chunk, or the last one of the segment; nobody uses it.
   std::uint32_t end = place;
   for (std::uint32_t i = 0; i != chunk_nodes; ++i) {
     node* const occupant = source[i];
