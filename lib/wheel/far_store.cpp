@@ -8,8 +8,6 @@
 namespace rondo::detail {
 namespace {
 
-constexpr std::uint32_t prefetch_distance = 8;
-
 std::uint64_t distance(tick_number from, tick_number to) noexcept {
   return static_cast<std::uint64_t>(to) - static_cast<std::uint64_t>(from);
 }
@@ -147,7 +145,7 @@ tick_number far_store::look_for_earliest(const chain& list, chunk_pool::chunk c)
   tick_number earliest = std::numeric_limits<tick_number>::max();
   node** const end = list.end_of(c, pool_);
   for (node** slot = list.begin_of(c, pool_); slot != end; ++slot) {
-    __builtin_prefetch(*std::min(slot + prefetch_distance, end - 1));
+    __builtin_prefetch(*std::min(slot + chunk_pool::prefetch_distance, end - 1));
     if (*slot != nullptr) earliest = std::min(earliest, (*slot)->due);
   }
   pool_.set_earliest(c, earliest);
