@@ -62,7 +62,7 @@ class manual_core final : public core {
  private:
   using clock = scheduler::clock;
 
-  void next_due_moved_earlier() noexcept override { wake_waiting(); }
+  void next_due_moved_earlier() noexcept override { endings().wake(); }
 
   bool pass_time_until_drained(duration limit) override {
     const time_point end = saturating_add(now(), limit);
@@ -76,7 +76,7 @@ class manual_core final : public core {
       const auto due = next_due();
       if (due && *due > end) break;
       // What is pending then is with jobs on other threads: they have their time.
-      if (!due && !wait_until(real_end, [this] { return drained() || next_due(); })) break;
+      if (!due && !endings().wait_until(real_end, [this] { return drained() || next_due(); })) break;
     }
     move_to(end);
     return false;

@@ -50,7 +50,7 @@ class polled_core final : public core {
 
  protected:
   void next_due_moved_earlier() noexcept override {
-    wake_waiting();  // a drain() that sleeps
+    endings().wake();  // a drain() that sleeps
     std::shared_ptr<listener> told;
     {
       const std::lock_guard hold(listener_mutex_);
@@ -63,7 +63,7 @@ class polled_core final : public core {
       const std::lock_guard hold(listener_mutex_);
       --told->calls;
     }
-    wake_waiting();
+    endings().wake();
   }
 
   void end_driver() noexcept override { release_on_earlier(); }
@@ -78,8 +78,8 @@ class polled_core final : public core {
       if (drained()) return true;
       if (now() >= end) return false;
       const time_point due = next_due().value_or(time_point::max());
-      wait_until(std::min(due, end),
-                 [&] { return drained() || next_due().value_or(time_point::max()) < due; });
+      endings().wait_until(std::min(due, end),
+                           [&] { return drained() || next_due().value_or(time_point::max()) < due; });
     }
   }
 
@@ -93,7 +93,7 @@ class polled_core final : public core {
   /// Those of one that is replaced. From inside one of them it does not wait.
   void wait_for_calls_of(const std::shared_ptr<listener>& old) {
     if (old == nullptr || frame::inside(this, old.get(), 0)) return;
-    wait_until([&] {
+    endings().wait_until([&] {
       const std::lock_guard hold(listener_mutex_);
       return old->calls == 0;
     });

@@ -22,11 +22,16 @@
 #include "scheduler/call_checks.hpp"
 #include "scheduler/frame.hpp"
 #include "scheduler/histogram_recorder.hpp"
+#include "scheduler/in_flight.hpp"
+#include "scheduler/pending_limit.hpp"
 #include "scheduler/ready_list.hpp"
 #include "scheduler/record.hpp"
 #include "scheduler/record_pool.hpp"
 #include "scheduler/repetition.hpp"
+#include "scheduler/retry_list.hpp"
+#include "scheduler/user_handlers.hpp"
 #include "sync/threads.hpp"
+#include "sync/wait_point.hpp"
 
 namespace rondo::detail {
 
@@ -107,13 +112,8 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
 
   /// Whether drain() has nothing more to wait for.
   bool drained() const noexcept;
-  /// Waits until done(), which may become true whenever somebody calls wake_waiting(), or for ever.
-  template <class Done>
-  void wait_until(Done&& done);
-  /// The same, until `end` of the real time at most; returns what done() says last.
-  template <class Done>
-  bool wait_until(time_point end, Done&& done);
-  void wake_waiting() noexcept;
+  /// Where one waits until something has ended; a driver may wait there, too.
+  wait_point<Sync>& endings() noexcept { return endings_; }
 
   /// Calls a handler of the user, unless stopped; `whom` is what frame::inside() is asked for.
   void call_out(const void* whom, const std::function<void()>& handler) noexcept;
@@ -126,15 +126,9 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   // Tests with locks of their own look at each step themselves.
   static constexpr bool is_checked = checks && std::is_same_v<Sync, threads>;
 
-  struct handlers {
-    executor run_on;
-    std::function<void(std::exception_ptr, const firing&)> on_error;
-    std::function<void(const slow_run&)> on_slow;
-  };
-
   /// What a pass of the driver knows.
   struct pass {
-    const handlers& user;
+    const user_handlers& user;
     time_point reading;  // of the clock; taken after each run, and the start of the next
   };
 
@@ -206,8 +200,6 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   timer_id id_of(const record_type& r) const noexcept {
     return timer_id_access::make(number_, r.slot, r.generation);
   }
-  void claim_place();
-  void free_place() noexcept;
   bool publish(record_type&, tick_number, gate&);
   void forget_unpublished(record_type&) noexcept;
   void arm(record_type&, time_point deadline, tick_number, gate&);
@@ -215,7 +207,6 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   void set_apart(record_type&) noexcept;
   void disarm(record_type&) noexcept;
   static void move_arming_on(record_type&) noexcept;
-  void leave_unplaced(record_type&) noexcept;
   void place_unplaced(tick_number until) noexcept;
   bool put_into_wheel(record_type&) noexcept;
 
@@ -249,16 +240,9 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   void go_on(record_type&, time_point ended, gate&) noexcept;
 
   // core_jobs.hpp
-  void hand_over(beginning&, const handlers&) noexcept;
+  void hand_over(beginning&, const user_handlers&) noexcept;
   enum class mishap { rejected, failed };
   void give_up_ticket(record_type&, std::uint64_t generation, std::uint64_t number, mishap) noexcept;
-
-  // core_report.hpp
-  enum class thrower { task, executor, on_slow, on_earlier };
-  static const char* name_of(thrower) noexcept;
-  void report(thrower, std::exception_ptr, const firing&) noexcept;
-  void report_slow(const slow_run&) noexcept;
-  std::shared_ptr<const handlers> current_handlers() const noexcept;
 
   // core_check.hpp
   std::string fault();
@@ -275,14 +259,12 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   template <class Condition>
   void complete_if(record_type&, Condition&&) noexcept;
   void hand_back(const candidate&, std::vector<unfired>&);
-  void wait_for_activities(std::size_t own);
   void end_periodic_timers(std::vector<candidate>&);
   void stop_one_by_one() noexcept;
 
   std::uint32_t number_;    // of this scheduler in the process
   bool abandoned_ = false;  // (a child of this process may change both, when it begins)
   const tick_grid grid_;
-  const std::size_t max_pending_;
   const duration slow_after_;
   wheel_type wheel_;
   record_pool<Sync> pool_;
@@ -290,26 +272,20 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   histogram_recorder<Sync> lateness_;
   histogram_recorder<Sync> run_time_;
   call_checks<Sync> checks_;
+  pending_limit<Sync> limit_;
+  retry_list<Sync> unplaced_;
+  shared_handlers<Sync> handlers_;
+  wait_point<Sync> endings_;
+  in_flight<Sync> activities_{endings_};
 
   tick_number collected_ = 0;  // up to where the pass in progress has collected
 
   typename Sync::template atomic<bool> stopped_{false};
   typename Sync::template atomic<bool> draining_{false};
-  typename Sync::template atomic<std::size_t> places_{0};    // taken, if there is a limit
-  typename Sync::template atomic<std::uint64_t> orders_{0};  // given out: record::order
-  typename Sync::template atomic<std::size_t> apart_{0};     // timers that are never due
-  typename Sync::template atomic<std::size_t> activities_{0};
-  typename Sync::template atomic<std::size_t> waiting_{0};       // threads in wait_until()
+  typename Sync::template atomic<std::uint64_t> orders_{0};      // given out: record::order
+  typename Sync::template atomic<std::size_t> apart_{0};         // timers that are never due
   typename Sync::template atomic<bool> unfired_claimed_{false};  // by the one stop() that gets them
   typename Sync::template atomic<bool> unfired_taken_{false};
-  typename Sync::waiting_mutex waiting_mutex_;
-  typename Sync::condition something_ended_;
-
-  typename Sync::list_mutex unplaced_mutex_;
-  record_type* unplaced_ = nullptr;  // a list, linked by record::next
-
-  mutable typename Sync::list_mutex handlers_mutex_;
-  std::shared_ptr<const handlers> handlers_;
 };
 
 /// The core of the schedulers that users get.
@@ -327,7 +303,6 @@ extern template class basic_core<threads>;
 #include "scheduler/core_jobs.hpp"
 #include "scheduler/core_look.hpp"
 #include "scheduler/core_repeat.hpp"
-#include "scheduler/core_report.hpp"
 #include "scheduler/core_run.hpp"
 #include "scheduler/core_schedule.hpp"
 #include "scheduler/core_stop.hpp"

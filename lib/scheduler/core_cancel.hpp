@@ -21,12 +21,12 @@ cancel_result basic_core<Sync>::cancel(timer_id id) {
     is_running = r->running != 0;
     if (!r->live) return is_running ? cancel_result::running : cancel_result::gone;
     end_now(*r);
-    free_place();
+    limit_.free_place();
     is_freed = !is_running && r->owns_nothing();
     if (is_freed) free_record(*r, count);
   }
   if (is_freed) {
-    wake_waiting();
+    endings_.wake();
     return cancel_result::cancelled;
   }
   pool_.count(count);
@@ -42,7 +42,7 @@ cancel_result basic_core<Sync>::cancel_and_wait(timer_id id) {
   const cancel_result result = cancel(id);
   record_type* const r = find(id);
   if (r == nullptr || frame::inside(this, r, timer_id_access::generation(id))) return result;
-  wait_until([&] {
+  endings_.wait_until([&] {
     const record_lock hold(r->mutex);
     return r->generation != timer_id_access::generation(id);
   });
@@ -100,7 +100,7 @@ bool basic_core<Sync>::end_if_draining(record_type& r) noexcept {
 template <class Sync>
 void basic_core<Sync>::count_leaving() noexcept {
   pool_.count([](tally& t) { ++t.left; });
-  free_place();
+  limit_.free_place();
 }
 
 /// Frees a record whose callable is destroyed and that waits nowhere; count(tally&) says in which way it
@@ -112,10 +112,10 @@ void basic_core<Sync>::release(record_type& r, Count&& count) noexcept {
     const record_lock hold(r.mutex);
     free_record(r, count);
   }
-  wake_waiting();
+  endings_.wake();
 }
 
-/// The same for one that is locked, and owns nothing (any more); the caller is to wake_waiting() afterwards.
+/// The same for one that is locked, and owns nothing (any more); the caller is to wake endings_ afterwards.
 /// Who sees that the timer is gone, as cancel_and_wait() does, finds it counted.
 template <class Sync>
 template <class Count>
@@ -131,39 +131,6 @@ void basic_core<Sync>::free_record(record_type& r, Count&& count) noexcept {
   r.handed = 0;
   r.in_hand_over = 0;
   pool_.give_back(r, count);
-}
-
-template <class Sync>
-template <class Done>
-void basic_core<Sync>::wait_until(Done&& done) {
-  wait_until(time_point::max(), done);
-}
-
-template <class Sync>
-template <class Done>
-bool basic_core<Sync>::wait_until(time_point end, Done&& done) {
-  if (done()) return true;
-  // Whoever ends something and then sees nobody waiting did so before this line, and done() sees it.
-  waiting_.fetch_add(1, std::memory_order_seq_cst);
-  bool is_done = false;
-  {
-    std::unique_lock hold(waiting_mutex_);
-    for (bool in_time = true; !(is_done = done()) && in_time;) {
-      if (end == time_point::max())  // of which conditions are better not asked
-        something_ended_.wait(hold);
-      else
-        in_time = something_ended_.wait_until(hold, end) == std::cv_status::no_timeout;
-    }
-  }
-  waiting_.fetch_sub(1, std::memory_order_seq_cst);
-  return is_done;
-}
-
-template <class Sync>
-void basic_core<Sync>::wake_waiting() noexcept {
-  if (waiting_.load(std::memory_order_seq_cst) == 0) return;
-  const std::lock_guard hold(waiting_mutex_);
-  something_ended_.notify_all();
 }
 
 }  // namespace rondo::detail

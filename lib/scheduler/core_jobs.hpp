@@ -6,7 +6,7 @@
 namespace rondo::detail {
 
 template <class Sync>
-void basic_core<Sync>::hand_over(beginning& b, const handlers& user) noexcept {
+void basic_core<Sync>::hand_over(beginning& b, const user_handlers& user) noexcept {
   record_type& r = *b.timer;
   std::exception_ptr thrown;
   const frame here(frame::kind::user_code, this);
@@ -29,7 +29,7 @@ void basic_core<Sync>::hand_over(beginning& b, const handlers& user) noexcept {
   if (thrown) {
     pool_.count([](tally& t) { ++t.failed; });
     give_up_ticket(r, b.generation, b.ticket, mishap::failed);
-    report(thrower::executor, thrown, b.fact);
+    handlers_.report(thrower::executor, thrown, b.fact);
   } else if (dropped) {
     give_up_ticket(r, b.generation, b.ticket, mishap::rejected);
   }
@@ -89,7 +89,7 @@ void basic_core<Sync>::give_up_ticket(record_type& r, std::uint64_t generation, 
     if (r.live && r.periodic()) go_on(r, reading, way_in);
   }
   way_in.wake();
-  if (last) free_place();
+  if (last) limit_.free_place();
   const auto count = [&](tally& t) {
     if (what == mishap::rejected) ++t.rejected;
     if (last) ++t.left;

@@ -49,10 +49,7 @@ std::optional<time_point> basic_core<Sync>::next_due() {
     if (!earliest || tick < *earliest) earliest = tick;
   };
   if (const auto in_pass = ready_.next_due()) consider(*in_pass);
-  {
-    const std::lock_guard hold(unplaced_mutex_);
-    for (record_type* r = unplaced_; r != nullptr; r = r->next) consider(r->due);
-  }
+  if (const auto without_memory = unplaced_.next_due()) consider(*without_memory);
   if (!earliest) return std::nullopt;
   return grid_.begin_of(*earliest);
 }

@@ -9,21 +9,20 @@ namespace rondo::detail {
 
 template <class Sync>
 basic_core<Sync>::activity::activity(basic_core& c) noexcept : core_(c), frame_(frame::kind::activity, &c) {
-  core_.activities_.fetch_add(1, std::memory_order_seq_cst);
+  core_.activities_.begin();
   if constexpr (is_checked) core_.begin_call();
 }
 
 template <class Sync>
 basic_core<Sync>::activity::~activity() {
   if constexpr (is_checked) core_.end_call("a pass, a job or a call of on_earlier");
-  core_.activities_.fetch_sub(1, std::memory_order_seq_cst);
-  core_.wake_waiting();
+  core_.activities_.end();
 }
 
 template <class Sync>
 std::size_t basic_core<Sync>::run_pass(time_point until, std::size_t limit) {
   const activity in_progress(*this);
-  const auto user = current_handlers();
+  const auto user = handlers_.get();
   if (stopped() || user == nullptr) return 0;
   pass p{*user, now()};
   const tick_number due = grid_.at_or_before(std::min(until, p.reading));
@@ -137,20 +136,20 @@ time_point basic_core<Sync>::run(record_type& r, std::uint64_t generation, const
     ++t.fired;
     if (last) ++t.left;
   });
-  if (last) free_place();
+  if (last) limit_.free_place();
   lateness_.record(fact.lateness);
   const frame here(frame::kind::user_code, this, &r, generation);
   try {
     r.work(fact);
   } catch (...) {
     pool_.count([](tally& t) { ++t.failed; });
-    report(thrower::task, std::current_exception(), fact);
+    handlers_.report(thrower::task, std::current_exception(), fact);
   }
   const time_point end = now();
   const duration run_time = saturating_difference(end, start);
   run_time_.record(run_time);
   if (run_time <= slow_after_) return end;
-  report_slow({fact, run_time, r.work.made_at()});
+  handlers_.report_slow({fact, run_time, r.work.made_at()});
   return now();
 }
 
@@ -175,6 +174,18 @@ void basic_core<Sync>::end_run(record_type& r, time_point ended) noexcept {
     if (goes_on) return;
   }
   finish(r, [&](tally& t) { t.completed += completed ? 1 : 0; });
+}
+
+template <class Sync>
+void basic_core<Sync>::call_out(const void* whom, const std::function<void()>& handler) noexcept {
+  const activity in_progress(*this);
+  if (stopped()) return;
+  const frame here(frame::kind::user_code, this, whom);
+  try {
+    handler();
+  } catch (...) {
+    handlers_.report(thrower::on_earlier, std::current_exception(), {});
+  }
 }
 
 }  // namespace rondo::detail

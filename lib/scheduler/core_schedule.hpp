@@ -35,10 +35,10 @@ template <class Sync>
 basic_core<Sync>::basic_core(const options& o, time_point start)
     : number_(next_scheduler_number()),
       grid_(checked_tick(o.tick), start),
-      max_pending_(o.max_pending),
       slow_after_(checked_slow_after(o.slow_after)),
       wheel_(o.buckets, grid_.at_or_before(start)),
-      handlers_(std::make_shared<const handlers>(handlers{o.run_on, o.on_error, o.on_slow})) {}
+      limit_(o.max_pending),
+      handlers_({o.run_on, o.on_error, o.on_slow}) {}
 
 template <class Sync>
 void basic_core<Sync>::refuse_stopped() const {
@@ -60,7 +60,7 @@ timer_id basic_core<Sync>::schedule(time_point due, time_point now, task&& work,
   if (!work) throw std::invalid_argument("rondo: the task is empty");
   gate way_in(*this, gate::of::new_timers);
   if (!way_in.open()) refuse_stopped();
-  claim_place();
+  limit_.claim_place();
   record_type* r = nullptr;
   timer_id id;
   try {
@@ -76,7 +76,7 @@ timer_id basic_core<Sync>::schedule(time_point due, time_point now, task&& work,
     if (r != nullptr)
       forget_unpublished(*r);
     else
-      free_place();
+      limit_.free_place();
     throw;
   }
   way_in.wake();
@@ -109,25 +109,10 @@ void basic_core<Sync>::forget_unpublished(record_type& r) noexcept {
   const frame here(frame::kind::destruction, this, &r, r.generation);
   r.live = false;
   pool_.count([](tally& t) { --t.scheduled; });
-  free_place();
+  limit_.free_place();
   destroy_callable(r);
   pool_.give_back(r, [](tally&) {});
-  wake_waiting();  // a drain() may have counted it
-}
-
-template <class Sync>
-void basic_core<Sync>::claim_place() {
-  if (max_pending_ == unlimited) return;
-  std::size_t taken = places_.load(std::memory_order_relaxed);
-  do {
-    if (taken >= max_pending_)
-      throw capacity_error("rondo: max_pending = " + std::to_string(max_pending_) + " timers are pending");
-  } while (!places_.compare_exchange_weak(taken, taken + 1, std::memory_order_relaxed));
-}
-
-template <class Sync>
-void basic_core<Sync>::free_place() noexcept {
-  if (max_pending_ != unlimited) places_.fetch_sub(1, std::memory_order_relaxed);
+  endings_.wake();  // a drain() may have counted it
 }
 
 template <class Sync>
@@ -162,8 +147,7 @@ void basic_core<Sync>::arm_surely(record_type& r, time_point deadline, tick_numb
     r.due = tick;
     r.deadline = deadline;
     r.place = waiting::unplaced;
-    const std::lock_guard hold(unplaced_mutex_);
-    r.next = std::exchange(unplaced_, &r);
+    unplaced_.push(r);
   }
 }
 
@@ -178,7 +162,7 @@ void basic_core<Sync>::disarm(record_type& r) noexcept {
 
 template <class Sync>
 void basic_core<Sync>::leave_place(record_type& r) noexcept {
-  if (r.place == waiting::unplaced) leave_unplaced(r);
+  if (r.place == waiting::unplaced) unplaced_.remove(r);
   if (r.place == waiting::apart) apart_.fetch_sub(1, std::memory_order_seq_cst);
 }
 
@@ -187,32 +171,18 @@ void basic_core<Sync>::move_arming_on(record_type& r) noexcept {
   r.arming.store(r.arming.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 
-template <class Sync>
-void basic_core<Sync>::leave_unplaced(record_type& r) noexcept {
-  const std::lock_guard hold(unplaced_mutex_);
-  record_type** link = &unplaced_;
-  while (*link != &r) link = &(*link)->next;
-  *link = r.next;
-}
-
 /// Puts what waited for memory into the wheel or, as that takes none, what is due at `until` into the pass. A timer
 /// waits for the same moment as before, so its `arming` stays: a stop() or drain() in progress may have found it.
 template <class Sync>
 void basic_core<Sync>::place_unplaced(tick_number until) noexcept {
-  for (;;) {
-    record_type* r = nullptr;
-    {
-      const std::lock_guard hold(unplaced_mutex_);
-      r = unplaced_;
-    }
-    if (r == nullptr) return;
+  while (record_type* const r = unplaced_.first()) {
     const record_lock hold(r->mutex);
     if (r->place != waiting::unplaced) continue;  // it was cancelled or moved meanwhile
     if (r->due <= until && ready_.make_room() != 0)
       ready_.push(*r, r->due);
     else if (!put_into_wheel(*r))
       return;
-    leave_unplaced(*r);
+    unplaced_.remove(*r);
     r->place = waiting::in_wheel;
   }
 }
@@ -242,7 +212,7 @@ bool basic_core<Sync>::reschedule(timer_id id, time_point due, time_point now) {
     if (r->periodic()) r->repeats->move_next(due);
   }
   way_in.wake();
-  if (due == time_point::max()) wake_waiting();  // a drain() does not wait for it any more
+  if (due == time_point::max()) endings_.wake();  // a drain() does not wait for it any more
   return true;
 }
 

@@ -22,7 +22,7 @@ std::vector<unfired> basic_core<Sync>::stop() {
   stopped_.store(true, std::memory_order_seq_cst);
   const bool first = !unfired_claimed_.exchange(true, std::memory_order_seq_cst);
   next_due_moved_earlier();  // for the driver to notice
-  if (!from_inside) wait_for_activities(0);
+  if (!from_inside) activities_.wait_for_others(0);
   if (first) {
     try {
       find_unfired(found);
@@ -35,7 +35,7 @@ std::vector<unfired> basic_core<Sync>::stop() {
     for (const candidate& c : found) hand_back(c, list);
     tell_unfired_taken();
   } else if (!from_inside) {
-    wait_until([this] { return unfired_taken_.load(std::memory_order_seq_cst); });
+    endings_.wait_until([this] { return unfired_taken_.load(std::memory_order_seq_cst); });
   }
   return list;
 }
@@ -43,12 +43,7 @@ std::vector<unfired> basic_core<Sync>::stop() {
 template <class Sync>
 void basic_core<Sync>::tell_unfired_taken() noexcept {
   unfired_taken_.store(true, std::memory_order_seq_cst);
-  wake_waiting();
-}
-
-template <class Sync>
-void basic_core<Sync>::wait_for_activities(std::size_t own) {
-  wait_until([&] { return activities_.load(std::memory_order_seq_cst) == own; });
+  endings_.wake();
 }
 
 /// All timers that wait, in the order in which stop() hands them back; one may be found twice. Precondition:
@@ -115,11 +110,17 @@ void basic_core<Sync>::hand_back(const candidate& c, std::vector<unfired>& list)
     end_now(r);
   }
   list.push_back({id, due, std::move(r.work)});
-  free_place();
+  limit_.free_place();
   finish(r, [](tally& t) {  // which destroys its executor: that may stop or destroy the scheduler
     ++t.returned;
     ++t.left;
   });
+}
+
+template <class Sync>
+void basic_core<Sync>::refuse_inside(const char* call) const {
+  if (frame::inside(this))
+    throw std::logic_error(std::string("rondo: ") + call + "() was called from inside a task");
 }
 
 template <class Sync>
@@ -172,7 +173,7 @@ void basic_core<Sync>::end_now(record_type& r) noexcept {
 /// Counts a timer that ended by itself and is pending no more.
 template <class Sync>
 void basic_core<Sync>::count_completed() noexcept {
-  free_place();
+  limit_.free_place();
   pool_.count([](tally& t) {
     ++t.completed;
     ++t.left;
@@ -182,7 +183,7 @@ void basic_core<Sync>::count_completed() noexcept {
 /// Frees one that is not live any more, and not running.
 template <class Sync>
 void basic_core<Sync>::complete(record_type& r) noexcept {
-  free_place();
+  limit_.free_place();
   finish(r, [](tally& t) {
     ++t.completed;
     ++t.left;
@@ -192,13 +193,12 @@ void basic_core<Sync>::complete(record_type& r) noexcept {
 /// (What is pending is never counted too low here: no timer is scheduled any more.)
 template <class Sync>
 bool basic_core<Sync>::drained() const noexcept {
-  return pending() <= apart_.load(std::memory_order_seq_cst) &&
-         activities_.load(std::memory_order_seq_cst) == 0;
+  return pending() <= apart_.load(std::memory_order_seq_cst) && activities_.none();
 }
 
 template <class Sync>
 bool basic_core<Sync>::pass_time_until_drained(duration limit) {
-  return wait_until(saturating_add(now(), limit), [this] { return drained(); });
+  return endings_.wait_until(saturating_add(now(), limit), [this] { return drained(); });
 }
 
 /// Stops without memory for a list: destroys what was not fired.
@@ -206,7 +206,7 @@ template <class Sync>
 void basic_core<Sync>::stop_one_by_one() noexcept {
   stopped_.store(true, std::memory_order_seq_cst);
   next_due_moved_earlier();  // for the driver to notice
-  wait_for_activities(frame::activities(this));
+  activities_.wait_for_others(frame::activities(this));
   pool_.for_each([this](record_type& r) { complete_if(r, [&r] { return r.live; }); });
 }
 
@@ -226,13 +226,9 @@ void basic_core<Sync>::retire() noexcept {
   } catch (const std::bad_alloc&) {
     stop_one_by_one();
   }
-  wait_for_activities(frame::activities(this));
+  activities_.wait_for_others(frame::activities(this));
   end_driver();
-  std::shared_ptr<const handlers> released;
-  {
-    const std::lock_guard hold(handlers_mutex_);
-    released.swap(handlers_);
-  }
+  handlers_.release();
 }
 
 }  // namespace rondo::detail

@@ -1,0 +1,36 @@
+// Passes, jobs and calls of handlers in progress.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+
+#include "sync/wait_point.hpp"
+
+namespace rondo::detail {
+
+/// How many of them there are. An end of a scheduler waits until there is none, or none but its own. All members are legal
+/// from any thread.
+template <class Sync>
+class in_flight {
+ public:
+  /// Who waits does so at `endings`, which is to live longer.
+  explicit in_flight(wait_point<Sync>& endings) noexcept : endings_(endings) {}
+
+  void begin() noexcept { count_.fetch_add(1, std::memory_order_seq_cst); }
+  void end() noexcept {
+    count_.fetch_sub(1, std::memory_order_seq_cst);
+    endings_.wake();
+  }
+
+  bool none() const noexcept { return count_.load(std::memory_order_seq_cst) == 0; }
+  /// Waits until there are `own` of them: those that the calling thread is inside.
+  void wait_for_others(std::size_t own) {
+    endings_.wait_until([&] { return count_.load(std::memory_order_seq_cst) == own; });
+  }
+
+ private:
+  wait_point<Sync>& endings_;
+  typename Sync::template atomic<std::size_t> count_{0};
+};
+
+}  // namespace rondo::detail

@@ -1,0 +1,38 @@
+// options::max_pending.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <string>
+
+#include <rondo/scheduler.hpp>
+
+namespace rondo::detail {
+
+/// How many timers may be pending at a time. Both members are legal from any thread; without a limit they cost a look
+/// at a constant.
+template <class Sync>
+class pending_limit {
+ public:
+  explicit pending_limit(std::size_t most) noexcept : most_(most) {}
+
+  /// Takes a place for one more. Throws capacity_error if none is free.
+  void claim_place() {
+    if (most_ == unlimited) return;
+    std::size_t taken = taken_.load(std::memory_order_relaxed);
+    do {
+      if (taken >= most_)
+        throw capacity_error("rondo: max_pending = " + std::to_string(most_) + " timers are pending");
+    } while (!taken_.compare_exchange_weak(taken, taken + 1, std::memory_order_relaxed));
+  }
+
+  void free_place() noexcept {
+    if (most_ != unlimited) taken_.fetch_sub(1, std::memory_order_relaxed);
+  }
+
+ private:
+  const std::size_t most_;
+  typename Sync::template atomic<std::size_t> taken_{0};
+};
+
+}  // namespace rondo::detail

@@ -1,0 +1,63 @@
+// The functions that a user gives a scheduler, and what they are told.
+#pragma once
+
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include <rondo/executor.hpp>
+#include <rondo/scheduler.hpp>
+#include <rondo/slow_run.hpp>
+
+namespace rondo::detail {
+
+struct user_handlers {
+  executor run_on;
+  std::function<void(std::exception_ptr, const firing&)> on_error;
+  std::function<void(const slow_run&)> on_slow;
+};
+
+/// What of the user's has thrown.
+enum class thrower { task, executor, on_slow, on_earlier };
+
+/// Tells on_error or, without one (`user` may be null), std::cerr; likewise if that throws. Precondition: user code is on
+/// the stack, as far as frames tell.
+void report(const user_handlers* user, thrower, std::exception_ptr, const firing&) noexcept;
+
+/// Tells on_slow or std::cerr; what on_slow throws is reported. Precondition: as above.
+void report_slow(const user_handlers* user, const slow_run&) noexcept;
+
+/// The handlers of a scheduler, until they are released: whoever calls one keeps all of them alive meanwhile. All members
+/// are legal from any thread.
+template <class Sync>
+class shared_handlers {
+ public:
+  explicit shared_handlers(user_handlers given)
+      : handlers_(std::make_shared<const user_handlers>(std::move(given))) {}
+
+  /// Null: they were released.
+  std::shared_ptr<const user_handlers> get() const noexcept {
+    const std::lock_guard hold(mutex_);
+    return handlers_;
+  }
+
+  void report(thrower who, std::exception_ptr thrown, const firing& fact) const noexcept {
+    detail::report(get().get(), who, std::move(thrown), fact);
+  }
+  void report_slow(const slow_run& slow) const noexcept { detail::report_slow(get().get(), slow); }
+
+  /// Destroys them, with no lock held, unless one of them is being called: then that destroys them.
+  void release() noexcept {
+    std::shared_ptr<const user_handlers> released;
+    const std::lock_guard hold(mutex_);
+    released.swap(handlers_);
+  }
+
+ private:
+  mutable typename Sync::list_mutex mutex_;
+  std::shared_ptr<const user_handlers> handlers_;
+};
+
+}  // namespace rondo::detail
