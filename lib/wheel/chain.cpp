@@ -49,7 +49,8 @@ void chain::look_ahead(chunk_pool& pool) noexcept {
 }
 
 void chain::prefetch_first(const chunk_pool& pool) const noexcept {
-  const auto nodes = std::min<std::ptrdiff_t>(end_of(first_, pool) - begin_, 2 * prefetch_distance);
+  const auto nodes =
+      std::min<std::ptrdiff_t>(end_of(first_, pool) - begin_, 2 * std::ptrdiff_t{prefetch_distance});
   for (std::ptrdiff_t i = 0; i != nodes; ++i) __builtin_prefetch(begin_[i], 1);
 }
 
