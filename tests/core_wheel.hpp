@@ -93,12 +93,12 @@ class core_wheel {
   void schedule(Node& n, tick_number due) {
     detail::node& node = node_of(n);
     if (node.wheel == nullptr) {
-      core_.schedule(node, due, gate{*this});
+      core_.schedule(node, due, insert_hooks{*this});
       ++core_.size;
       return;
     }
     const bool was_here = node.wheel == &core_;
-    core_.reschedule(node, due, gate{*this});
+    core_.reschedule(node, due, insert_hooks{*this});
     core_.size += was_here ? 0 : 1;
   }
   bool cancel(Node& n) noexcept {
@@ -135,11 +135,11 @@ class core_wheel {
   std::string fault() const { return core_.fault(); }
 
  private:
-  struct gate {
+  struct insert_hooks {
     core_wheel& w;
-    static bool open() noexcept { return true; }
-    static void earliest() noexcept {}
-    void leave(detail::node& n) const noexcept {
+    static bool may_insert() noexcept { return true; }
+    static void top_moved_earlier() noexcept {}
+    void before_move(detail::node& n) const noexcept {
       if (n.wheel != &w.core_) core_node<Sync>::leave(n);
     }
   };

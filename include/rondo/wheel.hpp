@@ -41,11 +41,11 @@ inline void leave_wheel(node& n) noexcept {
   --home.size;
 }
 
-/// The gate of a wheel of one thread.
-struct always_open {
-  static bool open() noexcept { return true; }
-  static void earliest() noexcept {}
-  static void leave(node& n) noexcept { leave_wheel(n); }
+/// The insert hooks of a wheel that one thread uses.
+struct insert_always {
+  static bool may_insert() noexcept { return true; }
+  static void top_moved_earlier() noexcept {}
+  static void before_move(node& n) noexcept { leave_wheel(n); }
 };
 
 }  // namespace detail
@@ -140,9 +140,9 @@ class wheel {
   void schedule(Node& n, tick_number due) {
     detail::node& node = node_of(n);
     if (node.wheel == nullptr) [[likely]] {
-      core_.schedule(node, due, detail::always_open());
+      core_.schedule(node, due, detail::insert_always());
     } else {
-      core_.reschedule(node, due, detail::always_open());
+      core_.reschedule(node, due, detail::insert_always());
     }
     ++core_.size;
     core_.check("schedule()");

@@ -167,9 +167,11 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
    public:
     enum class of { new_timers, old_timers };  // drain() closes it to new ones
     gate(basic_core& core, of whom) noexcept : core_(core), whom_(whom) {}
-    bool open() const noexcept { return !core_.stopped() && (whom_ == of::old_timers || !core_.draining()); }
-    void earliest() { kept_ = core_.shared_from_this(); }
-    void leave(node& n) noexcept { move_arming_on(static_cast<record_type&>(n)); }
+    bool may_insert() const noexcept {
+      return !core_.stopped() && (whom_ == of::old_timers || !core_.draining());
+    }
+    void top_moved_earlier() { kept_ = core_.shared_from_this(); }
+    void before_move(node& n) noexcept { move_arming_on(static_cast<record_type&>(n)); }
     void wake() noexcept {
       if (kept_ != nullptr) kept_->next_due_moved_earlier();
     }

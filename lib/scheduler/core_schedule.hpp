@@ -59,7 +59,7 @@ timer_id basic_core<Sync>::schedule(time_point due, time_point now, task&& work,
                                     std::unique_ptr<repetition> repeats) {
   if (!work) throw std::invalid_argument("rondo: the task is empty");
   gate way_in(*this, gate::of::new_timers);
-  if (!way_in.open()) refuse_stopped();
+  if (!way_in.may_insert()) refuse_stopped();
   limit_.claim_place();
   record_type* r = nullptr;
   timer_id id;
@@ -98,7 +98,7 @@ bool basic_core<Sync>::publish(record_type& r, tick_number tick, gate& way_in) {
   // flag is up.
   if (tick != never_tick) return wheel_.schedule(r, tick, way_in);
   const record_lock hold(r.mutex);
-  if (!way_in.open()) return false;
+  if (!way_in.may_insert()) return false;
   r.due = tick;
   set_apart(r);
   return true;

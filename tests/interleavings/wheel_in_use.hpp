@@ -29,10 +29,10 @@ struct wheel_in_use {
   explored_atomic<bool> told;  // that the earliest tick has moved earlier
 
   void schedule(std::size_t i, tick_number due) {
-    wheel.schedule(nodes[i], due, gate{*this, i});
+    wheel.schedule(nodes[i], due, insert_hooks{*this, i});
     ++put_in[i];
   }
-  void move(std::size_t i, tick_number due) { wheel.reschedule(nodes[i], due, gate{*this, i}); }
+  void move(std::size_t i, tick_number due) { wheel.reschedule(nodes[i], due, insert_hooks{*this, i}); }
   void cancel(std::size_t i) { cancelled[i] += wheel.cancel(nodes[i]) ? 1 : 0; }
   void take(tick_number to, std::size_t limit = unlimited) {
     wheel.take_due(to, limit, [this, to](detail::node& n, tick_number tick) {
@@ -89,15 +89,15 @@ struct wheel_in_use {
   }
 
  private:
-  struct gate {
+  struct insert_hooks {
     wheel_in_use& w;
     std::size_t i;
-    bool open() const {
+    bool may_insert() const {
       w.order_[i] = ++w.steps_;
       return true;
     }
-    void earliest() { w.told.store(true); }
-    void leave(detail::node& n) { w.put_in[i] += n.wheel == nullptr ? 1 : 0; }  // it is put in anew
+    void top_moved_earlier() { w.told.store(true); }
+    void before_move(detail::node& n) { w.put_in[i] += n.wheel == nullptr ? 1 : 0; }  // counted as a new one
   };
 
   std::size_t number_of(const detail::node& n) const { return static_cast<std::size_t>(&n - nodes.data()); }

@@ -59,10 +59,10 @@ std::string due_of(picture p, tick_number tick) {
 
 std::string due_in(duration d) { return due_of(picture_at(0ns, 1, 1ns), d.count()); }
 
-struct open_gate {
-  bool open() const { return true; }
-  void earliest() {}
-  void leave(node&) {}
+struct insert_always {
+  bool may_insert() const { return true; }
+  void top_moved_earlier() {}
+  void before_move(node&) {}
 };
 
 /// Numbers in groups of two digits: what nobody wants to see in a drawing.
@@ -318,11 +318,11 @@ TEST_CASE("looking at a wheel: buckets, what is far, and keys left behind") {
   CHECK(look_at(w).buckets.empty());
   CHECK_FALSE(look_at(w).far.key.has_value());
   std::array<node, 5> n;
-  w.schedule(n[0], 2, open_gate());
-  w.schedule(n[1], 17, open_gate());
-  w.schedule(n[2], 2, open_gate());
-  w.schedule(n[3], 18, open_gate());
-  w.schedule(n[4], 5, open_gate());
+  w.schedule(n[0], 2, insert_always());
+  w.schedule(n[1], 17, insert_always());
+  w.schedule(n[2], 2, insert_always());
+  w.schedule(n[3], 18, insert_always());
+  w.schedule(n[4], 5, insert_always());
   const auto check_bucket = [&](std::size_t i, std::size_t number, tick_number key, std::size_t nodes) {
     const picture::bucket b = look_at(w).buckets.at(i);
     CHECK(b.number == number);
@@ -370,7 +370,7 @@ TEST_CASE("looking at random wheels: each node is seen once, and no key is late"
         if (--expected[n.due] == 0) expected.erase(n.due);
         w.cancel(n);
       } else {
-        w.schedule(n, static_cast<tick_number>(dice.roll(dice.one_in(4) ? 5000 : 50)) - 20, open_gate());
+        w.schedule(n, static_cast<tick_number>(dice.roll(dice.one_in(4) ? 5000 : 50)) - 20, insert_always());
         ++expected[n.due];
       }
       if (dice.one_in(50)) w.next_due();

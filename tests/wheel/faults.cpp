@@ -27,10 +27,10 @@ using rondo::detail::unlocked;
 
 constexpr std::size_t chunk_nodes = chunk_pool::chunk_nodes;
 
-struct open_gate {
-  static bool open() { return true; }
-  static void earliest() {}
-  static void leave(node&) {}
+struct insert_always {
+  static bool may_insert() { return true; }
+  static void top_moved_earlier() {}
+  static void before_move(node&) {}
 };
 
 /// Nodes of a wheel, which forgets them.
@@ -44,7 +44,7 @@ struct world {
   world& operator=(const world&) = delete;
 
   node& add(tick_number due) {
-    wheel.schedule(nodes.emplace_back(), due, open_gate());
+    wheel.schedule(nodes.emplace_back(), due, insert_always());
     return nodes.back();
   }
 

@@ -69,35 +69,36 @@ class wheel_core : public wheel_base {
 
   std::size_t buckets() const noexcept { return mask_ + 1; }
 
-  /// Puts `n` into the wheel. `gate` is asked and told inside the lock of the stripe, so before anybody can
-  /// take `n` out again: gate.open() whether it may go in, false is then the result; gate.earliest() that the
-  /// top of the delay queue has become earlier. Strong guarantee. Precondition: `n` is in no wheel.
-  template <class Gate>
-  bool schedule(node& n, tick_number due, Gate&& gate) {
+  /// Puts `n` into the wheel. `hooks` are the insert hooks. They are called under the lock of the stripe, so before any
+  /// other thread can take `n` out again: hooks.may_insert() decides whether `n` is inserted; if not, schedule() returns
+  /// false. hooks.top_moved_earlier() reports that the top of the delay queue has become earlier. Strong guarantee.
+  /// Precondition: `n` is in no wheel.
+  template <class Hooks>
+  bool schedule(node& n, tick_number due, Hooks&& hooks) {
     stripe& s = stripe_at(due);
     const std::lock_guard hold(s.mutex);
-    if (!gate.open()) return false;
+    if (!hooks.may_insert()) return false;
     n.due = due;
-    if (!add_at_once(n, s) && add_slowly(n, s)) gate.earliest();
+    if (!add_at_once(n, s) && add_slowly(n, s)) hooks.top_moved_earlier();
     n.wheel = this;
     return true;
   }
 
-  /// The same for a node that may be in this or another wheel. When nothing can fail any more gate.leave(n)
-  /// is called, to take it out of another wheel, say.
-  template <class Gate>
-  [[gnu::noinline]] bool reschedule(node& n, tick_number due, Gate&& gate) {
+  /// The same for a node that may be in this wheel or in another one. As soon as nothing can fail any more it calls
+  /// hooks.before_move(n), for example to take `n` out of another wheel.
+  template <class Hooks>
+  [[gnu::noinline]] bool reschedule(node& n, tick_number due, Hooks&& hooks) {
     stripe& s = stripe_at(due);
     stripe& from = stripe_at(n.due);
     const pair_lock hold(s, from);
-    if (!gate.open()) return false;
+    if (!hooks.may_insert()) return false;
     const bool is_earliest = make_room(due, s);
-    gate.leave(n);
+    hooks.before_move(n);
     if (n.wheel == this) erase(n, from);
     n.due = due;
     n.wheel = this;
     add(n, s);
-    if (is_earliest) gate.earliest();
+    if (is_earliest) hooks.top_moved_earlier();
     return true;
   }
 
