@@ -20,13 +20,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::async_wait_for;
-using rondo::async_wait_until;
-using rondo::duration;
-using rondo::manual_timer;
-using rondo::options;
-using rondo::scheduler;
 namespace asio = boost::asio;
 
 TEST_CASE("a wait ends at its deadline, not before") {

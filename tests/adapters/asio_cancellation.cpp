@@ -18,13 +18,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::async_wait_for;
-using rondo::job;
-using rondo::manual_timer;
-using rondo::options;
-using rondo::polled_timer;
-using rondo::unfired;
 namespace asio = boost::asio;
 using asio::cancellation_signal;
 using asio::cancellation_type;

@@ -18,11 +18,9 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
 using boost::system::error_code;
-using rondo::async_wait_for;
-using rondo::options;
-using rondo::timer;
 namespace asio = boost::asio;
 
 /// One wait with a strand of its own, on which it is begun, cancelled and ended.

@@ -14,12 +14,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::async_wait_for;
-using rondo::async_wait_until;
-using rondo::manual_timer;
-using rondo::options;
-using rondo::scheduler;
 namespace asio = boost::asio;
 
 asio::awaitable<void> nap(scheduler& s, rondo::duration d, journal& notes) {

@@ -11,10 +11,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::manual_timer;
-using rondo::options;
-using rondo::post_to;
 namespace asio = boost::asio;
 
 TEST_CASE("post_to: tasks run in an io_context, when that is run") {

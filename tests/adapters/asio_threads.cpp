@@ -13,13 +13,9 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
 using boost::system::error_code;
-using rondo::async_wait_for;
-using rondo::async_wait_until;
-using rondo::options;
-using rondo::scheduler;
-using rondo::timer;
 namespace asio = boost::asio;
 
 TEST_CASE("run returns when all waits have ended, each once, none early") {

@@ -19,11 +19,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::event_fd;
-using rondo::polled_timer;
-using rondo::scheduler;
-using rondo::time_point;
 
 constexpr auto edge = static_cast<std::uint32_t>(EPOLLET);
 

@@ -19,9 +19,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::event_fd;
-using rondo::polled_timer;
 
 /// Whether what is scheduled makes it readable, and runs.
 bool works(polled_timer& timer, event_fd& due) {

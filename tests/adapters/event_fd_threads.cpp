@@ -9,10 +9,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::event_fd;
-using rondo::polled_timer;
-using rondo::scheduler;
 
 /// Sleeps and runs what is due, until done().
 template <class Done>

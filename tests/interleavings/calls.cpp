@@ -3,9 +3,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::cancel_result;
-using rondo::duration;
 
 /// One timer for each, at 1 ms and so on, when it is 1 ms.
 void one_is_due(stage& s) {

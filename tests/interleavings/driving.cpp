@@ -6,8 +6,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::duration;
 
 /// A driver thread against `others`, on an alarm of that kind.
 template <class Alarm>

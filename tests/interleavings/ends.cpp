@@ -3,8 +3,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::duration;
 
 void one_is_due(stage& s) {
   s.add(1ms);

@@ -11,8 +11,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::tick_number;
 
 template <std::size_t Buckets>
 using far_wheel = wheel_in_use<explored, 8, Buckets>;

@@ -5,9 +5,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::cancel_result;
-using rondo::job;
 
 /// So many timers that were handed over at 1 ms, and their jobs have not been called.
 void explore_jobs(int timers, std::vector<part> parts, std::optional<std::size_t> preemptions = {}) {

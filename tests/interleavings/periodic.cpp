@@ -5,14 +5,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::after_completion;
-using rondo::duration;
-using rondo::every;
-using rondo::job;
-using rondo::missed_runs;
-using rondo::overlapping_runs;
-using rondo::recurrence;
 
 const part pass{"driver", [](stage& s) { s.core().pass(); }};
 const part start{"job", [](stage& s) { s.handed(0)(); }};

@@ -7,8 +7,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::tick_number;
 
 using wheel_type = wheel_in_use<explored, 3>;
 

@@ -3,7 +3,7 @@
 
 #include "model/choices.hpp"
 
-using rondo::test::choices;
+using namespace rondo::test;
 
 namespace {
 

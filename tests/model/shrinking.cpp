@@ -6,8 +6,7 @@
 
 #include "model/shrinker.hpp"
 
-using rondo::test::choices;
-using rondo::test::shrunk;
+using namespace rondo::test;
 
 namespace {
 

@@ -17,9 +17,7 @@
 #include "wheel_random.hpp"
 
 using model::nodes_of;
-using rondo::detail::chain;
-using rondo::detail::chunk_pool;
-using rondo::detail::node;
+using namespace rondo::detail;
 
 namespace {
 

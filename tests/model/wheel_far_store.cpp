@@ -21,10 +21,7 @@
 using model::later_by;
 using model::nodes_of;
 using model::tick_number;
-using rondo::detail::chain;
-using rondo::detail::chunk_pool;
-using rondo::detail::far_store;
-using rondo::detail::node;
+using namespace rondo::detail;
 
 namespace {
 

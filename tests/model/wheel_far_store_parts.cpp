@@ -15,11 +15,8 @@
 #include "nodes_of.hpp"
 
 using model::nodes_of;
-using rondo::tick_number;
-using rondo::detail::chain;
-using rondo::detail::chunk_pool;
-using rondo::detail::far_store;
-using rondo::detail::node;
+using namespace rondo;
+using namespace rondo::detail;
 
 namespace {
 

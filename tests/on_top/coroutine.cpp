@@ -9,19 +9,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::capacity_error;
-using rondo::duration;
-using rondo::firing;
-using rondo::job;
-using rondo::manual_timer;
-using rondo::options;
-using rondo::scheduler;
-using rondo::sleep_for;
-using rondo::sleep_until;
-using rondo::stopped_error;
-using rondo::time_point;
-using rondo::unfired;
 
 /// Sleeps, and notes what came of it: "slept" or "dropped". `token` lives as long as the coroutine.
 template <class When>

@@ -14,17 +14,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::duration;
-using rondo::job;
-using rondo::manual_timer;
-using rondo::options;
-using rondo::polled_timer;
-using rondo::scheduler;
-using rondo::sleep_for;
-using rondo::sleep_until;
-using rondo::stopped_error;
-using rondo::unfired;
 
 /// Sleeps, and notes what came of it: "slept", "asked" or "dropped".
 template <class When>

@@ -12,14 +12,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::duration;
-using rondo::executor;
-using rondo::options;
-using rondo::sleep_for;
-using rondo::sleep_until;
-using rondo::stopped_error;
-using rondo::timer;
 
 /// A timer with a fine tick.
 options fine(executor run_on = {}) { return {.tick = 10us, .run_on = std::move(run_on)}; }

@@ -16,12 +16,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::job;
-using rondo::keyed_timers;
-using rondo::options;
-using rondo::polled_timer;
-using rondo::timer_scope;
 
 /// Not on the calling thread, where poll() would be refused.
 void poll_elsewhere(polled_timer& time) {

@@ -17,15 +17,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::cancel_result;
-using rondo::keyed_timers;
-using rondo::options;
-using rondo::polled_timer;
-using rondo::scheduler;
-using rondo::timer;
-using rondo::timer_id;
-using rondo::timer_scope;
 
 /// Throws all away.
 class nowhere : public std::streambuf {

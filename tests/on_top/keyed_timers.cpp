@@ -13,15 +13,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::cancel_result;
-using rondo::duration;
-using rondo::every;
-using rondo::firing;
-using rondo::keyed_timers;
-using rondo::manual_timer;
-using rondo::options;
-using rondo::polled_timer;
 
 using by_name = keyed_timers<std::string>;
 

@@ -12,14 +12,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::cancel_result;
-using rondo::every;
-using rondo::job;
-using rondo::keyed_timers;
-using rondo::manual_timer;
-using rondo::options;
-using rondo::stopped_error;
 
 using by_name = keyed_timers<std::string>;
 

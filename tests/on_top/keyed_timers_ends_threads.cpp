@@ -14,13 +14,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::cancel_result;
-using rondo::every;
-using rondo::keyed_timers;
-using rondo::options;
-using rondo::stopped_error;
-using rondo::timer;
 
 TEST_CASE("the destructor waits for tasks in progress, replaced ones included") {
   pool workers(3);

@@ -10,17 +10,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::cancel_result;
-using rondo::capacity_error;
-using rondo::every;
-using rondo::firing;
-using rondo::job;
-using rondo::keyed_timers;
-using rondo::manual_timer;
-using rondo::options;
-using rondo::polled_timer;
-using rondo::time_point;
 
 TEST_CASE("at the limit, a key's timer is replaced and a new key refused") {
   manual_timer time(options{.max_pending = 2});

@@ -10,10 +10,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::keyed_timers;
-using rondo::options;
-using rondo::polled_timer;
 
 TEST_CASE("at the limit, a task that begins inside the call that sets it is not destroyed by that") {
   polled_timer time(options{.max_pending = 1});

@@ -14,14 +14,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::every;
-using rondo::firing;
-using rondo::keyed_timers;
-using rondo::options;
-using rondo::stopped_error;
-using rondo::time_point;
-using rondo::timer;
 
 /// False if that took too long.
 template <class Done>

@@ -12,13 +12,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::job;
-using rondo::keyed_timers;
-using rondo::manual_timer;
-using rondo::options;
-using rondo::sleep_for;
-using rondo::timer_scope;
 
 /// Whether doing something many times, after some thousand, leaves nothing behind. (Where bytes_held() is not
 /// known, at least it runs.)

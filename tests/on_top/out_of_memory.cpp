@@ -13,15 +13,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::cancel_result;
-using rondo::every;
-using rondo::keyed_timers;
-using rondo::manual_timer;
-using rondo::options;
-using rondo::sleep_for;
-using rondo::timer_id;
-using rondo::timer_scope;
 
 // Where there is no such operator new, there is nothing to test.
 TEST_SUITE_BEGIN("without memory" * doctest::skip(!failing_new::available));

@@ -13,7 +13,7 @@
 namespace {
 
 using namespace std::chrono_literals;
-using rondo::on;
+using namespace rondo;
 
 template <class Scheduler, class Delay, class... Rest>
 concept after = requires(Scheduler& s, Delay delay, void (*work)(), Rest... rest) {

@@ -14,20 +14,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::cancel_result;
-using rondo::capacity_error;
-using rondo::duration;
-using rondo::every;
-using rondo::firing;
-using rondo::job;
-using rondo::manual_timer;
-using rondo::on;
-using rondo::options;
-using rondo::polled_timer;
-using rondo::stopped_error;
-using rondo::timer_id;
-using rondo::timer_scope;
 
 TEST_CASE("what is scheduled through a scope runs as if it were the scheduler's own") {
   manual_timer time;

@@ -14,12 +14,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::options;
-using rondo::stopped_error;
-using rondo::timer;
-using rondo::timer_id;
-using rondo::timer_scope;
 
 TEST_CASE("the destructor waits for the runs in progress, and for no others") {
   for (const bool on_pool : {false, true}) {

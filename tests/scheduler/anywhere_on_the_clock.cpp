@@ -8,15 +8,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::duration;
-using rondo::every;
-using rondo::firing;
-using rondo::manual_timer;
-using rondo::missed_runs;
-using rondo::options;
-using rondo::time_point;
-using rondo::timer_id;
 
 constexpr time_point first = time_point::min();
 constexpr time_point last = time_point::max();

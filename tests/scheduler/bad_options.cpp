@@ -7,11 +7,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::duration;
-using rondo::manual_timer;
-using rondo::options;
-using rondo::timer;
 
 TEST_CASE("a tick that is not positive") {
   struct {

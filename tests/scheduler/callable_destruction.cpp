@@ -8,12 +8,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::cancel_result;
-using rondo::job;
-using rondo::manual_timer;
-using rondo::options;
-using rondo::timer_id;
 
 /// A task that shares `token`.
 auto holding(const std::shared_ptr<int>& token) {

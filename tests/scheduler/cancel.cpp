@@ -5,11 +5,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::cancel_result;
-using rondo::firing;
-using rondo::manual_timer;
-using rondo::timer_id;
 
 TEST_CASE("a pending timer is cancelled once, then gone") {
   manual_timer time;

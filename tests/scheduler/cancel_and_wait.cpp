@@ -5,13 +5,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::cancel_result;
-using rondo::firing;
-using rondo::job;
-using rondo::manual_timer;
-using rondo::options;
-using rondo::timer_id;
 
 TEST_CASE("cancel_and_wait() says what cancel() says") {
   manual_timer time;

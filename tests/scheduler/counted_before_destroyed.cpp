@@ -10,13 +10,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::every;
-using rondo::job;
-using rondo::manual_timer;
-using rondo::options;
-using rondo::statistics;
-using rondo::timer_id;
 
 /// What a scheduler says inside the destructor of a callable.
 struct witness {

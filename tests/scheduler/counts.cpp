@@ -3,12 +3,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::job;
-using rondo::manual_timer;
-using rondo::options;
-using rondo::statistics;
-using rondo::timer_id;
 
 TEST_CASE("a one-shot is no longer pending once it has started") {
   manual_timer time;

@@ -3,11 +3,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::duration;
-using rondo::manual_timer;
-using rondo::options;
-using rondo::time_point;
 
 TEST_CASE("a task runs at the first tick at or after its deadline, and not a nanosecond earlier") {
   struct {

@@ -5,12 +5,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::cancel_result;
-using rondo::firing;
-using rondo::job;
-using rondo::manual_timer;
-using rondo::options;
 
 TEST_CASE("inside its own task: that run ends, no other follows") {
   auto time = std::make_unique<manual_timer>();

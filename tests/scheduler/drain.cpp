@@ -5,12 +5,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::duration;
-using rondo::every;
-using rondo::job;
-using rondo::manual_timer;
-using rondo::overlapping_runs;
 
 TEST_CASE("drain lets one-shots fire and ends periodic timers") {
   manual_timer time;

@@ -22,12 +22,8 @@
 namespace {
 
 using namespace std::chrono_literals;
-using rondo::duration;
-using rondo::tick_number;
-using rondo::time_point;
-using rondo::detail::node;
-using rondo::detail::picture;
-using rondo::detail::tick_grid;
+using namespace rondo;
+using namespace rondo::detail;
 
 using wheel = rondo::detail::wheel_core<rondo::detail::threads>;
 

@@ -6,10 +6,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::duration;
-using rondo::job;
-using rondo::manual_timer;
 
 std::string dumped(const rondo::scheduler& s) {
   std::ostringstream text;

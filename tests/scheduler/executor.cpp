@@ -9,12 +9,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::cancel_result;
-using rondo::firing;
-using rondo::job;
-using rondo::manual_timer;
-using rondo::options;
 
 /// A timer whose jobs are kept until the test does something with them.
 struct keeping {

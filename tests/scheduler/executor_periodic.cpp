@@ -7,13 +7,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::cancel_result;
-using rondo::firing;
-using rondo::job;
-using rondo::manual_timer;
-using rondo::options;
-using rondo::timer_id;
 
 struct keeping {
   std::vector<job> jobs;

@@ -11,11 +11,8 @@
 
 namespace {
 
+using namespace rondo::detail;
 using namespace rondo::test;
-using rondo::detail::fault_of;
-using rondo::detail::placement;
-using rondo::detail::tally;
-using rondo::detail::waiting;
 
 using record = rondo::detail::record<rondo::detail::threads>;
 

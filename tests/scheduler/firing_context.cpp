@@ -3,12 +3,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::duration;
-using rondo::firing;
-using rondo::manual_timer;
-using rondo::options;
-using rondo::time_point;
 
 TEST_CASE("a one-shot is told its id, its exact deadline and how late it is") {
   manual_timer time({}, at(3ns));

@@ -10,10 +10,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::duration;
-using rondo::manual_timer;
-using rondo::time_point;
 
 TEST_CASE("what is due already does not wait for a tick, and does not run inside the scheduling call") {
   manual_timer time;

@@ -20,15 +20,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::cancel_result;
-using rondo::duration;
-using rondo::firing;
-using rondo::job;
-using rondo::options;
-using rondo::time_point;
-using rondo::timer_id;
-using rondo::unfired;
 
 /// What this thread does, once, at the n-th of those points.
 struct interruption {

@@ -7,15 +7,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::after_completion;
-using rondo::duration;
-using rondo::every;
-using rondo::firing;
-using rondo::manual_timer;
-using rondo::missed_runs;
-using rondo::options;
-using rondo::recurrence;
 
 std::string in_hours(duration d) { return std::to_string(d / 1h) + 'h'; }
 

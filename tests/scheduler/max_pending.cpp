@@ -6,12 +6,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::capacity_error;
-using rondo::job;
-using rondo::manual_timer;
-using rondo::options;
-using rondo::timer_id;
 
 bool is_full(manual_timer& time) {
   try {

@@ -3,16 +3,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::after_completion;
-using rondo::cycle;
-using rondo::duration;
-using rondo::every;
-using rondo::firing;
-using rondo::intervals;
-using rondo::manual_timer;
-using rondo::missed_runs;
-using rondo::recurrence;
 
 /// Runs at 300, then a stall until 950, then on to `end`: "300@300 600@950+1" is due@start+missed.
 std::string runs_of(const recurrence& r, duration end = 1600ms) {

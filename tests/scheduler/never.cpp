@@ -5,14 +5,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::cancel_result;
-using rondo::duration;
-using rondo::manual_timer;
-using rondo::options;
-using rondo::task;
-using rondo::time_point;
-using rondo::timer_id;
 
 using coarse_point = std::chrono::time_point<std::chrono::steady_clock, std::chrono::hours>;
 constexpr std::chrono::duration<double> infinity(std::numeric_limits<double>::infinity());

@@ -14,14 +14,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::cancel_result;
-using rondo::duration;
-using rondo::firing;
-using rondo::job;
-using rondo::options;
-using rondo::time_point;
-using rondo::timer_id;
 
 std::atomic<std::size_t> looked{0};
 std::atomic<std::size_t> held_in_user_code{0};

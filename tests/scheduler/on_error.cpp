@@ -7,11 +7,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::firing;
-using rondo::job;
-using rondo::manual_timer;
-using rondo::options;
 
 std::string text_of(const std::exception_ptr& thrown) {
   try {

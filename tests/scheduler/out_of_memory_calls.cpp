@@ -8,15 +8,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::cancel_result;
-using rondo::duration;
-using rondo::firing;
-using rondo::job;
-using rondo::manual_timer;
-using rondo::options;
-using rondo::time_point;
-using rondo::timer_id;
 
 // Where there is no such operator new, there is nothing to test.
 TEST_SUITE_BEGIN("without memory" * doctest::skip(!failing_new::available));

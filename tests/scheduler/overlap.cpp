@@ -5,18 +5,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::after_completion;
-using rondo::cancel_result;
-using rondo::every;
-using rondo::firing;
-using rondo::intervals;
-using rondo::job;
-using rondo::manual_timer;
-using rondo::missed_runs;
-using rondo::options;
-using rondo::overlapping_runs;
-using rondo::timer_id;
 
 /// An executor that keeps its jobs, for the test to run when it likes.
 struct keeping {

@@ -5,12 +5,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::every;
-using rondo::job;
-using rondo::manual_timer;
-using rondo::on;
-using rondo::options;
 
 struct shelf {
   std::vector<job> jobs;

@@ -6,12 +6,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::cancel_result;
-using rondo::duration;
-using rondo::firing;
-using rondo::manual_timer;
-using rondo::options;
 
 /// One run, as the tests below write it down.
 struct expected_run {

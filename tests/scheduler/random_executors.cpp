@@ -10,15 +10,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::cancel_result;
-using rondo::duration;
-using rondo::firing;
-using rondo::job;
-using rondo::manual_timer;
-using rondo::options;
-using rondo::statistics;
-using rondo::timer_id;
 
 class program {
  public:

@@ -13,9 +13,8 @@
 
 namespace {
 
-using rondo::tick_number;
-using rondo::test::bytes_held;
-using rondo::test::failing_new;
+using namespace rondo;
+using namespace rondo::test;
 using list = rondo::detail::ready_list<rondo::detail::threads>;
 using record = rondo::detail::record<rondo::detail::threads>;
 

@@ -3,14 +3,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::cancel_result;
-using rondo::duration;
-using rondo::firing;
-using rondo::job;
-using rondo::manual_timer;
-using rondo::options;
-using rondo::timer_id;
 
 TEST_CASE("a pending timer is moved, and fires at the new time only") {
   manual_timer time;

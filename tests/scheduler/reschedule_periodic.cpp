@@ -6,14 +6,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::duration;
-using rondo::firing;
-using rondo::job;
-using rondo::manual_timer;
-using rondo::options;
-using rondo::overlapping_runs;
-using rondo::timer_id;
 
 std::vector<duration> dues(const std::vector<firing>& runs) {
   std::vector<duration> result;

@@ -7,17 +7,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::after_completion;
-using rondo::cycle;
-using rondo::duration;
-using rondo::every;
-using rondo::firing;
-using rondo::job;
-using rondo::manual_timer;
-using rondo::missed_runs;
-using rondo::overlapping_runs;
-using rondo::recurrence;
 
 /// Lets the driver wake up at each tick, of 1 ms, until `end`: 50 us late, as real ones do.
 void wake_at_each_tick(manual_timer& time, duration end) {

@@ -11,13 +11,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::duration;
-using rondo::firing;
-using rondo::job;
-using rondo::manual_timer;
-using rondo::options;
-using rondo::slow_run;
 
 /// Options of a scheduler that keeps the runs longer than 10 ms.
 options keeping(std::vector<slow_run>& slow) {

@@ -7,10 +7,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::cancel_result;
-using rondo::manual_timer;
-using rondo::timer_id;
 
 void check_names_nothing(manual_timer& time, timer_id id) {
   CHECK_FALSE(time.pending(id));

@@ -6,18 +6,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::cancel_result;
-using rondo::duration;
-using rondo::every;
-using rondo::firing;
-using rondo::job;
-using rondo::manual_timer;
-using rondo::missed_runs;
-using rondo::options;
-using rondo::overlapping_runs;
-using rondo::timer_id;
-using rondo::unfired;
 
 /// Runs the list by hand: what it holds, in order, goes to the journal of its tasks.
 std::string run_all(std::vector<unfired>& list, journal& ran) {

@@ -7,11 +7,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::duration;
-using rondo::manual_timer;
-using rondo::options;
-using rondo::timer_id;
 
 using seconds_as_double = std::chrono::duration<double>;
 using picoseconds = std::chrono::duration<std::int64_t, std::pico>;

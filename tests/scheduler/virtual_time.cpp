@@ -5,13 +5,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::duration;
-using rondo::firing;
-using rondo::job;
-using rondo::manual_timer;
-using rondo::options;
-using rondo::time_point;
 
 TEST_CASE("time starts where it is told to, and ends at now + d") {
   manual_timer time({}, at(42s));

@@ -13,9 +13,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::job;
-using rondo::timer;
 
 /// Asio wants handlers that can be moved, and a job can.
 rondo::executor posting_to(boost::asio::thread_pool& pool) {

@@ -9,11 +9,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::cancel_result;
-using rondo::options;
-using rondo::timer;
-using rondo::timer_id;
 
 /// One run that begins, and ends when the test says so.
 struct held_run {

@@ -9,12 +9,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::cancel_result;
-using rondo::executor;
-using rondo::options;
-using rondo::timer;
-using rondo::timer_id;
 
 struct fate {
   std::atomic<int> ran{0}, said_cancelled{0}, said_running{0}, said_gone{0};

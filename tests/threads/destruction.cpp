@@ -13,12 +13,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::firing;
-using rondo::job;
-using rondo::manual_timer;
-using rondo::options;
-using rondo::timer;
 
 TEST_CASE("a timer that was never used, and one that is idle") {
   { const timer t; }

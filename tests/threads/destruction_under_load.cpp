@@ -11,12 +11,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::executor;
-using rondo::on;
-using rondo::options;
-using rondo::timer;
-using rondo::timer_id;
 
 /// Tasks that keep each other going: each schedules another one, and cancels, moves and asks for others.
 class swarm {

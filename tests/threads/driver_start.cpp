@@ -11,12 +11,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::duration;
-using rondo::firing;
-using rondo::job;
-using rondo::options;
-using rondo::timer;
 
 #if defined(__GLIBC__)
 

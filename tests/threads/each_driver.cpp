@@ -12,15 +12,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::after_completion;
-using rondo::cancel_result;
-using rondo::every;
-using rondo::firing;
-using rondo::manual_timer;
-using rondo::polled_timer;
-using rondo::scheduler;
-using rondo::timer;
 
 // Each makes time pass until done().
 template <class Done>

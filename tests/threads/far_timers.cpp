@@ -13,13 +13,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::cancel_result;
-using rondo::firing;
-using rondo::manual_timer;
-using rondo::options;
-using rondo::time_point;
-using rondo::timer_id;
 
 /// One thread's timers. It schedules, cancels and moves them; the thread that lets time pass runs them.
 class producer {

@@ -22,9 +22,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::cancel_result;
-using rondo::timer;
 
 bool refuses(rondo::scheduler& s) {
   try {

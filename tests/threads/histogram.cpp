@@ -11,8 +11,7 @@
 
 namespace {
 
-using rondo::duration;
-using rondo::histogram;
+using namespace rondo;
 
 using recorder = rondo::detail::histogram_recorder<rondo::detail::threads>;
 

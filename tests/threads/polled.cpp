@@ -14,11 +14,9 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
 using namespace std::chrono_literals;
-using rondo::firing;
-using rondo::options;
-using rondo::polled_timer;
 
 /// Polls until done() says so.
 template <class Done>

@@ -9,12 +9,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::firing;
-using rondo::job;
-using rondo::options;
-using rondo::timer;
-using rondo::timer_id;
 
 TEST_CASE("tasks run on the pool, not on the driver") {
   gate ran;

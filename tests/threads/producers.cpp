@@ -9,13 +9,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::cancel_result;
-using rondo::executor;
-using rondo::options;
-using rondo::statistics;
-using rondo::timer;
-using rondo::timer_id;
 
 struct account {
   std::atomic<std::uint64_t> scheduled{0}, ran{0}, cancelled{0};

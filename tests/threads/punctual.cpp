@@ -13,12 +13,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::duration;
-using rondo::firing;
-using rondo::options;
-using rondo::time_point;
-using rondo::timer;
 
 using clock_type = rondo::scheduler::clock;
 

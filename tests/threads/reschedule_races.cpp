@@ -8,14 +8,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::duration;
-using rondo::executor;
-using rondo::firing;
-using rondo::options;
-using rondo::time_point;
-using rondo::timer;
-using rondo::timer_id;
 
 struct seen {
   std::atomic<int> runs{0};

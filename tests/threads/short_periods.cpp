@@ -10,9 +10,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::firing;
-using rondo::time_point;
 
 TEST_CASE("of a period of one tick, a point is missed only if its tick has come before the run") {
   rondo::timer timer;  // with a tick of 1 ms

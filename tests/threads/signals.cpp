@@ -20,8 +20,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::timer;
 
 sigset_t set_of(std::initializer_list<int> signals) {
   sigset_t set;

@@ -15,12 +15,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::every;
-using rondo::firing;
-using rondo::missed_runs;
-using rondo::options;
-using rondo::timer;
 
 /// This thread, and those that it starts meanwhile, have one processor; where it can be had, only one.
 class one_processor {

@@ -10,13 +10,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::cancel_result;
-using rondo::executor;
-using rondo::options;
-using rondo::timer;
-using rondo::timer_id;
-using rondo::unfired;
 
 /// Threads that schedule, cancel and move until they are told that the timer is stopped.
 class crowd {

@@ -7,10 +7,8 @@
 
 namespace {
 
+using namespace rondo;
 using namespace rondo::test;
-using rondo::options;
-using rondo::timer;
-using rondo::timer_id;
 
 /// The wake-ups so far of a driver that has just gone through a run, and has nothing more to do now.
 std::uint64_t wakeups_after_a_run(timer& t) {

@@ -12,10 +12,9 @@
 
 #include "failing_new.hpp"
 
-using rondo::tick_number;
+using namespace rondo;
+using namespace rondo::test;
 using rondo::detail::delay_queue;
-using rondo::test::allocations;
-using rondo::test::failing_new;
 
 namespace {
 

@@ -16,8 +16,7 @@
 #include "scheduler/seeds.hpp"
 #include "sync/threads.hpp"
 
-using rondo::duration;
-using rondo::histogram;
+using namespace rondo;
 using rondo::detail::histogram_access;
 using rondo::detail::log_linear;
 

@@ -8,7 +8,7 @@
 
 namespace {
 
-using rondo::job;
+using namespace rondo;
 using rondo::detail::job_ticket;
 
 struct counting_host : rondo::detail::job_host {

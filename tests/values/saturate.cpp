@@ -9,11 +9,7 @@
 #include <rondo/time.hpp>
 
 using namespace std::chrono_literals;
-using rondo::duration;
-using rondo::saturate;
-using rondo::saturating_add;
-using rondo::saturating_difference;
-using rondo::time_point;
+using namespace rondo;
 
 namespace {
 

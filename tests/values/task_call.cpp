@@ -8,8 +8,7 @@
 
 #include <rondo/task.hpp>
 
-using rondo::firing;
-using rondo::task;
+using namespace rondo;
 
 namespace {
 

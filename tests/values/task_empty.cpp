@@ -4,8 +4,7 @@
 
 #include <rondo/task.hpp>
 
-using rondo::firing;
-using rondo::task;
+using namespace rondo;
 
 namespace {
 

@@ -12,7 +12,7 @@
 #include "counted.hpp"
 
 using namespace values_test;
-using rondo::task;
+using namespace rondo;
 
 TEST_CASE_TEMPLATE("a callable is destroyed exactly once, with its task", Callable, small, large,
                    throwing_move) {

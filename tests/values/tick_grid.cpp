@@ -7,12 +7,8 @@
 #include <rondo/detail/ticks.hpp>
 
 using namespace std::chrono_literals;
-using rondo::duration;
-using rondo::tick_number;
-using rondo::time_point;
-using rondo::detail::bucket_of;
-using rondo::detail::never_tick;
-using rondo::detail::tick_grid;
+using namespace rondo;
+using namespace rondo::detail;
 
 namespace {
 

@@ -9,7 +9,7 @@
 
 #include <rondo/timer_id.hpp>
 
-using rondo::timer_id;
+using namespace rondo;
 using rondo::detail::timer_id_access;
 
 static_assert(sizeof(timer_id) <= 16);

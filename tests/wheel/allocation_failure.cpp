@@ -13,8 +13,7 @@
 #include "without_memory.hpp"
 
 using namespace wheel_test;
-using rondo::test::bytes_held;
-using rondo::test::failing_new;
+using namespace rondo::test;
 
 namespace {
 

@@ -16,8 +16,8 @@
 #include "recording.hpp"
 #include "without_memory.hpp"
 
-using rondo::tick_number;
-using rondo::test::failing_new;
+using namespace rondo;
+using namespace rondo::test;
 using wheel_test::fail_at_each_allocation;
 using wheel_test::first_tick;
 using wheel_test::last_tick;

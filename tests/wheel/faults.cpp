@@ -17,13 +17,8 @@
 
 namespace {
 
-using rondo::tick_number;
-using rondo::detail::chain;
-using rondo::detail::chunk_pool;
-using rondo::detail::delay_queue;
-using rondo::detail::far_store;
-using rondo::detail::node;
-using rondo::detail::unlocked;
+using namespace rondo;
+using namespace rondo::detail;
 
 constexpr std::size_t chunk_nodes = chunk_pool::chunk_nodes;
 

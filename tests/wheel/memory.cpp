@@ -18,10 +18,7 @@
 #include "times_slower.hpp"
 
 using namespace wheel_test;
-using rondo::test::a_million;
-using rondo::test::allocations;
-using rondo::test::bytes_held;
-using rondo::test::failing_new;
+using namespace rondo::test;
 
 namespace {
 
