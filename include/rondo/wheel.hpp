@@ -21,14 +21,14 @@ struct unlocked_wheel : wheel_core<unlocked> {
   using wheel_core::wheel_core;
   std::size_t size = 0;
 
-  /// Checked builds: after a call, dies if something is not as it must be.
+  /// Checked builds: verifies the invariants after some of the calls; calls die() if one is broken.
   void check([[maybe_unused]] const char* after) noexcept {
-    if constexpr (checks) look_at_times(after);
+    if constexpr (checks) check_periodically(after);
   }
 
  private:
-  // Out of line, so that who includes this does not compile it.
-  RONDO_EXPORT void look_at_times(const char* after) noexcept;
+  // Out of line, so that files that include this do not compile it.
+  RONDO_EXPORT void check_periodically(const char* after) noexcept;
 
   std::size_t unused_check_steps_ = 0;
 };
@@ -50,13 +50,13 @@ struct insert_always {
 
 }  // namespace detail
 
-/// What a timer of a wheel derives from. A node is in one wheel at most; destroying it takes it out.
-/// Not copyable, not movable: the wheel knows its address. Not thread-safe, like the wheel.
+/// The base of a timer of a wheel. A node is in at most one wheel; its destructor takes it out. Not copyable and not
+/// movable, as the wheel knows its address. Not thread-safe, like the wheel.
 class wheel_node {
  public:
   /// In no wheel.
   wheel_node() noexcept = default;
-  /// Leaves its wheel, if it is in one.
+  /// Removes it from its wheel, if it is in one.
   ~wheel_node() { detail::leave_wheel(node_); }
   wheel_node(const wheel_node&) = delete;
   wheel_node& operator=(const wheel_node&) = delete;
@@ -64,68 +64,69 @@ class wheel_node {
   /// Whether it is in a wheel.
   bool scheduled() const noexcept { return node_.wheel != nullptr; }
 
-  /// The tick it is due at. Meaningful while scheduled().
+  /// The tick at which it is due. Meaningful only while scheduled().
   tick_number due() const noexcept { return node_.due; }
 
  private:
   template <class Node>
   friend class rondo::wheel;
 
-  // A member and no base, so that names of ours do not hide the user's; and its tail is the user's.
+  // A member and not a base, so that its names do not hide the user's; its tail padding is free for the user's members.
   [[no_unique_address]] detail::node node_;
 };
 
-/// A timing wheel for nodes of the user's own type, which derives from wheel_node. The caller says what time
-/// it is; the wheel keeps no clock, starts no thread and allocates nothing per timer (it takes memory for pointers
-/// to them in segments of 16 KiB).
+/// A timing wheel for nodes of the user's own type, which derives from wheel_node. The caller tells the time: the wheel
+/// has no clock, starts no thread and allocates nothing for a single timer (its memory for pointers to timers comes in
+/// segments of 16 KiB).
 ///
 ///     struct request : rondo::wheel_node { int id; };
 ///     rondo::wheel<request> timeouts;
 ///     timeouts.schedule(r, timeouts.now() + 500);
 ///     timeouts.advance(tick_now, [](request& r) { … });
 ///
-/// - The ticks of a *window*, as many as there are buckets, have a bucket each: tick t has bucket `t mod buckets`.
-///   The window moves with the ticks that are fired, in steps of an eighth. Timers after it (and overdue ones that are
-///   before it) are in a few lists that all buckets share, and are redistributed as the window comes to them. So timers
-///   of any distance are in the wheel itself.
-/// - Order: earlier ticks first, also over a jump; within a tick in the order of scheduling.
+/// - The ticks of a *window*, as many as there are buckets, have a bucket each: tick t has bucket `t mod buckets`. The
+///   window moves with the ticks that are fired, in steps of an eighth. Timers due after the window, and overdue ones due
+///   before it, are in a few lists that all buckets share. They are redistributed when the window reaches them. So the
+///   wheel takes timers of any distance.
+/// - Order: earlier ticks first, also if time jumps; within a tick in the order of scheduling.
 /// - schedule and cancel: O(1) amortised, however far away the timer is. Firing: O(1) a timer, plus O(log buckets) a
 ///   tick that has timers, plus O(1) for each octal digit of a timer's distance, counted in eighths of the window; a
 ///   timer that is cancelled before its list is redistributed does not pay for that. Ticks without timers cost nothing.
-/// - Single calls: no call moves all timers. advance() redistributes 4,096 timers at most for each tick that it fires.
+/// - Single calls: advance() redistributes far timers in parts of 4,096, at most two parts for each tick that it fires or
+///   4,096 timers of one tick. Only overdue timers are redistributed until those of the earliest tick are known.
 ///   Measured with a million timers, in one list or one bucket, also with all but one of them cancelled: the longest
 ///   advance() that fires one timer takes 0.2 ms, the longest next_due() 0.03 ms, schedule() 0.05 ms and cancel()
 ///   0.003 ms.
-/// - Memory: 20 bytes in the node (24 with the padding that a payload of four fills), 8 in the wheel, more where
-///   cancellations leave holes, and 128 a bucket. Measured with a million timers, in all, with nodes of 24 bytes: 33
-///   bytes a timer when all are new, 40 at most after millions of cancellations. With 10,000 timers it is 50 to 77, as
-///   each tick and each list that has timers takes half a KiB at least.
-/// - Memory given back: that of a burst which has fired, but for a few per cent. Of cancelled timers a part is given
-///   back only when time comes to their ticks, or next_due() is asked.
+/// - Memory: 20 bytes in the node (24 with padding, which a payload of four bytes uses), 8 in the wheel, more where
+///   cancellations leave holes, and 128 for each bucket. Measured with a million timers, with nodes of 24 bytes included:
+///   33 bytes a timer when all are new, at most 40 after millions of cancellations. With 10,000 timers it is 50 to 77, as
+///   each tick and each list that has timers takes at least half a KiB.
+/// - Memory given back: that of a burst that has fired, except for a few per cent. A part of the memory of cancelled
+///   timers is given back only when time reaches their ticks, or by next_due().
 /// - Threads: none of it is thread-safe; use `rondo::timer` for that.
 ///
 /// Not copyable, not movable.
 template <class Node>
 class wheel {
  public:
-  /// The limit of advance() that is none.
+  /// No limit of advance().
   static constexpr std::size_t unlimited = rondo::unlimited;
 
   /// `buckets` is rounded up to a power of two; 0 or more than 2^20: std::invalid_argument. Any number works for any
   /// delay, and 512 suits nearly all wheels. Do not make it as large as your delays. Measured with 100,000 timers,
-  /// against 512 buckets:
+  /// compared with 512 buckets:
   ///
-  /// - What they cost. An empty bucket takes 128 bytes: 512 buckets 64 KiB, 32,768 buckets 4 MiB. A tick of the window
-  ///   that has timers takes half a KiB at least. With delays of 30,000 ticks a timer takes 39 bytes with 64 buckets,
-  ///   40 with 512, 48 with 4,096, 230 with 32,768 and 520 with 262,144. To cancel and re-arm one takes the same time
+  /// - Costs of more buckets. An empty bucket takes 128 bytes: 512 buckets 64 KiB, 32,768 buckets 4 MiB. A tick of the
+  ///   window that has timers takes at least half a KiB. With delays of 30,000 ticks a timer takes 39 bytes with 64
+  ///   buckets, 40 with 512, 48 with 4,096, 230 with 32,768 and 520 with 262,144. To cancel and re-arm one takes the same time
   ///   with 64 to 4,096 buckets, but 4 times as long with 32,768 and 5.5 times with 262,144.
-  ///   Where hardly two timers share a tick, firing takes 2 and 4 times as long with these two.
-  /// - What they bring. A timer within the window is never redistributed. That matters to a few timers that fire: one
-  ///   that is re-armed 1,000 ticks ahead each time fires in 0.4 of the time with 4,096 buckets. With delays of up to
-  ///   512 ticks no larger number is faster by more than an eighth; 64 buckets are up to a quarter slower.
+  ///   If hardly two timers share a tick, firing takes 2 and 4 times as long with these two.
+  /// - Benefits. A timer within the window is never redistributed. That matters if few timers fire: one that is re-armed
+  ///   1,000 ticks ahead each time fires in 0.4 of the time with 4,096 buckets. With delays of up to 512 ticks no larger
+  ///   number is faster by more than an eighth; 64 buckets are up to a quarter slower.
   explicit wheel(std::size_t buckets = 512, tick_number now = 0) : core_(buckets, now), now_(now) {}
 
-  /// Leaves every node unscheduled.
+  /// All nodes are unscheduled afterwards.
   ~wheel() {
     detail::require(!advancing_, "a wheel was destroyed inside its own callback");
     core_.for_each([](detail::node& n) { n.wheel = nullptr; });
@@ -134,9 +135,9 @@ class wheel {
   wheel(const wheel&) = delete;
   wheel& operator=(const wheel&) = delete;
 
-  /// Sets `n` to fire at tick `due`, which may be any tick: one that is not after now() fires at the next
-  /// advance(). A scheduled node is moved, also out of another wheel, to the end of the queue of its new
-  /// tick. Strong guarantee: should memory run out (std::bad_alloc), nothing has changed.
+  /// Schedules `n` to fire at tick `due`. Any tick is allowed: if it is not after now(), `n` fires in the next
+  /// advance(). A node that is scheduled already, here or in another wheel, is moved. `n` fires after the nodes that were
+  /// scheduled for its tick before. Strong guarantee: if memory runs out (std::bad_alloc), nothing has changed.
   void schedule(Node& n, tick_number due) {
     detail::node& node = node_of(n);
     if (node.wheel == nullptr) [[likely]] {
@@ -148,7 +149,7 @@ class wheel {
     core_.check("schedule()");
   }
 
-  /// Takes `n` out. False if it was not scheduled here.
+  /// Removes `n`. Returns false if it was not scheduled in this wheel.
   bool cancel(Node& n) noexcept {
     if (!core_.cancel(node_of(n))) return false;
     --core_.size;
@@ -156,17 +157,17 @@ class wheel {
     return true;
   }
 
-  /// Moves time to `to` and calls on_due(Node&) for each node due at or before it; returns how many that
-  /// were. During a call now() is the tick being fired, or later if the node was overdue, and the node is no
-  /// longer scheduled. The callback may schedule, cancel or destroy any node, its own included; what it
-  /// schedules for a tick `<= to` fires later in the same advance().
+  /// Moves time to `to` and calls on_due(Node&) for each node due at or before it; returns the number of calls. During
+  /// a call now() is the tick being fired, or later if the node was overdue, and the node is no longer scheduled. The
+  /// callback may schedule, cancel or destroy any node, its own included. A node that it schedules for a tick `<= to`
+  /// fires later in the same advance().
   ///
-  /// After `limit` calls it returns, the rest stays scheduled and the next advance() goes on from there. If
-  /// the callback throws, the exception leaves advance(), the nodes not yet fired stay scheduled, and the
-  /// wheel is usable. In both cases now() is the tick last fired. `to < now()`: nothing happens, 0.
+  /// advance() returns after `limit` calls; the remaining nodes stay scheduled, and the next advance() continues there.
+  /// If the callback throws, the exception leaves advance(), the nodes not yet fired stay scheduled, and the wheel is
+  /// usable. In both cases now() is the tick last fired. If `to < now()`, nothing happens and the result is 0.
   ///
-  /// Undefined, and caught in builds that are checked or without NDEBUG: advance() from inside the callback,
-  /// and destroying the wheel there.
+  /// Undefined, and detected in checked builds and in builds without NDEBUG: to call advance() or to destroy the wheel
+  /// inside the callback.
   template <class OnDue>
   std::size_t advance(tick_number to, OnDue&& on_due, std::size_t limit = unlimited) {
     static_assert(std::is_base_of_v<wheel_node, Node>, "Node must derive from rondo::wheel_node");
@@ -183,17 +184,17 @@ class wheel {
     return fired;
   }
 
-  /// The due tick of the earliest node, exactly. O(1), but for the tidying up after cancellations, and for a look at
-  /// the earliest list of far timers if no bucket comes before it.
+  /// The exact due tick of the earliest node; none: the wheel is empty. O(1), unless nodes were cancelled, whose holes
+  /// it removes, or the earliest node is in a list of far timers, which it searches.
   std::optional<tick_number> next_due() const { return core_.next_due(); }
 
-  /// The tick that time has come to: as constructed, moved on by advance(). It never moves back.
+  /// The current tick: that of the constructor, moved forward by advance(). It never moves back.
   tick_number now() const noexcept { return now_; }
-  /// How many nodes are scheduled.
+  /// The number of scheduled nodes.
   std::size_t size() const noexcept { return core_.size; }
-  /// Whether none is.
+  /// Whether no node is scheduled.
   bool empty() const noexcept { return core_.size == 0; }
-  /// How many buckets there are: a power of two.
+  /// The number of buckets: a power of two.
   std::size_t buckets() const noexcept { return core_.buckets(); }
 
  private:

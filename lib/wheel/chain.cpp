@@ -8,7 +8,7 @@ namespace rondo::detail {
 namespace {
 
 constexpr std::uint32_t prefetch_distance = chunk_pool::prefetch_distance;
-constexpr std::uint32_t last_look = chunk_pool::chunk_slots - prefetch_distance;  // in a chunk
+constexpr std::uint32_t last_group = chunk_pool::chunk_slots - prefetch_distance;  // its index in a chunk
 
 void prefetch_nodes(node* const* slots) noexcept {
 #pragma GCC unroll 8
@@ -17,8 +17,9 @@ void prefetch_nodes(node* const* slots) noexcept {
 
 }  // namespace
 
-/// From a chunk that is used up to the next one, if there is one; the last chunk stays until release().
-bool chain::step_over(chunk_pool& pool) noexcept {
+/// Gives back the first chunk, which is used up, and goes to the next one. False: it is the last, and stays until
+/// release().
+bool chain::enter_next_chunk(chunk_pool& pool) noexcept {
   const chunk_pool::chunk following = pool.next(first_);
   if (following == 0) return false;
   pool.give_back(first_);
@@ -29,19 +30,19 @@ bool chain::step_over(chunk_pool& pool) noexcept {
   return true;
 }
 
-/// Nodes lie anywhere in memory: fetching the next few hides most of their cache misses. Never beyond the chunk: what
-/// follows it there is in no cache.
-void chain::look_ahead(chunk_pool& pool) noexcept {
-  const std::size_t place = chunk_pool::place_of(begin_);
-  if (place != 0 && place != last_look) [[likely]]
+/// Nodes lie anywhere in memory: prefetching the next few hides most of their cache misses. It never reads beyond the
+/// chunk, as the slots behind it are in no cache.
+void chain::next_group(chunk_pool& pool) noexcept {
+  const std::size_t index = chunk_pool::index_in_chunk(begin_);
+  if (index != 0 && index != last_group) [[likely]]
     prefetch_nodes(begin_ + prefetch_distance);
   else
-    look_beyond_chunk(pool);
+    near_chunk_end(pool);
 }
 
-[[gnu::noinline]] void chain::look_beyond_chunk(chunk_pool& pool) noexcept {
-  if (chunk_pool::place_of(begin_) == 0) {
-    if (step_over(pool)) prefetch_nodes(begin_ - 1 + prefetch_distance);
+[[gnu::noinline]] void chain::near_chunk_end(chunk_pool& pool) noexcept {
+  if (chunk_pool::index_in_chunk(begin_) == 0) {
+    if (enter_next_chunk(pool)) prefetch_nodes(begin_ - 1 + prefetch_distance);
   } else if (const chunk_pool::chunk following = pool.next(first_); following != 0) {
     pool.prefetch_next(following);
     prefetch_nodes(pool.slots(following));
@@ -55,8 +56,8 @@ void chain::prefetch_first(const chunk_pool& pool) const noexcept {
 }
 
 void chain::make_room_slowly(chunk_pool& pool) {
-  if (begin_ == end_) release(pool);  // its chunk is then free for take()
-  if (has_chunks() && squeeze_last(pool)) return;
+  if (begin_ == end_) release(pool);  // so that take() may reuse its chunk
+  if (has_chunks() && compact_last(pool)) return;
   const chunk_pool::chunk added = pool.take();
   if (has_chunks()) {
     pool.link(last_chunk(), added);
@@ -68,11 +69,11 @@ void chain::make_room_slowly(chunk_pool& pool) {
   end_number_ = chunk_pool::first_slot(added);
 }
 
-bool chain::squeeze_last(chunk_pool& pool) noexcept {
+bool chain::compact_last(chunk_pool& pool) noexcept {
   const chunk_pool::chunk last = last_chunk();
   const bool is_partly_used_up = last == first_ && begin_ != pool.slots(last);
-  if (is_partly_used_up || !pool.worth_squeezing(last)) return false;
-  const std::uint32_t nodes = pool.squeeze(last);
+  if (is_partly_used_up || !pool.worth_compacting(last)) return false;
+  const std::uint32_t nodes = pool.compact(last);
   end_ = pool.slots(last) + nodes;
   end_number_ = chunk_pool::first_slot(last) + nodes;
   return true;

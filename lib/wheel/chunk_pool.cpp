@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::align_val_t segment_alignment{chunk_pool::chunk_slots * sizeof(void*)};
 constexpr std::uint32_t all_free = ~std::uint32_t{0};
-// So that slots have numbers of 32 bits.
+// So many that the numbers of slots have 32 bits.
 constexpr std::uint32_t most_segments = std::uint32_t{1} << 21;
 
 }  // namespace
@@ -23,8 +23,8 @@ chunk_pool::~chunk_pool() {
 chunk_pool::chunk chunk_pool::take() {
   if (open_ == 0) add_segment();
   segment& s = segments_[open_];
-  const auto place = static_cast<std::uint32_t>(std::countr_zero(s.free));
-  const chunk c = open_ * segment_chunks + place;
+  const auto index = static_cast<std::uint32_t>(std::countr_zero(s.free));
+  const chunk c = open_ * segment_chunks + index;
   if (spare_ == open_) spare_ = 0;
   s.free &= s.free - 1;
   if (s.free == 0) close(open_);
@@ -48,9 +48,9 @@ void chunk_pool::give_back(chunk c, std::size_t used) noexcept {
 
 void chunk_pool::add_segment() {
   if (unused_ == 0) add_numbers();
-  constexpr std::size_t size = segment_slots + 1;  // see move_nodes()
+  constexpr std::size_t size = segment_slots + 1;  // move_nodes() may write one slot behind the last chunk
   node** const slots = static_cast<node**>(operator new(size * sizeof(void*), segment_alignment));
-  for (std::uint32_t i = 0; i != segment_slots; i += 16)  // in pieces: for few bytes memset() is quickest
+  for (std::uint32_t i = 0; i != segment_slots; i += 16)  // in pieces: memset() is fastest for a few bytes
     std::fill_n(slots + i, 16, nullptr);
   const std::uint32_t number = unused_;
   unused_ = segments_[number].next;
@@ -59,7 +59,7 @@ void chunk_pool::add_segment() {
   open(number);
 }
 
-/// Strong guarantee: the arrays are made before anything is changed.
+/// Strong guarantee: all arrays are allocated before anything changes.
 void chunk_pool::add_numbers() {
   const std::uint32_t more = std::max<std::uint32_t>(8, numbers_ * 2);
   if (more > most_segments) throw std::bad_alloc();
@@ -111,8 +111,9 @@ void chunk_pool::count_holes(chunk c, std::uint32_t end_number) noexcept {
       static_cast<std::uint8_t>(std::count(slots(c), slots(c) + (end_number - first_slot(c)), nullptr));
 }
 
-/// Nothing, unless `c` is an inner chunk. Merges it with those of its neighbours that fit into one chunk.
-void chunk_pool::compact(chunk c) noexcept {
+/// Merges an inner chunk with those of its neighbours that fit into one chunk with it; frees it if it has no nodes.
+/// Does nothing with other chunks.
+void chunk_pool::merge_with_neighbours(chunk c) noexcept {
   if (!is_inner(c)) return;
   chunk first = c;
   chunk last = c;
@@ -131,7 +132,7 @@ void chunk_pool::compact(chunk c) noexcept {
   }
 }
 
-/// Moves the nodes of all chunks after `c`, up to `last`, into `c`. Precondition: they fit.
+/// Moves the nodes of all chunks after `c`, up to `last`, into `c`. Precondition: there is room for them.
 void chunk_pool::absorb(chunk c, chunk last) noexcept {
   std::uint32_t nodes = move_nodes(c, c, 0);
   for (chunk absorbed = c; absorbed != last;) {
@@ -145,7 +146,7 @@ void chunk_pool::absorb(chunk c, chunk last) noexcept {
   holes_[c] = static_cast<std::uint8_t>(chunk_nodes - nodes);
 }
 
-std::uint32_t chunk_pool::squeeze(chunk c) noexcept {
+std::uint32_t chunk_pool::compact(chunk c) noexcept {
   const std::uint32_t nodes = move_nodes(c, c, 0);
   clear(c, nodes);
   holes_[c] = 0;
@@ -156,20 +157,20 @@ void chunk_pool::clear(chunk c, std::size_t from, std::size_t to) noexcept {
   std::fill(slots(c) + from, slots(c) + to, nullptr);
 }
 
-/// Moves the nodes of a chunk to the slots of `to`, from the one after `place` nodes on; returns after how many nodes
-/// they end. Slots are neither cleared nor counted.
-std::uint32_t chunk_pool::move_nodes(chunk from, chunk to, std::uint32_t place) noexcept {
+/// Moves the nodes of a chunk into the slots of `to` that follow `nodes_before` nodes. Returns the number of nodes in
+/// `to` afterwards. Clears no slots and counts no holes.
+std::uint32_t chunk_pool::move_nodes(chunk from, chunk to, std::uint32_t nodes_before) noexcept {
   node** const source = slots(from);
   node** const target = slots(to);
-  // In two loops, as in the first a branch for each slot would be mispredicted every other time. The slot after the
-  // last node may be written: that is the first one of another chunk, or the last one of the segment; nobody uses it.
-  std::uint32_t end = place;
+  // Two loops: in the first, a branch for each slot would be mispredicted every other time. It may write the slot
+  // behind the last node, which is unused: the first slot of another chunk, or the last one of the segment.
+  std::uint32_t end = nodes_before;
   for (std::uint32_t i = 0; i != chunk_nodes; ++i) {
     node* const occupant = source[i];
     target[end] = occupant;
     end += static_cast<std::uint32_t>(occupant != nullptr);
   }
-  for (std::uint32_t i = place; i != end; ++i) {
+  for (std::uint32_t i = nodes_before; i != end; ++i) {
     __builtin_prefetch(target[std::min(i + prefetch_distance, end - 1)], 1);
     target[i]->position = first_slot(to) + i;
   }

@@ -27,8 +27,8 @@ void far_store::make_room_in_list(tick_number due) {
   lists_[index_of(block_of(due))].make_room(pool_);
 }
 
-/// The lists of levels below the digit in which the new base differs from the old one become one list: seen from
-/// the new base, that is the highest digit in which all their blocks differ. Other lists stay as they are.
+/// The new base differs from the old one in a digit. All lists of the levels below that digit become one list, as it is
+/// the highest digit in which their blocks differ from the new base. Other lists stay as they are.
 void far_store::lower_base(block base) noexcept {
   const std::size_t level = index_of(base) / digits;
   const std::size_t target = level * digits + (base_ >> level * digit_bits) % digits;
@@ -54,11 +54,11 @@ void far_store::move_base(block base) noexcept {
   }
   base_ = base;
   if (!redistributing()) return;
-  // What was redistributed to these lists before comes before what is not yet.
+  // Nodes that were redistributed to these lists come before those that were not yet.
   collected.append(redistributed(), pool_);
   std::swap(redistributed(), collected);
   if (redistributed().front(pool_) == nullptr) return end_redistribution();
-  // What is set meanwhile for a tick up to the base has no list.
+  // Ticks up to the base have no list: new nodes of the base block join those not yet redistributed.
   extend_redistributed(begin_of_block(base), std::uint64_t{1} << block_shift_);
 }
 
@@ -126,22 +126,22 @@ std::optional<tick_number> far_store::earliest() noexcept {
   return earliest;
 }
 
-/// Each chunk keeps a tick that none of its nodes precedes: that of its earliest node, unless this was erased. The
-/// chunk that comes first by these is looked through; where nodes were erased there may be others that come
-/// before what is found in it.
+/// Each chunk keeps a bound, which no node of it precedes: the tick of its earliest node, unless that was erased. The
+/// chunk with the earliest bound is searched. If its bound proves too early, chunks with earlier bounds than what was
+/// found are searched, too.
 tick_number far_store::earliest_of(const chain& list) noexcept {
   chunk_pool::chunk first = list.first_chunk();
   for (chunk_pool::chunk c = pool_.next(first); c != 0; c = pool_.next(c))
     if (pool_.earliest(c) < pool_.earliest(first)) first = c;
   const tick_number bound = pool_.earliest(first);
-  tick_number earliest = look_for_earliest(list, first);
+  tick_number earliest = find_earliest(list, first);
   if (earliest == bound) return earliest;
   for (chunk_pool::chunk c = list.first_chunk(); c != 0; c = pool_.next(c))
-    if (pool_.earliest(c) < earliest) earliest = std::min(earliest, look_for_earliest(list, c));
+    if (pool_.earliest(c) < earliest) earliest = std::min(earliest, find_earliest(list, c));
   return earliest;
 }
 
-tick_number far_store::look_for_earliest(const chain& list, chunk_pool::chunk c) noexcept {
+tick_number far_store::find_earliest(const chain& list, chunk_pool::chunk c) noexcept {
   tick_number earliest = std::numeric_limits<tick_number>::max();
   node** const end = list.end_of(c, pool_);
   for (node** slot = list.begin_of(c, pool_); slot != end; ++slot) {

@@ -4,7 +4,7 @@
 
 namespace rondo::detail {
 
-void unlocked_wheel::look_at_times(const char* after) noexcept {
+void unlocked_wheel::check_periodically(const char* after) noexcept {
   unused_check_steps_ += check_steps_per_call;
   if (unused_check_steps_ < buckets() + size) return;
   unused_check_steps_ = 0;

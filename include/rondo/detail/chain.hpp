@@ -10,12 +10,12 @@
 
 namespace rondo::detail {
 
-/// A queue of nodes in chunks of a pool: added at the end, taken from the front, erased anywhere through the pool
-/// and without the chain. Taking walks through contiguous slots; an intrusive list would miss the cache once for
-/// the neighbours of every node it unlinks. All calls are given the same pool.
+/// A queue of nodes in chunks of a pool. Nodes are added at the end and taken from the front; any node can be erased
+/// through the pool, without the chain. Taking reads contiguous slots, where an intrusive list would miss the cache for
+/// the neighbours of each node that it unlinks. All calls of a chain must be given the same pool.
 class RONDO_EXPORT chain {
  public:
-  /// Whether it has chunks. They may hold no node any more: see front().
+  /// Whether it has chunks. They may hold holes only: see front().
   bool has_chunks() const noexcept { return end_number_ != 0; }
   bool has_room() const noexcept { return end_number_ % chunk_pool::chunk_slots != 0; }
 
@@ -24,39 +24,39 @@ class RONDO_EXPORT chain {
     n.position = end_number_++;
     *end_++ = &n;
   }
-  /// Afterwards has_room(). Strong guarantee.
+  /// Ensures has_room(). Strong guarantee.
   void make_room(chunk_pool& pool) {
     if (!has_room()) make_room_slowly(pool);
   }
 
-  /// Fetches the first few nodes into the cache. (The others follow as nodes are taken.)
+  /// Prefetches the first few nodes. (Taking nodes prefetches the next ones.)
   void prefetch_first(const chunk_pool& pool) const noexcept;
-  /// The first node; null: there is none. Passes over holes, once each.
+  /// The first node; null: there is none. Skips holes, each of them once.
   node* front(chunk_pool& pool) noexcept {
     for (; begin_ != end_; step(pool))
       if (*begin_ != nullptr) return *begin_;
     return nullptr;
   }
-  /// Takes the first node out. Precondition: front() was just asked, and has said that there is one.
+  /// Takes the first node out. Precondition: front() was just called and returned a node.
   void pop_front(chunk_pool& pool) noexcept { step(pool); }
 
-  /// Gives its chunks back, if it has any. Precondition: front() was just asked, and has said that there is no node.
+  /// Gives its chunks back, if it has any. Precondition: front() was just called and returned null.
   void release(chunk_pool& pool) noexcept;
 
-  /// Puts the nodes of `other` behind its own; `other` has no chunks afterwards. O(1).
+  /// Moves the nodes of `other` behind its own; `other` has no chunks afterwards. O(1).
   void append(chain& other, chunk_pool& pool) noexcept;
 
-  /// 0: it has none.
+  /// 0: it has no chunks.
   chunk_pool::chunk first_chunk() const noexcept { return first_; }
 
-  /// The slots of one of its chunks that are in use, holes included.
+  /// The range of slots in use of one of its chunks, holes included.
   node** begin_of(chunk_pool::chunk c, const chunk_pool& pool) const noexcept {
     return c == first_ ? begin_ : pool.slots(c);
   }
   node** end_of(chunk_pool::chunk c, const chunk_pool& pool) const noexcept {
     return c == last_chunk() ? end_ : pool.slots(c) + chunk_pool::chunk_nodes;
   }
-  /// Whether there is but one chunk, or none.
+  /// Whether it has at most one chunk.
   bool is_short() const noexcept { return first_ == last_chunk() || !has_chunks(); }
 
   /// Calls visit(node&) for each node, in order.
@@ -73,18 +73,19 @@ class RONDO_EXPORT chain {
  private:
   void step(chunk_pool& pool) noexcept {
     ++begin_;
-    if (chunk_pool::place_of(begin_) % chunk_pool::prefetch_distance == 0) [[unlikely]]
-      look_ahead(pool);
+    if (chunk_pool::index_in_chunk(begin_) % chunk_pool::prefetch_distance == 0) [[unlikely]]
+      next_group(pool);
   }
-  void look_ahead(chunk_pool& pool) noexcept;
-  void look_beyond_chunk(chunk_pool& pool) noexcept;
-  bool step_over(chunk_pool& pool) noexcept;
+  // Called for each group of prefetch_distance slots that begins.
+  void next_group(chunk_pool& pool) noexcept;
+  void near_chunk_end(chunk_pool& pool) noexcept;
+  bool enter_next_chunk(chunk_pool& pool) noexcept;
   void make_room_slowly(chunk_pool& pool);
-  bool squeeze_last(chunk_pool& pool) noexcept;
+  bool compact_last(chunk_pool& pool) noexcept;
 
   chunk_pool::chunk last_chunk() const noexcept { return chunk_pool::chunk_of(end_number_ - 1); }
 
-  node** begin_ = nullptr;  // slots before it are used up
+  node** begin_ = nullptr;  // the slots before it are used up: their nodes were taken
   node** end_ = nullptr;
   std::uint32_t end_number_ = 0;
   chunk_pool::chunk first_ = 0;

@@ -1,4 +1,4 @@
-// Checked builds (Meson's option `checks`): what is looked at, how often, and what happens if it is wrong.
+// Checked builds (Meson's option `checks`): how invariants are verified, how often, and what happens if one is broken.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ inline constexpr bool checks = false;
 /// One line on stderr, "rondo: <what>", then std::abort().
 [[noreturn]] RONDO_EXPORT void die(const std::string& what) noexcept;
 
-/// Dies unless `right`: in checked builds, and wherever assert() would.
+/// Calls die() unless `right`, in checked builds and in builds without NDEBUG.
 inline void require([[maybe_unused]] bool right, [[maybe_unused]] const char* what) noexcept {
 #if defined(RONDO_CHECKS) || !defined(NDEBUG)
   if (!right) [[unlikely]]
@@ -25,11 +25,11 @@ inline void require([[maybe_unused]] bool right, [[maybe_unused]] const char* wh
 #endif
 }
 
-/// A room of the library says with fault() what of it is not as it must be: in words, or an empty string if
-/// all is well. To look at everything after each call would take time in proportion to what there is. So each
-/// call pays for some steps, and as soon as these are as many as the buckets and the timers it is looked: in
-/// small wheels after every call or two, in one of 512 buckets after every 65th or so. (With four times as many,
-/// the tests take five minutes a suite.)
+/// A component's fault() verifies its invariants. It returns a description of the first one that is broken, or an
+/// empty string. To verify all after each call would take time in proportion to the buckets and timers. So each call
+/// pays for some steps, and when these are as many as the buckets and timers, the invariants are verified: in small
+/// wheels after every call or two, in a wheel of 512 buckets after every 65th or so. (With four times as many steps a
+/// call, the tests take five minutes a suite.)
 inline constexpr std::size_t check_steps_per_call = 8;
 
 }  // namespace rondo::detail

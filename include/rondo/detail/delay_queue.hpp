@@ -1,4 +1,4 @@
-// The delay queue: what of a wheel comes first.
+// The delay queue: a heap of buckets, which tells which of them comes first.
 #pragma once
 
 #include <cstddef>
@@ -10,13 +10,12 @@
 
 namespace rondo::detail {
 
-/// A fibonacci heap of entries ordered by tick, each there or not: the buckets that hold something, and what stands
-/// for the far timers of a stripe. Equal ticks are in the order of the entries' numbers. It takes all its memory
-/// when it is made, and is touched when a bucket gets its first node or has lost its last one. The top is kept at
-/// hand: looking at it costs no call.
+/// A mutable Fibonacci heap of numbered entries with a tick as key. An entry stands for a bucket, or for the far
+/// stores of a stripe, and is in the queue or not. Equal ticks are ordered by the entries' numbers. The queue
+/// allocates all its memory when it is constructed. It stores its top, so that reading the top needs no call.
 class RONDO_EXPORT delay_queue {
  public:
-  /// For entries 0 … entries - 1, none of them there.
+  /// An empty queue for the entries 0 … entries - 1.
   explicit delay_queue(std::size_t entries);
   ~delay_queue();
   delay_queue(const delay_queue&) = delete;
@@ -30,12 +29,13 @@ class RONDO_EXPORT delay_queue {
 
   bool is_top(std::size_t entry) const noexcept { return top_ == entry; }
 
-  /// The entry is there, with this tick. New, or earlier than before: O(1) amortised. Later: O(log entries).
+  /// Inserts the entry, or changes its tick. A new entry or an earlier tick: O(1) amortised. A later tick: O(log
+  /// entries).
   void set(std::size_t entry, tick_number due) noexcept;
-  /// The entry is not there. O(log entries).
+  /// Removes the entry if it is in the queue. O(log entries).
   void remove(std::size_t entry) noexcept;
 
-  /// What was set, if it is there.
+  /// The tick of an entry; none: it is not in the queue.
   std::optional<tick_number> due_of(std::size_t entry) const;
   /// See detail/checks.hpp. O(entries).
   std::string fault() const;
@@ -46,7 +46,7 @@ class RONDO_EXPORT delay_queue {
 
   void note_top() noexcept;
 
-  heap* const heap_;  // its own; std::unique_ptr would take 10 ms of whoever includes this
+  heap* const heap_;  // owned; std::unique_ptr would cost 10 ms in each file that includes this
   std::size_t top_ = none;
   tick_number top_due_ = 0;
 };

@@ -1,4 +1,4 @@
-// The ticks outside the wheel's window: a few lists, the coarser the further away.
+// The nodes outside the wheel's window: in a few lists, the coarser the further away.
 #pragma once
 
 #include <array>
@@ -17,31 +17,31 @@
 namespace rondo::detail {
 
 /// A radix heap (Ahuja, Mehlhorn, Orlin and Tarjan, "Faster algorithms for the shortest path problem", 1990) with
-/// octal digits, which is to say a hierarchical timing wheel without a clock. Ticks are counted in blocks of
-/// `2^block_shift`. A block's list is that of the highest octal digit in which it differs from `base_`, and of the
-/// value of that digit: so lists are in the order of time, and each spans 8^level blocks. As time comes to a list,
-/// its nodes are redistributed to the lists below it, in order, as they would be if they were added now: a node
-/// moves at most once for each digit of its distance, and one that is cancelled early never moves.
+/// octal digits: a hierarchical timing wheel without a clock. Ticks are counted in blocks of `2^block_shift`. The
+/// highest octal digit in which a block differs from the base block is its level, and the value of that digit is its
+/// list within the level. So lists are ordered by time, and each spans 8^level blocks. When the base reaches a list,
+/// its nodes are redistributed in order: each goes where it would be added now. So a node moves at most once for each
+/// digit of its distance, and never if it is cancelled early.
 ///
-/// Redistribution goes in parts, so that no call takes long. What is still to be redistributed is a list like
-/// others: a node that is added to its range goes to its end, so that nodes of one tick keep their order.
+/// Redistribution is done in parts, so that no call takes long. The nodes that are not yet redistributed are a list of
+/// their own with a range of ticks. A node added in that range goes to its end, so that nodes of one tick keep their
+/// order.
 class RONDO_EXPORT far_store {
  public:
   using block = std::uint64_t;
 
-  /// With blocks of one tick.
+  /// Blocks have one tick.
   explicit far_store(chunk_pool& pool) noexcept : pool_(pool) {}
-  /// Precondition: nothing was ever added.
+  /// Precondition: no node was ever added.
   void set_block_shift(int block_shift) noexcept { block_shift_ = block_shift; }
 
-  /// The block of a tick; in the order of the ticks, negative ones too.
+  /// The block of a tick. Blocks are ordered as ticks are, also the negative ones.
   block block_of(tick_number t) const noexcept {
     return (static_cast<std::uint64_t>(t) ^ sign) >> block_shift_;
   }
 
-  /// Adds `n`, whose due tick is set, if that needs no memory and nothing else; otherwise does nothing and returns
-  /// false. Preconditions: has_lists(); `n` is due after the base, and after what is to be
-  /// redistributed.
+  /// Adds `n`, whose due tick is set; does nothing and returns false if its list has no room. Preconditions:
+  /// has_lists(); `n` is due after the base and after the range that is redistributed.
   bool add_at_once(node& n) noexcept {
     chain& list = lists_[index_of(block_of(n.due))];
     if (!list.has_room()) [[unlikely]]
@@ -52,42 +52,42 @@ class RONDO_EXPORT far_store {
 
   bool has_lists() const noexcept { return lists_.get() != nullptr; }
 
-  /// Afterwards add() of a node with this due tick, which may be any, is legal. Strong guarantee.
+  /// Makes add() of a node with this due tick legal. Any tick is allowed. Strong guarantee.
   void make_room(tick_number due);
-  /// Precondition: room was made for its due tick, and nothing else added since.
+  /// Precondition: make_room() was called with its due tick, and no other node was added since.
   void add(node& n) noexcept {
     chain& list = list_of(n.due);
     push(list, n);
     if (&list != &redistributed()) mark(index_of(block_of(n.due)));
   }
 
-  /// Whether all nodes have been taken out of it; if some were erased it may say false and hold none.
+  /// Whether it is known to hold no node. May be false for an empty store if nodes were erased.
   bool surely_empty() const noexcept { return levels_ == 0 && !redistributing(); }
 
   /// A tick that no node precedes. Precondition: !surely_empty(). O(1).
   tick_number lower_bound() const noexcept;
-  /// Whether earliest() takes but a moment. Precondition: !surely_empty().
+  /// Whether earliest() is O(1). Precondition: !surely_empty().
   bool knows_earliest() const noexcept {
     if (levels_ == 0) return false;
     return !redistributing() && lists_[earliest_list()].is_short();
   }
-  /// The earliest due tick; nothing: there is no node. O(nodes of the earliest list / 64), and more where nodes
-  /// were erased.
+  /// The earliest due tick; none: there is no node. Frees lists all of whose nodes were erased. O(nodes of the earliest
+  /// list / 64), and more if nodes were erased.
   std::optional<tick_number> earliest() noexcept;
 
-  /// Moves the base to a later block. What is in its list and in those before it is to be redistributed.
+  /// Moves the base to a later block. The nodes of its list and of all lists before it are then to be redistributed.
   void move_base(block base) noexcept;
   bool is_beyond_base(tick_number t) const noexcept { return block_of(t) > base_; }
   bool redistributing() const noexcept { return redistributed_length_ != 0; }
-  /// Precondition: redistributing(). What is to be redistributed is not due before that.
+  /// The range of ticks that is redistributed. Precondition: redistributing().
   tick_number redistributed_begin() const noexcept { return redistributed_begin_; }
   tick_number redistributed_last() const noexcept {
     return static_cast<tick_number>(static_cast<std::uint64_t>(redistributed_begin_) + redistributed_length_ -
                                     1);
   }
 
-  /// Redistributes `limit` nodes at most. take(node&) may move the node to another chain of the pool, and says
-  /// whether it has done so; it may throw: strong guarantee.
+  /// Redistributes at most `limit` nodes. take(node&) may move the node to another chain of the pool, and returns
+  /// whether it has done so; if not, the node goes to its list. take() may throw: strong guarantee.
   template <class Take>
   void redistribute(std::uint32_t limit, Take&& take) {
     chain& from = redistributed();
@@ -104,11 +104,11 @@ class RONDO_EXPORT far_store {
     }
   }
 
-  /// Precondition: no node is due before `t`, and none that is due later will be added for a tick before it.
+  /// Shortens the range that is redistributed. Precondition: no node is due before `t`, and none will be added there.
   void nothing_before(tick_number t) noexcept;
 
-  /// Calls take(node&), which moves the node to another chain of the pool, for the first `limit` nodes that are due at
-  /// `due`, in order. It may throw: strong guarantee. Preconditions: redistributing(), and no node is due before that.
+  /// Calls take(node&), which moves the node to another chain of the pool, for the first `limit` nodes due at `due`, in
+  /// order. take() may throw: strong guarantee. Preconditions: redistributing(); no node is due before `due`.
   template <class Take>
   void extract(tick_number due, std::uint32_t limit, Take&& take) {
     for (chunk_pool::chunk c = redistributed().first_chunk(); c != 0; c = pool_.next(c))
@@ -116,8 +116,8 @@ class RONDO_EXPORT far_store {
     if (due != std::numeric_limits<tick_number>::max()) nothing_before(due + 1);
   }
 
-  /// The earliest list, if all of its nodes are due at one tick, whatever may be added: it holds one block.
-  /// Null: it is to be redistributed first. Precondition: earliest() was just asked, and there is a node.
+  /// The earliest list, if it is one of a single block. Null: it must be redistributed first. Precondition: earliest()
+  /// was just called and returned a tick.
   chain* single_block() noexcept;
 
   template <class Visit>
@@ -140,7 +140,7 @@ class RONDO_EXPORT far_store {
     return static_cast<tick_number>((b << block_shift_) ^ sign);
   }
   std::size_t index_of(block b) const noexcept {
-    // The position of the highest bit: 0 … 63, of which 43 / 128 is a third.
+    // The index of the highest bit, 0 … 63. Of these, 43 / 128 is a third.
     const auto highest = static_cast<std::uint32_t>(63 ^ std::countl_zero((b ^ base_) | 1U));
     const std::uint32_t level = highest * 43 / 128;
     return level * digits + (b >> level * digit_bits) % digits;
@@ -179,7 +179,7 @@ class RONDO_EXPORT far_store {
     return (std::uint32_t{occupied_[index / digits]} >> index % digits & 1U) != 0;
   }
 
-  /// False: the limit was reached.
+  /// Returns false if the limit was reached.
   template <class Take>
   bool extract_from(chunk_pool::chunk c, tick_number due, std::uint32_t& limit, Take& take) {
     tick_number rest = std::numeric_limits<tick_number>::max();
@@ -205,14 +205,14 @@ class RONDO_EXPORT far_store {
   std::size_t earliest_list() const noexcept;
   tick_number begin_of_list(std::size_t index) const noexcept;
   tick_number earliest_of(const chain& list) noexcept;
-  tick_number look_for_earliest(const chain& list, chunk_pool::chunk c) noexcept;
+  tick_number find_earliest(const chain& list, chunk_pool::chunk c) noexcept;
   std::string fault_of(std::size_t index) const;
 
   chunk_pool& pool_;
   block base_ = 0;
-  tick_number redistributed_begin_ = 0;     // the range of what is to be redistributed
-  std::uint64_t redistributed_length_ = 0;  // 0: nothing is
-  owned_array<chain> lists_;  // 22 levels of 8, and what is to be redistributed; made when needed
+  tick_number redistributed_begin_ = 0;     // the range that is redistributed
+  std::uint64_t redistributed_length_ = 0;  // 0: there is none
+  owned_array<chain> lists_;  // 22 levels of 8, and the nodes not yet redistributed; allocated when needed
   std::array<std::uint8_t, level_count> occupied_{};  // bit i: list i of that level has chunks
   std::uint32_t levels_ = 0;                          // bit i: a list of level i has
   int block_shift_ = 0;

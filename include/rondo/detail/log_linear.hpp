@@ -9,23 +9,23 @@
 
 namespace rondo::detail {
 
-/// Log-linear, as in HdrHistogram (Gil Tene): every power of two is divided into 32 equal parts. Below 64 ns
-/// a bucket holds one value; above, it is at most 1/32 of its values wide, so that none of them is 1/64 or
-/// more away from its middle. 1888 buckets cover all durations that are not negative.
+/// Log-linear, as in HdrHistogram (Gil Tene): every power of two is divided into 32 equal parts. Below 64 ns a bucket
+/// has one value. Above, its width is at most 1/32 of its values, so that each value is less than 1/64 away from the
+/// bucket's middle. 1888 buckets cover all durations that are not negative.
 struct log_linear {
   static constexpr int part_bits = 5;
   static constexpr std::uint64_t parts = std::uint64_t{1} << part_bits;
 
-  /// Never decreases as `d` grows; negative durations count as zero.
+  /// Does not decrease as `d` grows. Negative durations count as zero.
   static constexpr std::size_t bucket_of(duration d) noexcept {
     const std::uint64_t value = d > duration::zero() ? static_cast<std::uint64_t>(d.count()) : 0;
     const auto width = static_cast<int>(std::bit_width(value));
     const int shift = width > part_bits + 1 ? width - part_bits - 1 : 0;
-    // What is left of the value is less than 64, and from the second power of two on at least 32.
+    // The shifted value is less than 64, and at least 32 if the shift is not 0.
     return static_cast<std::size_t>(static_cast<std::uint64_t>(shift) * parts + (value >> shift));
   }
 
-  /// What stands for the values of a bucket. Precondition: `bucket` is one.
+  /// The value that represents a bucket. Precondition: bucket < buckets.
   static constexpr duration middle_of(std::size_t bucket) noexcept {
     const std::uint64_t shift = bucket < 2 * parts ? 0 : bucket / parts - 1;
     const std::uint64_t first = (bucket - shift * parts) << shift;

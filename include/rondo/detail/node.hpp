@@ -1,4 +1,4 @@
-// What a wheel keeps in each timer.
+// The part of a timer that belongs to the wheel.
 #pragma once
 
 #include <cstdint>
@@ -7,17 +7,17 @@
 
 namespace rondo::detail {
 
-/// Lets a node name its wheel without knowing of which kind it is.
+/// The base of all wheels, so that a node can point to its wheel whatever the type.
 class wheel_base {};
 
-/// 20 bytes, so that a four-byte payload of the derived type makes 24. (The constructor is written out
-/// because the tail of a type without one is not given to derived types.)
+/// 20 bytes, so that a derived type with a payload of four bytes has 24. The constructor is written out because a type
+/// without one does not share its tail padding with derived types.
 struct node {
   node() noexcept {}  // NOLINT(modernize-use-equals-default)
 
   wheel_base* wheel = nullptr;  // null: not scheduled
   tick_number due = 0;
-  std::uint32_t position = 0;  // the number of its slot in the chunk_pool
+  std::uint32_t position = 0;  // the number of its slot in the chunk_pool of its stripe
 };
 
 }  // namespace rondo::detail

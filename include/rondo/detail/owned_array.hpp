@@ -1,4 +1,4 @@
-// An array that belongs to one object.
+// An array with one owner.
 #pragma once
 
 #include <cstddef>
@@ -6,8 +6,8 @@
 
 namespace rondo::detail {
 
-/// What the wheel's rooms need of std::unique_ptr<T[]>, which takes the compiler some 7 ms for each T, in every
-/// file that includes them.
+/// The part of std::unique_ptr<T[]> that the wheel needs. That would cost the compiler some 7 ms for each T, in every
+/// file that includes the wheel.
 template <class T>
 class owned_array {
  public:
@@ -21,7 +21,7 @@ class owned_array {
   }
   ~owned_array() { delete[] first_; }
 
-  /// Its first element; null if there is no array.
+  /// The first element; null: there is no array.
   T* get() const noexcept { return first_; }
   T& operator[](std::size_t i) const noexcept { return first_[i]; }
 

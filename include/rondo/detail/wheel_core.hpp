@@ -1,55 +1,78 @@
-// The wheel itself: buckets and the delay queue. One piece of code, locked or not.
+// The wheel. It is one piece of code, with locks or without them. This is how it works.
+//
+// Ticks. A tick is a point in the wheel's time: a 64-bit number, and absolute, so nothing is decremented or moved as
+// time passes. Tick t has the bucket `t mod buckets`; its round is `t / buckets`, rounded down. So far this is the
+// hashed wheel of Varghese and Lauck ("Hashed and hierarchical timing wheels", 1987), in which a bucket has timers of
+// all rounds.
+//
+// The window. Here a bucket holds the nodes of one tick only. The buckets serve a window, which has as many ticks as
+// there are buckets and begins at a multiple of its eighth, a block. It moves forward as nodes of later blocks are
+// taken. Nodes due after it are in the far store `future`, nodes due before it (they are overdue) in the far store
+// `past`.
+//
+// Chunks. The nodes of a bucket or far list are a chain of chunks, each an array of 64 slots. A node knows the number
+// of its slot. cancel() empties the slot and leaves a hole, without knowing the chain; a chunk that is two thirds
+// holes is merged with its neighbours. A chain keeps the order of insertion. All nodes of one tick are in one chain,
+// or the older ones have been redistributed and the others have not yet: so they fire in the order of scheduling.
+//
+// Far stores. Each is a radix heap with octal digits (Ahuja, Mehlhorn, Orlin and Tarjan, "Faster algorithms for the
+// shortest path problem", 1990): its lists are the coarser the further away their ticks are. As the window moves, the
+// lists that it has reached are redistributed, in order, to buckets and to finer lists. This is done in parts of 4,096
+// nodes, one or two for each tick that is taken. In between, the window ends before the first tick that is not yet
+// redistributed, and new nodes of such ticks queue up behind the old ones. If such a tick is due, its nodes alone are
+// extracted.
+//
+// The delay queue. It is a mutable Fibonacci heap (Fredman and Tarjan, "Fibonacci heaps and their uses in improved
+// network optimization algorithms", 1987) of buckets, not of nodes. A bucket that has chunks has an entry, whose key
+// is the bucket's tick, that of its next round. One more entry stands for both far stores of a stripe. A driver sleeps
+// until next_due(), the top's key. An insert that makes the top earlier calls a hook, which wakes the driver. Ticks
+// without nodes are never visited.
+//
+// Early keys. A key is never later than the earliest node of its entry, but it may be earlier: cancel() leaves the
+// queue alone, and the key of far stores may be the first tick of a list. Only the top's key matters. take_due() and
+// next_due() check whether a node is due at it. If not, they remove the bucket's entry, or correct the far stores'
+// key, and try again with the new top. So after the earliest timer was cancelled a driver may wake up once for
+// nothing.
+//
+// Costs. schedule() writes the node, its slot and the end of a chain, O(1) amortised; it changes the queue only for
+// the first chunk of a bucket and for an earlier key of the far stores, O(1) as well. cancel() is O(1) amortised.
+// take_due() is O(1) for each node, and for each tick O(log entries) to remove its entry. A node is redistributed once
+// for each octal digit of its distance in blocks at most, and not at all if it is cancelled before. next_due() is O(1)
+// if the top's key is exact; to find the earliest node of a far list takes a 64th of its length, more after
+// cancellations.
+//
+// Locks. A stripe has all ticks with the same low bits. Its mutex guards its buckets, its far stores, the nodes in
+// both, their memory, and its window (each stripe moves its own). `queue_mutex_` guards the delay queue, which all
+// stripes share. It may be taken under a stripe's lock, and no lock is taken under it. Only reschedule() locks two
+// stripes, in the order of their addresses. top() is read without a stripe's lock, so is_top() checks it again under
+// that lock.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
-#include <cstdint>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <type_traits>
 
 #include <rondo/detail/chain.hpp>
-#include <rondo/detail/chunk_pool.hpp>
 #include <rondo/detail/delay_queue.hpp>
-#include <rondo/detail/far_store.hpp>
 #include <rondo/detail/node.hpp>
 #include <rondo/detail/owned_array.hpp>
 #include <rondo/detail/ticks.hpp>
+#include <rondo/detail/wheel_stripe.hpp>
 #include <rondo/export.hpp>
 
 namespace rondo::detail {
 
-/// std::invalid_argument unless 1 <= buckets <= max_buckets; the number rounded up to a power of two.
+/// `buckets` rounded up to a power of two. Throws std::invalid_argument unless 1 <= buckets <= max_buckets.
 RONDO_EXPORT std::size_t checked_buckets(std::size_t buckets);
 
-/// The locks of a wheel that only one thread uses: none.
-struct unlocked {
-  struct mutex {
-    void lock() noexcept {}
-    void unlock() noexcept {}
-  };
-  using stripe_mutex = mutex;
-  using queue_mutex = mutex;
-  static constexpr std::size_t stripes = 1;
-  // Some 0.1 ms, as most nodes miss the cache.
-  static constexpr std::uint32_t redistributed_at_a_time = 4096;
-};
-
-/// The ticks of the wheel's window each have a bucket: `tick mod buckets`. All later ticks, and those before the
-/// window, are in far stores. The delay queue orders the buckets that hold something by their ticks; one more entry
-/// in it stands for the far stores. The window moves when a node is taken at its end; then what has come into it
-/// is redistributed to the buckets.
+/// A passive wheel: it has no clock, no thread and no callables.
 ///
-/// Sync names the locks. Ticks are dealt out to `stripes` by their low bits. Each stripe has its window and far
-/// stores, its own memory, and a `stripe_mutex`. `queue_mutex` is that of the delay queue, taken inside a stripe's
-/// lock and only when one of its entries changes. With real locks, all members are legal from any thread, but calls
-/// about one and the same node must not overlap.
-///
-/// An entry's key in the delay queue is never later than the earliest node it stands for. It is earlier after
-/// cancel(), which leaves the queue alone: whoever finds such an entry at the top gives it a later key.
+/// Sync names the types of the locks, the number of stripes, and the size of a part of redistribution. With real locks
+/// all members are legal from any thread, but calls about one and the same node must not overlap.
 template <class Sync>
 class wheel_core : public wheel_base {
  public:
@@ -69,10 +92,10 @@ class wheel_core : public wheel_base {
 
   std::size_t buckets() const noexcept { return mask_ + 1; }
 
-  /// Puts `n` into the wheel. `hooks` are the insert hooks. They are called under the lock of the stripe, so before any
-  /// other thread can take `n` out again: hooks.may_insert() decides whether `n` is inserted; if not, schedule() returns
-  /// false. hooks.top_moved_earlier() reports that the top of the delay queue has become earlier. Strong guarantee.
-  /// Precondition: `n` is in no wheel.
+  /// Puts `n` into the wheel. `hooks` are the insert hooks. They are called under the lock of the stripe, so before
+  /// any other thread can take `n` out again: hooks.may_insert() decides whether `n` is inserted; if not, schedule()
+  /// returns false. hooks.top_moved_earlier() reports that the top of the delay queue has become earlier. Strong
+  /// guarantee. Precondition: `n` is in no wheel.
   template <class Hooks>
   bool schedule(node& n, tick_number due, Hooks&& hooks) {
     stripe& s = stripe_at(due);
@@ -90,7 +113,7 @@ class wheel_core : public wheel_base {
   [[gnu::noinline]] bool reschedule(node& n, tick_number due, Hooks&& hooks) {
     stripe& s = stripe_at(due);
     stripe& from = stripe_at(n.due);
-    const pair_lock hold(s, from);
+    const stripe_pair_lock<Sync> hold(s, from);
     if (!hooks.may_insert()) return false;
     const bool is_earliest = make_room(due, s);
     hooks.before_move(n);
@@ -112,10 +135,11 @@ class wheel_core : public wheel_base {
     return true;
   }
 
-  /// Takes the nodes due at or before `to` out of the wheel, earliest ticks first and in the order of
-  /// scheduling within a tick, and calls on_due(node&, tick) for each, at most `limit` times; returns how
-  /// often. Before each call the node has left the wheel. on_due is called inside the stripe's lock; without
-  /// locks it may do anything to the wheel. Each tick taken pays for 4,096 nodes that are redistributed at most.
+  /// Takes the nodes due at or before `to` out of the wheel, earliest ticks first and in the order of scheduling
+  /// within a tick, and calls on_due(node&, tick) for each, at most `limit` times. Returns the number of calls. Before
+  /// each call the node has left the wheel. on_due is called under the stripe's lock; without locks it may do anything
+  /// to the wheel. For a tick, or 4,096 nodes of one, two parts of far nodes are redistributed at most. Overdue nodes
+  /// are redistributed until those of the earliest tick have a list; with locks, others may lock between two parts.
   template <class OnDue>
   std::size_t take_due(tick_number to, std::size_t limit, OnDue&& on_due) {
     std::size_t taken = 0;
@@ -130,8 +154,7 @@ class wheel_core : public wheel_base {
         rekey(*first, s);
         continue;
       }
-      chain* const nodes =
-          first->entry <= mask_ ? &buckets_[first->entry].nodes : bring_up_far(first->due, s);
+      chain* const nodes = first->entry <= mask_ ? &buckets_[first->entry].nodes : gather_far(first->due, s);
       if (nodes == nullptr) continue;
       nodes->prefetch_first(s.pool);
       node* n = nodes->front(s.pool);
@@ -142,14 +165,14 @@ class wheel_core : public wheel_base {
         ++taken;
         on_due(*n, tick);
         n = nodes->front(s.pool);
-        // Without locks on_due may have scheduled an earlier one. With them others may, and that comes next.
+        // Without locks on_due may have scheduled an earlier node. With locks other threads may; that node comes next.
       } while (taken != limit && n != nullptr && (locked || is_top(*first)));
       after_taking(*first, s, n == nullptr);
     }
     return taken;
   }
 
-  /// The due tick of the earliest node. Corrects keys that cancel() left behind.
+  /// The due tick of the earliest node; none: the wheel is empty. Corrects early keys.
   std::optional<tick_number> next_due() {
     for (;;) {
       const std::optional<top_entry> first = top();
@@ -162,9 +185,9 @@ class wheel_core : public wheel_base {
     }
   }
 
-  /// Calls visit(bucket, key, each) for whatever has an entry in the delay queue, inside its stripe's lock: a bucket,
-  /// by its number, or the far stores of a stripe (none). `key` is the one that it has there: see above; each(f)
-  /// calls f(node&) for each of its nodes.
+  /// Calls visit(bucket, key, each) for each entry of the delay queue, under its stripe's lock. `bucket` is the number
+  /// of a bucket; none: the entry is that of far stores. `key` is the entry's key, which may be early. each(f) calls
+  /// f(node&) for each node that the entry stands for.
   template <class Visit>
   void for_each_entry(Visit&& visit) const {
     for (std::size_t i = 0; i <= stripe_mask_; ++i) {
@@ -184,8 +207,8 @@ class wheel_core : public wheel_base {
   /// See detail/checks.hpp. Legal at any time, from any thread if there are locks. O(buckets + nodes).
   std::string fault() const;
 
-  /// Calls visit(node&) for each node, inside its stripe's lock: those of one tick in the order of
-  /// scheduling, ticks in no order.
+  /// Calls visit(node&) for each node, under its stripe's lock. Nodes of one tick come in the order of scheduling,
+  /// ticks in no order.
   template <class Visit>
   void for_each(Visit&& visit) {
     for (std::size_t i = 0; i <= stripe_mask_; ++i) {
@@ -195,53 +218,15 @@ class wheel_core : public wheel_base {
   }
 
  private:
-  static constexpr bool locked = !std::is_empty_v<typename Sync::stripe_mutex>;
+  using bucket = wheel_bucket<Sync>;
+  using stripe = wheel_stripe<Sync>;
+
+  static constexpr bool locked = is_locked<Sync>;
   // The window has eight blocks, so that it moves by an eighth of its length: 64 ticks of 512.
   static constexpr int window_block_bits = 3;
-  // With a lock, each has a cache line of its own, as threads meet there; without, the closer the better.
-  static constexpr std::size_t alignment = locked ? 64 : alignof(std::max_align_t);
-
-  /// Holds the nodes of one tick of the window. It has chunks if and only if it is in the delay queue.
-  struct alignas(locked ? 64 : alignof(chain)) bucket {
-    chain nodes;
-    tick_number due = 0;
-  };
-
-  struct alignas(alignment) stripe {
-    [[no_unique_address]] mutable typename Sync::stripe_mutex mutex;
-    bool queued = false;           // the far stores have an entry in the delay queue
-    bool key_is_exact = false;     // a node is due at its key
-    tick_number key = 0;           // of that entry
-    tick_number window_begin = 0;  // no node in a bucket is due before that
-    tick_number window_last = 0;   // earlier than the last bucket's tick while redistribution is in progress
-    tick_number far_after = 0;     // what is due later has a list in `future`, and is not before the key
-    chunk_pool pool;
-    far_store future{pool};
-    far_store past{pool};
-  };
-
   struct top_entry {
     std::size_t entry;
     tick_number due;
-  };
-
-  /// Holds the locks of two stripes, or of one that is both.
-  class pair_lock {
-   public:
-    pair_lock(stripe& a, stripe& b) noexcept : first_(&a < &b ? a : b), second_(&a < &b ? b : a) {
-      first_.mutex.lock();
-      if (&first_ != &second_) second_.mutex.lock();
-    }
-    ~pair_lock() {
-      if (&first_ != &second_) second_.mutex.unlock();
-      first_.mutex.unlock();
-    }
-    pair_lock(const pair_lock&) = delete;
-    pair_lock& operator=(const pair_lock&) = delete;
-
-   private:
-    stripe& first_;  // in the order of their addresses: nobody holds them the other way round
-    stripe& second_;
   };
 
   std::size_t stripe_index(std::size_t tick_or_entry) const noexcept {
@@ -254,7 +239,8 @@ class wheel_core : public wheel_base {
   const stripe& stripe_at(tick_number t) const noexcept {
     return stripes_[stripe_index(static_cast<std::size_t>(t))];
   }
-  /// Of an entry: there are as many buckets as a multiple of the stripes, so the low bits say it for both kinds.
+  /// The stripe of an entry. The number of buckets is a multiple of that of stripes, so for both kinds of entries the
+  /// low bits are its index.
   stripe& stripe_of(std::size_t entry) noexcept { return stripes_[stripe_index(entry)]; }
   std::size_t far_entry(const stripe& s) const noexcept {
     return mask_ + 1 + static_cast<std::size_t>(&s - stripes_.data());
@@ -265,7 +251,7 @@ class wheel_core : public wheel_base {
   }
   tick_number begin_of_block(tick_number t) const noexcept { return t >> block_shift_ << block_shift_; }
 
-  /// Adds `n`, whose due tick is set, unless that needs memory or changes the delay queue.
+  /// Adds `n`, whose due tick is set; does nothing and returns false if that needs memory or changes the delay queue.
   bool add_at_once(node& n, stripe& s) noexcept {
     if (n.due > s.window_last) return n.due > s.far_after && s.future.add_at_once(n);
     bucket& b = bucket_at(n.due);
@@ -275,7 +261,7 @@ class wheel_core : public wheel_base {
     return true;
   }
 
-  /// Afterwards add() of a node with this due tick is legal. True: the top of the delay queue has become earlier.
+  /// Makes add() of a node with this due tick legal. Returns whether the top of the delay queue has become earlier.
   /// Strong guarantee.
   [[gnu::noinline]] bool make_room(tick_number due, stripe& s) {
     if (in_window(due, s)) return make_room_in_bucket(due, s);
@@ -283,7 +269,7 @@ class wheel_core : public wheel_base {
     if (s.queued && s.key <= due) return false;
     s.queued = s.key_is_exact = true;
     s.key = due;
-    end_window(s);
+    update_window_end(s);
     return enqueue(far_entry(s), due);
   }
 
@@ -302,7 +288,7 @@ class wheel_core : public wheel_base {
       (n.due < s.window_begin ? s.past : s.future).add(n);
   }
 
-  // Not inlined: that would make the fast path save registers for it.
+  // Not inlined: otherwise the fast path would save registers for it.
   [[gnu::noinline]] bool add_slowly(node& n, stripe& s) {
     const bool is_earliest = make_room(n.due, s);
     add(n, s);
@@ -314,7 +300,7 @@ class wheel_core : public wheel_base {
     if (n.due == s.key) s.key_is_exact = false;
   }
 
-  /// True: the top of the delay queue has become earlier.
+  /// Returns whether the top of the delay queue has become earlier.
   bool enqueue(std::size_t entry, tick_number due) noexcept {
     const std::lock_guard hold(queue_mutex_);
     const bool first = queue_.empty() || due < queue_.top_due();
@@ -336,12 +322,12 @@ class wheel_core : public wheel_base {
     return queue_.is_top(e.entry) && queue_.top_due() == e.due;
   }
 
-  /// Whether a node is surely due at the key of `e`, which is the top.
+  /// Whether a node is known to be due at the key of `e`. Precondition: `e` is the top.
   bool is_exact(const top_entry& e, stripe& s) noexcept {
     return e.entry > mask_ ? s.key_is_exact : buckets_[e.entry].nodes.front(s.pool) != nullptr;
   }
-  /// Where the key of `e` is not exact: makes it a later one that no node precedes, or exact; an entry that stands for
-  /// nothing any more goes.
+  /// Corrects a key that is not exact: the entry gets a later key that no node precedes, or its key becomes exact, or,
+  /// if no node is left, it is removed.
   void rekey(const top_entry& e, stripe& s) noexcept {
     if (e.entry > mask_) return rekey_far(s);
     buckets_[e.entry].nodes.release(s.pool);
@@ -350,13 +336,13 @@ class wheel_core : public wheel_base {
 
   // wheel_core_far.hpp
   void rekey_far(stripe& s) noexcept;
-  chain* bring_up_far(tick_number due, stripe& s);
-  chain* bring_up_past(tick_number due, stripe& s);
+  chain* gather_far(tick_number due, stripe& s);
+  chain* gather_past(tick_number due, stripe& s);
   void after_taking(const top_entry& e, stripe& s, bool all);
   void move_window(stripe& s, tick_number begin) noexcept;
-  void end_window(stripe& s) noexcept;
+  void update_window_end(stripe& s) noexcept;
   void redistribute(stripe& s);
-  void take_into_window(node& n, stripe& s);
+  void move_to_bucket(node& n, stripe& s);
 
   template <class Visit>
   void for_each_in(std::size_t index, Visit& visit) const {
@@ -382,7 +368,7 @@ class wheel_core : public wheel_base {
   int block_shift_;
   owned_array<bucket> buckets_;
   std::array<stripe, Sync::stripes> stripes_;
-  delay_queue queue_;  // of the buckets, and behind them the stripes
+  delay_queue queue_;  // its entries: the buckets, and after them the far stores of each stripe
   [[no_unique_address]] mutable typename Sync::queue_mutex queue_mutex_;
 };
 

@@ -1,4 +1,4 @@
-// wheel_core: the window, and what lies before and after it.
+// wheel_core: the nodes outside the window, and how they come into it.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace rondo::detail {
 
-/// Of the far stores: a later key if one is known without a search, else the exact one.
+/// rekey() of the far stores: gives their entry a later key if one is known without a search, else the exact one.
 template <class Sync>
 [[gnu::noinline]] void wheel_core<Sync>::rekey_far(stripe& s) noexcept {
   const far_store& first = s.past.surely_empty() ? s.future : s.past;
@@ -29,29 +29,30 @@ template <class Sync>
     s.key = *key;
     enqueue(far_entry(s), *key);
   }
-  end_window(s);
+  update_window_end(s);
 }
 
-/// Brings the nodes of the tick that comes first, as is_exact() has just said, into one chain, which begins with a
-/// node. Null: that was not done yet, or has changed what comes first.
+/// Gathers the nodes of `due`. Returns null if they were moved to a bucket, or only a part of the work was done: in
+/// both cases the caller starts again with the top of the queue. Otherwise returns the chain that holds them, whose
+/// first slot holds a node. Precondition: `due` is the key of the far stores' entry, which is the top, and is_exact().
 template <class Sync>
-[[gnu::noinline]] chain* wheel_core<Sync>::bring_up_far(tick_number due, stripe& s) {
-  if (due < s.window_begin) return bring_up_past(due, s);
+[[gnu::noinline]] chain* wheel_core<Sync>::gather_far(tick_number due, stripe& s) {
+  if (due < s.window_begin) return gather_past(due, s);
   if (s.future.is_beyond_base(due)) move_window(s, begin_of_block(due));
   redistribute(s);
   const bucket& b = bucket_at(due);
-  if (s.future.redistributing() &&
-      (b.due != due || !b.nodes.has_chunks())) {  // the rest takes too long for now
-    s.future.extract(due, Sync::redistributed_at_a_time, [&](node& n) { take_into_window(n, s); });
-    end_window(s);
+  // To redistribute all that comes before its nodes would take too long.
+  if (s.future.redistributing() && (b.due != due || !b.nodes.has_chunks())) {
+    s.future.extract(due, Sync::redistributed_at_a_time, [&](node& n) { move_to_bucket(n, s); });
+    update_window_end(s);
   }
   return nullptr;
 }
 
 template <class Sync>
-chain* wheel_core<Sync>::bring_up_past(tick_number due, stripe& s) {
+chain* wheel_core<Sync>::gather_past(tick_number due, stripe& s) {
   s.past.redistribute(Sync::redistributed_at_a_time, [](node&) { return false; });
-  s.past.earliest();  // which forgets lists whose nodes were all erased
+  s.past.earliest();  // drops lists whose nodes were all erased
   chain* const nodes = s.past.single_block();
   if (nodes == nullptr && !s.past.redistributing()) s.past.move_base(s.past.block_of(due));
   return nodes;
@@ -60,12 +61,13 @@ chain* wheel_core<Sync>::bring_up_past(tick_number due, stripe& s) {
 template <class Sync>
 void wheel_core<Sync>::after_taking(const top_entry& e, stripe& s, bool all) {
   if (e.entry > mask_) return;
-  if (all && buckets_[e.entry].nodes.has_chunks()) {  // (next_due() in a callback has seen to that)
+  if (all && buckets_[e.entry].nodes.has_chunks()) {  // not if next_due() in a callback has removed it
     buckets_[e.entry].nodes.release(s.pool);
     dequeue(e.entry);
   }
   if (begin_of_block(e.due) != s.window_begin) {
-    const std::optional<top_entry> next = top();  // perhaps an earlier one was set meanwhile
+    const std::optional<top_entry> next =
+        top();  // a callback or another thread may have scheduled an earlier one
     const tick_number begin = begin_of_block(next && next->due < e.due ? next->due : e.due);
     if (begin > s.window_begin) move_window(s, begin);
   }
@@ -80,13 +82,13 @@ template <class Sync>
   const far_store::block first = s.future.block_of(begin);
   s.future.move_base(first + std::min<far_store::block>(mask_ >> block_shift_, last - first));
   s.future.nothing_before(begin);
-  end_window(s);
+  update_window_end(s);
 }
 
-/// To be called after whatever moves the window, redistributes, or changes the key. The window ends where
-/// redistribution is to go on, or with the last bucket.
+/// Updates window_last and far_after. To be called after each change of the window, of the key, or of what is to be
+/// redistributed. The window ends before the first tick that is not yet redistributed, or with the last bucket.
 template <class Sync>
-void wheel_core<Sync>::end_window(stripe& s) noexcept {
+void wheel_core<Sync>::update_window_end(stripe& s) noexcept {
   constexpr tick_number last_tick = std::numeric_limits<tick_number>::max();
   if (s.future.redistributing()) {
     s.window_last = s.future.redistributed_begin() - 1;
@@ -108,14 +110,14 @@ template <class Sync>
   s.key_is_exact = false;
   s.future.redistribute(Sync::redistributed_at_a_time, [&](node& n) {
     if (s.future.is_beyond_base(n.due)) return false;
-    take_into_window(n, s);
+    move_to_bucket(n, s);
     return true;
   });
-  end_window(s);
+  update_window_end(s);
 }
 
 template <class Sync>
-void wheel_core<Sync>::take_into_window(node& n, stripe& s) {
+void wheel_core<Sync>::move_to_bucket(node& n, stripe& s) {
   bucket& b = bucket_at(n.due);
   if (b.due != n.due || !b.nodes.has_room()) make_room_in_bucket(n.due, s);
   b.nodes.push_back(n);

@@ -1,4 +1,4 @@
-// wheel_core: what checked builds look at.
+// wheel_core: the invariants that checked builds verify.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ std::string wheel_core<Sync>::fault() const {
   return queue_.fault();
 }
 
-/// Of a stripe, locked.
+/// Precondition: the stripe is locked.
 template <class Sync>
 std::string wheel_core<Sync>::fault_of(std::size_t index) const {
   const stripe& s = stripes_[index];
@@ -56,13 +56,13 @@ template <class Sync>
 std::string wheel_core<Sync>::fault_of_key(const stripe& s) const {
   std::string wrong;
   bool is_exact = false;
-  const auto look_at = [&](const node& n) {
+  const auto check = [&](const node& n) {
     is_exact |= n.due == s.key;
     if (!s.queued || n.due < s.key)
       wrong = "a node due at tick " + std::to_string(n.due) + " is before the key";
   };
-  s.past.for_each(look_at);
-  s.future.for_each(look_at);
+  s.past.for_each(check);
+  s.future.for_each(check);
   if (!wrong.empty()) return wrong;
   if (s.queued && s.key_is_exact && !is_exact) return "no far node is due at the exact key";
   const std::lock_guard hold(queue_mutex_);
@@ -74,14 +74,14 @@ std::string wheel_core<Sync>::fault_of_key(const stripe& s) const {
 template <class Sync>
 std::string wheel_core<Sync>::fault_of_nodes(std::size_t index) const {
   std::string wrong;
-  const auto look_at = [&](const node& n) {
+  const auto check = [&](const node& n) {
     if (!wrong.empty()) return;
     const char* const what = n.wheel != this                         ? "in no wheel, or in another"
                              : &stripe_at(n.due) != &stripes_[index] ? "of another stripe"
                                                                      : nullptr;
     if (what != nullptr) wrong = "it holds a node due at tick " + std::to_string(n.due) + ", " + what;
   };
-  for_each_in(index, look_at);
+  for_each_in(index, check);
   return wrong;
 }
 
