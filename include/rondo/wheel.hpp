@@ -85,22 +85,22 @@ class wheel_node {
 ///     timeouts.advance(tick_now, [](request& r) { … });
 ///
 /// - The ticks of a *window*, as many as there are buckets, have a bucket each: tick t has bucket `t mod buckets`. The
-///   window moves with the ticks that are fired, in steps of an eighth. Timers due after the window, and overdue ones due
-///   before it, are in a few lists that all buckets share. They are redistributed when the window reaches them. So the
-///   wheel takes timers of any distance.
+///   window moves with the ticks that are fired, in steps of an eighth. Timers due after the window, and overdue ones
+///   due before it, are in a few lists that all buckets share. They are redistributed when the window reaches them. So
+///   the wheel takes timers of any distance.
 /// - Order: earlier ticks first, also if time jumps; within a tick in the order of scheduling.
 /// - schedule and cancel: O(1) amortised, however far away the timer is. Firing: O(1) a timer, plus O(log buckets) a
 ///   tick that has timers, plus O(1) for each octal digit of a timer's distance, counted in eighths of the window; a
 ///   timer that is cancelled before its list is redistributed does not pay for that. Ticks without timers cost nothing.
-/// - Single calls: advance() redistributes far timers in parts of 4,096, at most two parts for each tick that it fires or
-///   4,096 timers of one tick. Only overdue timers are redistributed until those of the earliest tick are known.
-///   Measured with a million timers, in one list or one bucket, also with all but one of them cancelled: the longest
+/// - Single calls: advance() redistributes far timers in parts of 4,096, at most two parts for each tick that it fires
+///   (or for 4,096 timers of one tick). Overdue timers, however, it redistributes until those of the earliest tick are
+///   known. Measured with a million timers, in one list or one bucket, also with all but one of them cancelled: the longest
 ///   advance() that fires one timer takes 0.2 ms, the longest next_due() 0.03 ms, schedule() 0.05 ms and cancel()
 ///   0.003 ms.
 /// - Memory: 20 bytes in the node (24 with padding, which a payload of four bytes uses), 8 in the wheel, more where
-///   cancellations leave holes, and 128 for each bucket. Measured with a million timers, with nodes of 24 bytes included:
-///   33 bytes a timer when all are new, at most 40 after millions of cancellations. With 10,000 timers it is 50 to 77, as
-///   each tick and each list that has timers takes at least half a KiB.
+///   cancellations leave holes, and 128 for each bucket. Measured with a million timers, with nodes of 24 bytes
+///   included: 33 bytes a timer when all are new, at most 40 after millions of cancellations. With 10,000 timers it is
+///   50 to 77, as each tick and each list that has timers takes at least half a KiB.
 /// - Memory given back: that of a burst that has fired, except for a few per cent. A part of the memory of cancelled
 ///   timers is given back only when time reaches their ticks, or by next_due().
 /// - Threads: none of it is thread-safe; use `rondo::timer` for that.
@@ -118,12 +118,12 @@ class wheel {
   ///
   /// - Costs of more buckets. An empty bucket takes 128 bytes: 512 buckets 64 KiB, 32,768 buckets 4 MiB. A tick of the
   ///   window that has timers takes at least half a KiB. With delays of 30,000 ticks a timer takes 39 bytes with 64
-  ///   buckets, 40 with 512, 48 with 4,096, 230 with 32,768 and 520 with 262,144. To cancel and re-arm one takes the same time
-  ///   with 64 to 4,096 buckets, but 4 times as long with 32,768 and 5.5 times with 262,144.
-  ///   If hardly two timers share a tick, firing takes 2 and 4 times as long with these two.
-  /// - Benefits. A timer within the window is never redistributed. That matters if few timers fire: one that is re-armed
-  ///   1,000 ticks ahead each time fires in 0.4 of the time with 4,096 buckets. With delays of up to 512 ticks no larger
-  ///   number is faster by more than an eighth; 64 buckets are up to a quarter slower.
+  ///   buckets, 40 with 512, 48 with 4,096, 230 with 32,768 and 520 with 262,144. To cancel and re-arm one takes the
+  ///   same time with 64 to 4,096 buckets, but 4 times as long with 32,768 and 5.5 times with 262,144. If hardly two
+  ///   timers share a tick, firing takes 2 and 4 times as long with these two.
+  /// - Benefits. A timer within the window is never redistributed. That matters if few timers fire: one that is
+  ///   re-armed 1,000 ticks ahead each time fires in 0.4 of the time with 4,096 buckets. With delays of up to 512
+  ///   ticks no larger number is faster by more than an eighth; 64 buckets are up to a quarter slower.
   explicit wheel(std::size_t buckets = 512, tick_number now = 0) : core_(buckets, now), now_(now) {}
 
   /// All nodes are unscheduled afterwards.
@@ -136,8 +136,8 @@ class wheel {
   wheel& operator=(const wheel&) = delete;
 
   /// Schedules `n` to fire at tick `due`. Any tick is allowed: if it is not after now(), `n` fires in the next
-  /// advance(). A node that is scheduled already, here or in another wheel, is moved. `n` fires after the nodes that were
-  /// scheduled for its tick before. Strong guarantee: if memory runs out (std::bad_alloc), nothing has changed.
+  /// advance(). A node that is scheduled already, here or in another wheel, is moved. `n` fires after the nodes that are
+  /// scheduled for its tick already. Strong guarantee: if memory runs out (std::bad_alloc), nothing has changed.
   void schedule(Node& n, tick_number due) {
     detail::node& node = node_of(n);
     if (node.wheel == nullptr) [[likely]] {
