@@ -4,7 +4,6 @@
 #include <utility>  // before Asio: that of Boost 1.74 forgets it
 
 #include <atomic>
-#include <chrono>
 #include <concepts>
 #include <memory>
 #include <new>
@@ -249,19 +248,17 @@ struct asio_initiation {
 ///   no memory to hand over the end of a wait that has elapsed, the handler is destroyed uncalled, and `on_error`
 ///   told; of one whose task is destroyed: std::terminate().
 /// - O(1), and an allocation beside those of the scheduler; the associated allocator serves the handing over.
-template <class Rep, class Period,
-          BOOST_ASIO_COMPLETION_TOKEN_FOR(void(boost::system::error_code)) CompletionToken>
-auto async_wait_for(scheduler& s, std::chrono::duration<Rep, Period> d, CompletionToken&& token) {
+template <BOOST_ASIO_COMPLETION_TOKEN_FOR(void(boost::system::error_code)) CompletionToken>
+auto async_wait_for(scheduler& s, any_duration d, CompletionToken&& token) {
   return boost::asio::async_initiate<CompletionToken, void(boost::system::error_code)>(
-      detail::asio_initiation<duration>{&s, saturate(d)}, token);
+      detail::asio_initiation<duration>{&s, d}, token);
 }
 
 /// The same until `t`; a time that is past waits for the driver's next pass.
-template <class Duration, BOOST_ASIO_COMPLETION_TOKEN_FOR(void(boost::system::error_code)) CompletionToken>
-auto async_wait_until(scheduler& s, std::chrono::time_point<scheduler::clock, Duration> t,
-                      CompletionToken&& token) {
+template <BOOST_ASIO_COMPLETION_TOKEN_FOR(void(boost::system::error_code)) CompletionToken>
+auto async_wait_until(scheduler& s, any_time_point t, CompletionToken&& token) {
   return boost::asio::async_initiate<CompletionToken, void(boost::system::error_code)>(
-      detail::asio_initiation<time_point>{&s, saturate(t)}, token);
+      detail::asio_initiation<time_point>{&s, t}, token);
 }
 
 /// An executor that posts to one of Asio's, of which it keeps a copy: a strand's, say.

@@ -8,7 +8,6 @@
 #endif
 
 #include <atomic>
-#include <chrono>
 #include <coroutine>
 #include <memory>
 #include <optional>
@@ -156,16 +155,10 @@ class [[nodiscard]] stoppable_sleep {
 /// - An exception that the promise lets out of the coroutine goes, from a task that runs, to `on_error`; from a
 ///   task that is destroyed, or from request_stop(), to std::terminate().
 /// - O(1), and one allocation of some 80 bytes beside those of the scheduler.
-template <class Rep, class Period>
-detail::sleep<duration> sleep_for(scheduler& s, std::chrono::duration<Rep, Period> d) {
-  return {s, saturate(d)};
-}
+inline detail::sleep<duration> sleep_for(scheduler& s, any_duration d) { return {s, d}; }
 
 /// The same as sleep_for() until `t`; a time that is past waits for the driver's next pass.
-template <class Duration>
-detail::sleep<time_point> sleep_until(scheduler& s, std::chrono::time_point<scheduler::clock, Duration> t) {
-  return {s, saturate(t)};
-}
+inline detail::sleep<time_point> sleep_until(scheduler& s, any_time_point t) { return {s, t}; }
 
 #ifdef __cpp_lib_jthread
 
@@ -177,17 +170,12 @@ detail::sleep<time_point> sleep_until(scheduler& s, std::chrono::time_point<sche
 ///
 /// (g++ 12.2 miscompiles a co_await in the condition of an if or a loop, whatever is awaited, in a coroutine
 /// without any local variable: keep the result in one.)
-template <class Rep, class Period>
-detail::stoppable_sleep<duration> sleep_for(scheduler& s, std::chrono::duration<Rep, Period> d,
-                                            std::stop_token token) {
-  return {s, saturate(d), std::move(token)};
+inline detail::stoppable_sleep<duration> sleep_for(scheduler& s, any_duration d, std::stop_token token) {
+  return {s, d, std::move(token)};
 }
-
-template <class Duration>
-detail::stoppable_sleep<time_point> sleep_until(scheduler& s,
-                                                std::chrono::time_point<scheduler::clock, Duration> t,
-                                                std::stop_token token) {
-  return {s, saturate(t), std::move(token)};
+inline detail::stoppable_sleep<time_point> sleep_until(scheduler& s, any_time_point t,
+                                                       std::stop_token token) {
+  return {s, t, std::move(token)};
 }
 ///@}
 

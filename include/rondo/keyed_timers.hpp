@@ -1,7 +1,6 @@
 // Timers by name: at most one for each key, and setting a key's timer replaces the one it had.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -56,29 +55,17 @@ class keyed_timers {
   keyed_timers(const keyed_timers&) = delete;
   keyed_timers& operator=(const keyed_timers&) = delete;
 
-  ///@{
   /// The key's task is to run once, `delay` from now. Replaces what the key had.
-  void set_after(Key key, duration delay, task work) {
+  void set_after(Key key, any_duration delay, task work) {
     const call c(keys_, std::move(key));
     c->set_at(*c.entry, c->after(delay), std::move(work));
   }
-  template <class Rep, class Period>
-  void set_after(Key key, std::chrono::duration<Rep, Period> delay, task work) {
-    set_after(std::move(key), saturate(delay), std::move(work));
-  }
-  ///@}
 
-  ///@{
   /// The same, at `due`.
-  void set_at(Key key, time_point due, task work) {
+  void set_at(Key key, any_time_point due, task work) {
     const call c(keys_, std::move(key));
     c->set_at(*c.entry, due, std::move(work));
   }
-  template <class Duration>
-  void set_at(Key key, std::chrono::time_point<scheduler::clock, Duration> due, task work) {
-    set_at(std::move(key), saturate(due), std::move(work));
-  }
-  ///@}
 
   /// The same, again and again, as `when` says.
   void set(Key key, const recurrence& when, task work) {
@@ -86,29 +73,17 @@ class keyed_timers {
     c->set(*c.entry, when, std::move(work));
   }
 
-  ///@{
   /// As set_after(), but false, and nothing done, if the key has a timer.
-  bool try_set_after(Key key, duration delay, task work) {
+  bool try_set_after(Key key, any_duration delay, task work) {
     const call c(keys_, std::move(key));
     return c->try_set_at(*c.entry, c->after(delay), std::move(work));
   }
-  template <class Rep, class Period>
-  bool try_set_after(Key key, std::chrono::duration<Rep, Period> delay, task work) {
-    return try_set_after(std::move(key), saturate(delay), std::move(work));
-  }
-  ///@}
 
-  ///@{
   /// Moves the key's timer, as scheduler::reschedule_after() does. False if it has none.
-  bool reschedule_after(const Key& key, duration delay) {
+  bool reschedule_after(const Key& key, any_duration delay) {
     const call c(keys_, key);
     return c.entry != nullptr && c->reschedule_at(*c.entry, c->after(delay));
   }
-  template <class Rep, class Period>
-  bool reschedule_after(const Key& key, std::chrono::duration<Rep, Period> delay) {
-    return reschedule_after(key, saturate(delay));
-  }
-  ///@}
 
   /// As scheduler::cancel(). `running` also if the key has no timer but a task that was set for it is still in
   /// progress.

@@ -1,7 +1,6 @@
 // The scheduler on virtual time.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <utility>
@@ -28,42 +27,28 @@ class RONDO_EXPORT manual_timer final : public scheduler {
  public:
   ///@{
   /// Its time begins at `start`. std::invalid_argument as options says.
-  explicit manual_timer(options = {}, time_point start = time_point{});
-  template <class Duration>
-  manual_timer(options o, std::chrono::time_point<clock, Duration> start)
-      : manual_timer(std::move(o), saturate(start)) {}
+  explicit manual_timer(options o = {}) : manual_timer(std::move(o), time_point{}) {}
+  manual_timer(options o, any_time_point start);
   ///@}
   /// As that of scheduler.
   ~manual_timer() override;
 
-  ///@{
   /// Steps from due tick to due tick, running what is due (or handing it over, if there is an executor) with
   /// now() standing at that tick, up to now() + d as of the call, where it ends; returns how many it ran or
   /// handed over. What a task makes due before that end runs too, in a pass of its own. Negative:
   /// std::invalid_argument. A chain of zero delays that goes on for a million passes at one instant:
   /// std::logic_error.
-  std::size_t advance(duration d);
-  template <class Rep, class Period>
-  std::size_t advance(std::chrono::duration<Rep, Period> d) {
-    return advance(saturate(d));
-  }
-  ///@}
+  std::size_t advance(any_duration d);
 
   /// Moves to the next due tick, unless it is past, and runs all that is due then; returns how many it ran or
   /// handed over: 0 if there is none, or if all that was due is dropped, as a periodic run is whose previous
   /// one an executor still has.
   std::size_t advance_to_next();
 
-  ///@{
   /// Lets time pass with nothing run, as a stalled driver, a suspended machine or, called inside a task, a
   /// slow task would. What fell due runs, late, at the next advance(), advance(0s) included. Negative:
   /// std::invalid_argument.
-  void elapse(duration d);
-  template <class Rep, class Period>
-  void elapse(std::chrono::duration<Rep, Period> d) {
-    elapse(saturate(d));
-  }
-  ///@}
+  void elapse(any_duration d);
 
  private:
   std::shared_ptr<detail::manual_core> core_;

@@ -1,7 +1,6 @@
 // When a timer runs again: a value, and all the arithmetic of it, without any scheduler.
 #pragma once
 
-#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -69,25 +68,13 @@ class RONDO_EXPORT recurrence {
   }
   ///@}
 
-  ///@{
   /// The first run is `delay` after scheduling, instead of one period or gap; of a list, the first gap
   /// follows it. Replaces an earlier first_after() or first_at().
-  recurrence first_after(duration delay) const;
-  template <class Rep, class Period>
-  recurrence first_after(std::chrono::duration<Rep, Period> delay) const {
-    return first_after(saturate(delay));
-  }
-  ///@}
+  recurrence first_after(any_duration delay) const;
 
-  ///@{
   /// The first run is at `t`, and the grid starts there. Past: the first run is due when it is scheduled, the
   /// others are at those points of the grid that are still to come, and nothing is missed.
-  recurrence first_at(time_point t) const;
-  template <class Duration>
-  recurrence first_at(std::chrono::time_point<std::chrono::steady_clock, Duration> t) const {
-    return first_at(saturate(t));
-  }
-  ///@}
+  recurrence first_at(any_time_point t) const;
 
   ///@{
   /// Delays each run by a random part, 0 … `fraction`, of the period (of a list: of the gap before that
@@ -163,11 +150,11 @@ class RONDO_EXPORT recurrence {
   struct point;
   struct stretch;
 
-  friend RONDO_EXPORT recurrence every(duration period);
-  friend RONDO_EXPORT recurrence after_completion(duration delay);
+  friend RONDO_EXPORT recurrence every(any_duration period);
+  friend RONDO_EXPORT recurrence after_completion(any_duration delay);
   friend RONDO_EXPORT recurrence intervals(std::vector<duration> gaps);
   friend RONDO_EXPORT recurrence cycle(std::vector<duration> gaps);
-  friend RONDO_EXPORT recurrence backoff(duration first, double factor, duration cap);
+  friend RONDO_EXPORT recurrence backoff(any_duration first, double factor, any_duration cap);
 
   recurrence(kind k, duration gap) noexcept : kind_(k), gap_(gap) {}
 
@@ -195,25 +182,13 @@ class RONDO_EXPORT recurrence {
   overlapping_runs overlap_ = overlapping_runs::skip;
 };
 
-///@{
 /// Fixed rate: runs at first + k * period. The grid is kept for ever: a period that is no multiple of the
 /// tick does not drift. Not positive: std::invalid_argument.
-RONDO_EXPORT recurrence every(duration period);
-template <class Rep, class Period>
-recurrence every(std::chrono::duration<Rep, Period> period) {
-  return every(saturate(period));
-}
-///@}
+RONDO_EXPORT recurrence every(any_duration period);
 
-///@{
 /// Fixed delay: each run starts `delay` after the one before has ended (or was dropped by its executor), so
 /// runs neither overlap nor are missed. Not positive: std::invalid_argument.
-RONDO_EXPORT recurrence after_completion(duration delay);
-template <class Rep, class Period>
-recurrence after_completion(std::chrono::duration<Rep, Period> delay) {
-  return after_completion(saturate(delay));
-}
-///@}
+RONDO_EXPORT recurrence after_completion(any_duration delay);
 
 ///@{
 /// Runs with these gaps from due to due, then ends: intervals({1s, 2s, 5s}) runs at 1, 3 and 8 s. Points that
@@ -228,16 +203,9 @@ RONDO_EXPORT recurrence cycle(std::vector<duration> gaps);
 RONDO_EXPORT recurrence cycle(std::initializer_list<duration> gaps);
 ///@}
 
-///@{
 /// Gaps from due to due that grow: first, first * factor, first * factor², … (to the nearest nanosecond) up
 /// to `cap`, and that for ever. `first` not positive, `factor` below 1 or NaN, `cap` below `first`:
 /// std::invalid_argument.
-RONDO_EXPORT recurrence backoff(duration first, double factor, duration cap);
-template <class Rep1, class Period1, class Rep2, class Period2>
-recurrence backoff(std::chrono::duration<Rep1, Period1> first, double factor,
-                   std::chrono::duration<Rep2, Period2> cap) {
-  return backoff(saturate(first), factor, saturate(cap));
-}
-///@}
+RONDO_EXPORT recurrence backoff(any_duration first, double factor, any_duration cap);
 
 }  // namespace rondo

@@ -9,7 +9,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <rondo/errors.hpp>
@@ -111,45 +110,21 @@ class RONDO_EXPORT scheduler {
   /// `options::run_on` says, or on an executor of its own.
   /// Empty task: std::invalid_argument. After stop() or drain(): stopped_error. More than max_pending:
   /// capacity_error. Strong guarantee: if it throws, nothing was scheduled.
-  timer_id schedule_after(duration delay, task work);
-  timer_id schedule_after(duration delay, task work, const on& where);
-  template <class Rep, class Period>
-  timer_id schedule_after(std::chrono::duration<Rep, Period> delay, task work) {
-    return schedule_after(saturate(delay), std::move(work));
-  }
-  template <class Rep, class Period>
-  timer_id schedule_after(std::chrono::duration<Rep, Period> delay, task work, const on& where) {
-    return schedule_after(saturate(delay), std::move(work), where);
-  }
+  timer_id schedule_after(any_duration delay, task work);
+  timer_id schedule_after(any_duration delay, task work, const on& where);
   ///@}
 
   ///@{
   /// Runs `work` once, at `due`. Throws as schedule_after() does.
-  timer_id schedule_at(time_point due, task work);
-  timer_id schedule_at(time_point due, task work, const on& where);
-  template <class Duration>
-  timer_id schedule_at(std::chrono::time_point<clock, Duration> due, task work) {
-    return schedule_at(saturate(due), std::move(work));
-  }
-  template <class Duration>
-  timer_id schedule_at(std::chrono::time_point<clock, Duration> due, task work, const on& where) {
-    return schedule_at(saturate(due), std::move(work), where);
-  }
+  timer_id schedule_at(any_time_point due, task work);
+  timer_id schedule_at(any_time_point due, task work, const on& where);
   ///@}
 
   ///@{
   /// Runs `work` at now + period, now + 2 * period, … until it is cancelled: schedule(every(period), work).
   /// Not positive: std::invalid_argument. Throws otherwise as schedule_after() does.
-  timer_id schedule_every(duration period, task work);
-  timer_id schedule_every(duration period, task work, const on& where);
-  template <class Rep, class Period>
-  timer_id schedule_every(std::chrono::duration<Rep, Period> period, task work) {
-    return schedule_every(saturate(period), std::move(work));
-  }
-  template <class Rep, class Period>
-  timer_id schedule_every(std::chrono::duration<Rep, Period> period, task work, const on& where) {
-    return schedule_every(saturate(period), std::move(work), where);
-  }
+  timer_id schedule_every(any_duration period, task work);
+  timer_id schedule_every(any_duration period, task work, const on& where);
   ///@}
 
   ///@{
@@ -173,16 +148,8 @@ class RONDO_EXPORT scheduler {
   /// Moves a pending timer, as if it had been scheduled now; a periodic one's next run, also from inside its
   /// own run: its grid goes on from there. One that was handed to an executor and has not started is taken
   /// back. False if it is not pending, or periodic while drain() ends those. Strong guarantee.
-  bool reschedule_after(timer_id id, duration delay);
-  template <class Rep, class Period>
-  bool reschedule_after(timer_id id, std::chrono::duration<Rep, Period> delay) {
-    return reschedule_after(id, saturate(delay));
-  }
-  bool reschedule_at(timer_id id, time_point due);
-  template <class Duration>
-  bool reschedule_at(timer_id id, std::chrono::time_point<clock, Duration> due) {
-    return reschedule_at(id, saturate(due));
-  }
+  bool reschedule_after(timer_id id, any_duration delay);
+  bool reschedule_at(timer_id id, any_time_point due);
   ///@}
 
   /// Whether the timer is pending: see above. O(1).
@@ -204,7 +171,6 @@ class RONDO_EXPORT scheduler {
   /// is lost, call it again.
   std::vector<unfired> stop();
 
-  ///@{
   /// The gentle end: periodic timers end (a run in progress is the last), new ones are refused from now on,
   /// and one-shots fire when they are due. True once none is pending and none runs; then the scheduler is
   /// stopped (timers that are never due are left for stop() to hand back). False when `limit` has passed, on
@@ -213,12 +179,7 @@ class RONDO_EXPORT scheduler {
   /// a polled_timer. Several calls may wait at a time. From inside: std::logic_error. Without memory it throws
   /// std::bad_alloc: call it again. (When it returns, a cancel() in progress on another thread may still be
   /// destroying its callable.)
-  bool drain(duration limit);
-  template <class Rep, class Period>
-  bool drain(std::chrono::duration<Rep, Period> limit) {
-    return drain(saturate(limit));
-  }
-  ///@}
+  bool drain(any_duration limit);
 
   /// What it has done so far. As expensive as copying two histograms, however many timers there are. Throws
   /// std::bad_alloc.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -78,6 +79,53 @@ template <class Duration>
 constexpr time_point saturate(std::chrono::time_point<std::chrono::steady_clock, Duration> t) {
   return time_point(saturate(t.time_since_epoch()));
 }
+
+namespace detail {
+
+// What any_time_point takes: overload resolution chooses among these.
+constexpr time_point to_time_point(time_point t) noexcept { return t; }
+template <class Duration>
+constexpr time_point to_time_point(std::chrono::time_point<std::chrono::steady_clock, Duration> t) {
+  return saturate(t);
+}
+
+}  // namespace detail
+
+/// The type of parameters that take any std::chrono::duration, or what converts to rondo::duration: `5ms`,
+/// `hours::max()`, `std::chrono::duration<double>(0.5)`. As cheap to pass as a duration.
+class any_duration {
+ public:
+  /// Zero, which is what `{}` passes.
+  constexpr any_duration() noexcept = default;
+  /// Converts as saturate() does. NaN: std::invalid_argument.
+  template <class Duration>
+  requires std::same_as<decltype(rondo::saturate(std::declval<Duration>())), duration>
+  constexpr any_duration(Duration&& d)  // NOLINT(bugprone-forwarding-reference-overload)
+      : value_(rondo::saturate(std::forward<Duration>(d))) {}
+  /// The converted duration.
+  constexpr operator duration() const noexcept { return value_; }
+
+ private:
+  duration value_{};
+};
+
+/// The type of parameters that take any time point of the steady clock, or what converts to rondo::time_point. As
+/// cheap to pass as a time point.
+class any_time_point {
+ public:
+  /// The clock's epoch, which is what `{}` passes.
+  constexpr any_time_point() noexcept = default;
+  /// Converts as saturate() does. NaN: std::invalid_argument.
+  template <class TimePoint>
+  requires std::same_as<decltype(detail::to_time_point(std::declval<TimePoint>())), time_point>
+  constexpr any_time_point(TimePoint&& t)  // NOLINT(bugprone-forwarding-reference-overload)
+      : value_(detail::to_time_point(std::forward<TimePoint>(t))) {}
+  /// The converted time point.
+  constexpr operator time_point() const noexcept { return value_; }
+
+ private:
+  time_point value_{};
+};
 
 /// `t + d`, staying at the end of the clock instead of overflowing.
 constexpr time_point saturating_add(time_point t, duration d) noexcept {

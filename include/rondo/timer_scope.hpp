@@ -1,10 +1,8 @@
 // A scheduler's timers that end together: those of an object, a connection, a request.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <memory>
-#include <utility>
 
 #include <rondo/export.hpp>
 #include <rondo/recurrence.hpp>
@@ -47,36 +45,12 @@ class RONDO_EXPORT timer_scope {
 
   ///@{
   /// As the scheduler's call of that name. Once close() or the destructor has begun: stopped_error.
-  timer_id schedule_after(duration delay, task work);
-  timer_id schedule_after(duration delay, task work, const on& where);
-  template <class Rep, class Period>
-  timer_id schedule_after(std::chrono::duration<Rep, Period> delay, task work) {
-    return schedule_after(saturate(delay), std::move(work));
-  }
-  template <class Rep, class Period>
-  timer_id schedule_after(std::chrono::duration<Rep, Period> delay, task work, const on& where) {
-    return schedule_after(saturate(delay), std::move(work), where);
-  }
-  timer_id schedule_at(time_point due, task work);
-  timer_id schedule_at(time_point due, task work, const on& where);
-  template <class Duration>
-  timer_id schedule_at(std::chrono::time_point<scheduler::clock, Duration> due, task work) {
-    return schedule_at(saturate(due), std::move(work));
-  }
-  template <class Duration>
-  timer_id schedule_at(std::chrono::time_point<scheduler::clock, Duration> due, task work, const on& where) {
-    return schedule_at(saturate(due), std::move(work), where);
-  }
-  timer_id schedule_every(duration period, task work);
-  timer_id schedule_every(duration period, task work, const on& where);
-  template <class Rep, class Period>
-  timer_id schedule_every(std::chrono::duration<Rep, Period> period, task work) {
-    return schedule_every(saturate(period), std::move(work));
-  }
-  template <class Rep, class Period>
-  timer_id schedule_every(std::chrono::duration<Rep, Period> period, task work, const on& where) {
-    return schedule_every(saturate(period), std::move(work), where);
-  }
+  timer_id schedule_after(any_duration delay, task work);
+  timer_id schedule_after(any_duration delay, task work, const on& where);
+  timer_id schedule_at(any_time_point due, task work);
+  timer_id schedule_at(any_time_point due, task work, const on& where);
+  timer_id schedule_every(any_duration period, task work);
+  timer_id schedule_every(any_duration period, task work, const on& where);
   timer_id schedule(const recurrence& when, task work);
   timer_id schedule(const recurrence& when, task work, const on& where);
   ///@}
@@ -85,16 +59,8 @@ class RONDO_EXPORT timer_scope {
   /// As the scheduler's call of that name; of an id that was not scheduled through this scope: `gone`, or false.
   cancel_result cancel(timer_id id);
   cancel_result cancel_and_wait(timer_id id);
-  bool reschedule_after(timer_id id, duration delay);
-  template <class Rep, class Period>
-  bool reschedule_after(timer_id id, std::chrono::duration<Rep, Period> delay) {
-    return reschedule_after(id, saturate(delay));
-  }
-  bool reschedule_at(timer_id id, time_point due);
-  template <class Duration>
-  bool reschedule_at(timer_id id, std::chrono::time_point<scheduler::clock, Duration> due) {
-    return reschedule_at(id, saturate(due));
-  }
+  bool reschedule_after(timer_id id, any_duration delay);
+  bool reschedule_at(timer_id id, any_time_point due);
   bool pending(timer_id id) const;
   ///@}
 

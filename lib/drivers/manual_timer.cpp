@@ -126,7 +126,7 @@ class manual_core final : public core {
 
 }  // namespace detail
 
-manual_timer::manual_timer(options o, time_point start)
+manual_timer::manual_timer(options o, any_time_point start)
     : manual_timer(std::make_shared<detail::manual_core>(o, start)) {}
 
 manual_timer::manual_timer(std::shared_ptr<detail::manual_core> core)
@@ -136,7 +136,7 @@ manual_timer::~manual_timer() = default;
 
 // A task may destroy the timer that is just being advanced: the core stays until the call is over.
 
-std::size_t manual_timer::advance(duration d) {
+std::size_t manual_timer::advance(any_duration d) {
   const detail::checked_call checked(core_, "advance()");
   const auto core = core_;
   return core->advance(d);
@@ -148,6 +148,6 @@ std::size_t manual_timer::advance_to_next() {
   return core->advance_to_next();
 }
 
-void manual_timer::elapse(duration d) { core_->elapse(d); }
+void manual_timer::elapse(any_duration d) { core_->elapse(d); }
 
 }  // namespace rondo

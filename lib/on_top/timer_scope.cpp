@@ -11,37 +11,37 @@ timer_scope::timer_scope(scheduler& s) : core_(std::make_shared<detail::scope_co
 
 timer_scope::~timer_scope() { close(); }
 
-timer_id timer_scope::schedule_after(duration delay, task work) {
+timer_id timer_scope::schedule_after(any_duration delay, task work) {
   const auto core = core_;
   return core->schedule(std::move(work),
                         [&](task t) { return core->target().schedule_after(delay, std::move(t)); });
 }
 
-timer_id timer_scope::schedule_after(duration delay, task work, const on& where) {
+timer_id timer_scope::schedule_after(any_duration delay, task work, const on& where) {
   const auto core = core_;
   return core->schedule(std::move(work),
                         [&](task t) { return core->target().schedule_after(delay, std::move(t), where); });
 }
 
-timer_id timer_scope::schedule_at(time_point due, task work) {
+timer_id timer_scope::schedule_at(any_time_point due, task work) {
   const auto core = core_;
   return core->schedule(std::move(work),
                         [&](task t) { return core->target().schedule_at(due, std::move(t)); });
 }
 
-timer_id timer_scope::schedule_at(time_point due, task work, const on& where) {
+timer_id timer_scope::schedule_at(any_time_point due, task work, const on& where) {
   const auto core = core_;
   return core->schedule(std::move(work),
                         [&](task t) { return core->target().schedule_at(due, std::move(t), where); });
 }
 
-timer_id timer_scope::schedule_every(duration period, task work) {
+timer_id timer_scope::schedule_every(any_duration period, task work) {
   const auto core = core_;
   return core->schedule(std::move(work),
                         [&](task t) { return core->target().schedule_every(period, std::move(t)); });
 }
 
-timer_id timer_scope::schedule_every(duration period, task work, const on& where) {
+timer_id timer_scope::schedule_every(any_duration period, task work, const on& where) {
   const auto core = core_;
   return core->schedule(std::move(work),
                         [&](task t) { return core->target().schedule_every(period, std::move(t), where); });
@@ -68,12 +68,12 @@ cancel_result timer_scope::cancel_and_wait(timer_id id) {
   return core->knows(id) ? core->target().cancel_and_wait(id) : cancel_result::gone;
 }
 
-bool timer_scope::reschedule_after(timer_id id, duration delay) {
+bool timer_scope::reschedule_after(timer_id id, any_duration delay) {
   const auto core = core_;
   return core->knows(id) && core->target().reschedule_after(id, delay);
 }
 
-bool timer_scope::reschedule_at(timer_id id, time_point due) {
+bool timer_scope::reschedule_at(timer_id id, any_time_point due) {
   const auto core = core_;
   return core->knows(id) && core->target().reschedule_at(id, due);
 }

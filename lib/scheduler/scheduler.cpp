@@ -23,33 +23,33 @@ scheduler::~scheduler() {
   core_->retire();
 }
 
-timer_id scheduler::schedule_after(duration delay, task work) {
+timer_id scheduler::schedule_after(any_duration delay, task work) {
   const checked_call checked(core_, "schedule_after()");
   const time_point now = core_->now();
   return core_->schedule(deadline_after(now, delay), now, std::move(work));
 }
 
-timer_id scheduler::schedule_after(duration delay, task work, const on& where) {
+timer_id scheduler::schedule_after(any_duration delay, task work, const on& where) {
   const checked_call checked(core_, "schedule_after()");
   const time_point now = core_->now();
   return core_->schedule(deadline_after(now, delay), now, std::move(work), where.shared());
 }
 
-timer_id scheduler::schedule_at(time_point due, task work) {
+timer_id scheduler::schedule_at(any_time_point due, task work) {
   const checked_call checked(core_, "schedule_at()");
   return core_->schedule(due, core_->now(), std::move(work));
 }
 
-timer_id scheduler::schedule_at(time_point due, task work, const on& where) {
+timer_id scheduler::schedule_at(any_time_point due, task work, const on& where) {
   const checked_call checked(core_, "schedule_at()");
   return core_->schedule(due, core_->now(), std::move(work), where.shared());
 }
 
-timer_id scheduler::schedule_every(duration period, task work) {
+timer_id scheduler::schedule_every(any_duration period, task work) {
   return schedule(every(period), std::move(work));
 }
 
-timer_id scheduler::schedule_every(duration period, task work, const on& where) {
+timer_id scheduler::schedule_every(any_duration period, task work, const on& where) {
   return schedule(every(period), std::move(work), where);
 }
 
@@ -82,19 +82,19 @@ std::vector<unfired> scheduler::stop() {
   return core->stop();
 }
 
-bool scheduler::drain(duration limit) {
+bool scheduler::drain(any_duration limit) {
   const checked_call checked(core_, "drain()");
   const auto core = core_;
   return core->drain(limit);
 }
 
-bool scheduler::reschedule_after(timer_id id, duration delay) {
+bool scheduler::reschedule_after(timer_id id, any_duration delay) {
   const checked_call checked(core_, "reschedule_after()");
   const time_point now = core_->now();
   return core_->reschedule(id, deadline_after(now, delay), now);
 }
 
-bool scheduler::reschedule_at(timer_id id, time_point due) {
+bool scheduler::reschedule_at(timer_id id, any_time_point due) {
   const checked_call checked(core_, "reschedule_at()");
   return core_->reschedule(id, due, core_->now());
 }

@@ -86,11 +86,11 @@ struct recurrence::stretch {
   std::uint64_t gaps;
 };
 
-recurrence every(duration period) {
+recurrence every(any_duration period) {
   return {recurrence::kind::every, checked_positive("the period", period)};
 }
 
-recurrence after_completion(duration delay) {
+recurrence after_completion(any_duration delay) {
   return {recurrence::kind::after_completion, checked_positive("the delay", delay)};
 }
 
@@ -111,12 +111,12 @@ recurrence cycle(std::vector<duration> gaps) {
 
 recurrence cycle(std::initializer_list<duration> gaps) { return cycle(std::vector<duration>(gaps)); }
 
-recurrence backoff(duration first, double factor, duration cap) {
+recurrence backoff(any_duration first, double factor, any_duration cap) {
   recurrence r(recurrence::kind::backoff, checked_positive("the first gap", first));
-  if (!(factor >= 1)) refuse("the factor must be at least 1", text_of(factor));
-  if (cap < first) refuse("the cap must be at least the first gap, " + text_of(first), text_of(cap));
   r.factor_ = factor;
   r.cap_ = cap;
+  if (!(factor >= 1)) refuse("the factor must be at least 1", text_of(factor));
+  if (r.cap_ < r.gap_) refuse("the cap must be at least the first gap, " + text_of(first), text_of(cap));
   return r;
 }
 
@@ -127,7 +127,7 @@ recurrence recurrence::times(std::uint64_t n) const {
   return r;
 }
 
-recurrence recurrence::first_after(duration delay) const {
+recurrence recurrence::first_after(any_duration delay) const {
   recurrence r = *this;
   r.start_ = start::after;
   r.first_after_ = delay;
@@ -135,7 +135,7 @@ recurrence recurrence::first_after(duration delay) const {
   return r;
 }
 
-recurrence recurrence::first_at(time_point t) const {
+recurrence recurrence::first_at(any_time_point t) const {
   recurrence r = *this;
   r.start_ = start::at;
   r.first_after_ = {};
