@@ -14,8 +14,7 @@ namespace detail {
 /// Which run of which timer a job stands for.
 struct job_ticket {
   void* record = nullptr;
-  std::uint64_t generation = 0;
-  std::uint64_t number = 0;
+  std::uint64_t number = 0;  // no other run of the scheduler has it
   time_point due;
   std::uint64_t run = 0;
   std::uint64_t missed = 0;

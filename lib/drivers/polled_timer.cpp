@@ -92,7 +92,7 @@ class polled_core final : public core {
 
   /// Those of one that is replaced. From inside one of them it does not wait.
   void wait_for_calls_of(const std::shared_ptr<listener>& old) {
-    if (old == nullptr || frame::inside(this, old.get(), 0)) return;
+    if (old == nullptr || stack_marker::inside(this, old.get())) return;
     endings().wait_until([&] {
       const std::lock_guard hold(listener_mutex_);
       return old->calls == 0;

@@ -1,4 +1,4 @@
-#include "scheduler/core.hpp"
+#include "scheduler/core_members.hpp"
 
 namespace rondo::detail {
 

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <exception>
+#include <functional>
 #include <iosfwd>
 #include <memory>
 #include <mutex>
@@ -17,33 +17,39 @@
 #include <rondo/detail/wheel_core.hpp>
 #include <rondo/recurrence.hpp>
 #include <rondo/scheduler.hpp>
-#include <rondo/slow_run.hpp>
 
 #include "scheduler/call_checks.hpp"
-#include "scheduler/frame.hpp"
-#include "scheduler/histogram_recorder.hpp"
 #include "scheduler/in_flight.hpp"
 #include "scheduler/pending_limit.hpp"
+#include "scheduler/phase.hpp"
 #include "scheduler/ready_list.hpp"
 #include "scheduler/record.hpp"
 #include "scheduler/record_pool.hpp"
-#include "scheduler/repetition.hpp"
 #include "scheduler/retry_list.hpp"
+#include "scheduler/run_meter.hpp"
+#include "scheduler/stack_marker.hpp"
 #include "scheduler/user_handlers.hpp"
 #include "sync/threads.hpp"
 #include "sync/wait_point.hpp"
 
 namespace rondo::detail {
 
-/// The one body of work behind all schedulers. Drivers derive from it: they say what time it is, call
-/// run_pass() when something is due, and are told when that moves earlier.
+/// The one body of work behind all schedulers. Drivers derive from it: they say what time it is, call run_pass() when
+/// something is due, and are told when that moves earlier.
 ///
-/// Locks, in the order in which they may be nested: that of those who wait for something to end, a record's,
-/// a stripe's of the wheel (or two, in the order of their addresses), then one of: the delay queue's, the ready list's,
-/// the unplaced list's, a lane's of the pool. None is held while user code runs. No call takes a lock that
-/// all callers share, but for the delay queue's when a bucket gets its first timer, or a stripe an earlier far one.
+/// A timer goes this way; each step is one function, in the file named beside it (all are in core_members.hpp):
 ///
-/// The members are defined in core_*.hpp, included below.
+///     schedule() ─> wheel ─> ready list ─> dispatch() ─> run() ──────────────────────────> end_run() ─> freed
+///     _schedule     ^        run_pass()    _dispatch  └> submit() ─> executor ─> start() ─┘     │
+///                   │                                    _submit                                │
+///                   └─────────────────────── rearm(), of a periodic one ────────────────────────┘
+///
+/// From each of these places finish() takes it out when it is to end (_finish); stop() finds it in each (_stop).
+///
+/// Locks, in the order in which they may be nested: that of those who wait for something to end, a record's, a stripe's
+/// of the wheel (or two, in the order of their addresses), then one of: the delay queue's, the ready list's, the retry
+/// list's, a shard's of the pool. None is held while user code runs. No call takes a lock that all callers share, but for
+/// the delay queue's when a bucket gets its first timer, or a stripe an earlier far one.
 template <class Sync>
 class basic_core : public job_host, public std::enable_shared_from_this<basic_core<Sync>> {
  public:
@@ -71,28 +77,28 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   void dump(std::ostream&) const;
   virtual time_point now() const noexcept = 0;
 
-  /// What the destructor of a scheduler does: stops, waits, ends the driver, destroys what was not fired and
-  /// the user's handlers.
+  /// What the destructor of a scheduler does: stops, waits, ends the driver, destroys what was not fired and the user's
+  /// handlers.
   void retire() noexcept;
 
   // What drivers ask for.
 
-  /// Runs, or hands to the executor, what is due at `until` and now; at most `limit` of it, and what is left
-  /// then is for the next call. Returns how many that were. Throws std::bad_alloc: call again.
+  /// Runs, or submits to the executor, what is due at `until` and now; at most `limit` of it, and what is left then is
+  /// for the next call. Returns how many that were. Throws std::bad_alloc: call again.
   std::size_t run_pass(time_point until, std::size_t limit);
 
-  /// To be called in a child made by fork(), where there is no driver: this is only a copy, of what was perhaps
-  /// just changing, and its locks may never be free. All that users may call says so or does nothing from now
-  /// on, without a look at that; the callables are never destroyed. Precondition: there is one thread.
+  /// To be called in a child made by fork(), where there is no driver: this is only a copy, of what was perhaps just
+  /// changing, and its locks may never be free. All that users may call says so or does nothing from now on, and does not
+  /// look at that; the callables are never destroyed. Precondition: there is one thread.
   void abandon() noexcept;
-  bool abandoned() const noexcept { return abandoned_; }
+  bool abandoned() const noexcept { return phase_.abandoned(); }
 
-  bool stopped() const noexcept { return stopped_.load(std::memory_order_seq_cst); }
-  bool draining() const noexcept { return draining_.load(std::memory_order_seq_cst); }
+  bool stopped() const noexcept { return phase_.stopped(); }
+  bool draining() const noexcept { return phase_.draining(); }
   /// std::logic_error if the caller is inside.
   void refuse_inside(const char* call) const;
 
-  // What checked builds do around each call of the user's, and each activity: see checked_call.
+  // What checked builds do around each call of the user's, each pass and each job: see checked_call.
   void begin_call() noexcept { checks_.begin(); }
   void end_call(const char* name) noexcept;
 
@@ -101,13 +107,12 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   void drop(const job_ticket&) noexcept override;
 
  protected:
-  /// Called, with no lock held, when next_due() may have moved earlier, and when the driver is to notice
-  /// stop().
+  /// Called, with no lock held, when next_due() may have moved earlier, and when the driver is to notice stop().
   virtual void next_due_moved_earlier() noexcept {}
   virtual std::uint64_t wakeups() const noexcept { return 0; }
   /// Called as the scheduler is destroyed, when it is stopped or abandoned.
   virtual void end_driver() noexcept {}
-  /// Makes time pass until drained(), or for `limit`, or sees to it that the driver does; returns which it was.
+  /// Makes time pass until drained(), or for `limit`, or lets the driver do it; returns which it was.
   virtual bool pass_time_until_drained(duration limit);
 
   /// Whether drain() has nothing more to wait for.
@@ -115,15 +120,16 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   /// Where one waits until something has ended; a driver may wait there, too.
   wait_point<Sync>& endings() noexcept { return endings_; }
 
-  /// Calls a handler of the user, unless stopped; `whom` is what frame::inside() is asked for.
+  /// Calls a handler of the user, unless stopped; `whom` is what stack_marker::inside() is asked for.
   void call_out(const void* whom, const std::function<void()>& handler) noexcept;
 
  private:
   using record_type = record<Sync>;
-  using wheel_type = wheel_core<Sync>;
-  using record_lock = std::lock_guard<typename Sync::record_mutex>;
+  using record_lock = std::unique_lock<typename Sync::record_mutex>;
+  using ready_entry = typename ready_list<Sync>::entry;
+  using marker = stack_marker;
 
-  // Tests with locks of their own look at each step themselves.
+  // Tests with locks of their own check at each step themselves.
   static constexpr bool is_checked = checks && std::is_same_v<Sync, threads>;
 
   /// What a pass of the driver knows.
@@ -132,24 +138,26 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
     time_point reading;  // of the clock; taken after each run, and the start of the next
   };
 
-  /// What has come of a point that a timer waited for.
-  struct beginning {
-    record_type* timer = nullptr;  // null: no run begins
-    std::uint64_t generation = 0;
-    std::uint64_t ticket = 0;  // of a run that is to be handed over
-    std::shared_ptr<const executor> run_on;
-    firing fact;
-    bool last = false;             // the timer is not pending any more
-    bool drained = false;          // nor is it needed any more
-    std::uint64_t overlapped = 0;  // points that were dropped
+  /// What comes of a timer in the pass.
+  enum class verdict : std::uint8_t {
+    stale,    // nothing: it was cancelled or moved, or the scheduler is stopped
+    dropped,  // no run: its point overlaps a run in progress
+    ended,    // no run, nor will there be one
+    run_here,
+    submit,
   };
 
-  enum class found_in {
-    apart,
-    pass,
-    late_in_pass,
-    wheel
-  };  // in the order in which those of one tick would have run
+  struct dispatch_result {
+    verdict what = verdict::stale;
+    firing fact;
+    std::uint64_t overlapped = 0;  // points that were dropped
+    // To submit:
+    handoff::ticket ticket = 0;
+    std::shared_ptr<const executor> run_on;  // null: the scheduler's
+  };
+
+  /// Where stop() finds a timer, in the order in which those of one tick would have run.
+  enum class found_in { no_queue, pass, late_in_pass, wheel };
 
   /// A timer that stop() has found, not yet taken.
   struct candidate {
@@ -158,43 +166,16 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
     tick_number tick;
     found_in where;
     std::uint64_t order;
-  };
 
-  /// What a timer goes through into the wheel; made by the call that schedules, and told to wake() the driver
-  /// when no lock is held any more. From the moment that the timer is in the wheel its task may run and
-  /// destroy the scheduler: so what wake() needs is kept before that.
-  class gate {
-   public:
-    enum class of { new_timers, old_timers };  // drain() closes it to new ones
-    gate(basic_core& core, of whom) noexcept : core_(core), whom_(whom) {}
-    bool may_insert() const noexcept {
-      return !core_.stopped() && (whom_ == of::old_timers || !core_.draining());
+    /// Whether the timer, locked, still is what it was. (Whether it is live is asked last: if the record serves another
+    /// timer by now, others write that.)
+    bool is_current() const noexcept {
+      return timer->arming.load(std::memory_order_relaxed) == arming && timer->state.live();
     }
-    void top_moved_earlier() { kept_ = core_.shared_from_this(); }
-    void before_move(node& n) noexcept { move_arming_on(static_cast<record_type&>(n)); }
-    void wake() noexcept {
-      if (kept_ != nullptr) kept_->next_due_moved_earlier();
-    }
-
-   private:
-    basic_core& core_;
-    const of whom_;
-    std::shared_ptr<basic_core> kept_;
   };
 
-  /// In progress: a pass of the driver, or a job on a thread of an executor. stop() waits until there is
-  /// none.
-  class activity {
-   public:
-    explicit activity(basic_core& core) noexcept;
-    ~activity();
-    activity(const activity&) = delete;
-    activity& operator=(const activity&) = delete;
-
-   private:
-    basic_core& core_;
-    frame frame_;
-  };
+  class insert_hooks;
+  class in_flight_guard;
 
   // core_schedule.hpp
   [[noreturn]] void refuse_stopped() const;
@@ -202,92 +183,68 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   timer_id id_of(const record_type& r) const noexcept {
     return timer_id_access::make(number_, r.slot, r.generation);
   }
-  bool publish(record_type&, tick_number, gate&);
-  void forget_unpublished(record_type&) noexcept;
-  void arm(record_type&, time_point deadline, tick_number, gate&);
-  void arm_surely(record_type&, time_point deadline, tick_number, gate&) noexcept;
-  void set_apart(record_type&) noexcept;
+  std::uint64_t next_order() noexcept { return orders_.fetch_add(1, std::memory_order_relaxed) + 1; }
+  bool publish(record_type&, tick_number, insert_hooks&);
+  void arm(record_type&, time_point deadline, tick_number, insert_hooks&);
+  void arm_surely(record_type&, time_point deadline, tick_number, insert_hooks&) noexcept;
   void disarm(record_type&) noexcept;
-  static void move_arming_on(record_type&) noexcept;
-  void place_unplaced(tick_number until) noexcept;
-  bool put_into_wheel(record_type&) noexcept;
+  void leave_lists(record_type&) noexcept;
+  void set_never_due(record_type&) noexcept;
 
-  void leave_place(record_type&) noexcept;
+  // core_dispatch.hpp
+  void collect(tick_number until);
+  void retry_insertions(tick_number until) noexcept;
+  bool begin(const ready_entry&, pass&);
+  dispatch_result dispatch(const ready_entry&, pass&);
+  void dispatch_one_shot(record_lock&, record_type&, dispatch_result&) noexcept;
+  void dispatch_periodic(record_lock&, const ready_entry&, time_point reading, dispatch_result&);
+  void await(record_type&, const repetition::step&) noexcept;
+  void begin_run(record_lock&, record_type&) noexcept;
+  time_point run(record_type&, const firing&, time_point start) noexcept;
+  void end_run(record_type&, time_point ended) noexcept;
+  void rearm(record_type&, time_point ended, insert_hooks&) noexcept;
 
-  // core_cancel.hpp
-  void destroy_callable(record_type&) noexcept;
-  void destroy_inside(record_type&) noexcept;
+  // core_submit.hpp
+  void submit(record_type&, dispatch_result&, const user_handlers&) noexcept;
+  enum class failure { rejected, threw };
+  void drop_submission(record_type&, handoff::ticket, failure) noexcept;
+
+  // core_finish.hpp
+  void end(record_type&, ending) noexcept;
+  void finish(record_lock&, record_type&, ending) noexcept;
   template <class Count>
-  void finish(record_type&, Count&&) noexcept;
-  bool end_if_over(record_type&) noexcept;
-  bool end_if_draining(record_type&) noexcept;
-  void count_leaving() noexcept;
-  template <class Count>
-  void release(record_type&, Count&&) noexcept;
+  void dispose(record_lock&, record_type&, stack_marker::kind, Count&&) noexcept;
   template <class Count>
   void free_record(record_type&, Count&&) noexcept;
 
-  // core_run.hpp
-  void collect(tick_number until);
-  bool begin(const typename ready_list<Sync>::entry&, pass&);
-  beginning take_up(const typename ready_list<Sync>::entry&, pass&);
-  time_point run(record_type&, std::uint64_t generation, const firing&, bool last, time_point start) noexcept;
-  void end_run(record_type&, time_point ended) noexcept;
-
-  // core_repeat.hpp
-  bool take_up_point(record_type&, bool to_executor, time_point reading, recurrence::occurrence&, beginning&);
-  void begin_kept(record_type&, time_point reading, recurrence::occurrence&) noexcept;
-  void overlap(record_type&, const recurrence::look&, time_point reading, beginning&) noexcept;
-  void await_upcoming(record_type&, bool to_executor, time_point reading) noexcept;
-  void go_on(record_type&, time_point ended, gate&) noexcept;
-
-  // core_jobs.hpp
-  void hand_over(beginning&, const user_handlers&) noexcept;
-  enum class mishap { rejected, failed };
-  void give_up_ticket(record_type&, std::uint64_t generation, std::uint64_t number, mishap) noexcept;
-
-  // core_check.hpp
-  std::string fault();
-  std::string fault_at_rest();
-
   // core_stop.hpp
   void find_unfired(std::vector<candidate>&);
-  void find_apart(record_type&, std::vector<candidate>&);
-  void tell_unfired_taken() noexcept;
-  static bool good(const candidate&) noexcept;
-  void end_now(record_type&) noexcept;
-  void count_completed() noexcept;
-  void complete(record_type&) noexcept;
-  template <class Condition>
-  void complete_if(record_type&, Condition&&) noexcept;
+  void find_unqueued(record_type&, std::vector<candidate>&);
   void hand_back(const candidate&, std::vector<unfired>&);
   void end_periodic_timers(std::vector<candidate>&);
   void stop_one_by_one() noexcept;
 
-  std::uint32_t number_;    // of this scheduler in the process
-  bool abandoned_ = false;  // (a child of this process may change both, when it begins)
+  // core_query.hpp
+  std::string fault();
+  std::string fault_when_quiescent();
+
+  std::uint32_t number_;  // of this scheduler in the process; changes when it is abandoned
   const tick_grid grid_;
-  const duration slow_after_;
-  wheel_type wheel_;
+  wheel_core<Sync> wheel_;
   record_pool<Sync> pool_;
   ready_list<Sync> ready_;  // filled and emptied by the driver alone
-  histogram_recorder<Sync> lateness_;
-  histogram_recorder<Sync> run_time_;
+  retry_list<Sync> retries_;
+  run_meter<Sync> meter_;
   call_checks<Sync> checks_;
   pending_limit<Sync> limit_;
-  retry_list<Sync> unplaced_;
   shared_handlers<Sync> handlers_;
+  phase<Sync> phase_;
   wait_point<Sync> endings_;
-  in_flight<Sync> activities_{endings_};
-
-  tick_number collected_ = 0;  // up to where the pass in progress has collected
-
-  typename Sync::template atomic<bool> stopped_{false};
-  typename Sync::template atomic<bool> draining_{false};
-  typename Sync::template atomic<std::uint64_t> orders_{0};      // given out: record::order
-  typename Sync::template atomic<std::size_t> apart_{0};         // timers that are never due
-  typename Sync::template atomic<bool> unfired_claimed_{false};  // by the one stop() that gets them
-  typename Sync::template atomic<bool> unfired_taken_{false};
+  in_flight<Sync> in_flight_{endings_};
+  unfired_claim<Sync> unfired_{endings_};
+  typename Sync::template atomic<std::uint64_t> orders_{
+      0};  // given out: to submitted runs, and to never due timers
+  typename Sync::template atomic<std::size_t> never_due_{0};  // how many timers are
 };
 
 /// The core of the schedulers that users get.
@@ -299,12 +256,3 @@ class core : public basic_core<threads> {
 extern template class basic_core<threads>;
 
 }  // namespace rondo::detail
-
-#include "scheduler/core_cancel.hpp"
-#include "scheduler/core_check.hpp"
-#include "scheduler/core_jobs.hpp"
-#include "scheduler/core_look.hpp"
-#include "scheduler/core_repeat.hpp"
-#include "scheduler/core_run.hpp"
-#include "scheduler/core_schedule.hpp"
-#include "scheduler/core_stop.hpp"

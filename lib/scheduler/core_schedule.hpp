@@ -1,7 +1,8 @@
-// basic_core: scheduling, and what it and rescheduling share.
+// basic_core: how a timer comes to wait, from the first time on.
 #pragma once
 
 #include <atomic>
+#include <new>
 #include <stdexcept>
 #include <string>
 
@@ -17,13 +18,6 @@ inline duration checked_tick(duration tick) {
   return tick;
 }
 
-inline duration checked_slow_after(duration slow_after) {
-  if (slow_after < duration::zero())
-    throw std::invalid_argument("rondo: slow_after must not be negative, as " +
-                                std::to_string(slow_after.count()) + " ns is");
-  return slow_after;
-}
-
 inline std::uint32_t next_scheduler_number() noexcept {
   static std::atomic<std::uint32_t> numbers{0};
   std::uint32_t number = 0;
@@ -31,12 +25,35 @@ inline std::uint32_t next_scheduler_number() noexcept {
   return number;
 }
 
+/// What the wheel asks and tells while it inserts a timer. Made by the call that schedules, and told to wake() the driver
+/// when no lock is held any more. From the moment that the timer is in the wheel its task may run and destroy the
+/// scheduler: so what wake() needs is kept before that.
+template <class Sync>
+class basic_core<Sync>::insert_hooks {
+ public:
+  enum class of { new_timers, old_timers };  // drain() lets no new ones in
+  insert_hooks(basic_core& core, of whom) noexcept : core_(core), whom_(whom) {}
+  bool may_insert() const noexcept {
+    return !core_.stopped() && (whom_ == of::old_timers || !core_.draining());
+  }
+  void top_moved_earlier() { kept_ = core_.shared_from_this(); }
+  void before_move(node& n) noexcept { static_cast<record_type&>(n).invalidate_wait(); }
+  void wake() noexcept {
+    if (kept_ != nullptr) kept_->next_due_moved_earlier();
+  }
+
+ private:
+  basic_core& core_;
+  const of whom_;
+  std::shared_ptr<basic_core> kept_;
+};
+
 template <class Sync>
 basic_core<Sync>::basic_core(const options& o, time_point start)
     : number_(next_scheduler_number()),
       grid_(checked_tick(o.tick), start),
-      slow_after_(checked_slow_after(o.slow_after)),
       wheel_(o.buckets, grid_.at_or_before(start)),
+      meter_(o.slow_after),
       limit_(o.max_pending),
       handlers_({o.run_on, o.on_error, o.on_slow}) {}
 
@@ -58,80 +75,65 @@ timer_id basic_core<Sync>::schedule(time_point due, time_point now, task&& work,
                                     std::shared_ptr<const executor> run_on,
                                     std::unique_ptr<repetition> repeats) {
   if (!work) throw std::invalid_argument("rondo: the task is empty");
-  gate way_in(*this, gate::of::new_timers);
-  if (!way_in.may_insert()) refuse_stopped();
+  insert_hooks hooks(*this, insert_hooks::of::new_timers);
+  if (!hooks.may_insert()) refuse_stopped();
   limit_.claim_place();
   record_type* r = nullptr;
   timer_id id;
   try {
     r = &pool_.take();
+    r->state.begin_life();
     r->work = std::move(work);
     r->run_on = std::move(run_on);
     r->repeats = std::move(repeats);
+    if (r->periodic() && (r->run_on != nullptr || handlers_.has_executor())) r->tickets.prepare_for_several();
     r->deadline = due;
-    r->live = true;
     id = id_of(*r);  // from publish() on, the record is everybody's
-    if (!publish(*r, grid_.of_deadline(due, now), way_in)) refuse_stopped();
+    if (!publish(*r, grid_.of_deadline(due, now), hooks)) refuse_stopped();
   } catch (...) {
-    if (r != nullptr)
-      forget_unpublished(*r);
-    else
+    if (r == nullptr) {
       limit_.free_place();
+    } else {
+      record_lock hold(r->mutex);
+      finish(hold, *r, ending::refused);
+    }
     throw;
   }
-  way_in.wake();
+  hooks.wake();
   return id;
 }
 
 template <class Sync>
 timer_id basic_core<Sync>::schedule(const recurrence& when, time_point now, task&& work,
                                     std::shared_ptr<const executor> run_on) {
-  auto repeats = std::make_unique<repetition>(when, when.first(now, fresh_seed()));
-  const time_point due = repeats->upcoming.due;
-  return schedule(due, now, std::move(work), std::move(run_on), std::move(repeats));
+  const recurrence::occurrence first = when.first(now, fresh_seed());
+  return schedule(first.due, now, std::move(work), std::move(run_on),
+                  std::make_unique<repetition>(when, first));
 }
 
 /// Makes a new timer known to all; false if the scheduler is stopped.
 template <class Sync>
-bool basic_core<Sync>::publish(record_type& r, tick_number tick, gate& way_in) {
-  // A stop() either finds the record or is seen here: it looks into each stripe of the wheel and each record after the
-  // flag is up.
-  if (tick != never_tick) return wheel_.schedule(r, tick, way_in);
+bool basic_core<Sync>::publish(record_type& r, tick_number tick, insert_hooks& hooks) {
+  // A stop() either finds the record or is seen here: it visits each stripe of the wheel and each record after the flag
+  // is up.
+  if (tick != never_tick) return wheel_.schedule(r, tick, hooks);
   const record_lock hold(r.mutex);
-  if (!way_in.may_insert()) return false;
+  if (!hooks.may_insert()) return false;
   r.due = tick;
-  set_apart(r);
+  set_never_due(r);
   return true;
-}
-
-template <class Sync>
-void basic_core<Sync>::forget_unpublished(record_type& r) noexcept {
-  const frame here(frame::kind::destruction, this, &r, r.generation);
-  r.live = false;
-  pool_.count([](tally& t) { --t.scheduled; });
-  limit_.free_place();
-  destroy_callable(r);
-  pool_.give_back(r, [](tally&) {});
-  endings_.wake();  // a drain() may have counted it
-}
-
-template <class Sync>
-void basic_core<Sync>::set_apart(record_type& r) noexcept {
-  r.place = waiting::apart;
-  r.order = orders_.fetch_add(1, std::memory_order_relaxed);
-  apart_.fetch_add(1, std::memory_order_seq_cst);
 }
 
 /// Makes `r`, locked, wait for `deadline`, and no longer for what it waits for now. Strong guarantee.
 template <class Sync>
-void basic_core<Sync>::arm(record_type& r, time_point deadline, tick_number tick, gate& way_in) {
-  if (tick != never_tick && wheel_.reschedule(r, tick, way_in)) {
-    leave_place(r);
-    r.place = waiting::in_wheel;
-  } else {  // never due; or stop() is in progress, and has not looked at this record yet, as we hold the lock
+void basic_core<Sync>::arm(record_type& r, time_point deadline, tick_number tick, insert_hooks& hooks) {
+  if (tick != never_tick && wheel_.reschedule(r, tick, hooks)) {
+    leave_lists(r);
+    r.state.wait_in(waits_in::wheel);
+  } else {  // never due; or stop() is in progress, and has not come to this record yet, as we hold the lock
     disarm(r);
     r.due = tick;
-    set_apart(r);
+    set_never_due(r);
   }
   r.deadline = deadline;
 }
@@ -139,79 +141,58 @@ void basic_core<Sync>::arm(record_type& r, time_point deadline, tick_number tick
 /// The same, and it cannot fail: without memory the record waits in a list, and each pass tries again.
 template <class Sync>
 void basic_core<Sync>::arm_surely(record_type& r, time_point deadline, tick_number tick,
-                                  gate& way_in) noexcept {
+                                  insert_hooks& hooks) noexcept {
   try {
-    arm(r, deadline, tick, way_in);
+    arm(r, deadline, tick, hooks);
   } catch (const std::bad_alloc&) {
     disarm(r);
     r.due = tick;
     r.deadline = deadline;
-    r.place = waiting::unplaced;
-    unplaced_.push(r);
+    r.state.wait_in(waits_in::retry_list);
+    retries_.push(r);
   }
 }
 
 /// Ends the waiting of `r`, locked.
 template <class Sync>
 void basic_core<Sync>::disarm(record_type& r) noexcept {
-  if (r.place == waiting::in_wheel) wheel_.cancel(r);
-  leave_place(r);
-  r.place = waiting::nowhere;
-  move_arming_on(r);
+  if (r.state.where() == waits_in::nowhere) return;
+  if (r.state.where() == waits_in::wheel) wheel_.cancel(r);
+  leave_lists(r);
+  r.state.wait_in(waits_in::nowhere);
+  r.invalidate_wait();
 }
 
 template <class Sync>
-void basic_core<Sync>::leave_place(record_type& r) noexcept {
-  if (r.place == waiting::unplaced) unplaced_.remove(r);
-  if (r.place == waiting::apart) apart_.fetch_sub(1, std::memory_order_seq_cst);
+void basic_core<Sync>::leave_lists(record_type& r) noexcept {
+  if (r.state.where() == waits_in::retry_list) retries_.remove(r);
+  if (r.state.where() == waits_in::never_due) never_due_.fetch_sub(1, std::memory_order_seq_cst);
 }
 
 template <class Sync>
-void basic_core<Sync>::move_arming_on(record_type& r) noexcept {
-  r.arming.store(r.arming.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-}
-
-/// Puts what waited for memory into the wheel or, as that takes none, what is due at `until` into the pass. A timer
-/// waits for the same moment as before, so its `arming` stays: a stop() or drain() in progress may have found it.
-template <class Sync>
-void basic_core<Sync>::place_unplaced(tick_number until) noexcept {
-  while (record_type* const r = unplaced_.first()) {
-    const record_lock hold(r->mutex);
-    if (r->place != waiting::unplaced) continue;  // it was cancelled or moved meanwhile
-    if (r->due <= until && ready_.make_room() != 0)
-      ready_.push(*r, r->due);
-    else if (!put_into_wheel(*r))
-      return;
-    unplaced_.remove(*r);
-    r->place = waiting::in_wheel;
-  }
-}
-
-/// False: there is still no memory, or the scheduler is stopped.
-template <class Sync>
-bool basic_core<Sync>::put_into_wheel(record_type& r) noexcept {
-  gate way_in(*this, gate::of::old_timers);  // this is the driver: it need not be woken
-  try {
-    return wheel_.schedule(r, r.due, way_in);
-  } catch (const std::bad_alloc&) {
-    return false;
-  }
+void basic_core<Sync>::set_never_due(record_type& r) noexcept {
+  r.state.wait_in(waits_in::never_due);
+  r.order = next_order();
+  never_due_.fetch_add(1, std::memory_order_seq_cst);
 }
 
 template <class Sync>
 bool basic_core<Sync>::reschedule(timer_id id, time_point due, time_point now) {
   record_type* const r = find(id);
   if (r == nullptr) return false;
-  gate way_in(*this, gate::of::old_timers);
+  insert_hooks hooks(*this, insert_hooks::of::old_timers);
   {
     const record_lock hold(r->mutex);
-    if (r->generation != timer_id_access::generation(id) || !r->live || stopped()) return false;
+    if (r->generation != timer_id_access::generation(id) || !r->state.live() || stopped()) return false;
     if (r->periodic() && draining()) return false;  // it is about to be ended
-    arm(*r, due, grid_.of_deadline(due, now), way_in);
-    r->handed = 0;
-    if (r->periodic()) r->repeats->move_next(due);
+    arm(*r, due, grid_.of_deadline(due, now), hooks);
+    if (r->periodic()) {
+      const handoff::run* const oldest = r->tickets.oldest();
+      r->repeats->moved_to(due, r->state.submitted(), oldest != nullptr ? &oldest->what : nullptr);
+    }
+    r->take_all_back();
   }
-  way_in.wake();
+  hooks.wake();
   if (due == time_point::max()) endings_.wake();  // a drain() does not wait for it any more
   return true;
 }

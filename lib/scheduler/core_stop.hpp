@@ -2,65 +2,62 @@
 #pragma once
 
 #include <algorithm>
+#include <new>
+#include <stdexcept>
+#include <string>
 #include <tuple>
 
 #include "scheduler/core.hpp"
+#include "scheduler/core_schedule.hpp"
 
 namespace rondo::detail {
 
 template <class Sync>
 std::vector<unfired> basic_core<Sync>::stop() {
-  const bool from_inside = frame::inside(this);
+  const bool from_inside = stack_marker::inside(this);
   std::vector<unfired> list;
   if (abandoned()) return list;
   std::vector<candidate> found;
-  if (!unfired_claimed_.load(std::memory_order_seq_cst)) {
+  if (!unfired_.claimed()) {
     const std::size_t expected = pending() + 64;  // 64: what other threads may schedule meanwhile
     list.reserve(expected);
-    found.reserve(3 * expected);  // each of its looks may find the same timer
+    found.reserve(3 * expected);  // each of its searches may find the same timer
   }
-  stopped_.store(true, std::memory_order_seq_cst);
-  const bool first = !unfired_claimed_.exchange(true, std::memory_order_seq_cst);
+  phase_.stop();
+  const bool first = unfired_.claim();
   next_due_moved_earlier();  // for the driver to notice
-  if (!from_inside) activities_.wait_for_others(0);
+  if (!from_inside) in_flight_.wait_for_others(0);
   if (first) {
     try {
       find_unfired(found);
       list.reserve(found.size());
-    } catch (...) {  // no memory, as others scheduled more than was foreseen: the next call gets them
-      unfired_claimed_.store(false, std::memory_order_seq_cst);
-      tell_unfired_taken();
+    } catch (...) {  // no memory, as others scheduled more than was foreseen
+      unfired_.give_up();
       throw;
     }
     for (const candidate& c : found) hand_back(c, list);
-    tell_unfired_taken();
+    unfired_.settle();
   } else if (!from_inside) {
-    endings_.wait_until([this] { return unfired_taken_.load(std::memory_order_seq_cst); });
+    unfired_.wait_until_settled();
   }
   return list;
 }
 
-template <class Sync>
-void basic_core<Sync>::tell_unfired_taken() noexcept {
-  unfired_taken_.store(true, std::memory_order_seq_cst);
-  endings_.wake();
-}
-
-/// All timers that wait, in the order in which stop() hands them back; one may be found twice. Precondition:
-/// stopped(), or draining(): then those that are not periodic may be left out, if they move meanwhile.
+/// All timers that wait, in the order in which stop() hands them back; one may be found twice. Precondition: stopped(),
+/// or draining(): then those that are not periodic may be left out, if they move meanwhile.
 ///
-/// A pass may be in progress, and calls that began before. The three looks are in the order in which a timer
-/// can move on once its scheduler is stopped: what waits for memory may go into the wheel or the pass, what
-/// is in the wheel into the pass. Whoever moves one otherwise holds its record's lock and has not seen the
-/// flag: the look through the records waits for him, and the wheel is closed to those who come later.
+/// A pass may be in progress, and calls that began before. The three searches are in the order in which a timer can move
+/// on once its scheduler is stopped: what waits for memory may go into the wheel or the pass, what is in the wheel into
+/// the pass. Whoever moves one otherwise holds its record's lock and has not seen the flag: the search through the
+/// records waits for that, and the wheel is closed to those who come later.
 template <class Sync>
 void basic_core<Sync>::find_unfired(std::vector<candidate>& found) {
-  pool_.for_each([&](record_type& r) { find_apart(r, found); });
+  pool_.for_each([&](record_type& r) { find_unqueued(r, found); });
   wheel_.for_each([&](node& n) {
     auto& r = static_cast<record_type&>(n);
     found.push_back({&r, r.arming.load(std::memory_order_relaxed), r.due, found_in::wheel, found.size()});
   });
-  ready_.for_each_good([&](const auto& entry, std::uint64_t late) {
+  ready_.for_each_current([&](const ready_entry& entry, std::uint64_t late) {
     const bool is_late = late != 0;
     found.push_back({entry.timer, entry.arming, entry.tick, is_late ? found_in::late_in_pass : found_in::pass,
                      is_late ? late : found.size()});
@@ -70,56 +67,36 @@ void basic_core<Sync>::find_unfired(std::vector<candidate>& found) {
   });
 }
 
-/// Those that are neither in the wheel nor in the pass: with the executor, never due, or running.
+/// Finds `r` if it is neither in the wheel nor in the pass: with the executor, never due, or without memory. If it runs,
+/// that run is its last.
 template <class Sync>
-void basic_core<Sync>::find_apart(record_type& r, std::vector<candidate>& found) {
-  {
-    const record_lock hold(r.mutex);
-    const bool is_apart = r.place == waiting::apart || r.place == waiting::unplaced;
-    if ((!r.in_progress() && !is_apart) || !r.live) return;
-    if (r.running == 0) {
-      const tick_number tick = r.handed != 0 ? r.handed_tick() : r.due;
-      const std::uint64_t order = r.handed != 0 ? r.handed_order() : r.order;
-      found.push_back({&r, r.arming.load(std::memory_order_relaxed), tick, found_in::apart, order});
-      return;
-    }
-    // A periodic one: the run in progress is its last.
-    end_now(r);
-  }
-  count_completed();
-}
-
-/// Whether a timer that find_unfired() has found, locked, still is what it was.
-template <class Sync>
-bool basic_core<Sync>::good(const candidate& c) noexcept {
-  const record_type& r = *c.timer;
-  // (Whether it is live is to be asked last: if the record serves another timer by now, others write that.)
-  return r.arming.load(std::memory_order_relaxed) == c.arming && r.live;
+void basic_core<Sync>::find_unqueued(record_type& r, std::vector<candidate>& found) {
+  record_lock hold(r.mutex);
+  const waits_in where = r.state.where();
+  const bool is_unqueued = where == waits_in::never_due || where == waits_in::retry_list;
+  if ((!r.state.in_progress() && !is_unqueued) || !r.state.live()) return;
+  if (r.state.running() != 0) return finish(hold, r, ending::over);
+  const auto next = r.first_run();
+  found.push_back({&r, r.arming.load(std::memory_order_relaxed), next.tick, found_in::no_queue, next.order});
 }
 
 template <class Sync>
 void basic_core<Sync>::hand_back(const candidate& c, std::vector<unfired>& list) {
   record_type& r = *c.timer;
-  timer_id id;
-  time_point due;
-  {
-    const record_lock hold(r.mutex);
-    if (!good(c)) return;
-    id = id_of(r);
-    due = r.handed != 0 ? r.handed_due() : r.deadline;
-    end_now(r);
-  }
-  list.push_back({id, due, std::move(r.work)});
-  limit_.free_place();
-  finish(r, [](tally& t) {  // which destroys its executor: that may stop or destroy the scheduler
-    ++t.returned;
-    ++t.left;
-  });
+  record_lock hold(r.mutex);
+  if (!c.is_current()) return;
+  const timer_id id = id_of(r);
+  const time_point due = r.first_run().due;
+  end(r, ending::returned);
+  hold.unlock();
+  list.push_back({id, due, std::move(r.work)});  // to move a callable is user code
+  hold.lock();
+  finish(hold, r, ending::returned);  // destroys its executor: that may stop or destroy the scheduler
 }
 
 template <class Sync>
 void basic_core<Sync>::refuse_inside(const char* call) const {
-  if (frame::inside(this))
+  if (stack_marker::inside(this))
     throw std::logic_error(std::string("rondo: ") + call + "() was called from inside a task");
 }
 
@@ -129,71 +106,29 @@ bool basic_core<Sync>::drain(duration limit) {
   if (abandoned()) return true;
   std::vector<candidate> found;
   found.reserve(3 * (pending() + 64));  // as in stop()
-  draining_.store(true, std::memory_order_seq_cst);
+  phase_.drain();
   end_periodic_timers(found);
   if (!pass_time_until_drained(limit)) return false;
-  stopped_.store(true, std::memory_order_seq_cst);
+  phase_.stop();
   next_due_moved_earlier();  // for the driver to notice
   return true;
 }
 
-/// Ends those that it finds. The others end themselves: the flag is up, so a periodic timer that the driver takes up
-/// later, or whose run ends later, waits for no further run, and none can be moved any more.
+/// Ends those that it finds: a run in progress is their last. The others end themselves: the flag is up, so a periodic
+/// timer that the driver dispatches later, or whose run ends later, waits for no further run, and none can be moved.
 template <class Sync>
 void basic_core<Sync>::end_periodic_timers(std::vector<candidate>& found) {
   find_unfired(found);
-  for (const candidate& c : found) complete_if(*c.timer, [&] { return good(c) && c.timer->periodic(); });
-}
-
-/// Ends a timer if condition(), asked under its lock, is true: a run in progress is its last.
-template <class Sync>
-template <class Condition>
-void basic_core<Sync>::complete_if(record_type& r, Condition&& condition) noexcept {
-  bool is_running = false;
-  {
-    const record_lock hold(r.mutex);
-    if (!condition()) return;
-    end_now(r);
-    is_running = r.running != 0;
+  for (const candidate& c : found) {
+    record_lock hold(c.timer->mutex);
+    if (c.is_current() && c.timer->periodic()) finish(hold, *c.timer, ending::over);
   }
-  if (is_running)
-    count_completed();
-  else
-    complete(r);
-}
-
-/// Ends a timer, locked: no run of it starts any more.
-template <class Sync>
-void basic_core<Sync>::end_now(record_type& r) noexcept {
-  r.live = false;
-  disarm(r);
-  r.take_back_tickets();
-}
-
-/// Counts a timer that ended by itself and is pending no more.
-template <class Sync>
-void basic_core<Sync>::count_completed() noexcept {
-  limit_.free_place();
-  pool_.count([](tally& t) {
-    ++t.completed;
-    ++t.left;
-  });
-}
-
-/// Frees one that is not live any more, and not running.
-template <class Sync>
-void basic_core<Sync>::complete(record_type& r) noexcept {
-  limit_.free_place();
-  finish(r, [](tally& t) {
-    ++t.completed;
-    ++t.left;
-  });
 }
 
 /// (What is pending is never counted too low here: no timer is scheduled any more.)
 template <class Sync>
 bool basic_core<Sync>::drained() const noexcept {
-  return pending() <= apart_.load(std::memory_order_seq_cst) && activities_.none();
+  return pending() <= never_due_.load(std::memory_order_seq_cst) && in_flight_.none();
 }
 
 template <class Sync>
@@ -204,29 +139,31 @@ bool basic_core<Sync>::pass_time_until_drained(duration limit) {
 /// Stops without memory for a list: destroys what was not fired.
 template <class Sync>
 void basic_core<Sync>::stop_one_by_one() noexcept {
-  stopped_.store(true, std::memory_order_seq_cst);
+  phase_.stop();
   next_due_moved_earlier();  // for the driver to notice
-  activities_.wait_for_others(frame::activities(this));
-  pool_.for_each([this](record_type& r) { complete_if(r, [&r] { return r.live; }); });
+  in_flight_.wait_for_others(marker::in_flight(this));
+  pool_.for_each([this](record_type& r) {
+    record_lock hold(r.mutex);
+    if (r.state.live()) finish(hold, r, ending::over);
+  });
 }
 
 template <class Sync>
 void basic_core<Sync>::abandon() noexcept {
-  abandoned_ = true;
   number_ = next_scheduler_number();  // so that no id names any of its timers
-  stopped_.store(true, std::memory_order_seq_cst);
+  phase_.abandon();
 }
 
 template <class Sync>
 void basic_core<Sync>::retire() noexcept {
   if (abandoned()) return end_driver();
-  frame::keep(this, this->shared_from_this());
+  marker::keep(this, this->shared_from_this());
   try {
     const std::vector<unfired> destroyed_here = stop();
   } catch (const std::bad_alloc&) {
     stop_one_by_one();
   }
-  activities_.wait_for_others(frame::activities(this));
+  in_flight_.wait_for_others(marker::in_flight(this));
   end_driver();
   handlers_.release();
 }

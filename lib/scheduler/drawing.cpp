@@ -48,9 +48,9 @@ std::string outside_line(const picture& p) {
   };
   add(p.ready, "ready in the pass in progress");
   add(p.never_due, "never due");
-  add(p.handed_over, "with the executor");
+  add(p.submitted, "with the executor");
   add(p.running, "running");
-  add(p.unplaced, "waiting for memory");
+  add(p.without_memory, "waiting for memory");
   return list.empty() ? "" : "  not in the wheel: " + list + '\n';
 }
 

@@ -43,15 +43,15 @@ struct picture {
   // Timers that are not in the wheel.
   std::size_t ready = 0;  // due in the pass in progress
   std::size_t never_due = 0;
-  std::size_t handed_over = 0;  // to the executor, not started
+  std::size_t submitted = 0;  // to the executor, not started
   std::size_t running = 0;
-  std::size_t unplaced = 0;  // there was no memory to put them into the wheel
+  std::size_t without_memory = 0;  // there was no memory to put them into the wheel
 };
 
 /// Adds what a wheel holds, read stripe by stripe. No lock is held while another one is, nor when it returns.
 /// O(buckets + nodes).
 template <class Sync>
-void look_at(const wheel_core<Sync>& wheel, picture& p) {
+void describe(const wheel_core<Sync>& wheel, picture& p) {
   wheel.for_each_entry([&](std::optional<std::size_t> number, tick_number key, auto&& for_each_node) {
     picture::far_part seen;
     for_each_node([&](const node& n) {

@@ -15,7 +15,7 @@
 namespace rondo::detail {
 
 /// The timers that a pass has taken out of the wheel and not yet started, in order. An entry refers to a
-/// timer waiting for a certain moment: one that was cancelled or moved since is no longer good, and is passed
+/// timer waiting for a certain moment: one that was cancelled or moved since is not current any more, and is passed
 /// over. (So nothing has to be taken out of the middle, and what a task makes due cannot come into the pass
 /// in progress.)
 ///
@@ -32,10 +32,15 @@ class ready_list {
     std::uint64_t arming = 0;
     tick_number tick = 0;
 
-    bool good() const noexcept { return timer->arming.load(std::memory_order_relaxed) == arming; }
+    bool is_current() const noexcept { return timer->arming.load(std::memory_order_relaxed) == arming; }
   };
 
   ready_list() : entries_(batch) {}
+
+  /// A pass begins, which takes all up to `until` out of the wheel. (What a pass before has left over comes first.)
+  void begin_pass(tick_number until) noexcept { collected_until_ = until; }
+  /// Whether what is due at `tick` may take its turn in the pass in progress.
+  bool collects(tick_number tick) const noexcept { return tick <= collected_until_; }
 
   /// How many push() are legal now: 1 … batch, unless it is not empty and there is no memory: then perhaps 0.
   std::size_t make_room() noexcept {
@@ -106,28 +111,28 @@ class ready_list {
            late_.empty();
   }
 
-  /// visit(entry, late) for each good entry, in no order; `late` numbers those of push_late() from 1, and is 0
+  /// visit(entry, late) for each current entry, in no order; `late` numbers those of push_late() from 1, and is 0
   /// for the others, which come in order, and for one that is first.
   template <class Visit>
-  void for_each_good(Visit&& visit) const {
+  void for_each_current(Visit&& visit) const {
     const std::lock_guard hold(mutex_);
-    if (late_front_ && late_front_->good()) visit(*late_front_, std::uint64_t{0});
+    if (late_front_ && late_front_->is_current()) visit(*late_front_, std::uint64_t{0});
     const std::size_t end = end_.load(std::memory_order_acquire);
     for (std::size_t i = begin_.load(std::memory_order_acquire); i < end; ++i)
-      if (entries_[i].good()) visit(entries_[i], std::uint64_t{0});
+      if (entries_[i].is_current()) visit(entries_[i], std::uint64_t{0});
     for (const late_entry& e : late_)
-      if (e.good()) visit(e, e.order);
+      if (e.is_current()) visit(e, e.order);
   }
 
-  /// The tick of the first good entry.
+  /// The tick of the first current entry.
   std::optional<tick_number> next_due() const noexcept {
     const std::lock_guard hold(mutex_);
     std::optional<tick_number> due;
     const std::size_t end = end_.load(std::memory_order_acquire);
     for (std::size_t i = begin_.load(std::memory_order_acquire); i < end && !due; ++i)
-      if (entries_[i].good()) due = entries_[i].tick;
+      if (entries_[i].is_current()) due = entries_[i].tick;
     const auto consider = [&](const entry& e) {
-      if (e.good() && (!due || e.tick < *due)) due = e.tick;
+      if (e.is_current() && (!due || e.tick < *due)) due = e.tick;
     };
     if (late_front_) consider(*late_front_);
     for (const entry& e : late_) consider(e);
@@ -179,6 +184,7 @@ class ready_list {
     }
   }
 
+  tick_number collected_until_ = 0;
   mutable typename Sync::list_mutex mutex_;
   std::vector<entry> entries_;  // as many as there is room for
   index begin_{0};              // of those that are to come

@@ -1,99 +1,121 @@
 // What a scheduler keeps of one timer.
 #pragma once
 
-#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <utility>
+#include <string>
 
 #include <rondo/detail/node.hpp>
 #include <rondo/executor.hpp>
 #include <rondo/task.hpp>
 #include <rondo/time.hpp>
 
+#include "scheduler/handoff.hpp"
 #include "scheduler/repetition.hpp"
+#include "scheduler/timer_state.hpp"
 
 namespace rondo::detail {
-
-/// Where a live timer waits for its next run.
-enum class waiting : std::uint8_t {
-  in_wheel,  // or taken out of it for the pass in progress
-  apart,     // never due, or to be found by the stop() in progress
-  unplaced,  // there was no memory to put it into the wheel: the driver tries again
-  nowhere,   // it is with the executor, or running
-};
 
 /// One timer. Records are pooled and never move, so one can be looked at whenever its slot is known; the
 /// generation tells whether it still is the timer one had in mind.
 ///
-/// Life of a one-shot: waiting → (handed over) → running → free. A periodic timer waits for its next run as
-/// soon as the one before has been handed over or started, or when that has ended. `live` is what users call
-/// pending; once it is false no run starts any more, and when the runs in progress have ended the callable is
-/// destroyed and the record freed.
-///
-/// All members are guarded by `mutex`, but for these: until schedule() returns, the scheduling thread alone
-/// knows the record, and writes what is marked [new] without it; while a run is in progress, `work` is its
-/// own.
+/// `mutex` guards all members, but for these: until schedule() returns, the scheduling thread alone knows the record,
+/// and writes what is marked [new] without it; while a run is in progress, `work` is its own.
 ///
 /// In three cache lines: for all that waits; the callable; for what has an executor or a recurrence.
 template <class Sync>
 struct alignas(64) record : node {
+  /// A run that has not started.
+  struct pending_run {
+    time_point due;
+    tick_number tick;
+    std::uint64_t order;  // among those of its tick
+  };
+
   explicit record(std::uint32_t own_slot) noexcept : slot(own_slot) {}
 
   typename Sync::record_mutex mutex;
-  const std::uint32_t slot;           // in the pool
-  bool live = false;                  // [new]
-  bool completes = false;             // it is not live any more as its last run has started or was given up
-  bool dropped = false;               // the job that is being handed over was destroyed meanwhile
-  waiting place = waiting::in_wheel;  // of a free record too: schedule() need not write it
-  std::uint32_t running = 0;          // runs in progress
-  std::uint32_t handed = 0;           // good tickets: see below
-  std::uint64_t generation = 1;       // moves on as the record is freed
-  // Moves on as it ceases to wait for a certain moment. Written inside the lock, read also by those who only
+  const std::uint32_t slot;      // in the pool
+  timer_state state;             // [new]
+  std::uint64_t generation = 1;  // moves on as the record is freed
+  // Moves on as the timer ceases to wait for a certain moment. Written inside the lock, read also by those who only
   // pass by.
   typename Sync::template atomic<std::uint64_t> arming{0};
   time_point deadline;  // [new] exact, of the run that it waits for; `due` is its tick
 
-  record* next = nullptr;  // in a list of free or of unplaced records
+  record* next = nullptr;  // in a list of free records, or of those without memory
   task work;               // [new]
 
   std::unique_ptr<repetition> repeats;     // [new] null: once
   std::shared_ptr<const executor> run_on;  // [new] null: the scheduler's
-  std::uint64_t order = 0;                 // in which it was handed over, if once, or set apart
-
-  // A ticket stands for a run that the executor has and that has not started. It is given out once.
-  std::uint64_t tickets = 0;       // numbers given out so far
-  std::uint64_t only_ticket = 0;   // of a one-shot; a periodic timer's are in `repeats`
-  std::uint64_t in_hand_over = 0;  // the ticket that the driver is just handing over; 0: none
+  std::uint64_t order = 0;                 // among those that are never due
+  handoff tickets;                         // [new]
 
   bool periodic() const noexcept { return repeats != nullptr; }
-  bool in_progress() const noexcept { return running != 0 || handed != 0; }
+
+  /// What it waited for is not to come any more.
+  void invalidate_wait() noexcept {
+    arming.store(arming.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+
+  void submit(handoff::ticket number) noexcept {
+    state.submit();
+    tickets.submit(number);
+  }
+  void submit(const handoff::run& run) noexcept {
+    state.submit();
+    tickets.submit(run);
+  }
+  /// Whether the ticket was good; it is not any more.
+  bool redeem(handoff::ticket number) noexcept {
+    if (!tickets.redeem(number)) return false;
+    state.withdraw_one();
+    return true;
+  }
+  void take_all_back() noexcept {
+    if (state.submitted() == 0) return;
+    state.withdraw_all();
+    tickets.take_all_back();
+  }
+
+  /// Whether no run will start any more.
+  bool over() const noexcept { return state.submitted() == 0 && (repeats == nullptr || repeats->over()); }
+
+  /// The run that comes first: the oldest that was submitted, or the one that it waits for. Precondition: one of these.
+  pending_run first_run() const noexcept {
+    if (state.submitted() == 0) return {deadline, due, order};
+    const handoff::run* const run = tickets.oldest();
+    return run != nullptr ? pending_run{run->what.due, run->tick, run->number}
+                          : pending_run{deadline, due, tickets.only()};
+  }
 
   /// Whether its end destroys nothing of the user's.
   bool owns_nothing() const noexcept {
     return repeats == nullptr && run_on == nullptr && task_access::trivial_to_destroy(work);
   }
-
-  /// Of the oldest run that the executor has. Precondition: there is one.
-  time_point handed_due() const noexcept { return repeats ? repeats->handed.front().what.due : deadline; }
-  tick_number handed_tick() const noexcept { return repeats ? repeats->handed.front().tick : due; }
-  std::uint64_t handed_order() const noexcept { return repeats ? repeats->handed.front().order : order; }
-
-  /// Whether the ticket was good; it is not any more. Precondition: live.
-  bool spend_ticket(std::uint64_t number) noexcept {
-    const bool good = repeats ? repeats->spend_ticket(number) : handed != 0 && only_ticket == number;
-    if (good) --handed;
-    return good;
+  void destroy_what_it_owns() noexcept {
+    work.reset();
+    run_on.reset();
+    repeats.reset();
+    tickets.release_memory();
   }
 
-  /// Precondition: live, or just not any more.
-  void take_back_tickets() noexcept {
-    handed = 0;
-    if (repeats) repeats->take_back_tickets();
+  /// In words what is wrong with it, or empty: see rondo/detail/checks.hpp. Precondition: locked. Reads what is marked
+  /// [new] only once the record is known to all, and so is legal at any time.
+  std::string fault() const {
+    std::string wrong;
+    if (!state.in_progress() && state.where() == waits_in::wheel) return wrong;
+    wrong = state.fault(periodic());
+    if (!wrong.empty() || !state.live()) return wrong;
+    if (tickets.size() != state.submitted())
+      return "the executor has " + std::to_string(state.submitted()) + " runs of it, and " +
+             std::to_string(tickets.size()) + " are known";
+    if (periodic() && over()) return "no run of it is to come, and it is pending still";
+    if (periodic() && repeats->runs() < state.submitted())
+      return "more of its runs are submitted than have begun";
+    return wrong;
   }
-
-  /// Whether no run will start any more.
-  bool over() const noexcept { return handed == 0 && (!repeats || repeats->over()); }
 };
 
 }  // namespace rondo::detail

@@ -11,13 +11,13 @@
 #include <new>
 #include <utility>
 
+#include "scheduler/counters.hpp"
 #include "scheduler/record.hpp"
-#include "scheduler/tally.hpp"
 
 namespace rondo::detail {
 
-/// Free records and counters lie in lanes, each with a lock of its own. A thread always uses the same lane,
-/// so that threads do not meet (unless there are more of them than lanes). A lane without free records takes
+/// Free records and counters lie in shards, each with a lock of its own. A thread always uses the same shard,
+/// so that threads do not meet (unless there are more of them than shards). A shard without free records takes
 /// those of another one, or new ones. Records stay where they are until the pool is destroyed.
 template <class Sync>
 class record_pool {
@@ -35,7 +35,7 @@ class record_pool {
 
   /// A free record, counted as scheduled. Strong guarantee.
   record_type& take() {
-    lane& mine = my_lane();
+    shard& mine = my_shard();
     {
       const std::lock_guard hold(mine.mutex);
       if (record_type* const r = mine.free) {
@@ -53,7 +53,7 @@ class record_pool {
   /// Precondition: nothing is known of `r` but by ids of earlier generations.
   template <class Count>
   void give_back(record_type& r, Count&& count) noexcept {
-    lane& mine = my_lane();
+    shard& mine = my_shard();
     const std::lock_guard hold(mine.mutex);
     r.next = mine.free;
     mine.free = &r;
@@ -61,18 +61,18 @@ class record_pool {
     count(mine.counts);
   }
 
-  /// count(tally&) adds to this thread's counters.
+  /// count(counters&) adds to this thread's counters.
   template <class Count>
   void count(Count&& count) noexcept {
-    lane& mine = my_lane();
+    shard& mine = my_shard();
     const std::lock_guard hold(mine.mutex);
     count(mine.counts);
   }
 
-  /// The sum over all lanes, read one after another.
-  tally total() const noexcept {
-    tally sum;
-    for (const lane& l : lanes_) {
+  /// The sum over all shards, read one after another.
+  counters total() const noexcept {
+    counters sum;
+    for (const shard& l : shards_) {
       const std::lock_guard hold(l.mutex);
       sum += l.counts;
     }
@@ -85,11 +85,11 @@ class record_pool {
     return &at(slot);
   }
 
-  /// How many records there are, and how many of them are free: read lane by lane.
+  /// How many records there are, and how many of them are free: read shard by shard.
   std::size_t slots() const noexcept { return slots_.load(std::memory_order_acquire); }
   std::size_t free() const noexcept {
     std::size_t count = 0;
-    for (const lane& l : lanes_) {
+    for (const shard& l : shards_) {
       const std::lock_guard hold(l.mutex);
       count += l.free_count;
     }
@@ -104,17 +104,18 @@ class record_pool {
   }
 
  private:
-  static constexpr std::size_t lane_count = Sync::lanes;
-  static constexpr std::uint32_t batch = 64;  // new records made at a time; also what is left to another lane
+  static constexpr std::size_t shard_count = Sync::shards;
+  static constexpr std::uint32_t batch =
+      64;  // new records made at a time; also what is left to another shard
 
-  struct alignas(128) lane {
-    mutable typename Sync::lane_mutex mutex;
+  struct alignas(128) shard {
+    mutable typename Sync::shard_mutex mutex;
     std::uint32_t free_count = 0;
     record_type* free = nullptr;
-    tally counts;
+    counters counts;
   };
 
-  lane& my_lane() noexcept { return lanes_[Sync::thread_number() % lane_count]; }
+  shard& my_shard() noexcept { return shards_[Sync::thread_number() % shard_count]; }
 
   // Segment s holds batch * 2^s records, so that a slot is found with a count of leading zeros, and a
   // segment's memory is asked for at once but touched only as records are made.
@@ -131,15 +132,15 @@ class record_pool {
     return segments_[s].load(std::memory_order_acquire)[slot - begin_of(s)];
   }
 
-  /// Linked records that are in no lane.
+  /// Linked records that are in no shard.
   struct chain {
     record_type* first = nullptr;
     std::uint32_t length = 0;
   };
 
-  /// All that are free in a lane that has many; empty if there is none.
-  chain take_from_another(const lane& mine) noexcept {
-    for (lane& other : lanes_) {
+  /// All that are free in a shard that has many; empty if there is none.
+  chain take_from_another(const shard& mine) noexcept {
+    for (shard& other : shards_) {
       if (&other == &mine) continue;
       const std::lock_guard hold(other.mutex);
       if (other.free_count <= batch) continue;
@@ -170,10 +171,10 @@ class record_pool {
 
   /// Leaves the others in `mine`. (The first never lies there: two threads might take it from each other for
   /// ever.)
-  static record_type& take_first(lane& mine, const chain& found) noexcept {
+  static record_type& take_first(shard& mine, const chain& found) noexcept {
     record_type& r = *found.first;
     const std::lock_guard hold(mine.mutex);
-    if (mine.free != nullptr) {  // a thread that shares this lane came in between
+    if (mine.free != nullptr) {  // a thread that shares this shard came in between
       record_type* last = &r;
       while (last->next != nullptr) last = last->next;
       last->next = mine.free;
@@ -184,8 +185,8 @@ class record_pool {
     return r;
   }
 
-  std::array<lane, lane_count> lanes_;
-  typename Sync::lane_mutex growth_mutex_;
+  std::array<shard, shard_count> shards_;
+  typename Sync::shard_mutex growth_mutex_;
   typename Sync::template atomic<std::uint32_t> slots_{0};  // records made so far
   std::array<typename Sync::template atomic<record_type*>, 27> segments_{};
 };

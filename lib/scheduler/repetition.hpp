@@ -1,77 +1,80 @@
-// What a scheduler keeps of a periodic timer besides.
+// How a periodic timer goes from one run to the next.
 #pragma once
 
-#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <utility>
-#include <vector>
 
-#include <rondo/detail/node.hpp>
 #include <rondo/recurrence.hpp>
 #include <rondo/time.hpp>
 
 namespace rondo::detail {
 
-/// Where a periodic timer stands. Three sorts of runs may be on their way at a time: those that the executor
-/// has, one that is kept back until these have ended, and the upcoming one, for whose point the timer waits
-/// in the wheel, unless that is held back as well.
-struct repetition {
+/// Says what a periodic timer does next when the point that it waited for has come, when a run has ended, and when a
+/// user has moved it. It knows neither wheel nor executor nor locks: what of these matters is an argument, and what is to
+/// be done a result.
+///
+/// Besides the runs in progress and those submitted there are at most two: the queued one, which overlapping_runs::
+/// queue_one keeps until no other run is in progress, and the upcoming one. The timer waits for the point of one of
+/// them, unless that is deferred, as a late run of a burst is until the run before it has ended.
+class repetition {
+ public:
   using occurrence = recurrence::occurrence;
 
-  struct handed_run {
-    std::uint64_t ticket;
-    tick_number tick;
-    std::uint64_t order;  // in which it was handed over
-    occurrence what;
+  /// Of a pass.
+  struct moment {
+    time_point now;
+    time_point tick;  // its beginning
   };
 
-  repetition(recurrence r, const occurrence& first) : plan(std::move(r)), upcoming(first) {
-    handed.reserve(1);  // no more at a time, unless they may overlap
-  }
+  /// What is to be done when a point has come.
+  struct step {
+    std::optional<occurrence> run;       // begins now
+    std::uint64_t missed = 0;            // points; `run` is told of them
+    std::uint64_t overlapped = 0;        // points dropped, as a run was in progress
+    std::optional<time_point> wait_for;  // none: the timer waits for nothing, until a run ends
+    bool is_late = false;                // wait_for has come as well, in a burst: it may run in the same pass
+  };
 
-  recurrence plan;
-  occurrence upcoming;      // while points are to come; with after_completion() the run that began last
-  std::uint64_t runs = 0;   // started or handed over
-  bool last_begun = false;  // no points are to come any more
-  std::optional<occurrence> kept;  // by overlapping_runs::queue_one
-  bool kept_is_due = false;        // what it was kept back for has ended: the timer waits for this one
-  bool held_back = false;          // the upcoming one, of a burst: it waits for the run before it to end
-  bool catching_up = false;        // the run that began last was a late one of a burst
-  std::vector<handed_run> handed;  // oldest first
+  /// A timer that waits for its first run.
+  repetition(recurrence plan, const occurrence& first) : plan_(std::move(plan)), upcoming_(first) {}
 
-  bool over() const noexcept { return last_begun && !kept; }
+  /// The point that the timer waited for has come. `busy`: a run is in progress or was submitted. `one_at_a_time`: the
+  /// run that may begin does not end before the next point is asked for.
+  step point_came(const moment&, bool busy, bool submits);
 
-  /// Strong guarantee.
-  void make_room_for_ticket() {
-    if (handed.size() == handed.capacity()) handed.reserve(2 * handed.size());
-  }
+  /// A run has ended or was dropped, and none is in progress or submitted. `waits`: the timer waits for a point.
+  /// Returns the point to wait for from now on; none: all stays as it is.
+  std::optional<time_point> run_ended(time_point ended, bool waits);
 
-  bool spend_ticket(std::uint64_t number) noexcept {
-    const auto found =
-        std::find_if(handed.begin(), handed.end(), [&](const handed_run& h) { return h.ticket == number; });
-    if (found == handed.end()) return false;
-    handed.erase(found);
-    return true;
-  }
+  /// The timer waits for `due` now, and its grid goes on from there. So many runs that were submitted are taken back,
+  /// the oldest of which was `oldest` (null: none).
+  void moved_to(time_point due, std::size_t taken_back, const occurrence* oldest) noexcept;
 
-  void take_back_tickets() noexcept {
-    runs -= handed.size();
-    handed.clear();
-  }
+  /// Whether no run is to come but those submitted.
+  bool over() const noexcept { return exhausted_ && !queued_; }
+  /// How many have started or are submitted.
+  std::uint64_t runs() const noexcept { return runs_; }
+  /// When the first run is due.
+  time_point upcoming_due() const noexcept { return upcoming_.due; }
 
-  /// Moves the next run, with all that is not started taken back, to `due`; the grid goes on from there.
-  void move_next(time_point due) noexcept {
-    if (!handed.empty())
-      upcoming = handed.front().what;
-    else if (kept)
-      upcoming = *kept;
-    take_back_tickets();
-    upcoming.due = upcoming.grid = due;
-    upcoming.not_before = time_point::min();
-    kept.reset();
-    last_begun = kept_is_due = held_back = catching_up = false;
-  }
+ private:
+  void begin_queued(step&) noexcept;
+  void begin_upcoming(const recurrence::look&, step&) noexcept;
+  void overlap(const recurrence::look&, step&) noexcept;
+  void wait_for_upcoming(const moment&, bool at_once, step&) noexcept;
+  bool bursts() const noexcept { return plan_.on_missed() == missed_runs::burst; }
+  bool allows_overlap() const noexcept { return plan_.on_overlap() == overlapping_runs::allow; }
+
+  recurrence plan_;
+  occurrence upcoming_;     // while points are to come; with after_completion() the run that began last
+  std::uint64_t runs_ = 0;  // started or submitted
+  std::optional<occurrence> queued_;
+  bool queued_is_due_ = false;  // what it was queued behind has ended: the timer waits for it
+  bool deferred_ = false;       // the upcoming run
+  bool exhausted_ = false;      // no points are to come any more
+  bool catching_up_ = false;    // the run that began last was a late one of a burst
 };
 
 }  // namespace rondo::detail

@@ -1,4 +1,4 @@
-// Timers for which there was no memory.
+// Timers that there was no memory to insert.
 #pragma once
 
 #include <mutex>
@@ -9,7 +9,7 @@
 
 namespace rondo::detail {
 
-/// Records that wait until there is memory to put them into the wheel; each pass tries again. Linked by record::next, so
+/// Records that wait until there is memory to insert them into the wheel; each pass tries again. Linked by record::next, so
 /// that the list itself needs none. All members are legal from any thread; remove() is O(records).
 template <class Sync>
 class retry_list {

@@ -11,13 +11,13 @@
 namespace rondo::detail {
 namespace {
 
-const char* name_of(thrower who) noexcept {
+const char* name_of(error_source who) noexcept {
   switch (who) {
-    case thrower::task:
+    case error_source::task:
       return "a task";
-    case thrower::executor:
+    case error_source::executor:
       return "the executor";
-    case thrower::on_slow:
+    case error_source::on_slow:
       return "on_slow";
     default:
       return "on_earlier";
@@ -60,7 +60,8 @@ void report_slow_on_cerr(const slow_run& slow) noexcept {
 
 }  // namespace
 
-void report(const user_handlers* user, thrower who, std::exception_ptr thrown, const firing& fact) noexcept {
+void report(const user_handlers* user, error_source who, std::exception_ptr thrown,
+            const firing& fact) noexcept {
   if (user == nullptr || !user->on_error) return report_on_cerr(name_of(who), thrown);
   try {
     user->on_error(std::move(thrown), fact);
@@ -74,7 +75,7 @@ void report_slow(const user_handlers* user, const slow_run& slow) noexcept {
   try {
     user->on_slow(slow);
   } catch (...) {
-    report(user, thrower::on_slow, std::current_exception(), slow.what);
+    report(user, error_source::on_slow, std::current_exception(), slow.what);
   }
 }
 

@@ -20,11 +20,11 @@ struct user_handlers {
 };
 
 /// What of the user's has thrown.
-enum class thrower { task, executor, on_slow, on_earlier };
+enum class error_source { task, executor, on_slow, on_earlier };
 
 /// Tells on_error or, without one (`user` may be null), std::cerr; likewise if that throws. Precondition: user code is on
-/// the stack, as far as frames tell.
-void report(const user_handlers* user, thrower, std::exception_ptr, const firing&) noexcept;
+/// the stack, as far as stack markers tell.
+void report(const user_handlers* user, error_source, std::exception_ptr, const firing&) noexcept;
 
 /// Tells on_slow or std::cerr; what on_slow throws is reported. Precondition: as above.
 void report_slow(const user_handlers* user, const slow_run&) noexcept;
@@ -35,7 +35,11 @@ template <class Sync>
 class shared_handlers {
  public:
   explicit shared_handlers(user_handlers given)
-      : handlers_(std::make_shared<const user_handlers>(std::move(given))) {}
+      : has_executor_(given.run_on != nullptr),
+        handlers_(std::make_shared<const user_handlers>(std::move(given))) {}
+
+  /// Whether they have, or had, an executor.
+  bool has_executor() const noexcept { return has_executor_; }
 
   /// Null: they were released.
   std::shared_ptr<const user_handlers> get() const noexcept {
@@ -43,7 +47,7 @@ class shared_handlers {
     return handlers_;
   }
 
-  void report(thrower who, std::exception_ptr thrown, const firing& fact) const noexcept {
+  void report(error_source who, std::exception_ptr thrown, const firing& fact) const noexcept {
     detail::report(get().get(), who, std::move(thrown), fact);
   }
   void report_slow(const slow_run& slow) const noexcept { detail::report_slow(get().get(), slow); }
@@ -56,6 +60,7 @@ class shared_handlers {
   }
 
  private:
+  const bool has_executor_;
   mutable typename Sync::list_mutex mutex_;
   std::shared_ptr<const user_handlers> handlers_;
 };

@@ -17,7 +17,7 @@ struct threads {
   using stripe_mutex = short_lock;
   using queue_mutex = short_lock;
   using record_mutex = short_lock;
-  using lane_mutex = short_lock;
+  using shard_mutex = short_lock;
   using list_mutex = short_lock;
 
   using waiting_mutex = std::mutex;
@@ -32,7 +32,7 @@ struct threads {
   static constexpr std::uint32_t redistributed_at_a_time = 4096;
 
   /// Of the pool of records: so many threads do not meet there.
-  static constexpr std::size_t lanes = 16;
+  static constexpr std::size_t shards = 16;
 
   /// A small number for the calling thread: 0 for the first that asks, 1 for the next, …
   static std::size_t thread_number() noexcept {

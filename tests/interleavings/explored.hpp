@@ -206,14 +206,14 @@ struct explored {
   static constexpr char stripe[] = "stripe";
   static constexpr char queue[] = "queue";
   static constexpr char record[] = "record";
-  static constexpr char lane[] = "lane";
+  static constexpr char shard[] = "shard";
   static constexpr char list[] = "list";
   static constexpr char waiting[] = "waiting";
 
   using stripe_mutex = explored_mutex_of<stripe>;
   using queue_mutex = explored_mutex_of<queue>;
   using record_mutex = explored_mutex_of<record>;
-  using lane_mutex = explored_mutex_of<lane>;
+  using shard_mutex = explored_mutex_of<shard>;
   using list_mutex = explored_mutex_of<list>;
 
   using waiting_mutex = explored_mutex_of<waiting>;
@@ -225,7 +225,7 @@ struct explored {
   static constexpr std::size_t stripes = 2;                    // even and odd ticks
   static constexpr std::uint32_t redistributed_at_a_time = 1;  // so that it is always interrupted
 
-  static constexpr std::size_t lanes = 1;  // who counts visits them all, and two who do in 2^lanes orders
+  static constexpr std::size_t shards = 1;  // who counts visits them all, and two who do in 2^shards orders
 
   /// The scenario's threads, and then the one that prepares and checks.
   static std::size_t thread_number() noexcept { return this_thread(); }

@@ -68,7 +68,7 @@ struct counted_locks {
   using stripe_mutex = counted_mutex<lock_rank::stripe>;
   using queue_mutex = counted_mutex<lock_rank::innermost>;
   using record_mutex = counted_mutex<lock_rank::record>;
-  using lane_mutex = counted_mutex<lock_rank::innermost>;
+  using shard_mutex = counted_mutex<lock_rank::innermost>;
   using list_mutex = counted_mutex<lock_rank::innermost>;
 
   using waiting_mutex = counted_mutex<lock_rank::waiting>;
@@ -79,7 +79,7 @@ struct counted_locks {
 
   static constexpr std::size_t stripes = 16;
   static constexpr std::uint32_t redistributed_at_a_time = 2;  // so that it is interrupted
-  static constexpr std::size_t lanes = 16;
+  static constexpr std::size_t shards = 16;
 
   static std::size_t thread_number() noexcept {
     static std::atomic<std::size_t> threads_seen{0};

@@ -78,9 +78,9 @@ TEST_CASE("timers that are not in the wheel, and none that is") {
         "rondo at tick 50000 (20 µs each): 0 nodes in 0 of 1 bucket\n"
         "  not in the wheel: 1 never due\n");
   p.ready = 2;
-  p.handed_over = 3;
+  p.submitted = 3;
   p.running = 4;
-  p.unplaced = 5;
+  p.without_memory = 5;
   CHECK(drawn(p) ==
         "rondo at tick 50000 (20 µs each): 0 nodes in 0 of 1 bucket\n"
         "  not in the wheel: 2 ready in the pass in progress, 1 never due, 3 with the executor, 4 running, "
@@ -303,16 +303,16 @@ TEST_CASE("the stream's flags, width, fill and locale change nothing, and are no
   CHECK(out.width() == 1000);
 }
 
-picture look_at(const wheel& w) {
+picture described(const wheel& w) {
   picture p = picture_at(0s, w.buckets());
-  rondo::detail::look_at(w, p);
+  rondo::detail::describe(w, p);
   return p;
 }
 
-TEST_CASE("looking at a wheel: buckets, what is far, and keys left behind") {
+TEST_CASE("a wheel described: buckets, what is far, and keys left behind") {
   wheel w(8);
-  CHECK(look_at(w).buckets.empty());
-  CHECK_FALSE(look_at(w).far.key.has_value());
+  CHECK(described(w).buckets.empty());
+  CHECK_FALSE(described(w).far.key.has_value());
   std::array<node, 5> n;
   w.schedule(n[0], 2, insert_always());
   w.schedule(n[1], 17, insert_always());
@@ -320,7 +320,7 @@ TEST_CASE("looking at a wheel: buckets, what is far, and keys left behind") {
   w.schedule(n[3], 18, insert_always());
   w.schedule(n[4], 5, insert_always());
   const auto check_bucket = [&](std::size_t i, std::size_t number, tick_number key, std::size_t nodes) {
-    const picture::bucket b = look_at(w).buckets.at(i);
+    const picture::bucket b = described(w).buckets.at(i);
     CHECK(b.number == number);
     CHECK(b.key == key);
     CHECK(b.nodes == nodes);
@@ -328,29 +328,29 @@ TEST_CASE("looking at a wheel: buckets, what is far, and keys left behind") {
   };
   check_bucket(0, 2, 2, 2);
   check_bucket(1, 5, 5, 1);
-  CHECK(look_at(w).buckets.size() == 2);
-  CHECK(look_at(w).far.nodes == 2);
-  CHECK(look_at(w).far.earliest == 17);
-  CHECK(look_at(w).far.latest == 18);
-  CHECK(look_at(w).far.key == 17);
-  CHECK_FALSE(look_at(w).far.key_is_late);
+  CHECK(described(w).buckets.size() == 2);
+  CHECK(described(w).far.nodes == 2);
+  CHECK(described(w).far.earliest == 17);
+  CHECK(described(w).far.latest == 18);
+  CHECK(described(w).far.key == 17);
+  CHECK_FALSE(described(w).far.key_is_late);
   w.cancel(n[0]);
   w.cancel(n[2]);
   check_bucket(0, 2, 2, 0);
   w.cancel(n[1]);
-  CHECK(look_at(w).far.earliest == 18);
-  CHECK(look_at(w).far.key == 17);
+  CHECK(described(w).far.earliest == 18);
+  CHECK(described(w).far.key == 17);
   CHECK(w.next_due() == 5);  // corrects the key of the bucket
   check_bucket(0, 5, 5, 1);
   w.cancel(n[4]);
   CHECK(w.next_due() == 18);  // and those of what is far
-  CHECK(look_at(w).buckets.empty());
-  CHECK(look_at(w).far.key == 18);
+  CHECK(described(w).buckets.empty());
+  CHECK(described(w).far.key == 18);
   w.cancel(n[3]);
-  CHECK(look_at(w).far.nodes == 0);
-  CHECK(look_at(w).far.key == 18);
+  CHECK(described(w).far.nodes == 0);
+  CHECK(described(w).far.key == 18);
   CHECK_FALSE(w.next_due().has_value());
-  CHECK_FALSE(look_at(w).far.key.has_value());
+  CHECK_FALSE(described(w).far.key.has_value());
 }
 
 TEST_CASE("looking at random wheels: each node is seen once, and no key is late") {
@@ -371,7 +371,7 @@ TEST_CASE("looking at random wheels: each node is seen once, and no key is late"
       }
       if (dice.one_in(50)) w.next_due();
     }
-    const picture p = look_at(w);
+    const picture p = described(w);
     for (const picture::bucket& b : p.buckets) {
       CHECK((static_cast<std::size_t>(b.key) & 15) == b.number);
       if (b.nodes == 0) continue;

@@ -1,11 +1,11 @@
-// What checked builds say of a scheduler that is not as it must be.
+// What checked builds say of a scheduler whose state is broken.
 #include <doctest/doctest.h>
 
 #include <memory>
 #include <string>
 
-#include "scheduler/placement.hpp"
-#include "scheduler/record_fault.hpp"
+#include "scheduler/census.hpp"
+#include "scheduler/record.hpp"
 #include "scheduler/virtual_time.hpp"
 #include "sync/threads.hpp"
 
@@ -16,84 +16,119 @@ using namespace rondo::test;
 
 using record = rondo::detail::record<rondo::detail::threads>;
 
+/// One that waits for its only run.
+struct one_shot_record : record {
+  one_shot_record() : record(0) { state.begin_life(); }
+};
+
 /// One that waits for its first run.
 struct periodic_record : record {
-  periodic_record() : record(0) {
-    live = true;
-    const auto often = rondo::every(1ms);
-    repeats = std::make_unique<rondo::detail::repetition>(often, often.first(at(0s), 0));
+  explicit periodic_record(const rondo::recurrence& when = rondo::every(1ms)) : record(0) {
+    repeats = std::make_unique<repetition>(when, when.first(at(0s), 0));
+    tickets.prepare_for_several();
+    state.begin_life();
+  }
+  /// Its run of the point that it waits for begins.
+  void begin() {
+    repeats->point_came({repeats->upcoming_due(), repeats->upcoming_due()}, state.in_progress(), false);
+    state.start_run();
   }
 };
 
 TEST_CASE("a record in any state of a timer's life has no fault") {
-  record once(0);
-  CHECK(fault_of(once) == "");
-  once.live = true;
-  CHECK(fault_of(once) == "");
-  once.place = waiting::apart;
-  CHECK(fault_of(once) == "");
-  once.place = waiting::nowhere;
-  once.handed = 1;
-  once.only_ticket = once.tickets = 1;
-  CHECK(fault_of(once) == "");
-  once.live = false;
-  once.handed = 0;
-  once.running = 1;
-  CHECK(fault_of(once) == "");
+  record unused(0);
+  CHECK(unused.fault() == "");
+
+  one_shot_record once;
+  CHECK(once.fault() == "");
+  once.state.wait_in(waits_in::never_due);
+  CHECK(once.fault() == "");
+  once.state.wait_in(waits_in::nowhere);
+  once.submit(1);
+  CHECK(once.fault() == "");
+  REQUIRE(once.redeem(1));
+  once.state.start_run();
+  once.state.complete();
+  CHECK(once.fault() == "");
 
   periodic_record often;
-  often.running = 1;
-  CHECK(fault_of(often) == "");
+  often.begin();
+  CHECK(often.fault() == "");
+  often.submit({7, 1, {}});
+  CHECK(often.fault() == "");
 }
 
 TEST_CASE("a timer that is pending and waits for nothing is found") {
   periodic_record often;
-  often.place = waiting::nowhere;
-  CHECK(fault_of(often) == "it is pending and waits for nothing");
-  record once(0);
-  once.live = true;
-  once.place = waiting::nowhere;
-  CHECK(fault_of(once) == "it is pending and waits for nothing");
+  often.state.wait_in(waits_in::nowhere);
+  CHECK(often.fault() == "it is pending and waits for nothing");
+  one_shot_record once;
+  once.state.wait_in(waits_in::nowhere);
+  CHECK(once.fault() == "it is pending and waits for nothing");
 }
 
 TEST_CASE("what does not fit together in a record is found") {
-  record once(0);
-  once.place = waiting::nowhere;
+  one_shot_record once;
+  once.state.wait_in(waits_in::nowhere);
   SUBCASE("cancelled, and its job would start") {
-    once.handed = 1;
-    CHECK(fault_of(once) == "it is over, and yet the executor's runs of it would start");
+    once.state.end();
+    once.submit(1);
+    CHECK(once.fault() == "it is over, and yet the executor's runs of it would start");
+  }
+  SUBCASE("over, and it waits") {
+    once.state.complete();
+    once.state.wait_in(waits_in::never_due);
+    CHECK(once.fault() == "it is over, and yet waits for a run");
+  }
+  SUBCASE("free, and it runs") {
+    once.state.free();
+    once.state.start_run();
+    CHECK(once.fault() == "it is free, and waits or runs");
   }
   SUBCASE("a single run in progress, of one that is pending still") {
-    once.live = true;
-    once.running = 1;
-    CHECK(fault_of(once) == "it runs once, does, and is pending still");
+    once.state.start_run();
+    CHECK(once.fault() == "it runs once, does, and is pending still");
+  }
+  SUBCASE("a single run submitted, of one that waits still") {
+    once.submit(1);
+    once.state.wait_in(waits_in::never_due);
+    CHECK(once.fault() == "it runs once, and waits though it is submitted");
+  }
+  SUBCASE("a single run submitted twice") {
+    once.submit(1);
+    once.submit(2);
+    CHECK(once.fault() == "it runs once, and 2 runs are submitted");
   }
   SUBCASE("a ticket that nobody knows") {
     periodic_record often;
-    often.handed = 1;
-    CHECK(fault_of(often) == "the executor has 1 runs of it, and 0 are known");
+    often.state.submit();
+    CHECK(often.fault() == "the executor has 1 runs of it, and 0 are known");
+  }
+  SUBCASE("a run submitted that has not begun") {
+    periodic_record often;
+    often.submit({1, 0, {}});
+    CHECK(often.fault() == "more of its runs are submitted than have begun");
   }
   SUBCASE("its last run is over") {
-    periodic_record often;
-    often.running = 1;
-    often.repeats->last_begun = true;
-    CHECK(fault_of(often) == "no run of it is to come, and it is pending still");
+    periodic_record often(rondo::every(1ms).times(1));
+    often.begin();
+    CHECK(often.fault() == "no run of it is to come, and it is pending still");
   }
 }
 
 TEST_CASE("counters and places that do not add up are found, with the figures") {
-  const tally sums{.scheduled = 10, .left = 6, .completed = 3, .cancelled = 2, .returned = 1};
-  const placement where{.in_wheel = 2, .never_due = 1, .with_executor = 1, .slots = 64, .free = 60};
-  CHECK(fault_of(sums, where) == "");
+  const counters sums{.scheduled = 10, .ended = 6, .completed = 3, .cancelled = 2, .returned = 1};
+  const census found{.in_wheel = 2, .never_due = 1, .with_executor = 1, .slots = 64, .free = 60};
+  CHECK(fault_of(sums, found) == "");
 
-  tally lost = sums;
-  ++lost.left;
-  CHECK(fault_of(lost, where) ==
+  counters lost = sums;
+  ++lost.ended;
+  CHECK(fault_of(lost, found) ==
         "7 timers ceased to be pending, and 3 completed + 2 cancelled + 1 returned are counted");
-  placement missing = where;
+  census missing = found;
   --missing.in_wheel;
   CHECK(fault_of(sums, missing).find("4 timers are pending, and 1 in the wheel + 0 in the pass") == 0);
-  placement leaked = where;
+  census leaked = found;
   --leaked.free;
   CHECK(fault_of(sums, leaked) == "of 64 records 59 are free, and 4 timers are pending");
 }

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "scheduler/core.hpp"
+#include "scheduler/core_members.hpp"
 #include "scheduler/virtual_time.hpp"
 
 namespace {

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "scheduler/core.hpp"
+#include "scheduler/core_members.hpp"
 #include "failing_new.hpp"
 #include "scheduler/virtual_time.hpp"
 
@@ -76,7 +76,7 @@ struct interrupted_locks : counted_locks {
   using stripe_mutex = interrupted_mutex<lock_rank::stripe>;
   using queue_mutex = interrupted_mutex<lock_rank::innermost>;
   using record_mutex = interrupted_mutex<lock_rank::record>;
-  using lane_mutex = interrupted_mutex<lock_rank::innermost>;
+  using shard_mutex = interrupted_mutex<lock_rank::innermost>;
   using list_mutex = interrupted_mutex<lock_rank::innermost>;
 
   template <class T>

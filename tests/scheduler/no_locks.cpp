@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "scheduler/core.hpp"
+#include "scheduler/core_members.hpp"
 #include "scheduler/seeds.hpp"
 #include "scheduler/virtual_time.hpp"
 

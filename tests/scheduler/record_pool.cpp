@@ -11,27 +11,27 @@
 
 namespace {
 
+using rondo::detail::counters;
 using rondo::detail::record_pool;
-using rondo::detail::tally;
 
-/// A few lanes; the test says which thread it is.
-struct few_lanes : rondo::detail::threads {
-  static constexpr std::size_t lanes = 4;
+/// A few shards; the test says which thread it is.
+struct few_shards : rondo::detail::threads {
+  static constexpr std::size_t shards = 4;
   static inline std::size_t current = 0;
   static std::size_t thread_number() noexcept { return current; }
 };
 
 struct pool_in_use {
-  record_pool<few_lanes> pool;
-  std::vector<record_pool<few_lanes>::record_type*> taken;
+  record_pool<few_shards> pool;
+  std::vector<record_pool<few_shards>::record_type*> taken;
 
   void take(std::size_t thread, std::size_t count) {
-    few_lanes::current = thread;
+    few_shards::current = thread;
     for (std::size_t i = 0; i != count; ++i) taken.push_back(&pool.take());
   }
   void give_back_all(std::size_t thread) {
-    few_lanes::current = thread;
-    for (auto* const r : taken) pool.give_back(*r, [](tally& t) { ++t.left; });
+    few_shards::current = thread;
+    for (auto* const r : taken) pool.give_back(*r, [](counters& c) { ++c.ended; });
     taken.clear();
   }
 };
@@ -44,7 +44,7 @@ TEST_CASE("records that one thread takes and another gives back are used again")
       p.take(0, at_once);
       p.give_back_all(1);
     }
-    CHECK(p.pool.slots() <= at_once + std::size_t{3} * 64);  // each lane may keep a batch, and one is new
+    CHECK(p.pool.slots() <= at_once + std::size_t{3} * 64);  // each shard may keep a batch, and one is new
     CHECK(p.pool.free() == p.pool.slots());
   }
 }
@@ -55,7 +55,7 @@ TEST_CASE("records that go round all threads are used again") {
     p.take(i, 100);
     p.give_back_all(i * 7 + 1);
   }
-  CHECK(p.pool.slots() <= std::size_t{100} + (few_lanes::lanes + 1) * 64);
+  CHECK(p.pool.slots() <= std::size_t{100} + (few_shards::shards + 1) * 64);
   CHECK(p.pool.free() == p.pool.slots());
 }
 

@@ -1,4 +1,4 @@
-// The small rooms that threads share.
+// The small components that threads share.
 #include "interleavings/explorations.hpp"
 #include "interleavings/explored.hpp"
 
@@ -15,7 +15,7 @@
 namespace {
 
 using namespace rondo::test;
-using rondo::detail::tally;
+using rondo::detail::counters;
 
 /// Of a lock that spins `Spins` times.
 template <int Spins>
@@ -46,13 +46,13 @@ TEST_CASE("short_lock lets one inside, and all in the end") {
   check_every_schedule(counting_inside<0>(3));
 }
 
-struct three_lanes : explored {
-  static constexpr std::size_t lanes = 3;
+struct three_shards : explored {
+  static constexpr std::size_t shards = 3;
 };
 
-/// A pool in one lane of which, that of the last thread, lie 128 free records.
+/// A pool in one shard of which, that of the last thread, lie 128 free records.
 struct pool_in_use {
-  using pool_type = rondo::detail::record_pool<three_lanes>;
+  using pool_type = rondo::detail::record_pool<three_shards>;
   using record_type = pool_type::record_type;
 
   pool_type pool;
@@ -64,7 +64,7 @@ struct pool_in_use {
     for (record_type* const r : taken) give_back(*r);
   }
   void give_back(record_type& r) {
-    pool.give_back(r, [](tally& t) { ++t.left; });
+    pool.give_back(r, [](counters& c) { ++c.ended; });
   }
   void check() {
     const std::set<record_type*> different(kept.begin(), kept.end());
@@ -76,7 +76,7 @@ struct pool_in_use {
   }
 };
 
-TEST_CASE("records go from lane to lane, each to one thread") {
+TEST_CASE("records go from shard to shard, each to one thread") {
   check_every_schedule([] {
     const auto p = std::make_shared<pool_in_use>();
     const auto take = [p] { p->kept.push_back(&p->pool.take()); };
@@ -85,10 +85,10 @@ TEST_CASE("records go from lane to lane, each to one thread") {
   });
 }
 
-TEST_CASE("threads that share a lane lose no records there") {
+TEST_CASE("threads that share a shard lose no records there") {
   check_every_schedule([] {
     struct state {
-      rondo::detail::record_pool<explored> pool;  // with one lane
+      rondo::detail::record_pool<explored> pool;  // with one shard
       std::size_t count_after_taking_all() {
         for (std::size_t left = pool.free(); left != 0; --left) pool.take();
         return pool.slots();
@@ -103,7 +103,7 @@ TEST_CASE("threads that share a lane lose no records there") {
   });
 }
 
-/// What a look through the list finds while the driver goes on in it.
+/// What a search through the list finds while the driver goes on in it.
 TEST_CASE("a timer is in the list of a pass until it is popped") {
   check_every_schedule([] {
     struct state {
@@ -121,22 +121,22 @@ TEST_CASE("a timer is in the list of a pass until it is popped") {
         s->list.pop();
       }
     };
-    const auto look = [s] {
+    const auto search = [s] {
       int found = 0;
-      s->list.for_each_good([&](const auto&, std::uint64_t) { ++found; });
+      s->list.for_each_current([&](const auto&, std::uint64_t) { ++found; });
       expect(found + s->popping.load() >= 1, "one is there, or is being popped");
       const auto due = s->list.next_due();
       expect(!due || *due == 1 || s->popping.load() >= 1, "what is due next is there");
     };
     s->list.make_room();
     s->list.push(s->first, 1);
-    return scenario{{{"driver", drive}, {"looks", look}},
+    return scenario{{{"driver", drive}, {"searches", search}},
                     [s] { expect(s->list.empty(), "all have been popped"); }};
   });
 }
 
 /// Two things change in each call, one after the other.
-scenario looking_at_rest() {
+scenario checking_when_quiescent() {
   struct state {
     rondo::detail::call_checks<explored> calls;
     explored_atomic<int> first, second;
@@ -149,20 +149,21 @@ scenario looking_at_rest() {
                             s->second.fetch_add(1);
                             s->calls.end();
                           }});
-  what.threads.push_back({"looker", [s] {
-                            int difference = 0;
-                            s->calls.begin();
-                            const bool was_alone = s->calls.alone_during(
-                                [&] { difference = s->first.load() - s->second.load(); });
-                            s->calls.end();
-                            expect(!was_alone || difference == 0, "at rest nothing is half done");
-                          }});
+  what.threads.push_back(
+      {"checker", [s] {
+         int difference = 0;
+         s->calls.begin();
+         const bool was_alone =
+             s->calls.alone_during([&] { difference = s->first.load() - s->second.load(); });
+         s->calls.end();
+         expect(!was_alone || difference == 0, "nothing is half done when all is quiescent");
+       }});
   what.check = [] {};
   return what;
 }
 
-TEST_CASE("who was alone while it looked has seen nothing half done") {
-  check_every_schedule(looking_at_rest);
+TEST_CASE("a check that was alone has seen nothing half done") {
+  check_every_schedule(checking_when_quiescent);
 }
 
 }  // namespace

@@ -1,0 +1,257 @@
+// basic_core: a pass of the driver, and the life of one run.
+#pragma once
+
+#include <algorithm>
+#include <exception>
+#include <new>
+
+#include "scheduler/core.hpp"
+#include "scheduler/core_schedule.hpp"
+
+namespace rondo::detail {
+
+/// A pass of the driver, a job on a thread of an executor, or a call of a handler is in progress. stop() waits until
+/// there is none.
+template <class Sync>
+class basic_core<Sync>::in_flight_guard {
+ public:
+  explicit in_flight_guard(basic_core& core) noexcept : core_(core), here_(marker::kind::in_flight, &core) {
+    core_.in_flight_.begin();
+    if constexpr (is_checked) core_.begin_call();
+  }
+  ~in_flight_guard() {
+    if constexpr (is_checked) core_.end_call("a pass, a job or a call of on_earlier");
+    core_.in_flight_.end();
+  }
+  in_flight_guard(const in_flight_guard&) = delete;
+  in_flight_guard& operator=(const in_flight_guard&) = delete;
+
+ private:
+  basic_core& core_;
+  const marker here_;
+};
+
+template <class Sync>
+std::size_t basic_core<Sync>::run_pass(time_point until, std::size_t limit) {
+  const in_flight_guard guard(*this);
+  const auto user = handlers_.get();
+  if (stopped() || user == nullptr) return 0;
+  pass p{*user, now()};
+  const tick_number due = grid_.at_or_before(std::min(until, p.reading));
+  collect(due);
+  retry_insertions(due);
+  std::size_t begun = 0;
+  while (begun != limit && !stopped()) {
+    const auto entry = ready_.front();
+    if (!entry) break;
+    if (begin(*entry, p)) ++begun;
+    // Only now, and not if it did not begin because of stop(): until it has begun, stop() finds it there.
+    if (!stopped()) ready_.pop();
+  }
+  return begun;
+}
+
+/// Takes what is due out of the wheel, all of it before any of it runs: what tasks make due is for the next pass.
+template <class Sync>
+void basic_core<Sync>::collect(tick_number until) {
+  ready_.begin_pass(until);
+  for (;;) {
+    const std::size_t room = ready_.make_room();
+    const std::size_t taken = wheel_.take_due(
+        until, room, [this](node& n, tick_number tick) { ready_.push(static_cast<record_type&>(n), tick); });
+    if (taken != room || room == 0) return;
+  }
+}
+
+/// Inserts what waited for memory into the wheel or, as that takes none, what is due at `until` into the pass. A timer
+/// waits for the same moment as before, so its `arming` stays: a stop() or drain() in progress may have found it.
+template <class Sync>
+void basic_core<Sync>::retry_insertions(tick_number until) noexcept {
+  insert_hooks hooks(*this, insert_hooks::of::old_timers);  // this is the driver: nobody need wake it
+  while (record_type* const r = retries_.first()) {
+    const record_lock hold(r->mutex);
+    if (r->state.where() != waits_in::retry_list) continue;  // it was cancelled or moved meanwhile
+    if (r->due <= until && ready_.make_room() != 0) {
+      ready_.push(*r, r->due);
+    } else {
+      try {
+        if (!wheel_.schedule(*r, r->due, hooks)) return;
+      } catch (const std::bad_alloc&) {
+        return;
+      }
+    }
+    retries_.remove(*r);
+    r->state.wait_in(waits_in::wheel);
+  }
+}
+
+/// Runs the task, or submits it to the executor; false if no run comes of the entry.
+template <class Sync>
+bool basic_core<Sync>::begin(const ready_entry& entry, pass& p) {
+  dispatch_result d = dispatch(entry, p);
+  if (d.overlapped != 0 || d.fact.missed != 0) {
+    pool_.count([&](counters& c) {
+      c.overlapped += d.overlapped;
+      c.missed += d.fact.missed;
+    });
+  }
+  switch (d.what) {
+    case verdict::run_here:
+      p.reading = run(*entry.timer, d.fact, p.reading);
+      end_run(*entry.timer, p.reading);
+      return true;
+    case verdict::submit:
+      submit(*entry.timer, d, p.user);
+      p.reading = now();
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// Decides what comes of an entry, and has the timer wait for its next run, if there is one. Strong guarantee.
+template <class Sync>
+typename basic_core<Sync>::dispatch_result basic_core<Sync>::dispatch(const ready_entry& entry, pass& p) {
+  dispatch_result d;
+  record_type& r = *entry.timer;
+  record_lock hold(r.mutex);
+  if (!entry.is_current() || stopped()) return d;
+  // What another thread made due just now, after the time was read, may have come into the pass.
+  if (r.deadline > p.reading) p.reading = now();
+  d.what = r.run_on != nullptr || p.user.run_on ? verdict::submit : verdict::run_here;
+  d.fact.id = id_of(r);
+  d.fact.due = r.deadline;
+  d.fact.run = 1;
+  if (r.periodic())
+    dispatch_periodic(hold, entry, p.reading, d);
+  else
+    dispatch_one_shot(hold, r, d);
+  d.fact.lateness = saturating_difference(p.reading, d.fact.due);
+  return d;
+}
+
+template <class Sync>
+void basic_core<Sync>::dispatch_one_shot(record_lock& hold, record_type& r, dispatch_result& d) noexcept {
+  r.state.wait_in(waits_in::nowhere);  // the wheel has let go of it
+  r.invalidate_wait();
+  if (d.what == verdict::run_here) return begin_run(hold, r);
+  d.ticket = next_order();
+  d.run_on = r.run_on;
+  r.submit(d.ticket);
+}
+
+template <class Sync>
+void basic_core<Sync>::dispatch_periodic(record_lock& hold, const ready_entry& entry, time_point reading,
+                                         dispatch_result& d) {
+  record_type& r = *entry.timer;
+  const bool submits = d.what == verdict::submit;
+  if (draining()) {
+    d.what = verdict::ended;
+    return finish(hold, r, ending::over);
+  }
+  if (submits) r.tickets.reserve_one();
+  const time_point tick_begin = grid_.begin_of(grid_.at_or_before(reading));
+  const repetition::step next = r.repeats->point_came({reading, tick_begin}, r.state.in_progress(), submits);
+  await(r, next);
+  d.overlapped = next.overlapped;
+  if (!next.run) {
+    d.what = r.over() ? verdict::ended : verdict::dropped;
+    if (d.what == verdict::ended) finish(hold, r, ending::over);
+    return;
+  }
+  const bool is_later =
+      next.run->due != d.fact.due;  // than the point that came, as others of a burst were missed
+  d.fact.due = next.run->due;
+  d.fact.run = next.run->run;
+  d.fact.missed = next.missed;
+  if (!submits) return begin_run(hold, r);
+  d.ticket = next_order();
+  d.run_on = r.run_on;
+  r.submit({d.ticket, is_later ? grid_.of_deadline(d.fact.due, reading) : entry.tick, *next.run});
+}
+
+/// Has `r`, locked and in the pass, wait for what its repetition says.
+template <class Sync>
+void basic_core<Sync>::await(record_type& r, const repetition::step& next) noexcept {
+  if (!next.wait_for) return disarm(r);
+  const tick_number tick = grid_.of_point(*next.wait_for);
+  if (next.is_late && ready_.collects(tick)) {  // it takes its turn in this very pass
+    r.invalidate_wait();
+    r.deadline = *next.wait_for;
+    r.due = tick;
+    if (ready_.push_late(r, tick)) return;
+  }
+  insert_hooks hooks(*this, insert_hooks::of::old_timers);  // this is the driver: nobody need wake it
+  arm_surely(r, *next.wait_for, tick, hooks);
+}
+
+/// Counts a run of `r`, locked, that begins now; with the last one the timer ceases to be pending. Unlocks.
+template <class Sync>
+void basic_core<Sync>::begin_run(record_lock& hold, record_type& r) noexcept {
+  r.state.start_run();
+  if (r.over()) return finish(hold, r, ending::last_run);
+  hold.unlock();
+  pool_.count([](counters& c) { ++c.fired; });
+}
+
+/// Runs the task; returns when that ended. Precondition: begin_run().
+template <class Sync>
+time_point basic_core<Sync>::run(record_type& r, const firing& fact, time_point start) noexcept {
+  meter_.begins(fact.lateness);
+  const marker here(marker::kind::user_code, this, &r);
+  try {
+    r.work(fact);
+  } catch (...) {
+    pool_.count([](counters& c) { ++c.failed; });
+    handlers_.report(error_source::task, std::current_exception(), fact);
+  }
+  const time_point end = now();
+  const duration run_time = saturating_difference(end, start);
+  if (!meter_.ends(run_time)) return end;
+  handlers_.report_slow({fact, run_time, r.work.made_at()});
+  return now();
+}
+
+/// A run is over: the timer ends with it, or waits for its next run.
+template <class Sync>
+void basic_core<Sync>::end_run(record_type& r, time_point ended) noexcept {
+  record_lock hold(r.mutex);
+  if (r.periodic()) {
+    if (r.state.live() && draining()) {  // whose search may have missed the timer
+      finish(hold, r, ending::over);
+      hold.lock();
+    }
+    // The last run of one that is not live any more stays "running" until its callable is destroyed.
+    if (r.state.live() || r.state.running() != 1) {
+      insert_hooks hooks(*this, insert_hooks::of::old_timers);
+      r.state.end_run();
+      if (r.state.live()) rearm(r, ended, hooks);
+      hold.unlock();
+      return hooks.wake();
+    }
+  }
+  const bool completed = r.state.completed();  // else it was counted by whoever ended it
+  dispose(hold, r, marker::kind::user_code, [completed](counters& c) { c.completed += completed ? 1 : 0; });
+}
+
+/// A run of `r`, locked and live, is over: what waited for that waits for the driver now.
+template <class Sync>
+void basic_core<Sync>::rearm(record_type& r, time_point ended, insert_hooks& hooks) noexcept {
+  if (r.state.in_progress()) return;
+  const auto due = r.repeats->run_ended(ended, r.state.where() != waits_in::nowhere);
+  if (due) arm_surely(r, *due, grid_.of_deadline(*due, ended), hooks);
+}
+
+template <class Sync>
+void basic_core<Sync>::call_out(const void* whom, const std::function<void()>& handler) noexcept {
+  const in_flight_guard guard(*this);
+  if (stopped()) return;
+  const marker here(marker::kind::user_code, this, whom);
+  try {
+    handler();
+  } catch (...) {
+    handlers_.report(error_source::on_earlier, std::current_exception(), {});
+  }
+}
+
+}  // namespace rondo::detail

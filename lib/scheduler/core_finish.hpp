@@ -1,0 +1,95 @@
+// basic_core: how a timer ends.
+#pragma once
+
+#include "scheduler/core.hpp"
+
+namespace rondo::detail {
+
+template <class Sync>
+cancel_result basic_core<Sync>::cancel(timer_id id) {
+  record_type* const r = find(id);
+  if (r == nullptr) return cancel_result::gone;
+  record_lock hold(r->mutex);
+  if (r->generation != timer_id_access::generation(id)) return cancel_result::gone;
+  const bool is_running = r->state.running() != 0;
+  if (!r->state.live()) return is_running ? cancel_result::running : cancel_result::gone;
+  finish(hold, *r, ending::cancelled);
+  return is_running ? cancel_result::running : cancel_result::cancelled;
+}
+
+template <class Sync>
+cancel_result basic_core<Sync>::cancel_and_wait(timer_id id) {
+  const cancel_result result = cancel(id);
+  record_type* const r = find(id);
+  if (r == nullptr || stack_marker::inside(this, r)) return result;
+  endings_.wait_until([&] {
+    const record_lock hold(r->mutex);
+    return r->generation != timer_id_access::generation(id);
+  });
+  return result;
+}
+
+/// No run of `r`, locked, starts any more.
+template <class Sync>
+void basic_core<Sync>::end(record_type& r, ending how) noexcept {
+  disarm(r);
+  r.take_all_back();
+  if (how == ending::last_run || how == ending::over)
+    r.state.complete();
+  else
+    r.state.end();
+}
+
+/// The one place where a timer ceases to be pending: ends it, unless end() has, counts it and frees its place under the
+/// limit. If no run is in progress, also destroys what it owns and frees the record; else the end of that run does.
+/// Precondition: `hold` locks `r`. It is unlocked afterwards.
+template <class Sync>
+void basic_core<Sync>::finish(record_lock& hold, record_type& r, ending how) noexcept {
+  if (r.state.live()) end(r, how);
+  limit_.free_place();
+  const bool is_running = r.state.running() != 0;
+  const auto count = [how, is_running](counters& c) { c.count(how, is_running); };
+  if (is_running) {
+    hold.unlock();
+    pool_.count(count);
+    return;
+  }
+  // Only passes, jobs and calls that end the scheduler keep the core alive while user code runs.
+  const bool is_inside = how == ending::last_run || how == ending::over || how == ending::returned;
+  dispose(hold, r, is_inside ? marker::kind::user_code : marker::kind::destruction, count);
+}
+
+/// Destroys what a timer owns that has ended, with no run of it in progress, and frees its record. count(counters&) comes
+/// before that, as what is destroyed may ask for the counters. Precondition: `hold` locks `r`. It is unlocked afterwards.
+template <class Sync>
+template <class Count>
+void basic_core<Sync>::dispose(record_lock& hold, record_type& r, stack_marker::kind what,
+                               Count&& count) noexcept {
+  if (r.owns_nothing()) {
+    free_record(r, count);  // counts inside a lock that it takes anyway
+    hold.unlock();
+    endings_.wake();
+    return;
+  }
+  hold.unlock();
+  pool_.count(count);
+  const marker here(what, this, &r);
+  r.destroy_what_it_owns();
+  hold.lock();
+  free_record(r, [](counters&) {});
+  hold.unlock();
+  endings_.wake();
+}
+
+/// Who sees that the timer is gone, as cancel_and_wait() does, finds it counted.
+template <class Sync>
+template <class Count>
+void basic_core<Sync>::free_record(record_type& r, Count&& count) noexcept {
+  r.work.reset();
+  ++r.generation;
+  r.invalidate_wait();
+  r.state.free();
+  pool_.give_back(r, count);
+}
+
+}  // namespace rondo::detail

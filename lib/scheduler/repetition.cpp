@@ -1,0 +1,101 @@
+#include "scheduler/repetition.hpp"
+
+namespace rondo::detail {
+
+repetition::step repetition::point_came(const moment& when, bool busy, bool submits) {
+  step s;
+  bool at_once = allows_overlap();
+  if (queued_is_due_) {
+    begin_queued(s);
+  } else {
+    upcoming_.run = runs_ + 1;
+    const recurrence::look decision = plan_.look_at(upcoming_, when.now, when.tick);
+    if (busy && !allows_overlap()) {
+      overlap(decision, s);
+    } else {
+      begin_upcoming(decision, s);
+      at_once |= !submits;
+    }
+  }
+  const bool waits_for_end = deferred_ || plan_.counts_from_end();
+  if (!exhausted_ && !waits_for_end) wait_for_upcoming(when, at_once, s);
+  return s;
+}
+
+/// What was queued may begin.
+void repetition::begin_queued(step& s) noexcept {
+  s.run = *queued_;
+  s.run->run = ++runs_;
+  queued_.reset();
+  queued_is_due_ = false;
+  if (plan_.times() && runs_ >= *plan_.times()) exhausted_ = true;
+}
+
+void repetition::begin_upcoming(const recurrence::look& decision, step& s) noexcept {
+  s.run = decision.run;
+  s.missed = decision.missed;
+  ++runs_;
+  catching_up_ = bursts() && (decision.points > 1 || deferred_);
+  deferred_ = false;
+  exhausted_ = decision.last;
+  if (decision.next) upcoming_ = *decision.next;
+}
+
+/// Nothing runs for a point that has come while the run before is in progress.
+void repetition::overlap(const recurrence::look& decision, step& s) noexcept {
+  if (bursts() && (catching_up_ || decision.points > 1)) {  // late runs are not dropped
+    deferred_ = true;
+    return;
+  }
+  s.overlapped = decision.points;
+  if (plan_.on_overlap() == overlapping_runs::queue_one && !queued_) {
+    queued_ = upcoming_;
+    --s.overlapped;
+    // If that is to be the last run, the points after it are none of this timer's.
+    exhausted_ = plan_.times() && runs_ + 1 >= *plan_.times();
+    if (exhausted_) s.overlapped = 0;
+  }
+  if (exhausted_) return;
+  if (decision.next)
+    upcoming_ = *decision.next;
+  else if (!plan_.counts_from_end())  // else it was moved into the run in progress: that has yet to end
+    exhausted_ = true;
+}
+
+/// `at_once`: a late run need not wait for the one before it to end.
+void repetition::wait_for_upcoming(const moment& when, bool at_once, step& s) noexcept {
+  s.is_late = bursts() && upcoming_.due <= when.tick;
+  if (s.is_late && !at_once)
+    deferred_ = true;  // one after another, as each ends
+  else
+    s.wait_for = upcoming_.due;
+}
+
+std::optional<time_point> repetition::run_ended(time_point ended, bool waits) {
+  if (queued_) {
+    queued_is_due_ = true;
+    return queued_->due;
+  }
+  if (plan_.counts_from_end()) {
+    if (waits) return std::nullopt;  // it was moved meanwhile
+    upcoming_.run = runs_;           // a point that was dropped is none
+    upcoming_ = *plan_.next(upcoming_, ended);
+    return upcoming_.due;
+  }
+  if (deferred_) return upcoming_.due;
+  return std::nullopt;
+}
+
+void repetition::moved_to(time_point due, std::size_t taken_back, const occurrence* oldest) noexcept {
+  if (oldest != nullptr)
+    upcoming_ = *oldest;
+  else if (queued_)
+    upcoming_ = *queued_;
+  runs_ -= taken_back;
+  upcoming_.due = upcoming_.grid = due;
+  upcoming_.not_before = time_point::min();
+  queued_.reset();
+  queued_is_due_ = deferred_ = exhausted_ = catching_up_ = false;
+}
+
+}  // namespace rondo::detail

@@ -1,0 +1,43 @@
+// What of Rondo lies on the calling thread's stack.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+namespace rondo::detail {
+
+/// Marks a place on the calling thread's stack while it lives: the thread has a list of its markers, so every call can
+/// tell whether it comes from inside a task, and of which timer.
+class stack_marker {
+ public:
+  enum class kind {
+    in_flight,    // a pass of the driver, or a job on an executor's thread: see in_flight
+    user_code,    // a task, the destruction of its callable after a run, a handler, the executor
+    destruction,  // of the callable of a timer that was cancelled
+  };
+
+  /// A record is not freed while a marker names it, so its address is enough.
+  stack_marker(kind k, const void* core, const void* record = nullptr) noexcept;
+  ~stack_marker();
+  stack_marker(const stack_marker&) = delete;
+  stack_marker& operator=(const stack_marker&) = delete;
+
+  /// Whether this thread's stack holds user code of that scheduler.
+  static bool inside(const void* core) noexcept;
+  /// Whether it holds a run of that timer, or the destruction of its callable.
+  static bool inside(const void* core, const void* record) noexcept;
+  /// How many of that scheduler's passes and jobs lie on it.
+  static std::size_t in_flight(const void* core) noexcept;
+  /// Lets the scheduler's core live as long as the outermost of its markers on this thread, if there is one: user
+  /// code may destroy the scheduler, and the calls that it was called from go on.
+  static void keep(const void* core, std::shared_ptr<void> alive) noexcept;
+
+ private:
+  const kind kind_;
+  const void* const core_;
+  const void* const record_;
+  stack_marker* const outer_;
+  std::shared_ptr<void> kept_;
+};
+
+}  // namespace rondo::detail

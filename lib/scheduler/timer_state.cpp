@@ -1,0 +1,28 @@
+#include "scheduler/timer_state.hpp"
+
+namespace rondo::detail {
+
+std::string timer_state::fault(bool periodic) const {
+  // Free, waiting, or just being made by a schedule() that writes life_ meanwhile.
+  if (!in_progress() && where_ == waits_in::wheel) return {};
+  switch (life_) {
+    case life::free:
+      return "it is free, and waits or runs";
+    case life::live:
+      if (where_ == waits_in::nowhere && !in_progress()) return "it is pending and waits for nothing";
+      if (periodic) return {};
+      if (running_ != 0) return "it runs once, does, and is pending still";
+      if (submitted_ > 1) return "it runs once, and " + std::to_string(submitted_) + " runs are submitted";
+      if (submitted_ == 1 && where_ != waits_in::nowhere)
+        return "it runs once, and waits though it is submitted";
+      return {};
+    case life::completed:
+    case life::ended:
+      if (submitted_ != 0) return "it is over, and yet the executor's runs of it would start";
+      if (where_ != waits_in::nowhere) return "it is over, and yet waits for a run";
+      return {};
+  }
+  return "its life has no name";
+}
+
+}  // namespace rondo::detail

@@ -1,0 +1,72 @@
+// Where a timer stands: the table of its states, and how it goes from one to another.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace rondo::detail {
+
+/// What a timer waits in for its next run.
+enum class waits_in : std::uint8_t {
+  wheel,       // or the list of what is due in the pass in progress
+  never_due,   // nothing: no moment of the clock is its due, or a stop() in progress is about to find it
+  retry_list,  // there was no memory to insert it into the wheel
+  nowhere,
+};
+
+/// The state of one timer, which is a row of this table; the members change it as their comments say. A flat
+/// enumeration would need the product of these columns: a periodic timer may wait, have been submitted and run, all at a
+/// time.
+///
+///     life              waits in                    submitted   running   next
+///     free              –                           0           0         live
+///     live, one-shot    anywhere but nowhere        0           0         live, completed, ended
+///                       nowhere                     1           0         live, completed, ended
+///     live, periodic    anywhere; nowhere only if   n           m         live, completed, ended
+///                       n + m > 0
+///     completed, ended  nowhere                     0           m         free
+///
+/// `live` is what users call pending. `submitted` counts the runs that an executor has and that have not started,
+/// `running` those in progress. A completed timer ended by itself, or by drain() or stop(), and is counted as completed
+/// when the last run in progress ends; whoever ends a timer in another way counts that at once.
+///
+/// The timer's lock guards it. schedule() alone writes without the lock: it makes a free timer live that nobody else
+/// knows yet.
+class timer_state {
+ public:
+  bool live() const noexcept { return life_ == life::live; }
+  bool completed() const noexcept { return life_ == life::completed; }
+  waits_in where() const noexcept { return where_; }
+  std::uint32_t submitted() const noexcept { return submitted_; }
+  std::uint32_t running() const noexcept { return running_; }
+  bool in_progress() const noexcept { return running_ != 0 || submitted_ != 0; }
+
+  /// free → live. It waits in the wheel, where a free one is said to be already.
+  void begin_life() noexcept { life_ = life::live; }
+  void wait_in(waits_in where) noexcept { where_ = where; }
+  void submit() noexcept { ++submitted_; }
+  /// A submitted run is about to start, or will not happen.
+  void withdraw_one() noexcept { --submitted_; }
+  void withdraw_all() noexcept { submitted_ = 0; }
+  void start_run() noexcept { ++running_; }
+  void end_run() noexcept { --running_; }
+  /// live → completed. Precondition: it waits nowhere, and nothing is submitted.
+  void complete() noexcept { life_ = life::completed; }
+  /// live → ended. Precondition: as above.
+  void end() noexcept { life_ = life::ended; }
+  /// completed, ended → free. Precondition: the run that was in progress last is over.
+  void free() noexcept { *this = {}; }
+
+  /// Whether it is no row of the table: in words, or empty. Does not read what schedule() writes without the lock.
+  std::string fault(bool periodic) const;
+
+ private:
+  enum class life : std::uint8_t { free, live, completed, ended };
+
+  life life_ = life::free;
+  waits_in where_ = waits_in::wheel;
+  std::uint32_t submitted_ = 0;
+  std::uint32_t running_ = 0;
+};
+
+}  // namespace rondo::detail
