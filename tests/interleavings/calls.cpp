@@ -59,4 +59,17 @@ TEST_CASE("pass, and timers that have a tick in common") {
   check_every_schedule(on_stage(two_are_due, {pass, cancel, {"cancels too", [](stage& s) { s.cancel(1); }}}));
 }
 
+TEST_CASE("pass, and who asks what is pending") {
+  const auto due_and_later = [](stage& s) {
+    one_is_due(s);
+    s.add(3ms);
+  };
+  const part asks{"asks", [](stage& s) {
+                    const auto next = s.core().next_due();
+                    expect(next && *next <= at(3ms), "what is pending is due");
+                    expect(s.pending(1), "a timer is pending until it is due");
+                  }};
+  check_every_schedule(on_stage(due_and_later, {pass, asks}));
+}
+
 }  // namespace

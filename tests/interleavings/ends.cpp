@@ -33,6 +33,26 @@ TEST_CASE("stop and pass") {
   check_every_schedule(on_stage(two_are_due, {stop, pass}));
 }
 
+TEST_CASE("stop from inside, and what goes on meanwhile") {
+  const auto one_is_due_and_another_stops = [](stage& s) {
+    s.add(1ms);
+    s.add_job(0ms);
+    s.core().pass();
+    s.in_run = [&s](std::size_t i) {
+      if (i == 1) s.stop_from_inside();
+    };
+    virtual_time::move_to(at(1ms));
+  };
+  const part stop_from_inside{"job", [](stage& s) { s.handed(0)(); }};
+  std::vector<part> others{pass, cancel};
+  for (const duration d : {duration(0ms), duration(2ms), duration::max()}) {
+    others.push_back(moving(d));
+    others.push_back(scheduling(d));
+  }
+  for (const part& other : others)
+    check_every_schedule(on_stage(one_is_due_and_another_stops, {stop_from_inside, other}));
+}
+
 TEST_CASE("stop and stop") {
   check_every_schedule(on_stage(one_is_due, {stop, stop}));
   check_every_schedule(on_stage(one_is_due, {stop, stop, pass}), few);

@@ -55,6 +55,20 @@ TEST_CASE("periodic: pass, and what users call") {
     explore_pass(fixed_rate, {other});
 }
 
+TEST_CASE("periodic: pass, and who asks whether it is pending") {
+  const part asks{"asks",
+                  [](stage& s) { expect(s.pending(0), "a periodic timer is pending until it is ended"); }};
+  explore_pass(fixed_rate, {asks});
+}
+
+TEST_CASE("periodic: pass, and reschedule for a moment later than the pass has read") {
+  const part move_within_the_tick{"moves", [](stage& s) {
+                                    virtual_time::move_to(at(1'500us));
+                                    s.move(0, 1'500us);
+                                  }};
+  explore_pass(fixed_rate, {move_within_the_tick});
+}
+
 TEST_CASE("periodic: pass, and the end") {
   for (const part& end : {stop, drain, retire}) explore_pass(fixed_rate, {end});
 }

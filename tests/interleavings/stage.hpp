@@ -89,6 +89,7 @@ class stage_with {
       expect(!t.periodic || !core_->pending(t.id), "drain() ends periodic timers");
   }
 
+  bool pending(std::size_t i) const { return core_->pending(timers_[i].id); }
   void await_run(std::size_t i) { timers_[i].ran.wait(); }
 
   /// What the scheduler's destructor does.
@@ -150,6 +151,7 @@ class stage_with {
   void run(timer& t, const firing& f) {
     expect(t.running.fetch_add(1) == 0 || t.overlaps, "one run of a timer is in progress at a time");
     expect(virtual_time::now() >= f.due, "no run begins before it is due");
+    expect(f.lateness >= duration::zero(), "a lateness is not negative");
     if (in_time) expect(f.lateness == duration::zero(), "a run is not late");
     ++t.runs;
     std::size_t number = 0;
