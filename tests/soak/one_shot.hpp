@@ -63,6 +63,17 @@ class one_shot : public life {
     return made;
   }
 
+  /// Both the old and the new due time are right until the call has said which one it is.
+  template <class Timers>
+  static void move(Timers& timers, const scheduled_one_shot& timer, rondo::duration delay) {
+    life& what = *timer.what;
+    const clock::rep old = what.earliest;
+    const clock::rep moved = from_now(delay).time_since_epoch().count();
+    if (moved < old) what.earliest = moved;
+    const bool is_moved = timers.reschedule_after(timer.id, delay);
+    if (is_moved) what.earliest = moved;
+  }
+
  private:
   station& station_;
   const unsigned nature_;

@@ -10,8 +10,9 @@ void onlooker(station& s, const orders& o) {
     s.timers().dump(drawing);
     static_cast<void>(s.timers().stats());
     static_cast<void>(s.timers().next_due());
+    s.listen_again();
     always().check(invariant::limit_exact, s.timers().pending() <= s.limit());
-    for (int rests = 0; rests != 50 && !o.over; ++rests) o.rest();
+    for (int rests = 0; rests != 10 && !o.over; ++rests) o.rest();
   }
 }
 

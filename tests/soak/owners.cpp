@@ -18,6 +18,7 @@ void live_for_a_moment(station& s, dice& chance, const orders& o) {
       const auto made = one_shot::schedule(scope, s, chance.up_to(10ms), chance);
       if (made.what == nullptr) continue;
       all.push_back(made.what);
+      if (chance.percent(20)) one_shot::move(scope, made, chance.up_to(10ms));
       if (chance.percent(20)) check_cancel(s.books(), *made.what, scope.cancel(made.id));
     }
     const pattern p = draw_pattern(chance);

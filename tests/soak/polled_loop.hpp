@@ -12,7 +12,7 @@ namespace soak {
 class polled_loop {
  public:
   explicit polled_loop(rondo::polled_timer& t) : timer_(t) {
-    timer_.on_earlier([this] { wake(); });
+    listen();
     thread_ = std::thread([this] { loop(); });
   }
   ~polled_loop() {
@@ -26,6 +26,11 @@ class polled_loop {
   }
   polled_loop(const polled_loop&) = delete;
   polled_loop& operator=(const polled_loop&) = delete;
+
+  /// Called again: the callback is replaced by its like.
+  void listen() {
+    timer_.on_earlier([this] { wake(); });
+  }
 
  private:
   void wake() {

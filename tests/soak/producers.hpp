@@ -28,7 +28,7 @@ void owners(station&, dice, const orders&);
 void sleepers(station&, dice, const orders&);
 /// Schedulers of all kinds that are made, used, and stopped, drained or destroyed; counts them.
 void brief_stations(dice, const orders&, counter& made);
-/// Somebody who asks for statistics and drawings at any time.
+/// Somebody who asks for statistics and drawings, and replaces on_earlier, at any time.
 void onlooker(station&, const orders&);
 
 }  // namespace soak

@@ -21,16 +21,6 @@ bool ends_by_itself(const one_shot& what) {
   return rondo::time_point(rondo::duration(what.earliest)) <= from_now(1s);
 }
 
-/// Both the old and the new due time are right until the call has said which one it is.
-void move(station& s, const scheduled_one_shot& timer, rondo::duration delay) {
-  life& what = *timer.what;
-  const clock::rep old = what.earliest;
-  const clock::rep moved = from_now(delay).time_since_epoch().count();
-  if (moved < old) what.earliest = moved;
-  const bool is_moved = s.timers().reschedule_after(timer.id, delay);
-  if (is_moved) what.earliest = moved;
-}
-
 void answer(station& s, const scheduled_one_shot& timer, dice& chance) {
   const bool waits = chance.percent(10);
   const auto said = waits ? s.timers().cancel_and_wait(timer.id) : s.timers().cancel(timer.id);
@@ -45,7 +35,7 @@ void request_timeouts(station& s, dice chance, const orders& o) {
     for (std::size_t i = 0; i != o.batch; ++i) {
       scheduled_one_shot& request = open[chance.below(open.size())];
       if (request.what != nullptr && chance.percent(15)) {
-        move(s, request, draw_delay(chance));
+        one_shot::move(s.timers(), request, draw_delay(chance));
         continue;
       }
       const bool is_left_to_fire =

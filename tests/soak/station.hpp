@@ -53,6 +53,11 @@ class station {
   bool is_moody() const noexcept { return what_ == kind::moody; }
   std::size_t limit() const noexcept { return is_moody() ? 600 : rondo::unlimited; }
 
+  /// Has a loop replace its callback.
+  void listen_again() {
+    if (loop_ != nullptr) loop_->listen();
+  }
+
   /// Destroys the scheduler; jobs may still lie with the pool, and are then thrown away.
   void close() {
     loop_.reset();
