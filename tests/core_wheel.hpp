@@ -1,4 +1,4 @@
-// rondo::wheel over a wheel_core with other locks, stripes and parts of redistribution than a wheel has.
+// rondo::wheel over a wheel_core with other locks, stripes and parts of redistribution.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 
 namespace rondo::test {
 
-/// A lock of one thread: ends the program where it would wait for itself.
+/// A lock for one thread: aborts where it would wait for itself.
 class own_lock {
  public:
   void lock() noexcept { change(true); }
@@ -31,7 +31,7 @@ class own_lock {
   bool held_ = false;
 };
 
-/// Parts so small that lists of a few nodes are redistributed in many.
+/// Parts so small that even short lists are redistributed in several.
 struct small_parts : detail::unlocked {
   static constexpr std::uint32_t redistributed_at_a_time = 3;
 };
@@ -144,7 +144,7 @@ class core_wheel {
     }
   };
 
-  /// With locks the callback is not called inside them, as it may do anything.
+  /// With locks: calls the callback without them, as it may do anything.
   template <class Fire>
   bool take_one(tick_number to, Fire& fire) {
     detail::node* taken = nullptr;

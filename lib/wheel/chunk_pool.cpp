@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::align_val_t segment_alignment{chunk_pool::chunk_slots * sizeof(void*)};
 constexpr std::uint32_t all_free = ~std::uint32_t{0};
-// So many that the numbers of slots have 32 bits.
+// With more, slot numbers would not fit into 32 bits.
 constexpr std::uint32_t most_segments = std::uint32_t{1} << 21;
 
 }  // namespace

@@ -17,7 +17,7 @@ namespace {
 using namespace rondo::test;
 using rondo::detail::counters;
 
-/// Of a lock that spins `Spins` times.
+/// Threads that count under a lock that spins `Spins` times.
 template <int Spins>
 std::function<scenario()> counting_inside(std::size_t threads) {
   return [=] {
@@ -35,12 +35,14 @@ std::function<scenario()> counting_inside(std::size_t threads) {
                                 ++s->count;
                                 s->inside.fetch_sub(1);
                               }});
-    what.check = [s, threads] { expect(s->count == static_cast<int>(threads), "all have come inside"); };
+    what.check = [s, threads] {
+      expect(s->count == static_cast<int>(threads), "all threads have been inside");
+    };
     return what;
   };
 }
 
-TEST_CASE("short_lock lets one inside, and all in the end") {
+TEST_CASE("short_lock lets one thread in at a time, and all in the end") {
   check_every_schedule(counting_inside<0>(2));
   check_every_schedule(counting_inside<2>(2));
   check_every_schedule(counting_inside<0>(3));
@@ -50,7 +52,7 @@ struct three_shards : explored {
   static constexpr std::size_t shards = 3;
 };
 
-/// A pool in one shard of which, that of the last thread, lie 128 free records.
+/// A pool with 128 free records in one shard, that of the last thread.
 struct pool_in_use {
   using pool_type = rondo::detail::record_pool<three_shards>;
   using record_type = pool_type::record_type;
@@ -68,7 +70,7 @@ struct pool_in_use {
   }
   void check() {
     const std::set<record_type*> different(kept.begin(), kept.end());
-    expect(different.size() == kept.size(), "a record is given to one only");
+    expect(different.size() == kept.size(), "a record is given to one thread only");
     expect(pool.total().pending() == kept.size(), "all are counted");
     std::size_t records = 0;
     pool.for_each([&](const record_type& r) { expect(r.slot == records++, "each slot has a record"); });
@@ -98,12 +100,12 @@ TEST_CASE("threads that share a shard lose no records there") {
     const auto take = [s] { s->pool.take(); };
     return scenario{{{"takes", take}, {"takes too", take}}, [s] {
                       const std::size_t slots = s->pool.slots();
-                      expect(s->count_after_taking_all() == slots, "all that are free can be taken");
+                      expect(s->count_after_taking_all() == slots, "all free records can be taken");
                     }};
   });
 }
 
-/// What a search through the list finds while the driver goes on in it.
+/// One thread reads the list while the driver pops its entries.
 TEST_CASE("a timer is in the list of a pass until it is popped") {
   check_every_schedule([] {
     struct state {
@@ -121,7 +123,7 @@ TEST_CASE("a timer is in the list of a pass until it is popped") {
         s->list.pop();
       }
     };
-    const auto search = [s] {
+    const auto read = [s] {
       int found = 0;
       s->list.for_each_current([&](const auto&, std::uint64_t) { ++found; });
       expect(found + s->popping.load() >= 1, "one is there, or is being popped");
@@ -130,13 +132,13 @@ TEST_CASE("a timer is in the list of a pass until it is popped") {
     };
     s->list.make_room();
     s->list.push(s->first, 1);
-    return scenario{{{"driver", drive}, {"searches", search}},
+    return scenario{{{"driver", drive}, {"reader", read}},
                     [s] { expect(s->list.empty(), "all have been popped"); }};
   });
 }
 
-/// Two things change in each call, one after the other.
-scenario checking_when_quiescent() {
+/// Each call changes two values, one after the other.
+scenario reading_when_quiescent() {
   struct state {
     rondo::detail::call_checks<explored> calls;
     explored_atomic<int> first, second;
@@ -149,21 +151,20 @@ scenario checking_when_quiescent() {
                             s->second.fetch_add(1);
                             s->calls.end();
                           }});
-  what.threads.push_back(
-      {"checker", [s] {
-         int difference = 0;
-         s->calls.begin();
-         const bool was_alone =
-             s->calls.alone_during([&] { difference = s->first.load() - s->second.load(); });
-         s->calls.end();
-         expect(!was_alone || difference == 0, "nothing is half done when all is quiescent");
-       }});
+  what.threads.push_back({"reader", [s] {
+                            int difference = 0;
+                            s->calls.begin();
+                            const bool was_alone = s->calls.alone_during(
+                                [&] { difference = s->first.load() - s->second.load(); });
+                            s->calls.end();
+                            expect(!was_alone || difference == 0, "when quiescent, no call is half done");
+                          }});
   what.check = [] {};
   return what;
 }
 
-TEST_CASE("a check that was alone has seen nothing half done") {
-  check_every_schedule(checking_when_quiescent);
+TEST_CASE("a thread that was alone while it read has seen no call half done") {
+  check_every_schedule(reading_when_quiescent);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// Nodes outside the wheel's window: they are met in a far list, as they wait to be redistributed, in a lower list, in a
-// bucket, extracted, overdue, and gone. One node is redistributed at a time, so the driver lets go of the lock in each
-// of these states, and two threads meet in all of them.
+// Nodes outside the wheel's window, in all their states: in a far list, waiting to be redistributed, in a lower list,
+// in a bucket, extracted, overdue, and taken. One node is redistributed at a time, so the driver releases the lock in
+// each of these states, and another thread meets it there.
 #include "failing_new.hpp"
 #include "interleavings/wheel_in_use.hpp"
 
@@ -19,7 +19,7 @@ using far_wheel = wheel_in_use<explored, 8, Buckets>;
 template <std::size_t Buckets>
 using full_wheel = wheel_in_use<explored, 8 + 40, Buckets>;
 
-/// All are due in one stripe, and come from one far list, that of 64 … 127. Node 7 is not in the wheel.
+/// All nodes are in one stripe and in one far list, that of 64 … 127. Node 7 is not in the wheel.
 template <class Wheel>
 void far_away(Wheel& w) {
   w.schedule(0, 66);
@@ -31,7 +31,7 @@ void far_away(Wheel& w) {
   w.schedule(6, 80);
 }
 
-/// The nodes of tick 64 have been taken, the others not all been redistributed yet.
+/// The nodes of tick 64 have been taken; some of the others are not redistributed yet.
 template <class Wheel>
 void partly_redistributed(Wheel& w) {
   far_away(w);
@@ -46,14 +46,14 @@ void overdue(Wheel& w) {
   far_away(w);
 }
 
-/// As far_away(), but no chunk is left in the pool: the driver has found no memory for its first step.
+/// As far_away(), but the pool has no free chunk: the driver has found no memory for its first step.
 template <class Wheel>
 void without_memory(Wheel& w) {
   far_away(w);
   const failing_new failing;
   std::size_t i = 8;
   try {
-    for (tick_number span = 512;; span *= 8)  // each node in a far list of its own
+    for (tick_number span = 512;; span *= 8)  // each node has a far list of its own
       for (tick_number digit = 1; digit != 8; ++digit) w.schedule(i++, digit * span);
   } catch (const std::bad_alloc&) {
   }
@@ -66,14 +66,14 @@ void without_memory(Wheel& w) {
   expect(refused && w.taken_ticks.empty(), "there is no memory for what comes into the window");
 }
 
-/// What a user does about node 0, which is due at 66, and with node 7.
+/// The calls of a user about node 0, which is due at 66, or node 7.
 template <class Wheel>
 std::vector<std::function<void(Wheel&)>> calls() {
   const auto move_to = [](tick_number to) { return [=](Wheel& w) { w.move(0, to); }; };
   const auto schedule_at = [](tick_number due) { return [=](Wheel& w) { w.schedule(7, due); }; };
   return {[](Wheel& w) { w.cancel(0); },
           move_to(64),
-          move_to(66),  // behind those of the same tick
+          move_to(66),  // behind the others of that tick
           move_to(80),
           move_to(3),  // of the other stripe
           move_to(5000),
@@ -85,7 +85,7 @@ std::vector<std::function<void(Wheel&)>> calls() {
           schedule_at(2)};
 }
 
-/// The driver has two passes.
+/// The driver makes two passes.
 template <class Wheel>
 void check_with_driver(void (*prepare)(Wheel&), tick_number first, tick_number second) {
   const auto driver = [=](Wheel& w) {
@@ -96,16 +96,16 @@ void check_with_driver(void (*prepare)(Wheel&), tick_number first, tick_number s
   check_every_schedule(on_wheel<Wheel>(prepare, {driver, [](Wheel& w) { w.ask(); }}), few);
 }
 
-TEST_CASE("far nodes that come into the window, the driver, and what a user calls") {
+TEST_CASE("far nodes that come into the window, the driver, and each call of a user") {
   check_with_driver(far_away<far_wheel<2>>, 64, 130);
   check_with_driver(far_away<far_wheel<4>>, 64, 130);
 }
 
-TEST_CASE("far nodes that are overdue, the driver, and what a user calls") {
+TEST_CASE("far nodes that are overdue, the driver, and each call of a user") {
   check_with_driver(overdue<far_wheel<2>>, 64, 200);
 }
 
-TEST_CASE("far nodes, the driver when it has memory again, and what a user calls" *
+TEST_CASE("far nodes, the driver when it has memory again, and each call of a user" *
           doctest::skip(!failing_new::available)) {
   check_with_driver(without_memory<full_wheel<2>>, 64, 130);
   check_with_driver(without_memory<full_wheel<4>>, 64, 130);
@@ -132,7 +132,7 @@ void check_cancelling_and_moving(void (*prepare)(Wheel&)) {
         });
 }
 
-TEST_CASE("far nodes, the driver, one who cancels the earliest, and one who adds to their ticks") {
+TEST_CASE("far nodes, the driver, a user who cancels the earliest, and one who adds to their ticks") {
   check_cancelling_and_moving(far_away<far_wheel<2>>);
   check_cancelling_and_moving(far_away<far_wheel<4>>);
   check_cancelling_and_moving(overdue<far_wheel<2>>);
@@ -158,21 +158,22 @@ TEST_CASE("far nodes that wait to be redistributed, the driver and two users") {
 
 template <class Wheel>
 void check_earliest(void (*prepare)(Wheel&)) {
-  const auto prepare_untold = [=](Wheel& w) {
+  const auto prepare_unnotified = [=](Wheel& w) {
     prepare(w);
-    w.told.store(false);
+    w.notified.store(false);
   };
   for (const tick_number due : {1, 2, 3, 62, 63, 64, 66})
     check_every_schedule(
-        on_wheel<Wheel>(prepare_untold, {[](Wheel& w) { w.look(); }, [=](Wheel& w) { w.schedule(7, due); },
-                                         [](Wheel& w) {
-                                           for (const std::size_t i : {0U, 1U, 2U, 4U, 5U}) w.cancel(i);
-                                           w.move(6, 65);
-                                         }}),
+        on_wheel<Wheel>(prepare_unnotified,
+                        {[](Wheel& w) { w.decide_sleep(); }, [=](Wheel& w) { w.schedule(7, due); },
+                         [](Wheel& w) {
+                           for (const std::size_t i : {0U, 1U, 2U, 4U, 5U}) w.cancel(i);
+                           w.move(6, 65);
+                         }}),
         few);
 }
 
-TEST_CASE("far nodes: the earliest is seen or told of") {
+TEST_CASE("far nodes: the driver sees the earliest or is notified of it") {
   check_earliest(far_away<far_wheel<2>>);
   check_earliest(partly_redistributed<far_wheel<2>>);
   check_earliest(partly_redistributed<far_wheel<4>>);

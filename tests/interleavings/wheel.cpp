@@ -1,4 +1,4 @@
-// The wheel's own protocol: nodes that several threads put in, move and take out.
+// The wheel's protocol: several threads schedule, move, cancel and take nodes.
 #include "interleavings/wheel_in_use.hpp"
 
 #include <memory>
@@ -32,7 +32,7 @@ TEST_CASE("wheel: schedule, cancel and take") {
                                    [](wheel_type& w) { w.cancel(1); }, [](wheel_type& w) { w.take(2); }}));
 }
 
-TEST_CASE("wheel: what is scheduled while others are taken") {
+TEST_CASE("wheel: a node is scheduled while others are taken") {
   for (const tick_number due : {0, 1, 2, 4})
     check_every_schedule(
         on_wheel({[](wheel_type& w) {
@@ -72,25 +72,25 @@ TEST_CASE("wheel: a bucket whose due node is cancelled, and whose key is correct
                                  [](wheel_type& w) { w.take(2); }}));
 }
 
-/// A driver that looks when the next node is due, and would sleep until then unless it is told.
+/// A driver that asks when the next node is due, and would sleep until then unless it is notified.
 template <class Wheel>
-std::function<scenario()> looking_and_scheduling(tick_number cancelled_before, tick_number earliest) {
+std::function<scenario()> asking_and_scheduling(tick_number cancelled_before, tick_number earliest) {
   return [=] {
     const auto w = std::make_shared<Wheel>();
     w->schedule(1, cancelled_before);
-    w->cancel(1);  // which leaves its key where it is
-    w->told.store(false);
-    return scenario{{{"driver", [=] { w->look(); }},
+    w->cancel(1);  // its key remains
+    w->notified.store(false);
+    return scenario{{{"driver", [=] { w->decide_sleep(); }},
                      {"user", [=] { w->schedule(0, 4); }},
                      {"user", [=] { w->schedule(2, earliest); }}},
                     [=] { w->check(); }};
   };
 }
 
-TEST_CASE("wheel: the earliest node is seen or told of") {
+TEST_CASE("wheel: the driver sees the earliest node or is notified of it") {
   for (const tick_number before : {0, 1, 2, 3, 4, 6})
     for (const tick_number earliest : {2, 3})
-      check_every_schedule(looking_and_scheduling<wheel_type>(before, earliest));
+      check_every_schedule(asking_and_scheduling<wheel_type>(before, earliest));
 }
 
 struct stripes_not_locked : explored {
@@ -102,8 +102,8 @@ struct stripes_not_locked : explored {
   };
 };
 
-TEST_CASE("a wheel whose stripes are not locked is found out") {
-  const auto e = explore_and_tell(looking_and_scheduling<wheel_in_use<stripes_not_locked, 3>>(4, 2));
+TEST_CASE("a wheel whose stripes are not locked fails") {
+  const auto e = explore_and_tell(asking_and_scheduling<wheel_in_use<stripes_not_locked, 3>>(4, 2));
   CHECK(e.failure != "");
 }
 

@@ -1,4 +1,4 @@
-// A wheel under the explorer, and what is true of it whatever its threads do.
+// A wheel under the explorer, and its invariants.
 #pragma once
 
 #include <array>
@@ -18,19 +18,19 @@
 
 namespace rondo::test {
 
-/// Two stripes, few buckets, and some nodes. Node i is put in, moved and cancelled by one thread alone, as the
-/// wheel asks for; and one thread takes what is due.
+/// Two stripes, few buckets, and some nodes. Only one thread schedules, moves and cancels node i, as the wheel
+/// requires, and one thread takes nodes that are due.
 template <class Sync, std::size_t Nodes, std::size_t Buckets = 2>
 struct wheel_in_use {
   detail::wheel_core<Sync> wheel{Buckets};
   std::array<detail::node, Nodes> nodes;
-  std::array<int, Nodes> put_in{}, cancelled{}, taken{};
+  std::array<int, Nodes> scheduled{}, cancelled{}, taken{};
   std::vector<tick_number> taken_ticks;
-  explored_atomic<bool> told;  // that the earliest tick has moved earlier
+  explored_atomic<bool> notified;  // the top has moved earlier
 
   void schedule(std::size_t i, tick_number due) {
     wheel.schedule(nodes[i], due, insert_hooks{*this, i});
-    ++put_in[i];
+    ++scheduled[i];
   }
   void move(std::size_t i, tick_number due) { wheel.reschedule(nodes[i], due, insert_hooks{*this, i}); }
   void cancel(std::size_t i) { cancelled[i] += wheel.cancel(nodes[i]) ? 1 : 0; }
@@ -45,21 +45,21 @@ struct wheel_in_use {
       ++taken[number_of(n)];
     });
   }
-  /// next_due(), which looks last at what it answers.
+  /// Checks that next_due() is exact: its last step reads what it returns.
   std::optional<tick_number> ask() {
     const std::optional<tick_number> due = wheel.next_due();
     expect(due == earliest(), "next_due() is exact");
     return due;
   }
-  /// When a driver then sleeps, until the next node is due or it is told.
-  void look() {
+  /// A driver would now sleep until the next node is due or it is notified.
+  void decide_sleep() {
     sleeping_until_ = ask();
     sleeps_ = true;
   }
   void drive(tick_number to) {
-    told.store(false);
+    notified.store(false);
     take(to);
-    look();
+    decide_sleep();
   }
 
   void check() {
@@ -72,19 +72,19 @@ struct wheel_in_use {
       before = &n;
     });
     for (std::size_t i = 0; i != Nodes; ++i) {
-      expect(cancelled[i] + taken[i] + inside[i] == put_in[i], "a node leaves the wheel once");
+      expect(cancelled[i] + taken[i] + inside[i] == scheduled[i], "a node leaves the wheel once");
       expect((nodes[i].wheel != nullptr) == (inside[i] == 1), "a node knows whether it is in the wheel");
     }
     const std::string wrong = wheel.fault();
     expect(wrong.empty(), wrong.c_str());
     const std::optional<tick_number> due = ask();
-    expect(!sleeps_ || told.load() || !due || (sleeping_until_ && *sleeping_until_ <= *due),
-           "who sleeps longer than until the earliest is told");
+    expect(!sleeps_ || notified.load() || !due || (sleeping_until_ && *sleeping_until_ <= *due),
+           "a driver that sleeps past the earliest node is notified");
   }
-  /// Takes all that is left.
+  /// Takes all remaining nodes.
   void take_rest() {
     take(std::numeric_limits<tick_number>::max());
-    for (const detail::node& n : nodes) expect(n.wheel == nullptr, "all are taken in the end");
+    for (const detail::node& n : nodes) expect(n.wheel == nullptr, "all nodes are taken in the end");
     check();
   }
 
@@ -96,8 +96,10 @@ struct wheel_in_use {
       w.order_[i] = ++w.steps_;
       return true;
     }
-    void top_moved_earlier() { w.told.store(true); }
-    void before_move(detail::node& n) { w.put_in[i] += n.wheel == nullptr ? 1 : 0; }  // counted as a new one
+    void top_moved_earlier() { w.notified.store(true); }
+    void before_move(detail::node& n) {
+      if (n.wheel == nullptr) ++w.scheduled[i];
+    }
   };
 
   std::size_t number_of(const detail::node& n) const { return static_cast<std::size_t>(&n - nodes.data()); }
@@ -111,13 +113,13 @@ struct wheel_in_use {
     return earliest;
   }
 
-  std::array<int, Nodes> order_{};  // in which they were put in or moved last
+  std::array<int, Nodes> order_{};  // in which they were last scheduled or moved
   int steps_ = 0;
   bool sleeps_ = false;
   std::optional<tick_number> sleeping_until_;
 };
 
-/// What these threads do at the same time with a wheel that `prepare` has set.
+/// These threads use a wheel at the same time; `prepare` is called before.
 template <class Wheel = wheel_in_use<explored, 3>>
 std::function<scenario()> on_wheel(std::function<void(Wheel&)> prepare,
                                    std::vector<std::function<void(Wheel&)>> threads) {

@@ -1,4 +1,4 @@
-// Chains of one pool against vectors.
+// The chains of one pool, compared with vectors.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -27,14 +27,15 @@ class chains_trial {
     for (node& n : nodes_) outside_.push_back(&n);
   }
 
-  /// `filling`: how many of 16 steps add rather than take out. Looks at all after each `looked_every`-th step.
-  void run(std::size_t steps, std::uint64_t filling, std::size_t looked_every) {
+  /// `filling`: how many of 16 steps add nodes; the others take nodes out. Compares after every `compared_every`-th
+  /// step.
+  void run(std::size_t steps, std::uint64_t filling, std::size_t compared_every) {
     for (std::size_t i = 0; i != steps; ++i) {
       if (random_.below(16) < filling)
         add(some_chain(), 1 + random_.index(random_.one_in(8) ? 200 : 4));
       else
         take_out();
-      if (i % looked_every == 0) compare();
+      if (i % compared_every == 0) compare();
     }
     compare();
     for (queue& q : queues_) take_all(q);
@@ -46,7 +47,7 @@ class chains_trial {
   struct queue {
     chain nodes;
     std::vector<node*> model;
-    std::size_t appended = 0;  // how often, since it was empty
+    std::size_t appended = 0;  // number of chains appended since it was empty
   };
 
   queue& some_chain() { return queues_[random_.index(queues_.size())]; }
@@ -72,7 +73,7 @@ class chains_trial {
       case 2:
       case 3:
         return take(q, std::min<std::size_t>(size, 1 + random_.index(3)));
-      case 4: {  // a stretch of them, chunks and more
+      case 4: {  // consecutive nodes, of several chunks perhaps
         const std::size_t first = random_.index(size + 1);
         return erase(q, first, first + random_.index(std::min<std::size_t>(size - first, 300) + 1));
       }
@@ -146,9 +147,8 @@ class chains_trial {
     REQUIRE(pool_.fault() == "");
   }
 
-  /// Of two neighbours between the first and the last chunk one holds 17 nodes at least: with fewer in both, they
-  /// would have been merged at the last erase. Where one chain was put behind another, that is looked at on one
-  /// side of the seam only.
+  /// Of two neighbours between the first and the last chunk, one holds at least 17 nodes: with fewer in both, the last
+  /// erase would have merged them. Where one chain was appended to another, only one side of the seam is merged.
   static std::size_t most_chunks(const queue& q) { return 3 + 2 * (q.model.size() / 17) + 2 * q.appended; }
 
   chunk_pool pool_;
@@ -172,7 +172,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a chain whose first nodes go as new ones come stays with two chunks") {
+TEST_CASE("a chain whose first nodes are taken as new ones are added needs two chunks") {
   chunk_pool pool;
   chain nodes;
   std::array<node, 40> few;
@@ -236,7 +236,7 @@ TEST_CASE("nodes that are moved to the end over and over do not lengthen their c
   CHECK(nodes_of(nodes, pool).size() == many.size());
 }
 
-TEST_CASE("of a chunk's neighbours no more are merged than fit into one") {
+TEST_CASE("a chunk is merged with no more neighbours than fit into one") {
   chunk_pool pool;
   chain nodes;
   std::deque<node> many(chunk_pool::chunk_nodes * 5);
@@ -244,7 +244,7 @@ TEST_CASE("of a chunk's neighbours no more are merged than fit into one") {
     nodes.make_room(pool);
     nodes.push_back(n);
   }
-  // The second to fourth chunk, left with so many: 30 + 16 fit, with 30 more they do not.
+  // Leaves so many nodes in the second to fourth chunk: 30 + 16 fit into one, 30 more do not.
   const auto leave = [&](std::size_t chunk, std::size_t left) {
     for (std::size_t i = left; i != chunk_pool::chunk_nodes; ++i)
       pool.erase(many[chunk * chunk_pool::chunk_nodes + i].position);
@@ -258,7 +258,7 @@ TEST_CASE("of a chunk's neighbours no more are merged than fit into one") {
   CHECK(nodes_of(nodes, pool).size() == 2 * chunk_pool::chunk_nodes + 30 + 16 + 30);
 }
 
-TEST_CASE("short chains that are put one behind the other share chunks") {
+TEST_CASE("short chains that are appended to each other share chunks") {
   chunk_pool pool;
   chain all;
   std::deque<node> many(200);
@@ -273,7 +273,7 @@ TEST_CASE("short chains that are put one behind the other share chunks") {
   CHECK(nodes_of(all, pool).size() == many.size());
 }
 
-TEST_CASE("the earliest tick of merged chunks is that of the earlier one") {
+TEST_CASE("the earliest tick of merged chunks is the earlier of theirs") {
   chunk_pool pool;
   chain nodes;
   std::deque<node> many(chunk_pool::chunk_nodes * 4);

@@ -1,4 +1,4 @@
-// far_store, the radix heap of the ticks outside the window, against a sorted map of lists.
+// far_store, the radix heap of the nodes outside the window, compared with a sorted map of lists.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ using namespace rondo::detail;
 
 namespace {
 
-/// Where the ticks of a trial are, and how far apart.
+/// The ticks of a trial: where they begin, and how far apart they are.
 struct ticks {
   const char* name;
   tick_number start;
@@ -33,7 +33,7 @@ struct ticks {
   int block_shift;
 };
 
-/// A store, and what a wheel does with it; the model is a map of ticks. What the two trials below share.
+/// What the two trials below share: a store, the operations of a wheel on it, and the model, a map of ticks.
 class store_trial {
  protected:
   store_trial(const ticks& t, std::size_t nodes, model::random_numbers random)
@@ -53,7 +53,7 @@ class store_trial {
     return n;
   }
 
-  /// In one of the two ways there are.
+  /// Adds in one of the two possible ways.
   void add_to_store(node& n) {
     const bool at_once = store_.has_lists() && store_.is_beyond_base(n.due) &&
                          (!store_.redistributing() || n.due > store_.redistributed_last());
@@ -66,7 +66,7 @@ class store_trial {
     if (model_.empty()) return;
     const auto near = model_.lower_bound(later_by(model_.begin()->first, some_distance()));
     auto chosen = near == model_.end() || random_.one_in(4) ? model_.begin() : near;
-    // One, or all of its tick.
+    // One node, or all of its tick.
     for (std::size_t left = random_.one_in(3) ? chosen->second.size() : 1; left != 0; --left) {
       const std::size_t i = random_.index(chosen->second.size());
       pool_.erase(chosen->second[i]->position);
@@ -80,7 +80,7 @@ class store_trial {
     if (tick->second.empty()) model_.erase(tick);
   }
 
-  /// Those of the earliest tick are the next ones in `nodes`: takes some of them, or all.
+  /// Takes one or all nodes of the earliest tick. They are the first in `nodes`.
   void take_from(chain& nodes) {
     const auto first = model_.begin();
     for (std::size_t left = random_.one_in(2) ? first->second.size() : 1; left != 0; --left) {
@@ -92,7 +92,7 @@ class store_trial {
 
   tick_number some_distance() { return random_.of_any_magnitude(ticks_.bits); }
 
-  /// What the store holds: `taken` is what has been taken out of it, and comes before it.
+  /// Compares the store with the model. `taken` are the nodes taken out of the store; they precede those in it.
   void compare(by_tick taken = {}) {
     REQUIRE(store_.fault() == "");
     REQUIRE(pool_.fault() == "");
@@ -104,7 +104,7 @@ class store_trial {
     REQUIRE(std::equal(taken.begin(), taken.end(), model_.begin(), model_.end()));
     if (earliest) REQUIRE(!store_.surely_empty());
     if (earliest) REQUIRE(store_.lower_bound() <= *earliest);
-    if (!random_.one_in(3)) return;  // as it forgets lists of erased nodes
+    if (!random_.one_in(3)) return;  // as earliest() frees lists of erased nodes
     REQUIRE((store_.earliest() == earliest));
     REQUIRE(store_.surely_empty() == !earliest);
   }
@@ -118,7 +118,7 @@ class store_trial {
   by_tick model_;
 };
 
-/// As of the ticks after a window: time goes on, and nodes move to chains of one tick each.
+/// The store as `future` of a wheel: time advances, and nodes move to chains of one tick each.
 class future_trial : store_trial {
  public:
   future_trial(const ticks& t, std::size_t nodes, model::random_numbers random)
@@ -126,10 +126,10 @@ class future_trial : store_trial {
     move_window(t.start);
   }
 
-  void run(std::size_t steps, std::size_t looked_every) {
+  void run(std::size_t steps, std::size_t compared_every) {
     for (std::size_t i = 0; i != steps; ++i) {
       step();
-      if (i % looked_every == 0) compare_all();
+      if (i % compared_every == 0) compare_all();
     }
     compare_all();
     while (!model_.empty()) take_earliest();
@@ -194,7 +194,7 @@ class future_trial : store_trial {
     const far_store::block last = far_store::block(-1) >> ticks_.block_shift;
     const far_store::block begin = store_.block_of(first);
     store_.move_base(begin + std::min(blocks - 1, last - begin));
-    redistribute(1);  // as a wheel does at once: there may be erased nodes only
+    redistribute(1);  // as a wheel does at once: perhaps all nodes were erased
   }
 
   void redistribute(std::uint32_t limit) {
@@ -209,7 +209,7 @@ class future_trial : store_trial {
     return random_.one_in(2) ? 1000 : 1 + static_cast<std::uint32_t>(random_.below(3));
   }
 
-  /// A part of what comes to the window may be redistributed before what is due first is looked for.
+  /// May redistribute some nodes before it takes those due first.
   void take_earliest() {
     if (model_.empty()) return;
     const tick_number due = model_.begin()->first;
@@ -228,7 +228,7 @@ class future_trial : store_trial {
     }
   }
 
-  /// Time goes on, up to the earliest node, and the window with it, be something still to be redistributed.
+  /// Advances time up to the earliest node, and the window with it, perhaps before redistribution has ended.
   void jump() {
     tick_number to = later_by(reached_, some_distance());
     if (!model_.empty()) to = std::min(to, model_.begin()->first);
@@ -243,23 +243,23 @@ class future_trial : store_trial {
     compare(taken);
   }
 
-  tick_number reached_;  // nothing is set for an earlier one
+  tick_number reached_;  // no node is added for an earlier tick
   std::map<tick_number, chain> taken_;
 };
 
-/// As of the ticks before a window: any tick may come, and the earliest are taken from the store itself.
+/// The store as `past` of a wheel: nodes of any tick are added, and the earliest are taken from the store itself.
 class past_trial : store_trial {
  public:
-  /// `overlapping`: a base may be moved before redistribution has ended.
+  /// `overlapping`: the base may be moved before redistribution has ended.
   past_trial(const ticks& t, std::size_t nodes, bool overlapping, model::random_numbers random)
       : store_trial(t, nodes, random), overlapping_(overlapping) {
     if (random_.one_in(2)) store_.move_base(store_.block_of(t.start));
   }
 
-  void run(std::size_t steps, std::size_t looked_every) {
+  void run(std::size_t steps, std::size_t compared_every) {
     for (std::size_t i = 0; i != steps; ++i) {
       step();
-      if (i % looked_every == 0) compare();
+      if (i % compared_every == 0) compare();
     }
     while (!model_.empty()) take_earliest();
     REQUIRE((store_.earliest() == std::nullopt));
@@ -303,7 +303,7 @@ class past_trial : store_trial {
     redistribute();
   }
 
-  /// The earliest list is redistributed until it is one of one tick.
+  /// Redistributes until the earliest list has one tick; takes from that.
   void take_earliest() {
     if (model_.empty()) return;
     for (;;) {
@@ -329,8 +329,9 @@ constexpr tick_number year = tick_number{1} << 35;  // of milliseconds
 }  // namespace
 
 TEST_CASE(
-    "far ticks come to the window in the order of time, each in the order in which its nodes were added") {
-  const ticks places[] = {
+    "far ticks come into the window in the order of time, the nodes of a tick in the order in which they "
+    "were added") {
+  const ticks ranges[] = {
       {"close by", 0, 5, 0},
       {"close by, in blocks", 0, 10, 6},
       {"years", -1, 40, 0},
@@ -345,7 +346,7 @@ TEST_CASE(
       {"years before the last tick", last - year, 36, 6},
   };
   const std::uint64_t seed = model::base_seed();
-  for (const ticks& t : places) {
+  for (const ticks& t : ranges) {
     INFO(t.name, ", base seed: RONDO_TEST_SEED=", seed);
     for (std::uint64_t trial = 0; trial != trials; ++trial) {
       INFO("trial ", trial);
@@ -356,7 +357,7 @@ TEST_CASE(
 }
 
 TEST_CASE("ticks that come in any order, before the base as well, are taken in the order of time") {
-  const ticks places[] = {
+  const ticks ranges[] = {
       {"close by", 0, 5, 0},
       {"years", -1, 40, 0},
       {"centuries", 0, 61, 0},
@@ -366,7 +367,7 @@ TEST_CASE("ticks that come in any order, before the base as well, are taken in t
       {"all ticks", -1, 63, 0},
   };
   const std::uint64_t seed = model::base_seed();
-  for (const ticks& t : places) {
+  for (const ticks& t : ranges) {
     INFO(t.name, ", base seed: RONDO_TEST_SEED=", seed);
     for (std::uint64_t trial = 0; trial != trials; ++trial) {
       INFO("trial ", trial);

@@ -1,4 +1,4 @@
-// far_store: what nodes that are redistributed or extracted leave behind.
+// far_store: the state after a part of the nodes was redistributed or extracted.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ using namespace rondo::detail;
 
 namespace {
 
-/// Nodes of a store, and the numbers in the order in which they were added.
+/// A store and its nodes, which are numbered in the order in which they were added.
 struct store_in_use {
   node& add(tick_number due) {
     node& n = nodes.emplace_back();
@@ -33,7 +33,7 @@ struct store_in_use {
     taken.make_room(pool);
     taken.push_back(n);
   }
-  /// Of those taken, in the order in which they were.
+  /// The numbers of the nodes taken, in that order.
   std::vector<std::size_t> numbers_taken() const {
     std::map<const node*, std::size_t> numbers;
     for (const node& n : nodes) numbers.emplace(&n, numbers.size());
@@ -50,7 +50,7 @@ struct store_in_use {
 
 }  // namespace
 
-TEST_CASE("while nodes are redistributed, one that is set for their range goes behind those of its tick") {
+TEST_CASE("while nodes are redistributed, a node added in their range goes behind those of its tick") {
   store_in_use s;
   s.store.move_base(s.store.block_of(0));
   for (int i = 0; i != 300; ++i) s.add(600 + i % 3);
@@ -71,7 +71,7 @@ TEST_CASE("while nodes are redistributed, one that is set for their range goes b
   CHECK(std::is_sorted(numbers.begin(), numbers.end()));
 }
 
-TEST_CASE("of many nodes of one tick only so many are extracted at a time, the first ones first") {
+TEST_CASE("extract() takes no more nodes of a tick than its limit, the first ones first") {
   store_in_use s;
   s.store.move_base(s.store.block_of(0));
   for (int i = 0; i != 300; ++i) s.add(i % 3 == 0 ? 4100 : 4096);
@@ -86,7 +86,7 @@ TEST_CASE("of many nodes of one tick only so many are extracted at a time, the f
   CHECK(std::is_sorted(numbers.begin(), numbers.end()));
 }
 
-TEST_CASE("what is extracted leaves the rest to be redistributed") {
+TEST_CASE("extracted nodes leave the others to be redistributed") {
   store_in_use s;
   s.store.move_base(s.store.block_of(0));
   for (tick_number i = 0; i != 1000; ++i) s.add(4096 + i * 7 % 500);
@@ -106,7 +106,7 @@ TEST_CASE("what is extracted leaves the rest to be redistributed") {
   }));
 }
 
-TEST_CASE("of lists whose nodes were all erased nothing is redistributed") {
+TEST_CASE("lists whose nodes were all erased are not redistributed") {
   store_in_use s;
   s.store.move_base(s.store.block_of(0));
   for (const tick_number due : {3, 4, 600}) s.add(due);
@@ -117,7 +117,7 @@ TEST_CASE("of lists whose nodes were all erased nothing is redistributed") {
   CHECK(s.pool.chunks() == 0);
 }
 
-TEST_CASE("a store is as empty as it was when all its nodes were erased") {
+TEST_CASE("a store whose nodes were all erased has no chunks after earliest()") {
   store_in_use s;
   for (tick_number due = 1; due < tick_number{1} << 60; due *= 3) s.add(due);
   for (node& n : s.nodes) s.pool.erase(n.position);

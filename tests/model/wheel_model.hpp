@@ -1,4 +1,4 @@
-// What a wheel is to do, in the simplest code that does it.
+// The specification of a wheel, as the simplest code that meets it.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,7 @@ class wheel_model {
     return true;
   }
 
-  /// Takes out the next node that advance(to) is to fire.
+  /// Takes out the next node that advance(to) must fire.
   std::optional<node_id> fire_next(tick_number to) {
     if (queue_.empty() || queue_.begin()->due > to) return std::nullopt;
     const entry first = *queue_.begin();

@@ -1,4 +1,4 @@
-// Random numbers that are the same on every standard library, and the seed they start from.
+// Random numbers that are the same with every standard library, and their seed.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ inline std::uint64_t base_seed() {
 /// The distributions of <random> differ between standard libraries, its engines do not.
 class random_numbers {
  public:
-  /// `stream` tells the trials of one run apart.
+  /// `stream` distinguishes the trials of one run.
   random_numbers(std::uint64_t seed, std::uint64_t stream) : engine_(seed * 0x9e3779b97f4a7c15ULL + stream) {}
 
   std::uint64_t any() { return engine_(); }
@@ -45,7 +45,7 @@ class random_numbers {
   std::mt19937_64 engine_;
 };
 
-/// `tick + delay`, staying within the ticks there are.
+/// `tick + delay`, saturated.
 inline tick_number later_by(tick_number tick, tick_number delay) {
   tick_number sum = 0;
   if (__builtin_add_overflow(tick, delay, &sum)) return delay < 0 ? first_tick : last_tick;

@@ -1,4 +1,4 @@
-// The wheel against its model. How to replay a failure: see base_seed().
+// The wheel, compared with its model. How to replay a failure: see base_seed().
 #include <doctest/doctest.h>
 
 #include <cstdint>
@@ -24,7 +24,7 @@ void run_trials(const world& w, const std::string& kind, std::uint64_t trials, s
   }
 }
 
-/// On wheels of all kinds; on those that users do not have, fewer.
+/// Runs trials on wheels of all kinds; fewer on those that are not public.
 template <std::size_t Size>
 void run_worlds(const world (&worlds)[Size], std::uint64_t trials, std::size_t steps) {
   const std::uint64_t fewer = rondo::test::times_slower == 1 ? (trials + 7) / 8 : 1;

@@ -21,13 +21,13 @@ template <class Kind>
 wheel_trial<Kind>::wheel_trial(const world& w, random_numbers random)
     : world_(w), random_(std::move(random)) {
   sides_[0] = std::make_unique<side>(w.buckets, w.start);
-  // The second wheel differs in size and time: a node that moves must not be looked for in the wrong place.
+  // The second wheel differs in size and time: a node that moves must not be searched for in the wrong bucket.
   sides_[1] =
       std::make_unique<side>(random_.one_in(2) ? w.buckets : 16, later_by(w.start, some_distance() / 2));
   for (node_id id = 0; id != w.nodes; ++id) timers_.push_back(std::make_unique<timer>(id));
   one_in_acts_ = 1 + random_.below(6);
-  // next_due() tidies up: asked after every step, it would hide what advance() has to cope with.
-  looks_often_ = random_.one_in(2);
+  // next_due() corrects keys: if it was called after every step, advance() would never have to.
+  compares_often_ = random_.one_in(2);
 }
 
 template <class Kind>
@@ -40,7 +40,7 @@ void wheel_trial<Kind>::run(std::size_t steps) {
     compare(0);
     compare(1);
     if (world_.nodes <= 64 || random_.one_in(32)) compare_nodes();
-    if (looks_often_ || random_.one_in(16)) {
+    if (compares_often_ || random_.one_in(16)) {
       compare_next_due(0);
       compare_next_due(1);
     }
@@ -108,14 +108,14 @@ void wheel_trial<Kind>::advance(std::size_t s, tick_number to, std::size_t limit
   std::size_t fired = 0;
   bool thrown = false;
   try {
-    const std::size_t told = here.wheel.advance(
+    const std::size_t seen = here.wheel.advance(
         to,
         [&](timer& t) {
           ++fired;
           on_due(s, t, to);
         },
         limit);
-    expect(told == fired, "advance() returns another number than it fired");
+    expect(seen == fired, "advance() returns another number than it fired");
     expect(fired <= limit, "more fired than the limit allows");
   } catch (const thrown_on_purpose&) {
     thrown = true;
@@ -178,7 +178,7 @@ void wheel_trial<Kind>::act_inside(std::size_t s, node_id fired) {
     case 12:
       if (random_.one_in(3)) throw thrown_on_purpose{};
       return;
-    case 13:  // the other wheel is another wheel: that is no nested advance
+    case 13:  // of another wheel: this is not a nested advance
       if (!sides_[other]->advancing) advance_somehow(other);
       return;
     default:
@@ -237,7 +237,7 @@ tick_number wheel_trial<Kind>::some_destination(std::size_t s) {
     case 5:
       return next;
     default:
-      // Not all the way: what is left in the wheel is what makes it interesting.
+      // Not all the way, so that nodes remain in the wheel.
       return later_by(now, some_distance() / static_cast<tick_number>(1 + random_.below(8)));
   }
 }
@@ -285,12 +285,12 @@ void wheel_trial<Kind>::compare_node(node_id id) {
 template <class Kind>
 void wheel_trial<Kind>::compare_nodes() {
   for (node_id id = 0; id != timers_.size(); ++id) compare_node(id);
-  look_for_faults();
+  check_invariants();
 }
 
-/// A wheel of users shows them in checked builds alone.
+/// Verifies the invariants. A public wheel does so itself, in checked builds.
 template <class Kind>
-void wheel_trial<Kind>::look_for_faults() {
+void wheel_trial<Kind>::check_invariants() {
   for (const auto& s : sides_) {
     if constexpr (requires { s->wheel.fault(); }) {
       const std::string wrong = s->wheel.fault();

@@ -16,7 +16,7 @@
 
 namespace model {
 
-/// How far from now timers are set.
+/// How far from now timers are scheduled.
 enum class delays {
   within_turns,     // a few turns of the wheel
   any_magnitude,    // 1 … 2^50, each power of two as often as the others
@@ -36,13 +36,13 @@ struct world {
   std::size_t nodes;
 };
 
-/// Which wheel it is: that of users.
+/// The kind of wheel that users have.
 struct public_wheel {
   using node = rondo::wheel_node;
   template <class Node>
   using wheel = rondo::wheel<Node>;
 };
-/// One of another policy.
+/// A wheel with another policy.
 template <class Sync>
 struct wheel_of {
   using node = rondo::test::core_node<Sync>;
@@ -50,8 +50,8 @@ struct wheel_of {
   using wheel = rondo::test::core_wheel<Sync, Node>;
 };
 
-/// Two wheels, since nodes may move from one to the other. Each operation is done to the wheel and to its
-/// model; then all that can be seen of the two must be equal. Mismatches fail the test at once.
+/// Two wheels, since nodes may move from one to the other. Each operation is applied to a wheel and to its model; then
+/// their visible states must be equal. A mismatch fails the test at once.
 template <class Kind>
 class wheel_trial {
  public:
@@ -62,7 +62,7 @@ class wheel_trial {
 
   void run(std::size_t steps);
 
-  /// Destroys one wheel with its nodes in it and fires all that is left in the other.
+  /// Destroys one wheel with its nodes in it, and fires all remaining nodes of the other.
   void finish();
 
  private:
@@ -103,7 +103,7 @@ class wheel_trial {
   void compare_next_due(std::size_t s);
   void compare_node(node_id);
   void compare_nodes();
-  void look_for_faults();
+  void check_invariants();
   void expect(bool, const char* what) const;
   [[noreturn]] void fail(const char* what) const;
   void note(const char* what, std::size_t s, node_id, tick_number);
@@ -114,7 +114,7 @@ class wheel_trial {
   std::array<std::unique_ptr<side>, 2> sides_;
   std::size_t firings_inside_ = 0;
   std::uint64_t one_in_acts_ = 0;
-  bool looks_often_ = false;
+  bool compares_often_ = false;
   std::vector<operation> operations_;
 };
 

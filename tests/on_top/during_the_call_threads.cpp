@@ -56,7 +56,7 @@ TEST_CASE(
   const auto schedule = [&](int times) {
     for (int i = 0; i != times; ++i) scope.schedule_after(0s, [] {});
   };
-  schedule(2000);  // each thread of the first ones leaves records to its lane
+  schedule(2000);  // each thread of the first ones leaves records to its shard
   const auto before = bytes_held();
   schedule(500);
   CHECK(bytes_held() <= before + 512);

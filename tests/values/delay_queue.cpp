@@ -1,4 +1,4 @@
-// The delay queue against a vector that is looked through each time.
+// The delay queue, compared with a vector that is searched each time.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -61,7 +61,7 @@ class queue_trial {
   }
 
   void compare() {
-    // The first of the earliest: among equal ticks that with the smallest number.
+    // Among equal ticks, the entry with the smallest number comes first.
     const auto comes_first = [](const auto& a, const auto& b) { return a && (!b || *a < *b); };
     const auto first = std::min_element(dues_.begin(), dues_.end(), comes_first);
     REQUIRE(queue_.empty() == !first->has_value());
@@ -95,7 +95,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a new delay queue is empty, and removing from it what is not there changes nothing") {
+TEST_CASE("a new delay queue is empty, and removing an entry that is not in it changes nothing") {
   delay_queue queue(4);
   CHECK(queue.empty());
   queue.remove(2);
@@ -106,7 +106,7 @@ TEST_CASE("a new delay queue is empty, and removing from it what is not there ch
   CHECK(queue.top_due() == 5);
 }
 
-TEST_CASE("keys are compared, not subtracted: the ends of all ticks are in order") {
+TEST_CASE("keys are compared, not subtracted: the first and the last tick are in order") {
   constexpr tick_number first = std::numeric_limits<tick_number>::min();
   constexpr tick_number last = std::numeric_limits<tick_number>::max();
   queue_trial trial(4, 1);
@@ -122,7 +122,7 @@ TEST_CASE("keys are compared, not subtracted: the ends of all ticks are in order
   trial.remove(1);
 }
 
-TEST_CASE("an entry with the last tick is there all the same") {
+TEST_CASE("an entry with the last tick is in the queue") {
   delay_queue queue(3);
   queue.set(1, std::numeric_limits<tick_number>::max());
   CHECK_FALSE(queue.empty());
@@ -140,7 +140,7 @@ TEST_CASE("setting an entry to the tick it has changes nothing") {
   CHECK(queue.top_due() == 7);
 }
 
-TEST_CASE("an entry that is removed and set again is there with its new tick alone") {
+TEST_CASE("an entry that is removed and set again has its new tick only") {
   delay_queue queue(3);
   queue.set(0, 5);
   queue.set(1, 7);
@@ -155,7 +155,7 @@ TEST_CASE("an entry that is removed and set again is there with its new tick alo
   CHECK(queue.top_due() == 9);
 }
 
-TEST_CASE("a delay queue takes no memory after it was made, be all its entries there at once" *
+TEST_CASE("a delay queue allocates nothing after its constructor, even with all its entries in it" *
           doctest::skip(!failing_new::available)) {
   for (const std::size_t entries : {1U, 2U, 529U}) {
     CAPTURE(entries);

@@ -1,4 +1,4 @@
-// Memory that runs out at each allocation in turn: calls that throw change nothing, and work when repeated.
+// Each allocation fails in turn: a call that throws has changed nothing, and succeeds when it is repeated.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ using namespace rondo::test;
 
 namespace {
 
-/// All that can be seen of a wheel and its nodes, without changing it.
+/// The visible state of a wheel and its nodes.
 struct view {
   std::vector<std::optional<tick_number>> dues;
   std::size_t size = 0;
@@ -33,7 +33,7 @@ view view_of(const wheel& w, const std::deque<timer>& timers) {
   return seen;
 }
 
-/// A wheel of several rounds of bucket 5.
+/// A wheel with timers of several rounds, all of bucket 5.
 struct crowded {
   crowded() {
     for (const tick_number round : {4, 5, 9, 17, 40})
@@ -44,7 +44,7 @@ struct crowded {
   wheel w{8};
 };
 
-/// Ticks that all come to the window at once: that needs memory at a time at which nothing is added.
+/// Timers whose ticks all come into the window at once. This takes memory although nothing is scheduled then.
 struct far_ticks {
   far_ticks() {
     add(5);
@@ -58,11 +58,11 @@ struct far_ticks {
   wheel w{1 << 14};
 };
 
-/// What fires when time passes, in order, as addresses.
+/// Fires all timers; returns them in order.
 std::vector<const timer*> drain(wheel& w) {
-  std::vector<const timer*> told;
-  w.advance(last_tick, [&](timer& t) { told.push_back(&t); });
-  return told;
+  std::vector<const timer*> seen;
+  w.advance(last_tick, [&](timer& t) { seen.push_back(&t); });
+  return seen;
 }
 
 std::vector<const timer*> in_order(const std::deque<timer>& timers) {
@@ -75,26 +75,26 @@ std::vector<const timer*> in_order(const std::deque<timer>& timers) {
 
 }  // namespace
 
-// Where there is no such operator new, there is nothing to test.
+// Without a replaceable operator new there is nothing to test.
 TEST_SUITE_BEGIN("without memory" * doctest::skip(!failing_new::available));
 
-TEST_CASE("a schedule for which memory runs out changes nothing") {
+TEST_CASE("schedule() that finds no memory changes nothing") {
   struct {
     std::string where;
     tick_number due;
-  } const places[] = {{"an empty bucket", 6},          {"an earlier round", 5},
-                      {"the next round", 4 * 8 + 5},   {"a later round", 9 * 8 + 5},
-                      {"between rounds", 7 * 8 + 5},   {"beyond all", 1 << 20},
-                      {"the far past", -(1 << 20) + 5}};
-  for (const auto& place : places) {
-    CAPTURE(place.where);
-    for (int more = 0; more != 70; ++more) {  // somewhere on the way each array has to grow
+  } const cases[] = {{"an empty bucket", 6},          {"an earlier round", 5},
+                     {"the next round", 4 * 8 + 5},   {"a later round", 9 * 8 + 5},
+                     {"between rounds", 7 * 8 + 5},   {"after all others", 1 << 20},
+                     {"the far past", -(1 << 20) + 5}};
+  for (const auto& tick : cases) {
+    CAPTURE(tick.where);
+    for (int more = 0; more != 70; ++more) {  // at some of these numbers a chunk or an array is full
       crowded c;
-      for (int i = 0; i != more; ++i) c.add(place.due);
+      for (int i = 0; i != more; ++i) c.add(tick.due);
       timer& added = c.timers.emplace_back("added");
       const auto next_before = c.w.next_due();
       const view before = view_of(c.w, c.timers);
-      fail_at_each_allocation([&] { c.w.schedule(added, place.due); },
+      fail_at_each_allocation([&] { c.w.schedule(added, tick.due); },
                               [&] {
                                 REQUIRE((view_of(c.w, c.timers) == before));
                                 REQUIRE(c.w.next_due() == next_before);
@@ -106,13 +106,13 @@ TEST_CASE("a schedule for which memory runs out changes nothing") {
   }
 }
 
-TEST_CASE("some of these schedules do need memory, so that the failures above are real") {
+TEST_CASE("some of these calls do allocate, so the failures above are real") {
   wheel w(8);
   timer a;
   CHECK(fail_at_each_allocation([&] { w.schedule(a, 5); }, [] {}) > 0);
 }
 
-TEST_CASE("a move for which memory runs out leaves the node where it was") {
+TEST_CASE("a move that finds no memory leaves the node where it was") {
   for (const tick_number due : {5, 6, 4 * 8 + 5, 7 * 8 + 5, 9 * 8 + 5, 1 << 20}) {
     for (const std::size_t moved : {0U, 3U, 12U, 39U}) {
       CAPTURE(due);
@@ -128,7 +128,7 @@ TEST_CASE("a move for which memory runs out leaves the node where it was") {
   }
 }
 
-TEST_CASE("a move for which memory runs out leaves the node its place in the order") {
+TEST_CASE("a move that finds no memory does not change the order") {
   for (const tick_number due : {5, 6, 7 * 8 + 5, 1 << 20}) {
     for (const std::size_t moved : {0U, 3U, 12U, 39U}) {
       CAPTURE(due);
@@ -147,7 +147,7 @@ TEST_CASE("a move for which memory runs out leaves the node its place in the ord
   }
 }
 
-TEST_CASE("a move out of another wheel for which memory runs out leaves the node in that one") {
+TEST_CASE("a move from another wheel that finds no memory leaves the node in that wheel") {
   wheel from(8), to(8);
   timer a("a");
   from.schedule(a, 5);
@@ -164,19 +164,19 @@ TEST_CASE("a move out of another wheel for which memory runs out leaves the node
   CHECK(fired(to, 10) == "a@9");
 }
 
-TEST_CASE("an advance for which memory runs out loses nothing and fires nothing twice") {
+TEST_CASE("advance() that finds no memory loses no timer and fires none twice") {
   far_ticks far;
   const auto expected = in_order(far.timers);
-  std::vector<const timer*> told;
-  told.reserve(far.timers.size());  // the callback itself needs no memory
+  std::vector<const timer*> seen;
+  seen.reserve(far.timers.size());  // the callback itself needs no memory
   const std::size_t failures =
-      fail_at_each_allocation([&] { far.w.advance(last_tick, [&](timer& t) { told.push_back(&t); }); },
-                              [&] { REQUIRE(far.w.size() == far.timers.size() - told.size()); });
+      fail_at_each_allocation([&] { far.w.advance(last_tick, [&](timer& t) { seen.push_back(&t); }); },
+                              [&] { REQUIRE(far.w.size() == far.timers.size() - seen.size()); });
   CHECK(failures > 0);
-  CHECK((told == expected));
+  CHECK((seen == expected));
 }
 
-TEST_CASE("next_due needs no memory") {
+TEST_CASE("next_due() allocates nothing") {
   far_ticks far;
   far.w.cancel(far.timers[0]);
   far.w.cancel(far.timers[1]);
@@ -188,7 +188,7 @@ TEST_CASE("next_due needs no memory") {
   CHECK(drain(far.w).size() == far.timers.size() - 2);
 }
 
-TEST_CASE("a wheel for which memory runs out while it is made leaves nothing behind") {
+TEST_CASE("a constructor that finds no memory leaks nothing") {
   const auto before = bytes_held();
   const std::size_t failures =
       fail_at_each_allocation([] { wheel w(8); }, [&] { CHECK(bytes_held() == before); });
@@ -196,7 +196,7 @@ TEST_CASE("a wheel for which memory runs out while it is made leaves nothing beh
   CHECK(bytes_held() == before);
 }
 
-TEST_CASE("cancelling and destroying need no memory") {
+TEST_CASE("cancelling and destroying allocate nothing") {
   crowded c;
   const failing_new memory(0);
   while (!c.timers.empty()) c.timers.pop_back();

@@ -1,4 +1,4 @@
-// Memory that runs out as the window moves, as far timers are redistributed or extracted, among overdue ones.
+// Allocations that fail while the window moves, and while far timers are redistributed or extracted; also overdue ones.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -24,10 +24,11 @@ using wheel_test::last_tick;
 
 namespace {
 
-/// Memory is taken in segments of 32 chunks. So many chunks are in use before, that it runs out in all places.
+/// Memory comes in segments of 32 chunks. Trials begin with different numbers of chunks in use, so that every call has
+/// to allocate in some trial.
 constexpr std::size_t segment_chunks = 32;
 
-/// A wheel of 64 buckets that redistributes by three, and timers in the order in which they were set.
+/// A wheel of 64 buckets that redistributes three nodes at a time, and its timers in the order of scheduling.
 template <class Sync = rondo::test::small_parts>
 struct world {
   struct timer : rondo::test::core_node<Sync> {};
@@ -43,7 +44,7 @@ struct world {
     order.push_back(&added);
     return added;
   }
-  /// Far timers of 40 ticks, and overdue ones.
+  /// Far timers: of 40 ticks, and of many.
   void add_far() {
     for (tick_number i = 0; i != 120; ++i) add(5000 + i * 37 % 40);
     for (tick_number i = 0; i != 60; ++i) add(100'000 + i * 7919 % 60'000);
@@ -62,12 +63,12 @@ struct world {
     REQUIRE(w.fault() == "");
     REQUIRE(w.size() == size);
   }
-  /// All that is left fires, in order.
+  /// Fires all remaining timers, in order.
   void drains() {
     const auto sorted = expected();
-    std::vector<const timer*> told;
-    w.advance(last_tick, [&](timer& t) { told.push_back(&t); });
-    REQUIRE((told == sorted));
+    std::vector<const timer*> seen;
+    w.advance(last_tick, [&](timer& t) { seen.push_back(&t); });
+    REQUIRE((seen == sorted));
     REQUIRE(w.fault() == "");
   }
 
@@ -76,18 +77,19 @@ struct world {
   wheel w{64};
 };
 
-/// Some of the far timers are in the window, others are still to be redistributed.
+/// Advances until some far timers are in the window and others are still to be redistributed.
 template <class Sync>
 void advance_into_redistribution(world<Sync>& c) {
-  std::vector<typename world<Sync>::timer*> told;
-  c.w.advance(5000, [&](auto& t) { told.push_back(&t); });
-  for (auto* t : told) std::erase(c.order, t);
-  REQUIRE(!told.empty());
+  std::vector<typename world<Sync>::timer*> seen;
+  c.w.advance(5000, [&](auto& t) { seen.push_back(&t); });
+  for (auto* t : seen) std::erase(c.order, t);
+  REQUIRE(!seen.empty());
   REQUIRE(c.w.fault() == "");
 }
 
-const tick_number places[] = {63,      70,      300, 5001,    5020,       5039,       5041,     100'001,
-                              1 << 20, 1 << 30, -1,  -50'000, -(1 << 25), first_tick, last_tick};
+const tick_number ticks_of_each_kind[] = {63,   70,      300,        5001,       5020,
+                                          5039, 5041,    100'001,    1 << 20,    1 << 30,
+                                          -1,   -50'000, -(1 << 25), first_tick, last_tick};
 
 template <class Sync>
 std::size_t fail_advance(std::size_t chunks_in_use) {
@@ -95,23 +97,23 @@ std::size_t fail_advance(std::size_t chunks_in_use) {
   c.add_far();
   c.add_overdue();
   const auto expected = c.expected();
-  std::vector<const typename world<Sync>::timer*> told;
-  told.reserve(expected.size());
+  std::vector<const typename world<Sync>::timer*> seen;
+  seen.reserve(expected.size());
   const std::size_t failures =
-      fail_at_each_allocation([&] { c.w.advance(last_tick, [&](auto& t) { told.push_back(&t); }); },
-                              [&] { c.is_complete(expected.size() - told.size()); });
-  REQUIRE((told == expected));
+      fail_at_each_allocation([&] { c.w.advance(last_tick, [&](auto& t) { seen.push_back(&t); }); },
+                              [&] { c.is_complete(expected.size() - seen.size()); });
+  REQUIRE((seen == expected));
   c.is_complete(0);
   return failures;
 }
 
-/// Calls act(world<>&, due) with wheels that hold far timers: in lists, or being redistributed, and with any number of
-/// chunks of a segment in use; `due` is a tick of each kind. Looks that all timers of `order` fire afterwards.
+/// Calls act(world<>&, due) for wheels with far timers that are in lists or are being redistributed, with any number of
+/// chunks of a segment in use, and for ticks of each kind. Afterwards checks that all timers of `order` fire.
 template <class Act>
 void in_each_state(Act&& act) {
   for (const bool redistributing : {false, true}) {
     for (std::size_t chunks = 0; chunks != segment_chunks + 4; ++chunks) {
-      for (const tick_number due : places) {
+      for (const tick_number due : ticks_of_each_kind) {
         CAPTURE(due);
         CAPTURE(chunks);
         world c(chunks);
@@ -129,13 +131,13 @@ void in_each_state(Act&& act) {
 
 }  // namespace
 
-// Where there is no such operator new, there is nothing to test.
+// Without a replaceable operator new there is nothing to test.
 TEST_SUITE_BEGIN("without memory" * doctest::skip(!failing_new::available));
 
-TEST_CASE("a schedule for which memory runs out changes nothing, wherever the far timers are") {
+TEST_CASE("schedule() that finds no memory changes nothing, in every state of the far timers") {
   std::size_t failures = 0;
   in_each_state([&](world<>& c, tick_number due) {
-    // So many that a chunk becomes full.
+    // Enough to fill a chunk.
     for (int i = 0; i != 64; ++i) {
       const std::size_t size = c.w.size();
       const auto next = c.w.next_due();
@@ -152,7 +154,7 @@ TEST_CASE("a schedule for which memory runs out changes nothing, wherever the fa
   CHECK(failures > 30);
 }
 
-TEST_CASE("a move for which memory runs out leaves the timer its place, wherever that is") {
+TEST_CASE("a move that finds no memory leaves the timer where it was, in every state") {
   std::size_t failures = 0;
   in_each_state([&](world<>& c, tick_number due) {
     const std::size_t size = c.w.size();
@@ -171,7 +173,7 @@ TEST_CASE("a move for which memory runs out leaves the timer its place, wherever
   CHECK(failures > 30);
 }
 
-TEST_CASE("an advance for which memory runs out loses nothing, fires nothing twice and goes on in order") {
+TEST_CASE("advance() that finds no memory loses no timer, fires none twice and continues in order") {
   std::size_t failures = 0;
   for (std::size_t chunks = 0; chunks != segment_chunks + 4; ++chunks) {
     CAPTURE(chunks);
@@ -182,7 +184,7 @@ TEST_CASE("an advance for which memory runs out loses nothing, fires nothing twi
   CHECK(failures > 10);
 }
 
-TEST_CASE("what is set between an advance that failed and the next one comes after what was there before") {
+TEST_CASE("a timer scheduled after an advance() that failed fires after the older ones of its tick") {
   std::size_t failures = 0;
   for (std::size_t chunks = 0; chunks != segment_chunks + 4; ++chunks) {
     CAPTURE(chunks);
@@ -191,19 +193,19 @@ TEST_CASE("what is set between an advance that failed and the next one comes aft
     c.add_overdue();
     std::size_t fired = 0;
     tick_number last_due = first_tick;
-    std::vector<const world<>::timer*> told;
-    told.reserve(4 * c.timers.size());
+    std::vector<const world<>::timer*> seen;
+    seen.reserve(4 * c.timers.size());
     failures += fail_at_each_allocation(
         [&] {
           c.w.advance(last_tick, [&](world<>::timer& t) {
-            told.push_back(&t);
+            seen.push_back(&t);
             last_due = t.due();
             ++fired;
           });
         },
         [&] {
           REQUIRE(c.w.fault() == "");
-          for (const world<>::timer* t : told) std::erase(c.order, t);
+          for (const world<>::timer* t : seen) std::erase(c.order, t);
           for (const tick_number due : {5003, 5003, 5037, 110'000})
             if (due > last_due) c.add(due);
         });
@@ -212,13 +214,13 @@ TEST_CASE("what is set between an advance that failed and the next one comes aft
     const auto is_in_order = [&](const world<>::timer* a, const world<>::timer* b) {
       return a->due() != b->due() ? a->due() < b->due() : false;
     };
-    REQUIRE(std::is_sorted(told.begin(), told.end(), is_in_order));
-    for (std::size_t i = 1; i < told.size(); ++i)
-      if (told[i - 1]->due() == told[i]->due()) {
+    REQUIRE(std::is_sorted(seen.begin(), seen.end(), is_in_order));
+    for (std::size_t i = 1; i < seen.size(); ++i)
+      if (seen[i - 1]->due() == seen[i]->due()) {
         const auto at = [&](const world<>::timer* t) {
           return std::find_if(c.timers.begin(), c.timers.end(), [&](const auto& o) { return &o == t; });
         };
-        REQUIRE(at(told[i - 1]) < at(told[i]));
+        REQUIRE(at(seen[i - 1]) < at(seen[i]));
       }
   }
   CHECK(failures > 10);

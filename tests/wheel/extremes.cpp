@@ -1,4 +1,4 @@
-// Negative ticks, the first and the last one are ticks like others.
+// Negative ticks, the first tick and the last one behave like all others.
 #include <doctest/doctest.h>
 
 #include <cstdint>
@@ -82,12 +82,12 @@ TEST_CASE("all ticks fit into one wheel at once, and one jump fires them in orde
     w.schedule(a, first_tick);
     w.schedule(d, last_tick - static_cast<tick_number>(buckets));
     w.schedule(b, first_tick + static_cast<tick_number>(buckets));
-    std::string told;
+    std::string seen;
     w.advance(last_tick, [&](timer& t) {
       CHECK(w.now() == (&t == &e ? last_tick : w.now()));
-      told += t.name;
+      seen += t.name;
     });
-    CHECK(told == "abcde");
+    CHECK(seen == "abcde");
   }
 }
 
@@ -96,15 +96,15 @@ TEST_CASE("a wheel at its last tick still takes timers of the past") {
   timer a("a"), b("b");
   w.schedule(a, last_tick);
   w.schedule(b, first_tick);
-  std::string told;
-  w.advance(last_tick, [&](timer& t) { told += t.name; });
-  CHECK(told == "ba");
+  std::string seen;
+  w.advance(last_tick, [&](timer& t) { seen += t.name; });
+  CHECK(seen == "ba");
 }
 
 namespace {
 
-/// What happens in forty turns of a wheel that has come to `start` in steps: at which ticks, counted from there,
-/// which of a hundred timers fire.
+/// Advances a wheel in steps to `start`, and then for forty turns. Returns the ticks at which each of a hundred timers
+/// fires, counted from `start`.
 std::string forty_turns(std::size_t buckets, tick_number start) {
   const auto turn = static_cast<tick_number>(buckets);
   wheel w(buckets, start - 3 * turn - 2);
@@ -121,16 +121,16 @@ std::string forty_turns(std::size_t buckets, tick_number start) {
     return static_cast<tick_number>(state >> 8) % below;
   };
   for (timer& t : timers) w.schedule(t, start - 5 + random(30 * turn));
-  std::string told;
+  std::string seen;
   while (w.now() < start + 40 * turn) {
     w.schedule(timers[static_cast<std::size_t>(random(100))], w.now() + random(5 * turn));
-    told += std::to_string(*w.next_due() - start) + ':';
+    seen += std::to_string(*w.next_due() - start) + ':';
     w.advance(w.now() + random(2 * turn) + 1,
-              [&](timer& t) { told += std::string(t.name) + '@' + std::to_string(w.now() - start) + ' '; });
+              [&](timer& t) { seen += std::string(t.name) + '@' + std::to_string(w.now() - start) + ' '; });
   }
   CHECK(fired(w, start + 1000 * turn - 1).find("far") == std::string::npos);
   CHECK(fired(w, start + 1000 * turn).substr(0, 4) == "far@");
-  return told;
+  return seen;
 }
 
 }  // namespace
@@ -138,12 +138,12 @@ std::string forty_turns(std::size_t buckets, tick_number start) {
 TEST_CASE("a wheel that has run for years does what a new one does") {
   for (const std::size_t buckets : {1U, 8U, 512U}) {
     CAPTURE(buckets);
-    const std::string anew = forty_turns(buckets, 0);
+    const std::string expected = forty_turns(buckets, 0);
     for (const int power : {30, 31, 32, 36, 53, 62}) {
       CAPTURE(power);
       for (const tick_number off : {-1, 0, 1, 7}) {
-        CHECK(forty_turns(buckets, (tick_number{1} << power) + off) == anew);
-        CHECK(forty_turns(buckets, -(tick_number{1} << power) + off) == anew);
+        CHECK(forty_turns(buckets, (tick_number{1} << power) + off) == expected);
+        CHECK(forty_turns(buckets, -(tick_number{1} << power) + off) == expected);
       }
     }
   }

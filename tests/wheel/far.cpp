@@ -1,4 +1,4 @@
-// Timers outside the window of buckets: they come to it in parts, and nobody can tell.
+// Timers outside the window: they come into it in parts, which callers cannot observe.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ using namespace wheel_test;
 
 namespace {
 
-/// So many that they are redistributed in several parts.
+/// Enough to be redistributed in several parts.
 constexpr std::size_t thousands = 20'000;
 
 struct numbered : rondo::wheel_node {
@@ -25,7 +25,7 @@ struct numbered : rondo::wheel_node {
 };
 using numbered_wheel = rondo::wheel<numbered>;
 
-/// Timers with numbers in the order in which they are set.
+/// Timers that are numbered in the order of scheduling.
 struct crowd {
   explicit crowd(std::size_t buckets, tick_number now = 0) : w(buckets, now) {}
 
@@ -35,11 +35,11 @@ struct crowd {
     w.schedule(n, due);
     return n;
   }
-  /// Numbers, of what fires up to `to`.
+  /// Advances to `to`; returns the numbers of the timers that fire.
   std::vector<std::size_t> fired(tick_number to) {
-    std::vector<std::size_t> told;
-    w.advance(to, [&](numbered& n) { told.push_back(n.number); });
-    return told;
+    std::vector<std::size_t> seen;
+    w.advance(to, [&](numbered& n) { seen.push_back(n.number); });
+    return seen;
   }
   bool is_in_order(const std::vector<std::size_t>& numbers) const {
     return std::is_sorted(numbers.begin(), numbers.end(), [&](std::size_t a, std::size_t b) {
@@ -83,16 +83,17 @@ TEST_CASE("ticks on both sides of the window's end fire in order, each at its ow
   }
 }
 
-TEST_CASE("a timer of a tick that has come to the window fires after those that were set when it was far") {
+TEST_CASE(
+    "a timer whose tick has come into the window fires after those that were scheduled while it was far") {
   crowd c(64);
   const tick_number due = 100;
   for (int i = 0; i != 10; ++i) c.add(due);
   c.add(50);
   CHECK(c.fired(60).size() == 1);  // the window has moved
   for (int i = 0; i != 10; ++i) c.add(due);
-  const auto told = c.fired(due);
-  CHECK(told.size() == 20);
-  CHECK(c.is_in_order(told));
+  const auto seen = c.fired(due);
+  CHECK(seen.size() == 20);
+  CHECK(c.is_in_order(seen));
 }
 
 TEST_CASE("a timer of a tick that is being redistributed fires after the older ones of that tick") {
@@ -100,56 +101,56 @@ TEST_CASE("a timer of a tick that is being redistributed fires after the older o
     CAPTURE(buckets);
     crowd c(buckets);
     for (std::size_t i = 0; i != thousands; ++i) c.add(50'000 + scattered(i, 40));
-    std::vector<std::size_t> told;
+    std::vector<std::size_t> seen;
     c.w.advance(60'000, [&](numbered& n) {
-      told.push_back(n.number);
-      // As many as a tick has, to the ticks that are next, and to those at the end of the range.
-      if (told.size() % 50 == 1 && n.due() < 50'039) {
+      seen.push_back(n.number);
+      // Adds to this tick and the next one, and at the end of the range and behind it.
+      if (seen.size() % 50 == 1 && n.due() < 50'039) {
         c.add(n.due());
         c.add(n.due() + 1);
         c.add(50'000 + 39);
         c.add(50'000 + 64);
       }
     });
-    CHECK(told.size() == c.timers.size());
+    CHECK(seen.size() == c.timers.size());
     CHECK(c.timers.size() > thousands + 1000);
-    CHECK(c.is_in_order(told));
+    CHECK(c.is_in_order(seen));
   }
 }
 
-TEST_CASE("the ticks before, in and behind a range that is redistributed are in order, also tick by tick") {
+TEST_CASE("ticks before, in and behind a range that is redistributed fire in order, also tick by tick") {
   crowd c(64);
   for (std::size_t i = 0; i != thousands; ++i) c.add(50'000 + scattered(i, 3000));
-  std::vector<std::size_t> told;
+  std::vector<std::size_t> seen;
   for (tick_number now = 49'990; now <= 56'000; ++now) {
     for (const std::size_t n : c.fired(now)) {
       REQUIRE(c.timers[n].due() == now);
-      told.push_back(n);
+      seen.push_back(n);
     }
     if (now % 16 == 0 && now < 55'000)
       for (const tick_number ahead : {1, 7, 63, 64, 65, 300}) c.add(now + ahead);
   }
-  CHECK(told.size() == c.timers.size());
-  CHECK(c.is_in_order(told));
+  CHECK(seen.size() == c.timers.size());
+  CHECK(c.is_in_order(seen));
 }
 
-TEST_CASE("what is cancelled in the middle of redistribution does not fire, and the rest does, in order") {
+TEST_CASE("timers cancelled in the middle of redistribution do not fire, and the others do, in order") {
   crowd c(512);
   for (std::size_t i = 0; i != thousands; ++i) c.add(50'000 + scattered(i, 400));
-  std::vector<std::size_t> told;
+  std::vector<std::size_t> seen;
   std::size_t cancelled = 0;
   c.w.advance(60'000, [&](numbered& n) {
-    told.push_back(n.number);
-    if (told.size() % 100 != 0) return;
-    for (std::size_t i = told.size() / 100; i < thousands; i += 200)
+    seen.push_back(n.number);
+    if (seen.size() % 100 != 0) return;
+    for (std::size_t i = seen.size() / 100; i < thousands; i += 200)
       cancelled += c.w.cancel(c.timers[i]) ? 1U : 0U;
   });
   CHECK(cancelled > 1000);
-  CHECK(told.size() + cancelled == thousands);
-  CHECK(c.is_in_order(told));
+  CHECK(seen.size() + cancelled == thousands);
+  CHECK(c.is_in_order(seen));
 }
 
-TEST_CASE("thousands of overdue timers, set in any order, fire in the order of their ticks") {
+TEST_CASE("thousands of overdue timers, scheduled in any order, fire in the order of their ticks") {
   for (const tick_number range : {tick_number{100}, tick_number{10'000}, tick_number{1} << 40}) {
     CAPTURE(range);
     crowd c(512, 0);
@@ -159,9 +160,9 @@ TEST_CASE("thousands of overdue timers, set in any order, fire in the order of t
            std::min_element(c.timers.begin(), c.timers.end(), [](const auto& a, const auto& b) {
              return a.due() < b.due();
            })->due()));
-    const auto told = c.fired(5);
-    CHECK(told.size() == thousands + 1);
-    CHECK(c.is_in_order(told));
+    const auto seen = c.fired(5);
+    CHECK(seen.size() == thousands + 1);
+    CHECK(c.is_in_order(seen));
     CHECK(c.w.now() == 5);
   }
 }
@@ -188,7 +189,7 @@ TEST_CASE("while overdue timers fire, earlier and later ones come and go") {
   CHECK(c.w.empty());
 }
 
-TEST_CASE("next_due() asked while overdue timers fire is that of the next one, to the last") {
+TEST_CASE("next_due() is exact while overdue timers fire, to the last one") {
   for (const tick_number due : {tick_number{-5}, first_tick}) {
     wheel w(8, 100);
     timer a("a"), b("b"), c("c"), later("later");
@@ -201,7 +202,7 @@ TEST_CASE("next_due() asked while overdue timers fire is that of the next one, t
   }
 }
 
-TEST_CASE("next_due() is exact while overdue timers fire that the callback of the last one has set") {
+TEST_CASE("next_due() is exact while overdue timers fire that the callback of the last one has scheduled") {
   wheel w(8, 100);
   timer a("a"), b("b"), c("c");
   w.schedule(a, 5);
@@ -216,51 +217,53 @@ TEST_CASE("next_due() is exact while overdue timers fire that the callback of th
   CHECK(w.empty());
 }
 
-TEST_CASE("next_due() asked at the last of a tick's timers does not disturb those that it is then set to") {
+TEST_CASE(
+    "next_due() in the callback of a tick's last timer does not disturb timers then scheduled for that "
+    "tick") {
   wheel w(8);
   timer a("a"), b("b");
   w.schedule(a, 5);
   int times = 0;
-  const auto told = fired_while(w, 9, [&](timer&) {
+  const auto seen = fired_while(w, 9, [&](timer&) {
     if (++times != 1) return;
     CHECK(w.next_due() == std::nullopt);
     w.schedule(a, 5);
     w.schedule(b, 5);
     CHECK(w.next_due() == 5);
   });
-  CHECK(told == "a@5 a@5 b@5");
+  CHECK(seen == "a@5 a@5 b@5");
 }
 
-TEST_CASE("the window does not pass a timer that a callback sets for an earlier tick") {
+TEST_CASE("the window does not pass a timer that a callback schedules for an earlier tick") {
   for (const tick_number earlier : {0, 3, 39}) {
     CAPTURE(earlier);
     wheel w(64);
     timer a("a"), b("b"), c("c"), far("far");
     w.schedule(a, 40);
     w.schedule(far, 1000);
-    const auto told = fired_while(w, 66, [&](timer& t) {
+    const auto seen = fired_while(w, 66, [&](timer& t) {
       if (&t != &a) return;
       w.schedule(b, earlier);
-      w.schedule(c, earlier + 64);  // in the same bucket, as soon as that is in the window
+      w.schedule(c, earlier + 64);  // in the same bucket, once its tick is in the window
     });
-    CHECK(told.substr(0, 9) == "a@40 b@40");
+    CHECK(seen.substr(0, 9) == "a@40 b@40");
     CHECK(w.size() == (earlier + 64 <= 66 ? 1 : 2));
     CHECK(w.next_due() == (earlier + 64 <= 66 ? 1000 : earlier + 64));
   }
 }
 
-TEST_CASE("a jump over years fires what is on the way in order, and the wheel goes on from there") {
+TEST_CASE("a jump over years fires all timers on the way in order, and the wheel works afterwards") {
   constexpr tick_number year = tick_number{1000} * 60 * 60 * 24 * 365;
   crowd c(512);
   for (std::size_t i = 0; i != 3000; ++i) c.add(scattered(i, 10 * year));
   for (std::size_t i = 0; i != 3000; ++i) c.add(scattered(i, 100'000));
-  auto told = c.fired(20 * year);
-  CHECK(told.size() == 6000);
-  CHECK(c.is_in_order(told));
+  auto seen = c.fired(20 * year);
+  CHECK(seen.size() == 6000);
+  CHECK(c.is_in_order(seen));
   for (std::size_t i = 0; i != 1000; ++i) c.add(20 * year + scattered(i, 2000));
-  told = c.fired(21 * year);
-  CHECK(told.size() == 1000);
-  CHECK(c.is_in_order(told));
+  seen = c.fired(21 * year);
+  CHECK(seen.size() == 1000);
+  CHECK(c.is_in_order(seen));
 }
 
 TEST_CASE("next_due() is exact when the earliest of a far list is cancelled, one after the other") {
@@ -276,7 +279,7 @@ TEST_CASE("next_due() is exact when the earliest of a far list is cancelled, one
   CHECK(c.w.next_due() == std::nullopt);
 }
 
-TEST_CASE("next_due() is exact when whole lists have gone but for one timer, near, far and past") {
+TEST_CASE("next_due() is exact when all but one timer of whole lists are cancelled, near, far and past") {
   for (const tick_number first : {tick_number{-70'000}, tick_number{10}, tick_number{50'000}}) {
     for (const std::size_t left : {std::size_t{0}, std::size_t{7777}, thousands - 1}) {
       CAPTURE(first);
@@ -293,7 +296,7 @@ TEST_CASE("next_due() is exact when whole lists have gone but for one timer, nea
   }
 }
 
-TEST_CASE("a far timer that was cancelled, and whose list nobody looked at since, leaves no tick behind") {
+TEST_CASE("a cancelled far timer leaves no tick behind in a list that was not read since") {
   crowd c(8);
   for (const tick_number due : {1000, 1001, 5000}) c.add(due);
   c.w.cancel(c.timers[0]);
@@ -303,7 +306,8 @@ TEST_CASE("a far timer that was cancelled, and whose list nobody looked at since
   CHECK((c.fired(5000) == std::vector<std::size_t>{2}));
 }
 
-TEST_CASE("with stripes and locks, thousands are in order that come to the window three at a time") {
+TEST_CASE(
+    "with stripes and locks, thousands of timers that come into the window three at a time are in order") {
   struct striped : rondo::test::core_node<rondo::test::stripes_with_locks> {};
   rondo::test::core_wheel<rondo::test::stripes_with_locks, striped> w(64);
   std::deque<striped> timers(3000);

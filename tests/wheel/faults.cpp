@@ -1,4 +1,4 @@
-// What checked builds look at: sound structures have no fault, and what is planted in them is found, in words.
+// The invariants of checked builds: sound structures have no fault, and a planted fault is found and described.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -28,7 +28,7 @@ struct insert_always {
   static void before_move(node&) {}
 };
 
-/// Nodes of a wheel, which forgets them.
+/// A wheel and its nodes, which may be in a broken state when they are destroyed.
 template <class Sync = unlocked>
 struct world {
   explicit world(std::size_t buckets) : wheel(buckets) {}
@@ -81,7 +81,7 @@ bool has(const std::string& text, const char* part) { return text.find(part) != 
 
 }  // namespace
 
-TEST_CASE("a wheel has no fault, whatever was done to it") {
+TEST_CASE("a wheel has no fault after any sequence of calls") {
   world w(8);
   tick_number due = 0;
   for (int i = 0; i != 60; ++i) w.add(due += 5);
@@ -95,7 +95,7 @@ TEST_CASE("a wheel has no fault, whatever was done to it") {
   CHECK(fired > 40);
 }
 
-TEST_CASE("a node that says it is elsewhere is found") {
+TEST_CASE("a node with the number of another slot is found") {
   long_chain c;
   c.pool.erase(c.nodes[1].position);
   CHECK(c.members.fault(c.pool) == "");
@@ -105,14 +105,14 @@ TEST_CASE("a node that says it is elsewhere is found") {
         "the node in slot " + std::to_string(own) + " says that it is in slot " + std::to_string(own + 1));
 }
 
-TEST_CASE("a chain that goes on behind its end is found, and one that ends too early") {
+TEST_CASE("a chain that continues behind its end is found, and one that ends too early") {
   long_chain c;
-  SUBCASE("goes on") { c.pool.link(chunk_pool::chunk_of(c.nodes.back().position), c.pool.take()); }
+  SUBCASE("continues") { c.pool.link(chunk_pool::chunk_of(c.nodes.back().position), c.pool.take()); }
   SUBCASE("ends") { c.pool.link(c.second(), 0); }
   CHECK(c.members.fault(c.pool) == "the last chunk of a chain is not where it ends");
 }
 
-TEST_CASE("a chunk that counts its holes wrong is found") {
+TEST_CASE("a wrong count of holes is found") {
   long_chain c;
   c.pool.erase(c.nodes[chunk_nodes].position);
   CHECK(c.pool.fault_of_inner(c.second()) == "");
@@ -121,12 +121,12 @@ TEST_CASE("a chunk that counts its holes wrong is found") {
   CHECK(c.members.fault(c.pool) == "a chunk has 1 holes and counts 2");
 }
 
-TEST_CASE("a chunk that is given back once too often is found") {
+TEST_CASE("a chunk that is given back twice is found") {
   chunk_pool pool;
   const chunk_pool::chunk only = pool.take();
   pool.give_back(only);
   CHECK(pool.fault() == "");
-  pool.give_back(only);  // with which the segment that is kept has gone
+  pool.give_back(only);  // which gives up the segment that is kept
   CHECK(pool.fault() == "the segment that is kept is not empty");
 }
 
@@ -181,13 +181,13 @@ TEST_CASE("a list of a far store that is not marked is found, and a mark without
   }
 }
 
-TEST_CASE("a fault of a chain is told with the far list that it is") {
+TEST_CASE("a fault of a chain is described with the number of its far list") {
   store_in_use s;
   s.nodes[2].position += 1;
   CHECK(has(s.store.fault(), "far list 1.3: the node in slot "));
 }
 
-TEST_CASE("a delay queue has no fault, and knows what it was told") {
+TEST_CASE("a delay queue has no fault, and returns the ticks that were set") {
   delay_queue queue(8);
   CHECK(queue.fault() == "");
   for (std::size_t b = 0; b != 8; ++b) queue.set(b, 100 - static_cast<tick_number>(b));
@@ -198,7 +198,7 @@ TEST_CASE("a delay queue has no fault, and knows what it was told") {
   CHECK(queue.due_of(7) == std::nullopt);
 }
 
-TEST_CASE("what does not fit together in a bucket is found, with its number") {
+TEST_CASE("a fault in a bucket is found and described with its number") {
   world w(64);
   for (tick_number due = 5; due != 15; ++due) w.add(due);
   node& n = w.nodes[5];
@@ -223,7 +223,7 @@ TEST_CASE("what does not fit together in a bucket is found, with its number") {
   }
 }
 
-TEST_CASE("what does not fit together far away is found") {
+TEST_CASE("a fault in a far store is found") {
   world w(8);
   node& earliest = w.add(1000);
   node& past = w.add(-1000);

@@ -1,4 +1,4 @@
-// Nodes that leave: cancelled, destroyed, moved to another wheel, or left behind by theirs.
+// Nodes that leave their wheel: cancelled, destroyed, moved to another, or because the wheel is destroyed.
 #include <doctest/doctest.h>
 
 #include <memory>
@@ -37,7 +37,7 @@ TEST_CASE("cancel is false for a node that was never scheduled, has fired, or is
   CHECK(fired(other, 400) == "@400");
 }
 
-TEST_CASE("due tells the tick asked for, also one of the past") {
+TEST_CASE("due() is the tick that was asked for, also one of the past") {
   wheel w(8, 100);
   timer a;
   CHECK_FALSE(a.scheduled());

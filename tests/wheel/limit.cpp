@@ -18,7 +18,7 @@ TEST_CASE("advance returns how many it fired") {
   CHECK(w.advance(last_tick, ignore) == 0);
 }
 
-TEST_CASE("an advance that fires all there is ends at the tick it was told") {
+TEST_CASE("an advance that fires all timers ends at the tick it was called with") {
   wheel w(8);
   timer a("a");
   w.schedule(a, 3);
@@ -26,7 +26,7 @@ TEST_CASE("an advance that fires all there is ends at the tick it was told") {
   CHECK(w.now() == 10);
 }
 
-TEST_CASE("at its limit advance stops at the tick last fired, and the next call goes on from there") {
+TEST_CASE("at its limit advance stops at the tick last fired, and the next call continues there") {
   wheel w(8);
   timer a("a"), b("b"), c("c"), d("d");
   w.schedule(a, 3);
@@ -47,7 +47,7 @@ TEST_CASE("at its limit advance stops at the tick last fired, and the next call 
   CHECK(w.now() == 20);
 }
 
-TEST_CASE("between two limited advances the rest can be cancelled, moved and joined") {
+TEST_CASE("between two limited advances remaining nodes can be cancelled and moved, and others added") {
   wheel w(8);
   timer a("a"), b("b"), c("c"), d("d"), joined("joined"), past("past");
   for (timer* t : {&a, &b, &c, &d}) w.schedule(*t, 5);

@@ -1,4 +1,4 @@
-// No allocation per timer, and no memory that only grows.
+// A timer needs no allocation of its own, and memory does not only grow.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -35,7 +35,7 @@ std::size_t allocations_of(Act&& act) {
 
 }  // namespace
 
-// Where there is no such operator new, there is nothing to test.
+// Without a replaceable operator new there is nothing to test.
 TEST_SUITE_BEGIN("memory" * doctest::skip(!failing_new::available));
 
 TEST_CASE("a node with four bytes of payload takes 24 bytes") {
@@ -53,7 +53,7 @@ TEST_CASE("a wheel that turns with the same load over and over does not allocate
       {"shorter than a turn", 100, 100, 0},
       {"a turn", 512, 512, 0},
       {"bursts", 300, 3, 0},
-      // One segment is kept for what comes next; where the chunks in use come and go by more than that, segments do.
+      // One empty segment is kept. If the number of chunks in use varies by more than a segment, segments come and go.
       {"many turns", 512 * 50 + 3, 512 * 50 + 3, 300 * 500 / 50}};
   for (const auto& load : loads) {
     CAPTURE(load.what);
@@ -70,7 +70,7 @@ TEST_CASE("a wheel that turns with the same load over and over does not allocate
   }
 }
 
-TEST_CASE("timers that are set and cancelled over and over allocate nothing") {
+TEST_CASE("timers that are scheduled and cancelled over and over allocate nothing") {
   wheel w;
   std::deque<timer> timers(1000);
   tick_number due = 0;
@@ -96,9 +96,9 @@ TEST_CASE("timers that are moved over and over allocate next to nothing") {
   CHECK(allocations_of([&] { churn(100); }) <= 100 * 1000 / 5000);  // a segment, now and then
 }
 
-TEST_CASE("a million timers set and cancelled, none of them ever due, leave no memory behind") {
+TEST_CASE("a million timers scheduled and cancelled, none of them ever due, take no memory") {
   wheel w;
-  // These stay, so that no bucket and no round becomes empty and could be forgotten as a whole.
+  // These stay, so that no bucket and no list becomes empty and frees all its chunks at once.
   std::deque<timer> staying(3 * 512);
   tick_number due = 512;
   for (timer& t : staying) w.schedule(t, due++);
@@ -112,27 +112,27 @@ TEST_CASE("a million timers set and cancelled, none of them ever due, leave no m
   struct {
     std::string where;
     tick_number first, ticks;
-  } const places[] = {{"one tick", 600, 1},
+  } const ranges[] = {{"one tick", 600, 1},
                       {"one tick of a later round", 1100, 1},
                       {"all buckets, three rounds", 512, 3 * 512},
                       {"far rounds", 100'000, 512 * 512}};
-  for (const auto& place : places) {
-    CAPTURE(place.where);
-    million(place.first, place.ticks);
+  for (const auto& range : ranges) {
+    CAPTURE(range.where);
+    million(range.first, range.ticks);
     const auto before = bytes_held();
-    CHECK(allocations_of([&] { million(place.first, place.ticks); }) == 0);
+    CHECK(allocations_of([&] { million(range.first, range.ticks); }) == 0);
     CHECK(bytes_held() == before);
   }
   CHECK(w.size() == staying.size());
 }
 
-TEST_CASE("a clock that moves on past a million cancelled timers leaves no memory behind") {
+TEST_CASE("a million timers cancelled while the clock advances take no memory") {
   wheel w;
   std::deque<timer> timers(64);
   const auto run = [&](int count) {
     for (int i = 0; i != count; ++i) {
       timer& t = timers[static_cast<std::size_t>(i) % timers.size()];
-      w.schedule(t, w.now() + 1000 + i % 7);  // cancels what it was set to before
+      w.schedule(t, w.now() + 1000 + i % 7);  // moves it, if it is scheduled
       if (i % 4 == 0) w.advance(w.now() + 1, [](timer&) {});
     }
   };
@@ -146,14 +146,14 @@ namespace {
 
 using small_wheel = rondo::wheel<small>;
 
-/// A wheel and its timers: what they hold together, and the most that they have held.
+/// A wheel and its timers; measures the memory of both, and its maximum.
 class memory_in_use {
  public:
   explicit memory_in_use(std::size_t count) : timers(count) {}
 
-  void look() { most_ = std::max(most_, bytes_held() - before_); }
+  void measure() { most_ = std::max(most_, bytes_held() - before_); }
   std::size_t most_per_timer() {
-    look();
+    measure();
     return (static_cast<std::size_t>(most_) + timers.size() - 1) / timers.size();
   }
   std::size_t beyond_timers() const {
@@ -178,25 +178,25 @@ class memory_in_use {
   small_wheel w;
 };
 
-struct place {
+struct range {
   std::string where;
   tick_number first, ticks;
 };
-const place places[] = {{"near", 0, 512},
+const range ranges[] = {{"near", 0, 512},
                         {"near, and thousands on each tick", 0, 100},
                         {"near and far", 0, 100'000},
                         {"thirty seconds away", 30'000, 1000},
                         {"one tick, far away", 30'000, 1},
                         {"up to years", 0, tick_number{1} << 40}};
 
-void set_all(memory_in_use& m, const place& p) {
+void set_all(memory_in_use& m, const range& p) {
   for (small& t : m.timers) m.w.schedule(t, m.w.now() + p.first + m.random(p.ticks));
 }
 
 }  // namespace
 
 TEST_CASE("a million timers take no more than 40 bytes each, payload and bookkeeping together") {
-  for (const place& p : places) {
+  for (const range& p : ranges) {
     CAPTURE(p.where);
     memory_in_use m(1'000'000);
     set_all(m, p);
@@ -205,7 +205,7 @@ TEST_CASE("a million timers take no more than 40 bytes each, payload and bookkee
 }
 
 TEST_CASE("ten thousand timers take no more than 80 bytes each, payload, bookkeeping and the wheel itself") {
-  for (const place& p : places) {
+  for (const range& p : ranges) {
     CAPTURE(p.where);
     memory_in_use m(10'000);
     set_all(m, p);
@@ -213,12 +213,12 @@ TEST_CASE("ten thousand timers take no more than 80 bytes each, payload, bookkee
   }
 }
 
-TEST_CASE("timers that are moved to ticks by chance over and over take no more memory than is promised") {
+TEST_CASE("timers that are moved to random ticks over and over take no more memory than is promised") {
   struct {
     std::size_t timers, moves, bytes;
   } const loads[] = {{10'000, 200'000, 80}, {1'000'000, 3'000'000, 40}};
   for (const auto& load : loads) {
-    for (const place& p : places) {
+    for (const range& p : ranges) {
       CAPTURE(load.timers);
       CAPTURE(p.where);
       memory_in_use m(load.timers);
@@ -227,7 +227,7 @@ TEST_CASE("timers that are moved to ticks by chance over and over take no more m
         small& moved = m.some_timer();
         if (move % 2 == 0) m.w.cancel(moved);
         m.w.schedule(moved, p.first + m.random(p.ticks));
-        if (move % 1024 == 0) m.look();
+        if (move % 1024 == 0) m.measure();
       }
       CHECK(m.most_per_timer() <= load.bytes);
     }
@@ -253,7 +253,7 @@ TEST_CASE("timeouts that are renewed thousands of times a tick take no more memo
       while (m.w.now() != until) {
         for (int i = 0; i != load.a_tick; ++i)
           m.w.schedule(m.timers[next++ % m.timers.size()], m.w.now() + load.delay + m.random(load.jitter));
-        m.look();
+        m.measure();
         m.w.advance(m.w.now() + 1, [](small&) { FAIL_CHECK("renewed, and fired"); });
       }
     };
@@ -263,8 +263,8 @@ TEST_CASE("timeouts that are renewed thousands of times a tick take no more memo
   }
 }
 
-TEST_CASE("a burst gives its memory back once it has fired, but for a little") {
-  for (const place& p : places) {
+TEST_CASE("a burst that has fired gives its memory back, except for a little") {
+  for (const range& p : ranges) {
     CAPTURE(p.where);
     memory_in_use m(200'000);
     const std::size_t before = m.beyond_timers();
@@ -276,12 +276,13 @@ TEST_CASE("a burst gives its memory back once it has fired, but for a little") {
   }
 }
 
-// cancel() leaves a chunk or two of each bucket and far list alone, and these keep segments: of 3.3 million bytes,
-// 2 million at most were measured. They go when somebody comes upon them.
+// cancel() does not merge the first and the last chunk of a chain, and these chunks keep segments: of 3.3 million
+// bytes, at most 2 million remain, as measured. They are freed when the wheel reads these chains.
 TEST_CASE(
-    "a burst that was cancelled gives its memory back, the last of it when time comes to it or next_due() is "
-    "asked") {
-  for (const place& p : places) {
+    "a burst that was cancelled gives its memory back, the last of it when time reaches its ticks or "
+    "next_due() is "
+    "called") {
+  for (const range& p : ranges) {
     for (const bool asked : {false, true}) {
       CAPTURE(p.where);
       CAPTURE(asked);
@@ -299,8 +300,8 @@ TEST_CASE(
   }
 }
 
-// A segment is given back when its last chunk is free: these few keep many of them.
-TEST_CASE("of a burst most of which was cancelled, what is left takes no more than the burst") {
+// A segment is freed with its last chunk, so a few timers keep many segments.
+TEST_CASE("the remaining timers of a burst that was mostly cancelled take no more memory than the burst") {
   struct {
     std::size_t left_of;
     std::size_t most_bytes;  // measured, of some 3.3 million
@@ -308,7 +309,7 @@ TEST_CASE("of a burst most of which was cancelled, what is left takes no more th
   for (const auto& of : measured) {
     CAPTURE(of.left_of);
     memory_in_use m(200'000);
-    set_all(m, places[3]);
+    set_all(m, ranges[3]);
     for (std::size_t i = 0; i != m.timers.size(); ++i)
       if (i % of.left_of != 0) m.w.cancel(m.timers[i]);
     CHECK(m.beyond_timers() <= of.most_bytes);
@@ -330,7 +331,7 @@ struct pool_in_use {
 
 }  // namespace
 
-TEST_CASE("a pool gives its segments back, but for one, and takes that before it takes another") {
+TEST_CASE("a pool frees all empty segments but one, and reuses that one first") {
   std::deque<rondo::detail::node> many(100'000);
   const std::ptrdiff_t before = bytes_held();
   pool_in_use p;
@@ -341,7 +342,7 @@ TEST_CASE("a pool gives its segments back, but for one, and takes that before it
     while (p.nodes.front(p.pool) != nullptr) p.nodes.pop_front(p.pool);
     p.nodes.release(p.pool);
     CHECK(p.pool.chunks() == 0);
-    // What is known of 100,000 / 63 chunks stays: 64 segments of 32, 25 bytes a chunk.
+    // The tables of 100,000 / 63 chunks remain: 64 segments of 32 chunks, 25 bytes a chunk.
     CHECK(bytes_held() - before <= 16 * 1024 + 8 + 64 * (32 * 25 + 8 + 12));
   }
   const std::size_t taken = allocations_of([&] {

@@ -1,5 +1,5 @@
-// What is undefined is caught in builds that are checked or without NDEBUG: proved in a child process, which dies
-// of it.
+// Undefined behaviour is detected in checked builds and in builds without NDEBUG. It aborts, so each case runs in a
+// child process.
 #if (defined(RONDO_CHECKS) || !defined(NDEBUG)) && __has_include(<sys/wait.h>)
 
 #include <doctest/doctest.h>
@@ -18,7 +18,7 @@ using namespace wheel_test;
 
 namespace {
 
-/// In the child: what would be printed goes to the pipe, and nothing of this process is in the way.
+/// In the child: writes errors to the pipe; removes the handler of SIGABRT and the core file.
 void become_quiet(int error_output) {
   std::signal(SIGABRT, SIG_DFL);
   const rlimit no_core_file{0, 0};
@@ -34,7 +34,7 @@ std::string read_all(int file) {
   return text;
 }
 
-/// Whether the wheel ends it, and says so. Another crash does not count: that would be luck.
+/// Whether the wheel aborts with a diagnostic. Another crash does not count.
 template <class Misuse>
 bool is_caught(Misuse misuse, const char* what = "inside its own callback") {
   int ends[2];
@@ -76,7 +76,7 @@ TEST_CASE("destroying a wheel inside its own callback is caught") {
 }
 
 #if defined(RONDO_CHECKS)
-TEST_CASE("a wheel in which something is wrong is caught after one of the next calls") {
+TEST_CASE("a broken wheel is detected after one of the next calls") {
   CHECK(is_caught(
       [] {
         rondo::detail::unlocked_wheel w(8);
@@ -87,7 +87,7 @@ TEST_CASE("a wheel in which something is wrong is caught after one of the next c
 }
 #endif
 
-TEST_CASE("advancing again after a callback has thrown is no nested advance") {
+TEST_CASE("advance() after a callback has thrown is not a nested advance") {
   CHECK_FALSE(is_caught([] {
     wheel w(8);
     timer a;

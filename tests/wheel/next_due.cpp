@@ -65,7 +65,7 @@ TEST_CASE("next_due is exact after the earliest of several later rounds was canc
   CHECK(w.next_due() == 5 + 8 * 300);
 }
 
-TEST_CASE("cancellations that nobody looked at do not keep a later timer from firing, nor fire it early") {
+TEST_CASE("cancellations without next_due() neither stop a later timer from firing nor fire it early") {
   wheel w(8);
   timer cancelled, a("a"), b("b");
   w.schedule(cancelled, 5);
@@ -77,7 +77,7 @@ TEST_CASE("cancellations that nobody looked at do not keep a later timer from fi
   CHECK(fired(w, 14) == "b@14");
 }
 
-TEST_CASE("next_due may be asked of a wheel that is const, and asking changes nothing to be seen") {
+TEST_CASE("next_due works on a const wheel and has no visible effect") {
   wheel w(8);
   timer a("a"), b("b");
   w.schedule(a, 5);
@@ -90,7 +90,7 @@ TEST_CASE("next_due may be asked of a wheel that is const, and asking changes no
   CHECK(fired(w, 20) == "b@13");
 }
 
-TEST_CASE("next_due goes on after firing, and is none when all have fired") {
+TEST_CASE("next_due is that of the next timer after firing, and none when all have fired") {
   wheel w(8);
   timer a("a"), b("b");
   w.schedule(a, 5);

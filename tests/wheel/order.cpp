@@ -17,9 +17,9 @@ struct numbered : rondo::wheel_node {
 };
 
 std::vector<int> numbers_fired(rondo::wheel<numbered>& w, tick_number to) {
-  std::vector<int> told;
-  w.advance(to, [&](numbered& n) { told.push_back(n.number); });
-  return told;
+  std::vector<int> seen;
+  w.advance(to, [&](numbered& n) { seen.push_back(n.number); });
+  return seen;
 }
 
 std::deque<numbered> many(int count) {
@@ -51,7 +51,7 @@ TEST_CASE("earlier ticks fire first, also over a jump and whatever the order of 
   CHECK(fired(w, 5000) == "a@2 b@6 c@7 d@22 e@1000");
 }
 
-TEST_CASE("a timer that is moved is scheduled now: it goes to the end of its tick") {
+TEST_CASE("a timer that is moved goes to the end of its tick") {
   wheel w(8);
   timer a("a"), b("b"), c("c");
   for (timer* t : {&a, &b, &c}) w.schedule(*t, 5);
@@ -79,7 +79,7 @@ TEST_CASE("a timer moved to an earlier tick, and one moved to a later tick, fire
   CHECK(fired(w, 100) == "sooner@3 still@10 later@20");
 }
 
-TEST_CASE("the order within a tick survives holes, squeezing and growth of its array") {
+TEST_CASE("the order within a tick survives holes, compaction and more chunks") {
   rondo::wheel<numbered> w(8);
   auto timers = many(5000);
   std::vector<int> expected;
@@ -88,7 +88,7 @@ TEST_CASE("the order within a tick survives holes, squeezing and growth of its a
   const tick_number due = 5 + 8 * 6;
   for (std::size_t i = 0; i + 1 != timers.size(); ++i) {
     w.schedule(timers[i], due);
-    // Two of three leave again soon after: holes everywhere, and many of them when the array is full.
+    // Two of three are cancelled soon after: there are holes everywhere, and many of them in full chunks.
     if (i >= 10 && i % 3 != 0) w.cancel(timers[i - 10]);
   }
   for (auto& t : timers)
@@ -98,19 +98,19 @@ TEST_CASE("the order within a tick survives holes, squeezing and growth of its a
   CHECK((numbers_fired(w, due) == expected));
 }
 
-TEST_CASE("the order within a tick survives timers that were partly fired before") {
+TEST_CASE("the order within a tick survives if a part of its timers fired before") {
   rondo::wheel<numbered> w(8);
   auto timers = many(300);
-  std::vector<int> told;
+  std::vector<int> seen;
   for (std::size_t i = 0; i != timers.size(); ++i) {
     w.schedule(timers[i], 5);
     if (i % 3 == 2)
       w.advance(
-          5, [&](numbered& n) { told.push_back(n.number); }, 2);
+          5, [&](numbered& n) { seen.push_back(n.number); }, 2);
   }
-  w.advance(5, [&](numbered& n) { told.push_back(n.number); });
-  CHECK(told.size() == timers.size());
-  CHECK(std::is_sorted(told.begin(), told.end()));
+  w.advance(5, [&](numbered& n) { seen.push_back(n.number); });
+  CHECK(seen.size() == timers.size());
+  CHECK(std::is_sorted(seen.begin(), seen.end()));
 }
 
 TEST_CASE("the order within a tick survives its round being next, later and next again") {
@@ -125,7 +125,7 @@ TEST_CASE("the order within a tick survives its round being next, later and next
     if (i % 3 == 0) w.next_due();
   }
   w.cancel(nearer);
-  const auto told = numbers_fired(w, due);
-  CHECK(told.size() == timers.size());
-  CHECK(std::is_sorted(told.begin(), told.end()));
+  const auto seen = numbers_fired(w, due);
+  CHECK(seen.size() == timers.size());
+  CHECK(std::is_sorted(seen.begin(), seen.end()));
 }

@@ -4,7 +4,7 @@
 
 using namespace wheel_test;
 
-TEST_CASE("a timer due now or earlier waits for the next advance, be it to now") {
+TEST_CASE("a timer due now or earlier fires in the next advance, even if that goes to now") {
   for (const tick_number due : {tick_number{100}, tick_number{99}, tick_number{-5}, first_tick}) {
     for (const tick_number to : {tick_number{100}, tick_number{110}}) {
       CAPTURE(due);
@@ -32,7 +32,7 @@ TEST_CASE("timers of the past keep the order of their own ticks") {
   CHECK(fired(w, 100) == "latest@100 later@100 late@100 late_too@100 now@100");
 }
 
-TEST_CASE("now() does not go back for a timer of the past, and goes on afterwards") {
+TEST_CASE("now() does not go back for a timer of the past") {
   wheel w(8, 100);
   timer past("past"), future("future");
   w.schedule(future, 107);

@@ -1,4 +1,4 @@
-// Timers with names, and what fires told in one line.
+// Timers with names, and a line of text that says which of them fired.
 #pragma once
 
 #include <limits>
@@ -36,23 +36,23 @@ class record {
   std::string text_;
 };
 
-/// Advances and tells what fired.
+/// Advances, and returns what fired.
 inline std::string fired(wheel& w, tick_number to, std::size_t limit = rondo::unlimited) {
-  record told(w);
+  record seen(w);
   w.advance(
-      to, [&](timer& t) { told(t); }, limit);
-  return told.text();
+      to, [&](timer& t) { seen(t); }, limit);
+  return seen.text();
 }
 
-/// The same, with `also` called for each after it is recorded.
+/// The same; calls `also` for each timer after it is recorded.
 template <class Also>
 std::string fired_while(wheel& w, tick_number to, Also&& also) {
-  record told(w);
+  record seen(w);
   w.advance(to, [&](timer& t) {
-    told(t);
+    seen(t);
     also(t);
   });
-  return told.text();
+  return seen.text();
 }
 
 }  // namespace wheel_test

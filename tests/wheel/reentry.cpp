@@ -13,13 +13,13 @@ TEST_CASE("inside the callback the node has left the wheel and now() is its tick
   w.schedule(a, 3);
   w.schedule(b, 30);
   std::size_t left = 2;
-  const auto told = fired_while(w, 100, [&](timer& t) {
+  const auto seen = fired_while(w, 100, [&](timer& t) {
     CHECK_FALSE(t.scheduled());
     CHECK(w.size() == --left);
     CHECK(w.empty() == (left == 0));
     CHECK_FALSE(w.cancel(t));
   });
-  CHECK(told == "a@3 b@30");
+  CHECK(seen == "a@3 b@30");
 }
 
 TEST_CASE("a timer that re-arms itself keeps its period over a jump") {
@@ -40,7 +40,7 @@ TEST_CASE("a timer that re-arms itself a whole turn later does not fire twice in
   CHECK(fired(w, 11) == "a@11");
 }
 
-TEST_CASE("scheduled into the very bucket being taken, a turn later: not now, and behind the rest") {
+TEST_CASE("a timer scheduled for the bucket being taken, a turn later, fires then and last") {
   wheel w(8);
   timer a("a"), b("b"), c("c"), added("added");
   w.schedule(a, 5);
@@ -53,10 +53,10 @@ TEST_CASE("scheduled into the very bucket being taken, a turn later: not now, an
   CHECK(fired(w, 13) == "c@13 added@13");
 }
 
-TEST_CASE("what a callback schedules for a tick already reached fires in that advance, in its place") {
+TEST_CASE("a timer that a callback schedules for a tick already reached fires in that advance, in order") {
   struct {
     tick_number due;
-    const char* told;
+    const char* seen;
   } const cases[] = {
       {5, "a@5 b@5 added@5 c@6 d@20"},   {6, "a@5 b@5 c@6 added@6 d@20"},
       {13, "a@5 b@5 c@6 added@13 d@20"}, {20, "a@5 b@5 c@6 d@20 added@20"},
@@ -73,17 +73,17 @@ TEST_CASE("what a callback schedules for a tick already reached fires in that ad
     w.schedule(d, 20);
     CHECK(fired_while(w, 20, [&](timer& t) {
             if (&t == &a) w.schedule(added, expected.due);
-          }) == expected.told);
+          }) == expected.seen);
   }
 }
 
-TEST_CASE("a callback may cancel those that are yet to fire in the same tick, and others") {
+TEST_CASE("a callback may cancel timers that are still to fire in the same tick, and others") {
   wheel w(8);
   timer a("a"), b("b"), c("c"), d("d"), e("e"), same_bucket("same_bucket"), far("far");
   for (timer* t : {&a, &b, &c, &d, &e}) w.schedule(*t, 5);
   w.schedule(same_bucket, 13);
   w.schedule(far, 1000);
-  const auto told = fired_while(w, 2000, [&](timer& t) {
+  const auto seen = fired_while(w, 2000, [&](timer& t) {
     if (&t == &a) {
       CHECK(w.cancel(b));
       CHECK(w.cancel(d));
@@ -96,11 +96,11 @@ TEST_CASE("a callback may cancel those that are yet to fire in the same tick, an
       CHECK_FALSE(w.cancel(a));
     }
   });
-  CHECK(told == "a@5 c@5");
+  CHECK(seen == "a@5 c@5");
   CHECK(w.empty());
 }
 
-TEST_CASE("a callback may move those of the same tick behind each other") {
+TEST_CASE("a callback may move a timer of the same tick to its end") {
   wheel w(8);
   timer a("a"), b("b"), c("c");
   for (timer* t : {&a, &b, &c}) w.schedule(*t, 5);
@@ -109,7 +109,7 @@ TEST_CASE("a callback may move those of the same tick behind each other") {
         }) == "a@5 c@5 b@5");
 }
 
-TEST_CASE("a callback may cancel the rest of the tick and leave the bucket to another round") {
+TEST_CASE("a callback may cancel the rest of the tick and schedule another round of its bucket") {
   wheel w(8);
   timer a("a"), b("b"), later("later");
   w.schedule(a, 5);
@@ -161,7 +161,7 @@ TEST_CASE("a callback may destroy others, due in the same tick or later") {
   CHECK(w.empty());
 }
 
-TEST_CASE("next_due inside a callback sees what is left of the tick, then the next one") {
+TEST_CASE("next_due inside a callback is the same tick while timers of it remain, then the next one") {
   wheel w(8);
   timer a("a"), b("b"), c("c");
   w.schedule(a, 5);
@@ -179,12 +179,12 @@ TEST_CASE("a callback may advance another wheel, and move nodes there") {
   timer a("a"), b("b");
   w.schedule(a, 5);
   w.schedule(b, 6);
-  std::string told_there;
+  std::string seen_there;
   CHECK(fired_while(w, 10, [&](timer&) {
           other.schedule(b, 1);
-          told_there = fired(other, 2);
+          seen_there = fired(other, 2);
         }) == "a@5");
-  CHECK(told_there == "b@1");
+  CHECK(seen_there == "b@1");
   CHECK(w.now() == 10);
   CHECK(other.now() == 2);
 }

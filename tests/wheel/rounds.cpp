@@ -11,7 +11,7 @@ constexpr tick_number turn = buckets;
 
 }  // namespace
 
-TEST_CASE("a timer fires on its own tick, however many turns away and from whatever slot") {
+TEST_CASE("a timer fires on its own tick, for any number of turns and any bucket") {
   const tick_number starts[] = {0, 5, 15, -3};
   const tick_number delays[] = {1,        turn - 1,     turn,         turn + 1,       2 * turn,
                                 4 * turn, 4 * turn - 1, 4 * turn + 5, 1000 * turn + 7};
@@ -70,7 +70,7 @@ TEST_CASE("a timer that has fired does not fire again when the wheel comes round
   CHECK(fired(w, 5 + 100 * turn) == "");
 }
 
-TEST_CASE("when an earlier round comes to a bucket, the round that was next waits for its own") {
+TEST_CASE("when an earlier round is added to a bucket, the later rounds still fire at their own ticks") {
   wheel w(buckets);
   timer first("first"), second("second"), third("third");
   w.schedule(second, 5 + 2 * turn);
@@ -83,7 +83,7 @@ TEST_CASE("when an earlier round comes to a bucket, the round that was next wait
   CHECK(fired(w, 5 + 3 * turn) == "third@53");
 }
 
-TEST_CASE("a timer 2^50 ticks away is found without looking at the ticks before it") {
+TEST_CASE("a timer 2^50 ticks away is found without visiting the ticks before it") {
   wheel w;
   timer a("a"), b("b");
   const tick_number far = tick_number{1} << 50;
@@ -94,7 +94,7 @@ TEST_CASE("a timer 2^50 ticks away is found without looking at the ticks before 
   CHECK(w.next_due() == far + 1);
 }
 
-TEST_CASE("each power of two of a distance, one less and one more, is kept") {
+TEST_CASE("timers fire on their own tick at each power of two of a distance, one less and one more") {
   for (const std::size_t size : {std::size_t{1}, std::size_t{8}, std::size_t{512}}) {
     wheel w(size, 5);
     timer before("before"), at("at"), after("after");
@@ -105,9 +105,9 @@ TEST_CASE("each power of two of a distance, one less and one more, is kept") {
       w.schedule(after, due + 1);
       w.schedule(at, due);
       w.schedule(before, due - 1);
-      const auto told =
+      const auto seen =
           "before@" + std::to_string(due - 1 > w.now() ? due - 1 : w.now()) + " at@" + std::to_string(due);
-      CHECK(fired(w, due) == told);
+      CHECK(fired(w, due) == seen);
       CHECK(w.next_due() == due + 1);
       w.cancel(after);
     }

@@ -18,7 +18,7 @@ void advance_until_it_throws(wheel& w, tick_number to, const timer& thrower) {
 
 }  // namespace
 
-TEST_CASE("what a callback throws leaves advance, the rest stays, and now() is the tick last fired") {
+TEST_CASE("an exception of a callback leaves advance, the rest stays, and now() is the tick last fired") {
   wheel w(8);
   timer a("a"), b("b"), c("c"), d("d");
   w.schedule(a, 2);
@@ -54,7 +54,7 @@ TEST_CASE("after a callback has thrown its timer may be scheduled again, also be
   CHECK(fired(w, 20) == "a@5 b@5");
 }
 
-TEST_CASE("what a callback did before it threw stays done") {
+TEST_CASE("the changes of a callback before it throws are kept") {
   wheel w(8);
   timer a("a"), b("b"), c("c");
   w.schedule(a, 5);

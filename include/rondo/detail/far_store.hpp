@@ -18,10 +18,10 @@ namespace rondo::detail {
 
 /// A radix heap (Ahuja, Mehlhorn, Orlin and Tarjan, "Faster algorithms for the shortest path problem", 1990) with
 /// octal digits: a hierarchical timing wheel without a clock. Ticks are counted in blocks of `2^block_shift`. The
-/// highest octal digit in which a block differs from the base block is its level, and the value of that digit is its
-/// list within the level. So lists are ordered by time, and each spans 8^level blocks. When the base reaches a list,
-/// its nodes are redistributed in order: each goes where it would be added now. So a node moves at most once for each
-/// digit of its distance, and never if it is cancelled early.
+/// position of the highest octal digit in which a block differs from the base block is its level, and the value of
+/// that digit is its list within the level. So lists are ordered by time, and each spans 8^level blocks. When the base
+/// reaches a list, its nodes are redistributed in order: each goes where it would be added now. So a node moves at
+/// most once for each digit of its distance, and never if it is cancelled early.
 ///
 /// Redistribution is done in parts, so that no call takes long. The nodes that are not yet redistributed are a list of
 /// their own with a range of ticks. A node added in that range goes to its end, so that nodes of one tick keep their
@@ -116,8 +116,8 @@ class RONDO_EXPORT far_store {
     if (due != std::numeric_limits<tick_number>::max()) nothing_before(due + 1);
   }
 
-  /// The earliest list, if it is one of a single block. Null: it must be redistributed first. Precondition: earliest()
-  /// was just called and returned a tick.
+  /// The earliest list, if it is one of a single block, whatever is added to it. Null: it must be redistributed first.
+  /// Precondition: earliest() was just called and returned a tick.
   chain* single_block() noexcept;
 
   template <class Visit>

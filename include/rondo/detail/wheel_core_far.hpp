@@ -66,8 +66,8 @@ void wheel_core<Sync>::after_taking(const top_entry& e, stripe& s, bool all) {
     dequeue(e.entry);
   }
   if (begin_of_block(e.due) != s.window_begin) {
-    const std::optional<top_entry> next =
-        top();  // a callback or another thread may have scheduled an earlier one
+    // A callback or another thread may have scheduled an earlier one.
+    const std::optional<top_entry> next = top();
     const tick_number begin = begin_of_block(next && next->due < e.due ? next->due : e.due);
     if (begin > s.window_begin) move_window(s, begin);
   }
