@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
-#include "drivers/driving_seat.hpp"
+#include "drivers/driver_lock.hpp"
 #include "scheduler/core.hpp"
 
 namespace rondo {
@@ -34,7 +35,7 @@ class manual_core final : public core {
   std::size_t advance(duration d) {
     refuse_negative(d);
     refuse_inside("advance");
-    const driving_seat::turn turn(seat_);
+    const std::lock_guard driving(driver_lock_);
     const time_point end = saturating_add(now(), d);
     const std::size_t begun = run_up_to(end);
     move_to(end);
@@ -43,7 +44,7 @@ class manual_core final : public core {
 
   std::size_t advance_to_next() {
     refuse_inside("advance_to_next");
-    const driving_seat::turn turn(seat_);
+    const std::lock_guard driving(driver_lock_);
     const auto due = next_due();
     if (!due) return 0;
     move_to(*due);
@@ -69,7 +70,7 @@ class manual_core final : public core {
     const time_point real_end = saturating_add(clock::now(), limit);
     for (;;) {
       {
-        const driving_seat::turn turn(seat_);  // not while it waits: others may advance meanwhile
+        const std::lock_guard driving(driver_lock_);  // not while it waits: others may advance meanwhile
         run_up_to(end);
       }
       if (drained()) return true;
@@ -121,7 +122,7 @@ class manual_core final : public core {
   }
 
   std::atomic<duration::rep> now_;
-  driving_seat seat_;
+  driver_lock driver_lock_;
 };
 
 }  // namespace detail

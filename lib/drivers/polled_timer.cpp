@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "drivers/driving_seat.hpp"
+#include "drivers/driver_lock.hpp"
 #include "scheduler/core.hpp"
 
 namespace rondo {
@@ -23,7 +23,7 @@ class polled_core final : public core {
 
   std::size_t poll(std::size_t limit) {
     refuse_inside("poll");
-    const driving_seat::turn turn(seat_);
+    const std::lock_guard driving(driver_lock_);
     return run_pass(time_point::max(), limit);
   }
 
@@ -72,7 +72,7 @@ class polled_core final : public core {
     const time_point end = saturating_add(now(), limit);
     for (;;) {
       {
-        const driving_seat::turn turn(seat_);  // not while it waits: others may poll meanwhile
+        const std::lock_guard driving(driver_lock_);  // not while it waits: others may poll meanwhile
         run_pass(time_point::max(), unlimited);
       }
       if (drained()) return true;
@@ -99,7 +99,7 @@ class polled_core final : public core {
     });
   }
 
-  driving_seat seat_;
+  driver_lock driver_lock_;
   std::mutex listener_mutex_;
   std::shared_ptr<listener> listener_;
 };
