@@ -1,4 +1,4 @@
-// async_wait_for(scheduler, 1s, token): waits for users of Boost.Asio, 1.74 or later, which is theirs to bring.
+// async_wait_for(scheduler, 1s, token): waits for users of Boost.Asio. Needs Boost 1.74 or later.
 #pragma once
 
 #include <utility>  // before Asio: that of Boost 1.74 forgets it
@@ -46,7 +46,8 @@ class asio_wait;
 
 #ifdef RONDO_ASIO_HAS_CANCELLATION
 
-/// What waits in the handler's cancellation slot. If the handler owns that, it is a circle until the wait ends.
+/// The function in the handler's cancellation slot. If the handler owns the slot, the two own each other until the wait
+/// ends.
 template <class Handler>
 struct asio_cancellation {
   std::shared_ptr<asio_wait<Handler>> wait;
@@ -81,7 +82,7 @@ void clear_slot(const Handler&) noexcept {}
 
 #endif
 
-/// The end of a wait, on its way to the handler's executor. There it calls the handler.
+/// The end of a wait, submitted to the handler's executor, where it calls the handler.
 template <class Handler>
 class asio_completion {
  public:
@@ -110,17 +111,17 @@ class asio_completion {
   boost::system::error_code result_;
 };
 
-/// One wait: what its task and the handler's cancellation slot share, so that either may go first. It ends in
-/// one way, and whoever ends it sends the handler off.
+/// One wait: shared by its task and the handler's cancellation slot, which may be destroyed in either order. It ends in
+/// exactly one way, and the caller that ends it submits the handler.
 template <class Handler>
 class asio_wait : public std::enable_shared_from_this<asio_wait<Handler>> {
  public:
   explicit asio_wait(Handler handler)
       : handler_(std::move(handler)), work_(boost::asio::get_associated_executor(*handler_)) {}
 
-  /// Schedules the task. The wait may have ended, and `s` may be gone, when it returns. What it is refused
-  /// with becomes the result: an exception would meet a handler that is given away already, and few tokens
-  /// bear that.
+  /// Schedules the task. When it returns the wait may have ended, and `s` may have been destroyed. An error becomes the
+  /// result of the wait: the handler has been moved from the token already, and few tokens can handle an exception
+  /// then.
   template <class When>
   void begin(scheduler& s, When when) {
     const auto kept = this->shared_from_this();
@@ -137,11 +138,11 @@ class asio_wait : public std::enable_shared_from_this<asio_wait<Handler>> {
     }
     phase before = phase::starting;
     if (phase_.compare_exchange_strong(before, phase::waiting) || before != phase::dropped) return;
-    timers.cancel(id_);  // if it was the slot that dropped it
+    timers.cancel(id_);  // needed if the slot ended the wait
     boost::asio::post(completion(refusal));
   }
 
-  /// From the slot, on the handler's executor; effective until the handler is called there.
+  /// Called by the slot, on the handler's executor; effective until the handler is called there.
   void cancel(const canceller& timers) {
     cancelled_ = true;
     if (end(phase::dropped) != phase::waiting) return;
@@ -152,7 +153,7 @@ class asio_wait : public std::enable_shared_from_this<asio_wait<Handler>> {
   bool cancelled() const noexcept { return cancelled_; }
 
  private:
-  // A wait that is dropped while it is starting is left to begin().
+  // begin() completes a wait that is dropped during `starting`.
   enum class phase : unsigned char { starting, waiting, elapsed, dropped };
 
   /// The task.
@@ -187,7 +188,7 @@ class asio_wait : public std::enable_shared_from_this<asio_wait<Handler>> {
       boost::asio::post(completion(boost::asio::error::operation_aborted));
   }
 
-  /// Ends it in this way unless it has ended; returns what it was.
+  /// Sets the phase unless the wait has ended; returns the phase before.
   phase end(phase how) noexcept {
     phase before = phase_;
     while (before == phase::starting || before == phase::waiting)
@@ -195,7 +196,7 @@ class asio_wait : public std::enable_shared_from_this<asio_wait<Handler>> {
     return before;
   }
 
-  /// Takes the handler along: nothing of it is left here, however long the task may be kept.
+  /// Moves the handler out and destroys what is left of it here: the task may be kept for long.
   asio_completion<Handler> completion(boost::system::error_code result) {
     asio_completion<Handler> end{this->shared_from_this(), std::move(*handler_), std::move(work_), result};
     handler_.reset();
@@ -209,7 +210,7 @@ class asio_wait : public std::enable_shared_from_this<asio_wait<Handler>> {
   std::atomic<bool> cancelled_{false};
 };
 
-/// What async_wait_for() (When is a duration) and async_wait_until() (a time_point) hand to the token.
+/// The initiation of async_wait_for() (When is a duration) and async_wait_until() (a time_point).
 template <class When>
 struct asio_initiation {
   scheduler* on;
@@ -223,55 +224,54 @@ struct asio_initiation {
 
 }  // namespace detail
 
-/// Waits for `d` by the clock of `s`, as an asynchronous operation of Boost.Asio with the signature
-/// `void(boost::system::error_code)`; any completion token will do:
+/// Waits for `d` by the clock of `s`. An asynchronous operation of Boost.Asio with the signature
+/// `void(boost::system::error_code)`, for any completion token:
 ///
 ///     async_wait_for(timer, 1s, [](boost::system::error_code e) { … });
 ///     co_await async_wait_for(timer, 1s, boost::asio::use_awaitable);
 ///
-/// - Success: `d` has passed. It counts from the initiation, which is this call, unless the token puts that
-///   off, as use_awaitable (until the co_await) and deferred do. Zero and negative durations wait for the
-///   driver's next pass, the largest one for ever.
-/// - operation_aborted: the handler's cancellation slot was emitted (Boost 1.77; any type will do; effective
-///   until the handler is called), or the task was destroyed unrun: the scheduler was destroyed, or the list
-///   that stop() gave, or the executor dropped the job. Also if `s` was stopped before. no_buffer_space:
-///   `max_pending` timers are pending. no_memory: the scheduler got none.
-/// - The handler is called once, through its associated executor (none: system_executor), as by dispatch()
-///   when the time has come: never inside the initiation, and inside the task only where that executor lets
-///   it, as system_executor does: that is on the driver, or wherever `options::run_on` runs the task. All
-///   other ends are posted (by system_executor to threads of Asio's own). It is never called under a lock, and
-///   needs only to be movable.
-/// - Until then it counts as outstanding work of that executor, so `io_context::run()` does not return.
-/// - The executor's context must outlive the wait: destroy the scheduler first. The slot may be emitted while
-///   that is going on, and later; as Asio demands, on the handler's executor.
-/// - Throws std::invalid_argument if `d` is NaN, at once, and std::bad_alloc as any operation of Asio does. With
-///   no memory to hand over the end of a wait that has elapsed, the handler is destroyed uncalled, and `on_error`
-///   told; of one whose task is destroyed: std::terminate().
-/// - O(1), and an allocation beside those of the scheduler; the associated allocator serves the handing over.
+/// - Success: `d` has passed since the initiation. That is this call, unless the token defers it, as use_awaitable
+///   (until the co_await) and deferred do. Zero and negative durations wait for the driver's next pass, the largest one
+///   for ever.
+/// - operation_aborted: the handler's cancellation slot was emitted (Boost 1.77; with any cancellation type; effective
+///   until the handler is called), or `s` was stopped before, or the task was destroyed unrun, because the scheduler or
+///   the list that stop() returned was destroyed or the executor dropped the job. no_buffer_space: `max_pending` timers
+///   are pending. no_memory: the scheduler could not allocate.
+/// - The handler is called once, through its associated executor (default: system_executor), and never inside the
+///   initiation. When the time has come it is dispatched: it runs inside the task if that executor allows it, as
+///   system_executor does, so on the driver, or where `options::run_on` runs the task. All other ends are posted (by
+///   system_executor to Asio's own threads). It is not called under a lock, and needs only to be movable.
+/// - Until then the wait counts as outstanding work of that executor, so `io_context::run()` does not return.
+/// - The executor's context must outlive the wait: destroy the scheduler first. The slot may be emitted while the
+///   scheduler is being destroyed, and later; as Asio requires, on the handler's executor.
+/// - Throws std::invalid_argument from this call if `d` is NaN, and std::bad_alloc as every operation of Asio does. If
+///   there is no memory to submit the handler of a wait that has elapsed, the handler is destroyed uncalled, and
+///   `on_error` is told; if there is none for a wait whose task is destroyed, std::terminate() is called.
+/// - O(1), and an allocation besides those of the scheduler; submitting the handler uses its associated allocator.
 template <BOOST_ASIO_COMPLETION_TOKEN_FOR(void(boost::system::error_code)) CompletionToken>
 auto async_wait_for(scheduler& s, any_duration d, CompletionToken&& token) {
   return boost::asio::async_initiate<CompletionToken, void(boost::system::error_code)>(
       detail::asio_initiation<duration>{&s, d}, token);
 }
 
-/// The same until `t`; a time that is past waits for the driver's next pass.
+/// The same as async_wait_for(), but until `t`; a time in the past waits for the driver's next pass.
 template <BOOST_ASIO_COMPLETION_TOKEN_FOR(void(boost::system::error_code)) CompletionToken>
 auto async_wait_until(scheduler& s, any_time_point t, CompletionToken&& token) {
   return boost::asio::async_initiate<CompletionToken, void(boost::system::error_code)>(
       detail::asio_initiation<time_point>{&s, t}, token);
 }
 
-/// An executor that posts to one of Asio's, of which it keeps a copy: a strand's, say.
+/// An executor that posts to an executor of Asio, for example a strand, of which it keeps a copy:
 ///
 ///     rondo::timer timer({.run_on = post_to(pool)});
 ///
-/// Jobs of a context that is destroyed, or stopped and not run again, are dropped: counted as rejected.
+/// Jobs of a context that is destroyed, or stopped and not run again, are dropped; they count as rejected.
 template <class Executor>
 executor post_to(const Executor& where) {
   return [where](job j) { boost::asio::post(where, std::move(j)); };
 }
 
-/// The same for a thread_pool, an io_context or another context, which must outlive the scheduler.
+/// The same for an execution context: a thread_pool, an io_context. It must outlive the scheduler.
 template <std::derived_from<boost::asio::execution_context> Context>
 executor post_to(Context& where) {
   return post_to(where.get_executor());

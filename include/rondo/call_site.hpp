@@ -5,16 +5,16 @@
 
 namespace rondo {
 
-/// Which line of which file, in which function. Without a file: nobody knows.
+/// A line of a file, in a function. Without a file: unknown.
 struct call_site {
-  const char* file = nullptr;      ///< as the compiler was given it; null: nobody knows the place
+  const char* file = nullptr;      ///< as given to the compiler; null: the place is unknown
   const char* function = nullptr;  ///< without its arguments
   unsigned line = 0;               ///< 1 for the first
 
   /// Whether the place is known.
   explicit constexpr operator bool() const noexcept { return file != nullptr; }
 
-  /// Where it is called; as a default argument: where that function is called.
+  /// The place of this call; as a default argument: the place where that function is called.
   static constexpr call_site here(const char* file = __builtin_FILE(),
                                   const char* function = __builtin_FUNCTION(),
                                   unsigned line = __builtin_LINE()) noexcept {
@@ -24,7 +24,7 @@ struct call_site {
 
 namespace detail {
 
-/// What a task keeps of the place where it was made: in a checked build the place, otherwise nothing.
+/// What a task keeps of the place where it was made: the place in checked builds, otherwise nothing.
 #if defined(RONDO_CHECKS)
 using kept_call_site = call_site;
 #else

@@ -27,43 +27,43 @@ namespace rondo {
 
 namespace detail {
 
-/// One wait of one coroutine: what the coroutine, its task and its stop_callback share, so that any of them
-/// may go first. It ends in one way, and whoever ends it sees to the coroutine.
+/// One wait of one coroutine: shared by the coroutine, its task and its stop_callback, which may be destroyed in any
+/// order. It ends in exactly one way, and the caller that ends it resumes the coroutine, if it is to be resumed.
 class RONDO_EXPORT wait {
  public:
   wait(scheduler& s, std::coroutine_handle<> waiting) noexcept
       : scheduler_(&s), timers_(s), waiting_(waiting) {}
 
-  /// From await_suspend: schedules the task. False if the coroutine is to go on at once. The coroutine may be
-  /// gone when it returns.
+  /// For await_suspend: schedules the task. False if the coroutine continues at once. The coroutine may have been
+  /// destroyed when it returns.
   static bool begin(const std::shared_ptr<wait>&, duration delay);
   static bool begin(const std::shared_ptr<wait>&, time_point due);
 
-  /// The wait is asked to stop: cancels, and resumes the coroutine, here.
+  /// Asks the wait to stop: cancels the timer and resumes the coroutine, on this thread, unless the wait has ended.
   static void ask(const std::shared_ptr<wait>&) noexcept;
-  /// Nobody waits any more: cancels, unless it has ended.
+  /// The coroutine is being destroyed: cancels the timer, unless the wait has ended.
   void abandon() noexcept;
-  /// Once it has ended: whether it did so in time; false if it was asked to stop. Dropped: stopped_error.
+  /// After the end: true if it slept to the end, false if it was asked to stop. If it was dropped: stopped_error.
   bool slept() const;
 
  private:
   class wake_up;  // the task
 
-  // An end that comes while it is starting is left to begin(), but for the firing.
+  // begin() handles an end that comes during `starting`, except the firing, whose task resumes the coroutine.
   enum class phase : unsigned char { starting, suspended, slept, asked, dropped, abandoned };
 
   phase end(phase how) noexcept;
   bool suspend() noexcept;
 
-  scheduler* const scheduler_;  // for begin() alone: it may be gone when the wait ends
+  scheduler* const scheduler_;  // only for begin(): it may have been destroyed when the wait ends
   const canceller timers_;
   const std::coroutine_handle<> waiting_;
   timer_id id_;  // written before it is suspended
   std::atomic<phase> phase_{phase::starting};
 };
 
-/// What sleep_for() (When is a duration) and sleep_until() (a time_point) give to co_await. It may be moved
-/// until it is awaited, and awaited again: a duration then counts anew.
+/// The awaitable of sleep_for() (When is a duration) and sleep_until() (a time_point). It may be moved before it is
+/// awaited, and awaited again: a duration then counts from the new co_await.
 template <class When>
 class [[nodiscard]] sleep {
  public:
@@ -76,8 +76,8 @@ class [[nodiscard]] sleep {
 
   bool await_ready() const noexcept { return false; }
 
-  // Never inline: older clangs keep what is inlined here in the coroutine's frame, which another thread may
-  // have resumed and freed meanwhile (llvm-project#56301).
+  // Not inline: older clangs place the variables of inlined calls in the coroutine's frame, which another thread
+  // may have freed by then (llvm-project#56301).
   [[gnu::noinline]] bool await_suspend(std::coroutine_handle<> waiting) {
     wait_ = std::make_shared<wait>(*scheduler_, waiting);
     return wait::begin(wait_, when_);
@@ -93,7 +93,7 @@ class [[nodiscard]] sleep {
 
 #ifdef __cpp_lib_jthread
 
-/// What asks a wait to stop.
+/// The stop_callback's function.
 struct asker {
   std::shared_ptr<wait> asked;
   void operator()() const noexcept { wait::ask(asked); }
@@ -116,13 +116,13 @@ class [[nodiscard]] stoppable_sleep {
 
   [[gnu::noinline]] bool await_suspend(std::coroutine_handle<> waiting) {  // see sleep
     wait_ = std::make_shared<wait>(*scheduler_, waiting);
-    // First of all: once the task is scheduled this object may be gone.
+    // Before begin(): once the task is scheduled, this object may have been destroyed.
     asking_.emplace(token_, asker{wait_});
     return wait::begin(wait_, when_);
   }
 
   bool await_resume() {
-    asking_.reset();  // here, not wherever the coroutine has got to at the end of the whole expression
+    asking_.reset();  // now, not at the end of the full expression, which the coroutine may reach much later
     return std::exchange(wait_, nullptr)->slept();
   }
 
@@ -138,38 +138,37 @@ class [[nodiscard]] stoppable_sleep {
 
 }  // namespace detail
 
-/// `co_await sleep_for(s, d)` suspends the coroutine for `d`, counted from the co_await by the clock of `s`.
-/// Zero and negative durations wait for the driver's next pass, the largest one for ever.
+/// `co_await sleep_for(s, d)` suspends the coroutine for `d`, counted from the co_await by the clock of `s`. Zero and
+/// negative durations wait for the driver's next pass, the largest one for ever.
 ///
-/// - It goes on inside a task of `s`: on its driver, or wherever its executor runs the job. (On another thread
-///   that may be before the call that ran the coroutine up to the co_await has returned.)
-/// - Any duration is taken, and converted, as by `scheduler::schedule_after`; what that throws (stopped_error,
-///   capacity_error, std::bad_alloc; std::invalid_argument for NaN) comes out of the co_await expression, and
-///   nothing is left scheduled.
-/// - Destroying the suspended coroutine cancels the timer. Any thread may do so, but not while another resumes
-///   it. `s` may be gone by then.
-/// - If its task is destroyed without having run (the executor dropped the job, the scheduler was destroyed,
-///   or the list that stop() gave), it goes on with stopped_error, on the thread that destroys the task; on its
-///   own if that comes before it has quite suspended. A task of that list that is run by hand resumes it as
-///   slept to the end.
-/// - An exception that the promise lets out of the coroutine goes, from a task that runs, to `on_error`; from a
-///   task that is destroyed, or from request_stop(), to std::terminate().
-/// - O(1), and one allocation of some 80 bytes beside those of the scheduler.
+/// - The coroutine resumes inside a task of `s`: on its driver, or where its executor runs the job. (On another thread
+///   that may happen before the call that ran the coroutine up to the co_await has returned.)
+/// - NaN throws std::invalid_argument from sleep_for() itself. What `scheduler::schedule_after` throws (stopped_error,
+///   capacity_error, std::bad_alloc) comes out of the co_await expression, and nothing is left scheduled.
+/// - Destroying the suspended coroutine cancels the timer. Any thread may do so, but not while another resumes it. `s`
+///   may have been destroyed before.
+/// - If its task is destroyed without having run (the executor dropped the job, or the scheduler or the list that
+///   stop() returned was destroyed), the coroutine resumes with stopped_error, on the thread that destroys the
+///   task; on its own thread if it has not completely suspended by then. If a task of that list is run by hand, the
+///   coroutine resumes as after a full sleep.
+/// - An exception that the promise lets out of the coroutine is reported to `on_error` if a task that runs resumed it;
+///   otherwise (a task that is destroyed, or request_stop()) std::terminate() is called.
+/// - O(1), and one allocation of about 80 bytes besides those of the scheduler.
 inline detail::sleep<duration> sleep_for(scheduler& s, any_duration d) { return {s, d}; }
 
-/// The same as sleep_for() until `t`; a time that is past waits for the driver's next pass.
+/// The same as sleep_for(), but until `t`; a time in the past waits for the driver's next pass.
 inline detail::sleep<time_point> sleep_until(scheduler& s, any_time_point t) { return {s, t}; }
 
 #ifdef __cpp_lib_jthread
 
 ///@{
-/// The same with a stop_token, giving true if it slept to the end and false if it was asked to stop. Then the
-/// timer is cancelled, and the coroutine goes on inside request_stop(), on the thread that calls it; if it was asked before, it
-/// goes on at once, and nothing is scheduled. Of stop and firing exactly one resumes it, whichever is first.
-/// Any thread may ask, at any time: also while `s` is being destroyed, and afterwards.
+/// The same with a stop_token. The result is true if it slept to the end, false if it was asked to stop. Stopping
+/// cancels the timer, and the coroutine resumes inside request_stop(), on the thread that calls it; if the stop was
+/// requested before, the coroutine continues at once, and nothing is scheduled. Of stop and firing exactly one resumes
+/// it: the first. Any thread may request the stop, at any time: also while `s` is being destroyed, and afterwards.
 ///
-/// (g++ 12.2 miscompiles a co_await in the condition of an if or a loop, whatever is awaited, in a coroutine
-/// without any local variable: keep the result in one.)
+/// (g++ 12.2 miscompiles a co_await in the condition of an if or a loop, whatever is awaited, in a coroutine without
+/// local variables: store the result in one.)
 inline detail::stoppable_sleep<duration> sleep_for(scheduler& s, any_duration d, std::stop_token token) {
   return {s, d, std::move(token)};
 }

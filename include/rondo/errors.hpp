@@ -1,4 +1,4 @@
-// What the scheduling calls throw, beside std::invalid_argument, std::logic_error and std::bad_alloc.
+// What the scheduling calls throw besides std::invalid_argument, std::logic_error and std::bad_alloc.
 #pragma once
 
 #include <stdexcept>
@@ -7,13 +7,13 @@
 
 namespace rondo {
 
-/// A timer was to be scheduled after stop() or drain(), on what is being destroyed, or in a forked child; or what
-/// waited for one was told that it will not fire.
+/// A timer cannot be scheduled: after stop() or drain(), through an object that is being destroyed, or in a forked
+/// child. Or a coroutine waits for a timer that will not fire.
 struct RONDO_EXPORT stopped_error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// A timer was to be scheduled while `options::max_pending` are pending.
+/// A timer cannot be scheduled: `options::max_pending` timers are pending.
 struct RONDO_EXPORT capacity_error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

@@ -1,4 +1,4 @@
-// A file descriptor that tells an event loop when a polled_timer has work. Linux.
+// A file descriptor that is readable when a polled_timer has work. Linux.
 #pragma once
 
 #ifndef __linux__
@@ -24,7 +24,7 @@ namespace rondo {
 
 namespace detail {
 
-/// A descriptor of Linux's that becomes readable at a given time, and stays so until it is set anew.
+/// A timerfd: becomes readable at a given time, and stays readable until it is set again.
 class alarm_descriptor {
  public:
   alarm_descriptor() : number_(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)) {
@@ -36,7 +36,7 @@ class alarm_descriptor {
 
   int number() const noexcept { return number_; }
 
-  /// Readable from `t` on, at once if that is past; without one, never.
+  /// Readable from `t` on, so at once if `t` is past; never, if there is none.
   void set(std::optional<time_point> t) noexcept {
     using namespace std::chrono;
     itimerspec at{};  // zeros: never
@@ -55,40 +55,39 @@ class alarm_descriptor {
 
 }  // namespace detail
 
-/// A file descriptor that is readable when something of a polled_timer is due, for a loop that sleeps in epoll,
-/// poll or select, or in a library that does:
+/// A file descriptor that is readable while a timer of a polled_timer is due, for loops that sleep in epoll, poll or
+/// select, or in a library that does:
 ///
 ///     rondo::polled_timer timer;
 ///     rondo::event_fd due(timer);
 ///     …  // watch due.native_handle() for reading, and when it is readable:
 ///     due.run_due();
 ///
-/// - It is never read: run_due() does all that is needed. Level-triggered epoll reports it until there is
-///   nothing due; edge-triggered once for each time that something becomes due, and anew if run_due() returns
-///   while something is.
-/// - It is armed anew when run_due() has dealt with what was due, and otherwise only when the earliest timer
-///   changes: a later one costs no system call, nor does one that is cancelled or postponed (it may then wake
-///   the loop once at the old time), nor one that is due while it is readable.
-/// - Timers may be scheduled from any thread: it owns the timer's on_earlier(), and replaces what was set there
-///   before. So a timer has one event_fd at most, and must outlive it. Until that is destroyed, making a second one
-///   and calling on_earlier() throw std::logic_error and change nothing.
-/// - A child made by fork() shares the descriptor: it should make a timer and an event_fd of its own.
+/// - Do not read from it: run_due() does everything. Level-triggered epoll reports it until nothing is due;
+///   edge-triggered epoll reports it each time that a timer becomes due, and again if run_due() returns while one is.
+/// - run_due() re-arms it after it has found it readable; otherwise it is re-armed only when the earliest timer
+///   changes. A later timer costs no system call, nor does cancelling or postponing the earliest (which may then
+///   wake the loop once, at the old time), nor a timer that becomes due while it is readable.
+/// - Timers may be scheduled from any thread: it owns the timer's on_earlier(), and replaces a callback set before.
+///   So a timer has at most one event_fd, which it must outlive. While it has one, making a second one and calling
+///   on_earlier() throw std::logic_error and change nothing.
+/// - A child made by fork() shares the descriptor: it should make its own timer and event_fd.
 class event_fd {
  public:
-  /// Throws std::system_error if there is no descriptor left, std::logic_error if the timer has an event_fd,
-  /// and std::bad_alloc.
+  /// Throws std::system_error if no descriptor is left, std::logic_error if the timer has an event_fd, and
+  /// std::bad_alloc.
   explicit event_fd(polled_timer& timer) : timer_(timer), watch_(*this) { note_earlier(); }
-  /// Gives on_earlier() back: nobody is told any more, and another event_fd may be made. Not from inside run_due().
+  /// Releases on_earlier(), which is then empty, and another event_fd may be made. Not allowed inside run_due().
   ~event_fd() = default;
   event_fd(const event_fd&) = delete;
   event_fd& operator=(const event_fd&) = delete;
 
-  /// To be watched for reading; closed by the destructor.
+  /// The descriptor, to be watched for reading; the destructor closes it.
   int native_handle() const noexcept { return readable_when_due_.number(); }
 
-  /// One pass, `timer.poll(limit)`: runs what is due, at most `limit` of it, and returns how many that were.
-  /// While more is due it stays readable. Throws what poll() does: call it again, as level-triggered epoll sees
-  /// to by itself.
+  /// One pass, `timer.poll(limit)`: runs at most `limit` of the tasks that are due, and returns how many. The
+  /// descriptor stays readable while more are due. Throws what poll() throws: then call it again (level-triggered
+  /// epoll reports the descriptor again by itself).
   std::size_t run_due(std::size_t limit = unlimited) {
     const std::size_t runs = timer_.poll(limit);
     const std::lock_guard hold(mutex_);
@@ -99,8 +98,8 @@ class event_fd {
  private:
   enum class renewal { if_changed, always };
 
-  /// Told, on any thread, after next_due() has moved earlier. While it is readable run_due() is to come, and
-  /// looks at that itself.
+  /// Called on any thread after next_due() has moved earlier. While the descriptor is readable it does nothing:
+  /// run_due() follows, and reads next_due().
   void note_earlier() {
     const std::lock_guard hold(mutex_);
     if (!readable()) arm(renewal::if_changed);
@@ -108,7 +107,8 @@ class event_fd {
 
   bool readable() const noexcept { return armed_ && *armed_ <= scheduler::clock::now(); }
 
-  /// Arms it for what is the earliest now. Under the lock, so that of several looks the last one counts.
+  /// Arms the descriptor for the earliest timer. next_due() is read under the lock, so the latest reading is the one
+  /// that stays.
   void arm(renewal how) {
     const std::optional<time_point> earliest = timer_.next_due();
     if (how == renewal::if_changed && earliest == armed_) return;
@@ -116,7 +116,7 @@ class event_fd {
     armed_ = earliest;
   }
 
-  /// While it lives the timer tells. (Also the constructor may not come to its end.)
+  /// Holds the timer's on_earlier(). A member, so that it is released also if the constructor throws.
   struct watch {
     polled_timer& timer;
     explicit watch(event_fd& fd) : timer(fd.timer_) {
@@ -129,7 +129,7 @@ class event_fd {
 
   polled_timer& timer_;
   std::mutex mutex_;
-  std::optional<time_point> armed_;  // none: it is not
+  std::optional<time_point> armed_;  // none: it is not armed
   detail::alarm_descriptor readable_when_due_;
   watch watch_;
 };

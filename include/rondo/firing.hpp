@@ -1,4 +1,4 @@
-// What a task is told about its run.
+// One run, as its task gets it.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@ namespace rondo {
 
 /// One run of a task.
 struct firing {
-  timer_id id;               ///< what scheduling the timer returned
-  time_point due;            ///< the exact deadline that was asked for
-  duration lateness{};       ///< start of the run - due; never negative
+  timer_id id;               ///< the timer's, as returned by the scheduling call
+  time_point due;            ///< its exact deadline, not rounded to a tick
+  duration lateness{};       ///< the start of the run − due; never negative
   std::uint64_t run = 0;     ///< 1 for the timer's first run, 2, …
-  std::uint64_t missed = 0;  ///< grid points that went by without a run, since the run before
+  std::uint64_t missed = 0;  ///< grid points that went by without a run since the previous run
 };
 
 }  // namespace rondo

@@ -1,4 +1,4 @@
-// How long things took: many durations in a few numbers.
+// A histogram of durations.
 #pragma once
 
 #include <cstdint>
@@ -13,36 +13,35 @@ namespace detail {
 struct histogram_access;
 }
 
-/// A plain value: the durations that were recorded until it was made, each within 1/64 (1.6 %) of what it
-/// was, those below 64 ns exactly; negative ones count as zero. All that it tells is consistent in itself:
-/// `min() == quantile(0) <= quantile(q) <= quantile(1) == max()`, and the mean is between those.
+/// The distribution of the durations that were recorded until it was made. Each is accurate to 1/64 (1.6 %), those
+/// below 64 ns are exact, and negative ones count as zero. The results are consistent: `min() == quantile(0) <=
+/// quantile(q) <= quantile(1) == max()`, and the mean is between those.
 ///
-/// Copying it copies at most 15 KiB; one in which nothing was recorded, as a default-constructed or
-/// moved-from one, owns no memory. Each member walks over at most 1888 counts. Thread-safe as other values
-/// are: any number of threads may read one that nobody writes.
+/// A plain value. Copying it copies at most 15 KiB; an empty one owns no memory. Each member visits at most 1,888
+/// counts. Any number of threads may read one that nobody writes.
 class RONDO_EXPORT histogram {
  public:
   histogram() noexcept = default;
 
-  /// How many durations were recorded.
+  /// The number of durations recorded.
   std::uint64_t count() const noexcept;
 
   ///@{
-  /// The shortest, the longest, and the sum divided by the count; zero when empty.
+  /// The shortest, the longest, and the mean; zero when empty.
   duration min() const noexcept { return quantile(0); }
   duration max() const noexcept { return quantile(1); }
   duration mean() const noexcept;
   ///@}
 
-  /// The nearest-rank quantile: of n durations in ascending order the one numbered ⌈q·n⌉, or the first if
-  /// that is 0; so it is always one of those recorded, never between two. quantile(0.5) is the (lower)
-  /// median. Zero when empty.
+  /// The nearest-rank quantile: of n durations in ascending order the one numbered ⌈q·n⌉, or the first if that is
+  /// 0. So it is always one of those recorded, never between two. quantile(0.5) is the (lower) median. Zero when
+  /// empty.
   ///
-  /// `q` is clamped to 0 … 1, NaN counts as 0, and it is taken for the decimal number that was meant:
-  /// although the double 0.9 is a little more than nine tenths, quantile(0.9) of ten durations is the ninth.
+  /// `q` is clamped to 0 … 1, and NaN counts as 0. Rounding of `q` does not change the rank: although the double
+  /// 0.9 is a little more than nine tenths, quantile(0.9) of ten durations is the ninth.
   duration quantile(double q) const noexcept;
 
-  /// Whether all of their numbers are equal.
+  /// Whether all counts are equal.
   friend bool operator==(const histogram&, const histogram&) noexcept = default;
 
  private:
@@ -53,7 +52,7 @@ class RONDO_EXPORT histogram {
 
 namespace detail {
 struct histogram_access {
-  /// `counts`: by bucket of log_linear; those at the end that are zero are cut off.
+  /// `counts`: by bucket of log_linear. Zeros at the end are removed.
   static histogram make(std::vector<std::uint64_t> counts) noexcept;
 };
 }  // namespace detail

@@ -1,4 +1,4 @@
-// What an executor gets.
+// One run of a task, as executors get it.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct job_ticket {
   std::uint64_t missed = 0;
 };
 
-/// The side of a scheduler that jobs talk to; outlives it as long as there are jobs.
+/// What jobs call in a scheduler; outlives the scheduler as long as there are jobs.
 class job_host {
  public:
   virtual ~job_host() = default;
@@ -30,25 +30,26 @@ class job_host {
 
 }  // namespace detail
 
-/// One run of a task, handed to an executor. Call it once, as `job()`, on any thread and at any later time:
-/// that runs the task, and never throws. It does nothing if the timer was cancelled or rescheduled or its
-/// scheduler stopped in the meantime, and it may outlive the scheduler. Destroyed without having been called
-/// it is a run that did not happen, counted as rejected. Move-only; a moved-from job is spent.
+/// One run of a task, handed to an executor. Call it once, as `job()`, on any thread, at once or later: it runs the
+/// task, and never throws. It does nothing if the timer has been cancelled or rescheduled or its scheduler stopped,
+/// and it may outlive the scheduler. A job that is destroyed uncalled is a run that does not happen, and counts as
+/// rejected. Move-only. A job that was called or moved from is spent.
 class RONDO_EXPORT job {
  public:
-  /// Spent from the beginning.
+  /// Makes a spent job.
   job() noexcept = default;
   /// For schedulers.
   job(std::shared_ptr<detail::job_host> host, const detail::job_ticket& ticket) noexcept;
   ///@{
-  /// The other one is spent afterwards. What this one held before is as if destroyed.
+  /// Takes the run over; the other job is spent afterwards. The run that this one held before is dropped, as by the
+  /// destructor.
   job(job&&) noexcept = default;
   job& operator=(job&&) noexcept;
   ///@}
-  /// Unless it is spent, its run does not happen.
+  /// Drops the run, unless the job is spent.
   ~job();
 
-  /// Runs the task, here and now; spent afterwards. If it is spent already: nothing.
+  /// Runs the task before it returns; the job is spent afterwards. A spent job does nothing.
   void operator()() noexcept;
 
  private:

@@ -1,4 +1,4 @@
-// The scheduler for an event loop of one's own.
+// A scheduler for your own event loop.
 #pragma once
 
 #include <cstddef>
@@ -26,29 +26,28 @@ class polled_core;
 /// Only poll() and drain() run tasks, on the thread that calls them.
 class RONDO_EXPORT polled_timer final : public scheduler {
  public:
-  /// std::invalid_argument as options says.
+  /// Throws std::invalid_argument as options says.
   explicit polled_timer(options = {});
   /// As that of scheduler.
   ~polled_timer() override;
 
-  /// One pass: runs what is due by now (or hands it over, if there is an executor), at most `limit` of it,
-  /// and returns how many that were. What tasks make due meanwhile is for the next call, so that a loop is
-  /// never held up for ever; what a limit has left over comes first then. Never waits. One thread at a time:
-  /// a second one waits for its turn. From inside: std::logic_error. Throws std::bad_alloc: nothing is lost,
-  /// call again.
+  /// One pass: runs at most `limit` of the tasks that are due (or hands them to the executor), and returns how
+  /// many. What tasks make due meanwhile is left to the next call, so a call always ends; what the limit left over
+  /// comes first there. Does not wait for timers. One thread polls at a time: others wait for their turn. From
+  /// inside: std::logic_error. Throws std::bad_alloc: nothing is lost, call it again.
   std::size_t poll(std::size_t limit = unlimited);
 
-  /// `f` is told, on the thread that caused it and with no lock held, when next_due() moves earlier: then a
-  /// loop that sleeps is to ask next_due() again. It may be told more often than that, also from inside
-  /// poll(); it may call the scheduler, but not poll(). Replaces the `f` before, and returns once no call of
-  /// that is in progress (except from inside it). A null `f`: nobody is told. If `f` throws: `on_error`, and
-  /// the call that caused it still succeeds. While the timer has an event_fd, which owns
-  /// this callback: std::logic_error, and nothing changes.
+  /// Calls `f` when next_due() moves earlier, on the thread that caused it and with no lock held: a sleeping loop
+  /// must then read next_due() again. `f` may be called more often than necessary, also from inside poll(); it may
+  /// call the scheduler, but not poll(). Replaces the previous `f`, and returns once no call of that is in progress
+  /// (except from inside it). A null `f` is never called. What `f` throws is reported to `on_error`, and the call
+  /// that caused it still succeeds. While the timer has an event_fd, which owns this callback: std::logic_error,
+  /// and nothing changes.
   void on_earlier(std::function<void()> f);
 
  private:
   friend class event_fd;
-  /// As on_earlier(), but until release_on_earlier() a call of either is refused.
+  /// As on_earlier(), but both refuse further calls until release_on_earlier().
   void reserve_on_earlier(std::function<void()> f);
   void release_on_earlier() noexcept;
 

@@ -1,4 +1,4 @@
-// All of Rondo's core.
+// Rondo's core: all public headers but the adapters.
 #pragma once
 
 #include <rondo/call_site.hpp>
@@ -21,10 +21,10 @@
 #include <rondo/timer_scope.hpp>
 #include <rondo/wheel.hpp>
 
-/// Timers that sleep until there is work: see the front page, or README.md.
+/// A timer library: see the front page, or README.md.
 namespace rondo {}
 
-// Where there are coroutines.
+// If the compiler has coroutines.
 #if defined(__cpp_impl_coroutine) && __has_include(<coroutine>)
 #include <rondo/coroutine.hpp>
 #endif

@@ -1,4 +1,4 @@
-// What is told of a task that took its time.
+// A run that took too long, as `on_slow` gets it.
 #pragma once
 
 #include <rondo/call_site.hpp>
@@ -9,9 +9,9 @@ namespace rondo {
 
 /// A run that took longer than options::slow_after.
 struct slow_run {
-  firing what;             ///< the run, as its task was told
+  firing what;             ///< the run, as its task got it
   duration run_time{};     ///< its end − its start
-  call_site scheduled_at;  ///< where its task was made; known in checked builds alone, and of no coroutine
+  call_site scheduled_at;  ///< where its task was made; known only in checked builds, and not for coroutines
 };
 
 }  // namespace rondo

@@ -1,4 +1,4 @@
-// The user's callable.
+// A task: the user's callable.
 #pragma once
 
 #include <concepts>
@@ -27,8 +27,8 @@ concept takes_firing = std::is_invocable_v<F&, const firing&>;
 template <class F>
 concept task_callable = (takes_firing<F> || std::is_invocable_v<F&>)&&std::is_destructible_v<F>;
 
-/// Pointers, and wrappers like std::function, which can be empty; not lambdas, though those without captures
-/// compare with nullptr as well.
+/// Callables that can be empty: pointers, and wrappers like std::function. Lambdas are none, though those without
+/// captures can be compared with nullptr.
 template <class F>
 concept nullable = std::is_pointer_v<F> || std::is_member_pointer_v<F> ||(
     std::is_class_v<F>&& requires(const F& f) {
@@ -40,23 +40,23 @@ struct task_access;
 
 }  // namespace detail
 
-/// What is to be done later: a move-only holder of any `void()` or `void(const firing&)` callable (the latter
-/// if it is both; results are discarded). Callables of up to 48 bytes whose move constructor does not throw
-/// are held inside, without an allocation. Made from a null pointer, a null std::function or the like it is
-/// empty.
+/// A move-only holder of any callable that takes nothing or a `const firing&` (called with the firing if it takes
+/// both; results are discarded). Callables of up to 48 bytes whose move constructor does not throw are held inside,
+/// without an allocation. A task made from a null pointer, a null std::function or the like is empty.
 class RONDO_CHECKED_ABI task {
  public:
-  /// Callables of so many bytes are held inside.
+  /// The size of the largest callables that are held inside, in bytes.
   static constexpr std::size_t inside_capacity = 48;
 
   ///@{
-  /// Empty.
+  /// Makes an empty task.
   task() noexcept = default;
   task(std::nullptr_t) noexcept {}
   ///@}
 
-  /// Throws what copying or moving the callable throws, and std::bad_alloc if it is too large to be held
-  /// inside. `made_at` says itself where that is; who wraps a task in another hands on that of the inner one.
+  /// Holds a copy of the callable, or the callable moved. Throws what copying or moving it throws, and, if it is too
+  /// large to be held inside, std::bad_alloc. `made_at` is the place of this call by default; code that wraps a task in
+  /// another one passes that of the inner task.
   template <class F>
   requires(!std::same_as<std::remove_cvref_t<F>, task> && detail::task_callable<std::decay_t<F>>)
       task(F&& callable,  // NOLINT(bugprone-forwarding-reference-overload)
@@ -75,8 +75,8 @@ class RONDO_CHECKED_ABI task {
   }
 
   ///@{
-  /// Moves the callable, if it is held inside; the other one is empty afterwards. What this one held before is
-  /// destroyed.
+  /// Moves the callable, if it is held inside; the other task is empty afterwards. The callable that this one held
+  /// before is destroyed.
   task(task&& other) noexcept { take(other); }
   task& operator=(task&& other) noexcept {
     if (this != &other) {
@@ -89,11 +89,11 @@ class RONDO_CHECKED_ABI task {
   /// Destroys the callable.
   ~task() { reset(); }
 
-  /// False if it is empty.
+  /// Whether it holds a callable.
   explicit operator bool() const noexcept { return operations_ != nullptr; }
 
-  /// Where the user's code made it of its callable, which is mostly the call that scheduled it. Known in
-  /// checked builds alone.
+  /// Where the user's code made the task of its callable, usually the call that scheduled it. Known only in checked
+  /// builds.
   detail::kept_call_site made_at() const noexcept { return made_at_; }
 
   /// Calls the callable. Empty: std::bad_function_call.
@@ -102,10 +102,10 @@ class RONDO_CHECKED_ABI task {
     operations_->call(storage_, f);
   }
 
-  /// Destroys the callable; empty afterwards.
+  /// Destroys the callable; the task is empty afterwards.
   void reset() noexcept {
     if (operations_ == nullptr) return;
-    // Empty before the destructor runs: it is the user's, and may look at this very task.
+    // Empty before the destructor runs, which is user code and may use this task.
     const operations* const old = std::exchange(operations_, nullptr);
     if (old->destroy != nullptr) old->destroy(storage_);
   }
@@ -115,8 +115,8 @@ class RONDO_CHECKED_ABI task {
 
   struct operations {
     void (*call)(void*, const firing&);
-    void (*move)(void* from, void* to) noexcept;  // null: its bytes are copied
-    void (*destroy)(void*) noexcept;              // null: there is nothing to be done
+    void (*move)(void* from, void* to) noexcept;  // null: its bytes can be copied
+    void (*destroy)(void*) noexcept;              // null: nothing to do
   };
 
   template <class Held>
@@ -140,7 +140,7 @@ class RONDO_CHECKED_ABI task {
       static_cast<void>(std::invoke(held_in<Held>(storage)));
   }
 
-  /// Precondition: it is held inside.
+  /// Precondition: the callable is held inside.
   template <class Held>
   static void move(void* from, void* to) noexcept {
     ::new (to) Held(std::move(held_in<Held>(from)));
@@ -165,7 +165,7 @@ class RONDO_CHECKED_ABI task {
   void take(task& other) noexcept {
     if (other.operations_ == nullptr) return;
     if (other.operations_->move == nullptr)
-      std::memcpy(storage_, other.storage_, inside_capacity);  // all of it: that is three instructions
+      std::memcpy(storage_, other.storage_, inside_capacity);  // all of it, in three instructions
     else
       other.operations_->move(other.storage_, storage_);
     operations_ = std::exchange(other.operations_, nullptr);
@@ -174,13 +174,13 @@ class RONDO_CHECKED_ABI task {
 
   [[no_unique_address]] detail::kept_call_site made_at_;
   const operations* operations_ = nullptr;
-  // Zeros, or g++ warns, here and there, of the bytes that take() copies. (No instruction more.)
+  // Initialised because g++ otherwise warns, in some callers, about the bytes that take() copies. Costs no instruction.
   alignas(void*) std::byte storage_[inside_capacity] = {};
 };
 
 namespace detail {
 struct task_access {
-  /// Whether destroying `t` runs nothing of the user's.
+  /// Whether destroying `t` runs no user code.
   static bool trivial_to_destroy(const task& t) noexcept {
     return t.operations_ == nullptr || t.operations_->destroy == nullptr;
   }

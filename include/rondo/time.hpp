@@ -1,4 +1,4 @@
-// Durations and time points: Rondo's own, and how all others become them.
+// Durations and time points: those that Rondo uses, and conversions from all others.
 #pragma once
 
 #include <chrono>
@@ -15,12 +15,12 @@
 namespace rondo {
 
 ///@{
-/// What all durations and time points become: those of the steady clock.
+/// All durations and time points are converted to these, which are those of the steady clock.
 using duration = std::chrono::steady_clock::duration;
 using time_point = std::chrono::steady_clock::time_point;
 ///@}
 
-/// No limit, wherever a count of timers is asked for.
+/// No limit, wherever a function or option takes a maximum count of timers.
 inline constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
 
 namespace detail {
@@ -55,8 +55,8 @@ constexpr duration saturate_integral(Integer count, std::intmax_t numerator, std
 }  // namespace detail
 
 ///@{
-/// Any duration as Rondo's own: rounded up, and saturating, so that `hours::max()` is a very long time and
-/// not, as a plain conversion would have it, a moment in the past. NaN: std::invalid_argument.
+/// Converts any duration to rondo::duration. Rounds up, and saturates: `hours::max()` becomes `duration::max()`,
+/// where a plain conversion would overflow to a moment in the past. NaN: std::invalid_argument.
 template <class Rep, class Period>
 constexpr duration saturate(std::chrono::duration<Rep, Period> d) {
   using ratio = std::ratio_divide<Period, duration::period>;
@@ -74,7 +74,7 @@ constexpr duration saturate(std::chrono::duration<Rep, Period> d) {
 constexpr duration saturate(duration d) noexcept { return d; }
 ///@}
 
-/// Any steady-clock time point as Rondo's own, in the same way.
+/// Converts any time point of the steady clock to rondo::time_point, in the same way.
 template <class Duration>
 constexpr time_point saturate(std::chrono::time_point<std::chrono::steady_clock, Duration> t) {
   return time_point(saturate(t.time_since_epoch()));
@@ -127,7 +127,7 @@ class any_time_point {
   time_point value_{};
 };
 
-/// `t + d`, staying at the end of the clock instead of overflowing.
+/// `t + d`, or the end of the clock where that would overflow.
 constexpr time_point saturating_add(time_point t, duration d) noexcept {
   duration::rep sum = 0;
   if (__builtin_add_overflow(t.time_since_epoch().count(), d.count(), &sum))
@@ -135,7 +135,7 @@ constexpr time_point saturating_add(time_point t, duration d) noexcept {
   return time_point(duration(sum));
 }
 
-/// `later - earlier`, saturating.
+/// `later - earlier`, or the longest or shortest duration where that would overflow.
 constexpr duration saturating_difference(time_point later, time_point earlier) noexcept {
   duration::rep difference = 0;
   if (__builtin_sub_overflow(later.time_since_epoch().count(), earlier.time_since_epoch().count(),

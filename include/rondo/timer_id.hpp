@@ -1,4 +1,4 @@
-// The name of one scheduled timer.
+// The identity of a timer.
 #pragma once
 
 #include <cstddef>
@@ -13,22 +13,21 @@ namespace detail {
 struct timer_id_access;
 }
 
-/// A plain value that names one timer of one scheduler, alive or long gone: it never comes to name another
-/// one, in this scheduler or any other of the process (slots are reused, their generations are not).
-/// Default-constructed it names no timer. Trivially copyable, hashable; safe to keep, to compare and to pass
-/// to any scheduler at any time.
+/// Identifies one timer of one scheduler. Ids are never reused: after its timer has ended an id identifies no other
+/// one, in this scheduler or any other of the process. A default-constructed id identifies no timer. Trivially
+/// copyable and hashable; it may be kept, compared and passed to any scheduler at any time.
 class timer_id {
  public:
-  /// Names no timer.
+  /// Identifies no timer.
   constexpr timer_id() noexcept = default;
-  /// Whether both name the same timer, or none.
+  /// Whether both identify the same timer, or none.
   friend constexpr bool operator==(const timer_id&, const timer_id&) noexcept = default;
 
  private:
   friend struct detail::timer_id_access;
   friend struct std::hash<timer_id>;
 
-  std::uint32_t scheduler_ = 0;  // 0: names no timer
+  std::uint32_t scheduler_ = 0;  // 0: identifies no timer
   std::uint32_t slot_ = 0;
   std::uint64_t generation_ = 0;
 };
@@ -59,6 +58,6 @@ struct std::hash<rondo::timer_id> {
   std::size_t operator()(const rondo::timer_id& id) const noexcept {
     const std::uint64_t slot = (std::uint64_t{id.scheduler_} << 32) | id.slot_;
     const std::uint64_t mixed = (slot ^ (id.generation_ * 0x9e3779b97f4a7c15ULL)) * 0xff51afd7ed558ccdULL;
-    return static_cast<std::size_t>(mixed ^ (mixed >> 32));  // a product's low bits know nothing of high ones
+    return static_cast<std::size_t>(mixed ^ (mixed >> 32));  // low bits depend on low bits alone
   }
 };

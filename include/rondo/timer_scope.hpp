@@ -1,4 +1,4 @@
-// A scheduler's timers that end together: those of an object, a connection, a request.
+// Timers that end together: those of an object, a connection, a request.
 #pragma once
 
 #include <cstddef>
@@ -17,26 +17,25 @@ namespace detail {
 class scope_core;
 }
 
-/// Schedules on a scheduler, and ends what it scheduled when it is destroyed: as the last member of the object
-/// that its tasks use, it sees to it that none of them runs once the object is gone.
+/// Owns the timers scheduled through it; its destructor cancels them, and waits for runs in progress. As the last
+/// member of an object that its tasks use, it guarantees that none of them runs after the object is destroyed.
 ///
 ///     class connection {
 ///       …
 ///       rondo::timer_scope timers_{scheduler};   // timers_.schedule_after(30s, [this] { close(); });
 ///     };
 ///
-/// - Threads: all members are legal from any thread and from inside its tasks, which may also destroy it.
-/// - The calls have the results of those of the scheduler, and throw what those throw. An id that was not
-///   scheduled through this scope is `gone`, or false.
-/// - A timer that has ended is forgotten. What stop() handed back belongs to whoever has it: it may be run by
-///   hand, also when the scope is gone.
-/// - Cost: that of the scheduler's own call, one lock of the scope, and in the long run two allocations for
-///   each timer.
+/// - Threads: all members may be called from any thread and from inside its tasks, which may also destroy it.
+/// - The calls return and throw what the scheduler's calls do. For an id that was not scheduled through this scope
+///   they return `gone`, or false.
+/// - It forgets a timer that has ended. A timer that stop() handed back belongs to the caller of stop(): it may be
+///   run by hand, also after the scope is destroyed.
+/// - Cost: that of the scheduler's call, one lock of the scope, and in the long run two allocations for each timer.
 ///
 /// The scheduler must outlive it, but may be stopped.
 class RONDO_EXPORT timer_scope {
  public:
-  /// Nothing is scheduled yet. Throws std::bad_alloc.
+  /// Makes a scope without timers. Throws std::bad_alloc.
   explicit timer_scope(scheduler& s);
   /// Calls close().
   ~timer_scope();
@@ -56,7 +55,7 @@ class RONDO_EXPORT timer_scope {
   ///@}
 
   ///@{
-  /// As the scheduler's call of that name; of an id that was not scheduled through this scope: `gone`, or false.
+  /// As the scheduler's call of that name; for an id that was not scheduled through this scope: `gone`, or false.
   cancel_result cancel(timer_id id);
   cancel_result cancel_and_wait(timer_id id);
   bool reschedule_after(timer_id id, any_duration delay);
@@ -64,16 +63,16 @@ class RONDO_EXPORT timer_scope {
   bool pending(timer_id id) const;
   ///@}
 
-  /// How many of its timers are pending. It looks at each: O(n).
+  /// The number of its pending timers. O(n): visits each.
   std::size_t pending() const;
 
-  /// Cancels all its timers; runs in progress go on. One that another thread is scheduling meanwhile may be
-  /// left.
+  /// Cancels all its timers; runs in progress continue. A timer that another thread is scheduling meanwhile may
+  /// remain.
   void cancel_all();
 
-  /// Cancels all its timers for good, and returns when no run of them is in progress and their callables are
-  /// destroyed; it does not wait for those that lie on its own stack. From its beginning on, scheduling
-  /// through the scope throws stopped_error, so that a task in progress cannot leave a timer behind.
+  /// Cancels all its timers, and returns when no run of them is in progress and their callables are destroyed; it
+  /// does not wait for those on its own stack. From its beginning on, scheduling through the scope throws
+  /// stopped_error, so a task in progress cannot leave a timer behind.
   void close();
 
  private:
