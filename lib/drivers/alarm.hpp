@@ -1,4 +1,4 @@
-// What a driver thread sleeps on.
+// The driver thread's sleep.
 #pragma once
 
 #include <condition_variable>
@@ -10,8 +10,9 @@
 
 namespace rondo::detail {
 
-/// Use: reset(), look at what is due, wait_until() the earliest of it. Whoever makes something due earlier
-/// does so, then rings: if that comes after the look, the wait ends at once, so no ring is lost in between.
+/// Usage: the driver calls reset(), reads the earliest deadline, and calls wait_until() with it. A thread that
+/// makes something due earlier calls ring() afterwards: if that happens after the driver's reading, the wait ends
+/// at once, so no ring is lost.
 template <class Sync>
 class alarm {
  public:
@@ -26,7 +27,7 @@ class alarm {
     if (asleep_) rung_or_due_.notify_one();
   }
 
-  /// Sleeps until `t`, or for ever without one, but at most until it is rung.
+  /// Sleeps until `t`, or without a limit if there is none, but no longer than until ring().
   void wait_until(std::optional<time_point> t, time_point now) {
     std::unique_lock hold(mutex_);
     if (rung_ || (t && *t <= now)) return;

@@ -1,4 +1,4 @@
-// What a driver thread does all its life.
+// The loop of a driver thread.
 #pragma once
 
 #include <algorithm>
@@ -10,12 +10,12 @@
 
 namespace rondo::detail {
 
-// Clocks are better not asked to wait until their very end.
+// Not all implementations of condition variables can wait until the end of the clock.
 inline constexpr duration longest_wait = std::chrono::hours(24 * 365);
 inline constexpr duration memory_retry = std::chrono::milliseconds(10);
 
-/// Runs what is due and sleeps on `bell` until there is more, until the core is stopped. Who makes something due
-/// earlier, or stops, rings it afterwards.
+/// Runs what is due and sleeps on `bell` until more is due, until the core is stopped. A thread that makes
+/// something due earlier, or stops the core, rings the bell afterwards.
 template <class Core, class Alarm>
 void drive(Core& core, Alarm& bell) noexcept {
   while (!core.stopped()) {
@@ -27,7 +27,7 @@ void drive(Core& core, Alarm& bell) noexcept {
       const time_point reading = core.now();
       bell.wait_until(due ? std::optional(std::min(*due, reading + longest_wait)) : std::nullopt, reading);
     } catch (const std::bad_alloc&) {
-      // Nothing is lost: what is due runs when there is memory.
+      // Nothing is lost: what is due runs once there is memory.
       bell.wait_until(core.now() + memory_retry, core.now());
     }
   }

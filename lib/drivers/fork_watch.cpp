@@ -9,8 +9,7 @@
 
 namespace rondo::detail {
 
-/// All that there are in this process. Its mutex is held while the process forks, so that the child finds the
-/// list whole.
+/// All watches of this process. The mutex is held during fork(), so the list is consistent in the child.
 struct fork_watch::list {
   static inline constinit std::mutex mutex;
   static inline constinit fork_watch* first = nullptr;

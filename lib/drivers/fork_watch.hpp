@@ -1,14 +1,13 @@
-// For what has threads: fork() leaves them behind, in the parent.
+// Notices fork(), which leaves all threads but one in the parent.
 #pragma once
 
 namespace rondo::detail {
 
-/// Tells when this process is a child made by fork(). (Where there is no fork() it never does.)
+/// Calls a function in each child made by fork(). (On systems without fork() never.)
 class fork_watch {
  public:
-  /// left_behind(who) is called in the child before fork() returns there. The calling thread is the only one
-  /// then: what others were in the midst of stays half done, and what they had locked stays locked.
-  /// Throws std::bad_alloc.
+  /// Calls left_behind(who) in the child before fork() returns there. The calling thread is then the only one: what
+  /// others were doing stays half done, and what they had locked stays locked. Throws std::bad_alloc.
   fork_watch(void (*left_behind)(void* who) noexcept, void* who);
   ~fork_watch();
   fork_watch(const fork_watch&) = delete;

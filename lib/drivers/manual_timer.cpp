@@ -23,7 +23,7 @@ void refuse_negative(duration d) {
 
 }  // namespace
 
-/// A core that the user drives, by hand.
+/// A core on virtual time, driven by the user's calls.
 class manual_core final : public core {
  public:
   manual_core(const options& o, time_point start) : core(o, start), now_(start.time_since_epoch().count()) {}
@@ -70,20 +70,20 @@ class manual_core final : public core {
     const time_point real_end = saturating_add(clock::now(), limit);
     for (;;) {
       {
-        const std::lock_guard driving(driver_lock_);  // not while it waits: others may advance meanwhile
+        const std::lock_guard driving(driver_lock_);  // released while it waits: others may advance
         run_up_to(end);
       }
       if (drained()) return true;
       const auto due = next_due();
       if (due && *due > end) break;
-      // What is pending then is with jobs on other threads: they have their time.
+      // What is pending then waits for jobs on other threads.
       if (!due && !endings().wait_until(real_end, [this] { return drained() || next_due(); })) break;
     }
     move_to(end);
     return false;
   }
 
-  /// From due tick to due tick.
+  /// Moves from due tick to due tick, and runs what is due there.
   std::size_t run_up_to(time_point end) {
     std::size_t begun = run_at_this_instant(end);
     while (const auto due = next_due()) {
@@ -94,7 +94,7 @@ class manual_core final : public core {
     return begun;
   }
 
-  /// Never back: a task may have let time pass beyond `t`.
+  /// Does not move back: a task may have let time pass beyond `t`.
   void move_to(time_point t) noexcept {
     duration::rep old = now_.load(std::memory_order_seq_cst);
     while (old < t.time_since_epoch().count() &&
@@ -102,7 +102,7 @@ class manual_core final : public core {
     }
   }
 
-  /// Pass after pass until nothing is due now, or by `end`, any more.
+  /// Runs passes until nothing is due now, or by `end` if that is earlier.
   std::size_t run_at_this_instant(time_point end) {
     std::size_t begun = 0;
     int passes = 0;
@@ -135,7 +135,7 @@ manual_timer::manual_timer(std::shared_ptr<detail::manual_core> core)
 
 manual_timer::~manual_timer() = default;
 
-// A task may destroy the timer that is just being advanced: the core stays until the call is over.
+// A task may destroy the timer that is being advanced: `core` keeps the core until the call is over.
 
 std::size_t manual_timer::advance(any_duration d) {
   const detail::checked_call checked(core_, "advance()");

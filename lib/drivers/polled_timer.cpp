@@ -14,7 +14,7 @@
 namespace rondo {
 namespace detail {
 
-/// A core that the user's loop drives, in real time.
+/// A core in real time, driven by the user's loop.
 class polled_core final : public core {
  public:
   explicit polled_core(const options& o) : core(o, scheduler::clock::now()) {}
@@ -27,7 +27,7 @@ class polled_core final : public core {
     return run_pass(time_point::max(), limit);
   }
 
-  /// While `f` is `reserved`, further calls are refused; release_on_earlier() ends that.
+  /// If `reserved`, further calls are refused until release_on_earlier().
   void on_earlier(std::function<void()> f, bool reserved) {
     auto changed = f ? std::make_shared<listener>(listener{std::move(f), reserved, 0}) : nullptr;
     {
@@ -72,7 +72,7 @@ class polled_core final : public core {
     const time_point end = saturating_add(now(), limit);
     for (;;) {
       {
-        const std::lock_guard driving(driver_lock_);  // not while it waits: others may poll meanwhile
+        const std::lock_guard driving(driver_lock_);  // released while it waits: others may poll
         run_pass(time_point::max(), unlimited);
       }
       if (drained()) return true;
@@ -90,7 +90,7 @@ class polled_core final : public core {
     std::size_t calls;  // in progress
   };
 
-  /// Those of one that is replaced. From inside one of them it does not wait.
+  /// Waits for the calls of a replaced listener, unless this is inside one of them.
   void wait_for_calls_of(const std::shared_ptr<listener>& old) {
     if (old == nullptr || stack_marker::inside(this, old.get())) return;
     endings().wait_until([&] {
@@ -113,7 +113,7 @@ polled_timer::polled_timer(std::shared_ptr<detail::polled_core> core)
 
 polled_timer::~polled_timer() = default;
 
-// A task may destroy the timer that is just being polled: the core stays until the call is over.
+// A task may destroy the timer that is being polled: `core` keeps the core until the call is over.
 
 std::size_t polled_timer::poll(std::size_t limit) {
   const detail::checked_call checked(core_, "poll()");

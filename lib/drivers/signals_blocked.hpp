@@ -9,10 +9,10 @@
 
 namespace rondo::detail {
 
-/// While it lives, the calling thread blocks all signals but the synchronous ones, and the threads that it starts
-/// inherit that: at no moment can one of them take a signal that is meant for the user's threads. The destructor
-/// restores the calling thread's mask. (A synchronous signal that is blocked would kill the process without calling
-/// its handler.) Where there are no POSIX signals it does nothing.
+/// During its lifetime the calling thread blocks all signals but the synchronous ones. Threads that it starts inherit
+/// the mask, so they never take a signal that is meant for the user's threads. The destructor restores the calling
+/// thread's mask. (Synchronous signals stay unblocked: a blocked one would kill the process without calling its
+/// handler.) On systems without POSIX signals it does nothing.
 class signals_blocked {
  public:
 #if defined(__unix__) || defined(__APPLE__)

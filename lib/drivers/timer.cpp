@@ -23,9 +23,9 @@ namespace {
 
 void prepare_this_thread(const std::string& name) noexcept {
 #if defined(__linux__)
-  constexpr std::size_t longest = 15;  // more is refused, not cut
+  constexpr std::size_t longest = 15;  // longer names are refused, not cut
   pthread_setname_np(pthread_self(), name.substr(0, longest).c_str());
-  // By default the kernel lets a sleeping thread be 50 us late, to wake several at a time.
+  // By default the kernel may wake a sleeping thread 50 us late, to wake several at a time.
   prctl(PR_SET_TIMERSLACK, 1UL);
 #else
   static_cast<void>(name);
@@ -34,7 +34,7 @@ void prepare_this_thread(const std::string& name) noexcept {
 
 }  // namespace
 
-/// A core that a thread of its own drives.
+/// A core in real time, driven by its own thread.
 class thread_core final : public core {
  public:
   explicit thread_core(options o) : core(o, scheduler::clock::now()), name_(std::move(o.name)) {}
@@ -57,11 +57,11 @@ class thread_core final : public core {
 
   void end_driver() noexcept override {
     if (abandoned()) {
-      for_ever_ = shared_from_this();  // nobody can tell what of it is whole, so nothing is destroyed
+      for_ever_ = shared_from_this();  // its state is unknown, so nothing is destroyed
       return;
     }
     if (!driver_.joinable()) return;
-    if (driver_.get_id() == std::this_thread::get_id())  // destroyed by one of its tasks: it ends on its own
+    if (driver_.get_id() == std::this_thread::get_id())  // destroyed by one of its tasks: ends by itself
       driver_.detach();
     else
       driver_.join();

@@ -1,20 +1,20 @@
-// What happens to a coroutine that waits. Nothing, if this compiler has no coroutines.
+// The waits of coroutines. Empty if the compiler has no coroutines.
 #ifdef __cpp_impl_coroutine
 
 #include <rondo/coroutine.hpp>
 
 namespace rondo::detail {
 
-constexpr kept_call_site nowhere{};  // in the user's code
+constexpr kept_call_site nowhere{};  // no place in the user's code
 
-/// The task: resumes the coroutine when it runs, or else when it is destroyed.
+/// The task: resumes the coroutine when it runs, otherwise when it is destroyed.
 class wait::wake_up {
  public:
   explicit wake_up(std::shared_ptr<wait> w) noexcept : wait_(std::move(w)) {}
   wake_up(wake_up&&) noexcept = default;
   wake_up& operator=(wake_up&&) = delete;
   ~wake_up() {
-    // While it is starting: schedule_after() has thrown, or it is as if it had.
+    // During `starting`: schedule_after() has thrown, or begin() continues as if it had.
     if (wait_ != nullptr && wait_->end(phase::dropped) == phase::suspended) wait_->waiting_.resume();
   }
 
@@ -27,7 +27,7 @@ class wait::wake_up {
   std::shared_ptr<wait> wait_;  // null: moved from
 };
 
-/// Ends it in this way unless it has ended; returns what it was.
+/// Sets the phase unless the wait has ended; returns the phase before.
 wait::phase wait::end(phase how) noexcept {
   phase before = phase_;
   while (before == phase::starting || before == phase::suspended)
@@ -35,7 +35,7 @@ wait::phase wait::end(phase how) noexcept {
   return before;
 }
 
-// The copies keep the wait: the coroutine, and its share in it, may be gone as soon as the task is scheduled.
+// The copies keep the wait: the coroutine, which owns `w`, may be destroyed as soon as the task is scheduled.
 // NOLINTBEGIN(performance-unnecessary-copy-initialization)
 
 bool wait::begin(const std::shared_ptr<wait>& w, duration delay) {
@@ -53,8 +53,8 @@ bool wait::begin(const std::shared_ptr<wait>& w, time_point due) {
 }
 // NOLINTEND(performance-unnecessary-copy-initialization)
 
-/// The task is scheduled: from now on whoever ends the wait resumes the coroutine. False if it has ended
-/// before, by somebody who left that to us.
+/// Called when the task is scheduled: from now on the caller that ends the wait resumes the coroutine. False if the
+/// wait has ended during `starting`, and the coroutine is to continue at once.
 bool wait::suspend() noexcept {
   phase before = phase::starting;
   if (phase_.compare_exchange_strong(before, phase::suspended)) return true;
@@ -63,7 +63,7 @@ bool wait::suspend() noexcept {
 }
 
 void wait::ask(const std::shared_ptr<wait>& w) noexcept {
-  // The coroutine destroys the callback that has called us.
+  // The coroutine destroys the callback that called this.
   const std::shared_ptr<wait> kept = w;  // NOLINT(performance-unnecessary-copy-initialization)
   if (kept->end(phase::asked) != phase::suspended) return;
   kept->timers_.cancel(kept->id_);

@@ -9,27 +9,27 @@
 
 namespace rondo::detail {
 
-/// What a key was set to, and its timer. Guarded by the core's mutex, under which no callable is moved, called
-/// or destroyed: only the pointer to it changes hands.
+/// A task that a key was set to, and its timer. Guarded by the core's mutex, under which no callable is moved,
+/// called or destroyed: only pointers to callables are.
 struct keyed_value {
   keyed_entry* entry;
   std::unique_ptr<task> work;
   std::optional<time_point> due;  // none: recurring
   bool only_if_none = false;
 
-  timer_id id;                           // once it is known; does not change then
-  timer_id before;                       // what it replaced, for the call that sets it to cancel
+  timer_id id;                           // set once, when `known` is
+  timer_id before;                       // the timer it replaced, which the setting call cancels
   bool known = false;                    // it has become current, or was refused
-  bool refused = false;                  // as the key had a timer, and only_if_none
-  bool dropped = false;                  // replaced or refused: it does not start any more
+  bool refused = false;                  // the key had a timer, and only_if_none
+  bool dropped = false;                  // replaced or refused: it must not start
   bool counted = false;                  // in keyed_entry::replaced
   bool begun = false;                    // a run has
-  bool over = false;                     // the scheduler has let go of the timer
-  unsigned moving = 0;                   // so many calls are rescheduling it
-  std::shared_ptr<keyed_value> offered;  // what becomes of it if a take_over() in progress succeeds
+  bool over = false;                     // the scheduler has destroyed its carrier
+  unsigned moving = 0;                   // calls that are rescheduling it
+  std::shared_ptr<keyed_value> offered;  // the new value of a take_over() in progress
 };
 
-/// What the scheduler is given: runs the task, and tells when the timer is no more.
+/// The task that the scheduler gets: runs the user's task, and reports the end of the timer.
 class keyed_core::carrier {
  public:
   carrier(std::shared_ptr<keyed_core> core, std::shared_ptr<keyed_value> value)
@@ -99,11 +99,11 @@ bool keyed_core::try_set_at(keyed_entry& e, time_point due, task&& work) {
   return set_new(value, [&](task t) { return scheduler_.schedule_at(due, std::move(t)); });
 }
 
-/// False if it was refused. schedule(task) is the scheduler's call; at the limit of pending timers the old
-/// value has to make way first.
+/// Schedules the value's timer. False if it was refused. `schedule` calls the scheduler with a task; at the limit of
+/// pending timers the key's old timer must make way first.
 template <class Schedule>
 bool keyed_core::set_new(const std::shared_ptr<keyed_value>& value, Schedule&& schedule) {
-  constexpr int patience = 140;  // waiting longer each time: 0.1 s in all
+  constexpr int patience = 140;  // attempts with growing sleeps between them: 0.1 s in all
   const auto made_at = value->work->made_at();
   const auto attempt = [&] {
     return scope_->schedule({carrier(shared_from_this(), value), made_at}, schedule);
@@ -122,26 +122,26 @@ bool keyed_core::set_new(const std::shared_ptr<keyed_value>& value, Schedule&& s
         return false;
       case way::made:
         place_is_made = true;
-        continue;  // at once, before others take it
+        continue;  // at once, before another thread takes the place
       case way::none:
         if (!place_is_made) refusals = patience;  // the next refusal is final
         break;
       case way::coming:
         break;
     }
-    // Those who took the place may leave it soon, or are other calls for this key, and can then be replaced.
+    // The timers that took the place may end soon, or belong to other calls for this key, and can then be replaced.
     if (refusals != patience) std::this_thread::sleep_for(refusals * std::chrono::microseconds(10));
   }
 }
 
-/// Precondition: the scheduler has as many timers as it may.
+/// Makes a place for the value's timer. Precondition: the scheduler has max_pending timers.
 keyed_core::way keyed_core::make_way(const std::shared_ptr<keyed_value>& value) {
   std::unique_lock hold(mutex_);
   const std::shared_ptr<keyed_value> old = value->entry->current;
   if (old == nullptr)
-    return value->entry->users > 1 ? way::coming : way::none;  // of another call for this key
+    return value->entry->users > 1 ? way::coming : way::none;  // another call for this key may have one
   if (!has_timer(*value->entry)) {
-    // It is not pending any more, but gives its place back only on the way to its task.
+    // It is no longer pending, but its place becomes free only shortly before its task starts.
     return old->begun && old->due ? way::none : way::coming;
   }
   if (value->only_if_none) return way::refused;
@@ -151,8 +151,9 @@ keyed_core::way keyed_core::make_way(const std::shared_ptr<keyed_value>& value) 
   return way::made;
 }
 
-/// Puts the new one-shot into the old one's timer. That the scheduler moves it is what decides: should it fire
-/// meanwhile, its due tells for which of the two. Another call that moves it would blur that: therefore `moving`.
+/// Gives the old one-shot's timer to the new one. The scheduler decides, by moving the timer; if it fires
+/// meanwhile, its due tells for which of the two. `moving` keeps other calls from moving it, which would make that
+/// ambiguous.
 keyed_core::way keyed_core::take_over(keyed_value& old, const std::shared_ptr<keyed_value>& value,
                                       std::unique_lock<std::mutex>& hold) {
   ++old.moving;
@@ -161,7 +162,7 @@ keyed_core::way keyed_core::take_over(keyed_value& old, const std::shared_ptr<ke
   const auto settle = [&](bool moved) {
     hold.lock();
     --old.moving;
-    old.offered.reset();  // not the last one: the caller has it
+    old.offered.reset();  // destroys nothing: the caller owns it too
     if (moved && !old.begun && !old.over) std::swap(old.work, value->work);
     const bool taken = moved || value->begun;
     hold.unlock();
@@ -174,10 +175,10 @@ keyed_core::way keyed_core::take_over(keyed_value& old, const std::shared_ptr<ke
     if (!settle(false)) throw;
     return way::taken;
   }
-  return settle(moved) ? way::taken : way::coming;  // the old one has started, or ended
+  return settle(moved) ? way::taken : way::coming;  // if not taken, the old one has started or ended
 }
 
-/// The value has a timer now. False if it was refused.
+/// Called when the value has a timer. Cancels the one it replaces. False if the value was refused.
 bool keyed_core::establish(const std::shared_ptr<keyed_value>& value, timer_id id) {
   timer_id not_wanted;
   bool refused = false;
@@ -216,7 +217,7 @@ bool keyed_core::reschedule_at(keyed_entry& e, time_point due) {
       const std::lock_guard hold(mutex_);
       current = e.current;
       if (current == nullptr) return false;
-      if (current->offered != nullptr) return true;  // it is just being replaced, which comes after this
+      if (current->offered != nullptr) return true;  // it is being replaced, which takes effect after this
       ++current->moving;
     }
     const auto settle = [&] {
@@ -240,7 +241,7 @@ cancel_result keyed_core::cancel(keyed_entry& e) {
     timer_id id;
     {
       const std::lock_guard hold(mutex_);
-      // What stop() has handed back stays current until its owner destroys it.
+      // A task that stop() handed back stays current until its owner destroys it.
       if (e.current == nullptr || e.current == tried)
         return e.replaced != 0 ? cancel_result::running : cancel_result::gone;
       tried = e.current;
@@ -267,18 +268,18 @@ void keyed_core::run(const std::shared_ptr<keyed_value>& value, const firing& f)
   (*work)(f);
 }
 
-/// The scheduler has let go of the timer, whatever the reason.
+/// The scheduler has destroyed the carrier: the timer has ended.
 void keyed_core::end(keyed_value& value) noexcept {
   std::unique_ptr<task> work;
   keyed_entry& e = *value.entry;
   {
     const std::lock_guard hold(mutex_);
     value.over = true;
-    if (value.known) work = std::move(value.work);  // else the call that sets it may need it once more
+    if (value.known) work = std::move(value.work);  // else the setting call may need it for another attempt
   }
   work.reset();
   std::unique_lock hold(mutex_);
-  if (e.current.get() == &value) e.current.reset();  // not the last one: the carrier has it
+  if (e.current.get() == &value) e.current.reset();  // destroys nothing: the carrier owns it too
   if (value.counted) --e.replaced;
   leave(e, hold);
 }

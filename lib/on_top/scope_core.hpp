@@ -1,4 +1,4 @@
-// The timers of one scope.
+// The timers of a scope.
 #pragma once
 
 #include <cstddef>
@@ -14,12 +14,12 @@
 
 namespace rondo::detail {
 
-/// What a timer_scope shares with its tasks. It may outlive the scheduler, which only the calls from outside use.
+/// Shared by a timer_scope and its tasks. May outlive the scheduler, which only calls of the scope use.
 class scope_core : public std::enable_shared_from_this<scope_core> {
  public:
   explicit scope_core(scheduler& s) : scheduler_(s) {}
 
-  /// schedule(task) is the scheduler's call.
+  /// `schedule` calls the scheduler with the task that it is given.
   template <class Schedule>
   timer_id schedule(task&& work, Schedule&& schedule) {
     if (!work) throw std::invalid_argument("rondo: the task is empty");
@@ -62,22 +62,22 @@ class scope_core : public std::enable_shared_from_this<scope_core> {
  private:
   using id_set = std::unordered_set<timer_id>;
 
-  /// A task that was scheduled through a scope. Guarded by the scope's mutex but for `work`, which belongs to
-  /// the timer.
+  /// A task that was scheduled through the scope. Guarded by the scope's mutex, except `work`, which belongs to the
+  /// timer.
   struct scoped_task {
     task work;
-    timer_id id;         // once it is known
-    bool known = false;  // by the end of the call that schedules it, or by its first run, if that is earlier
-    bool refused = false;     // the scope was closed before
-    bool ended = false;       // its timer is no more
-    bool scheduling = true;   // the call that schedules it is in progress
-    id_set::node_type place;  // in the set of known ids; made in advance, as learn() must not fail
+    timer_id id;             // once it is known
+    bool known = false;      // from the end of the scheduling call, or from its first run, if that is earlier
+    bool refused = false;    // the scope was closed before its id was known
+    bool ended = false;      // its timer has ended
+    bool scheduling = true;  // the scheduling call is in progress
+    id_set::node_type place;  // for the set of known ids; made in advance, because learn() must not fail
   };
 
-  /// Numbered in the order in which they come.
+  /// By number, in the order of scheduling.
   using task_map = std::map<std::uint64_t, scoped_task>;
 
-  /// What the scheduler is given: runs the task, and tells when the timer is no more.
+  /// The task that the scheduler gets: runs the user's task, and reports the end of the timer.
   class carrier {
    public:
     carrier(std::shared_ptr<scope_core> scope, task_map::iterator what) noexcept
@@ -94,11 +94,11 @@ class scope_core : public std::enable_shared_from_this<scope_core> {
     task_map::iterator what_;
   };
 
-  /// A call that schedules. Until it is over it keeps the task in the map.
+  /// A scheduling call in progress. Keeps the task in the map.
   struct call {
     call(scope_core& s, task&& work) : scope(s), what(s.add()) { what->second.work = std::move(work); }
     ~call() {
-      task_map::node_type over;  // destroyed without the lock
+      task_map::node_type over;  // destroyed after the lock is released
       const std::lock_guard hold(scope.mutex_);
       what->second.scheduling = false;
       if (what->second.ended) over = scope.tasks_.extract(what);
@@ -117,7 +117,7 @@ class scope_core : public std::enable_shared_from_this<scope_core> {
   task_map::iterator add() {
     const std::lock_guard hold(mutex_);
     if (closed_) refuse();
-    // Room for all, known or not.
+    // Capacity for all tasks, known or not, so that learn() cannot fail.
     const std::size_t needed = tasks_.size() + 1;
     if (static_cast<float>(needed) >= static_cast<float>(known_.bucket_count()) * known_.max_load_factor())
       known_.reserve(2 * needed);
@@ -127,7 +127,7 @@ class scope_core : public std::enable_shared_from_this<scope_core> {
     return what;
   }
 
-  /// The timer's id is known now, if it was not. False if the task is not to run.
+  /// Notes the timer's id, unless it is known. False if the task must not run.
   bool learn(scoped_task& t, timer_id id) {
     const std::lock_guard hold(mutex_);
     if (t.known) return !t.refused;
@@ -142,20 +142,20 @@ class scope_core : public std::enable_shared_from_this<scope_core> {
   }
 
   void run(scoped_task& t, const firing& f) {
-    if (f.id != timer_id{} && !learn(t, f.id)) return;  // no id: stop() has handed it back, it is run by hand
+    if (f.id != timer_id{} && !learn(t, f.id)) return;  // no id: stop() handed it back, and it is run by hand
     t.work(f);
   }
 
   void end(task_map::iterator t) noexcept {
     t->second.work.reset();
-    task_map::node_type over;  // destroyed without the lock
+    task_map::node_type over;  // destroyed after the lock is released
     const std::lock_guard hold(mutex_);
     t->second.ended = true;
     if (t->second.known) t->second.place = known_.extract(t->second.id);
     if (!t->second.scheduling) over = tasks_.extract(t);
   }
 
-  /// do_with(timer_id), without the lock, for all that are there now and known; allocates nothing.
+  /// Calls do_with(timer_id), without the lock, for all known timers that exist now. Allocates nothing.
   template <class DoWith>
   void visit_all(DoWith&& do_with) {
     std::unique_lock hold(mutex_);
@@ -168,7 +168,7 @@ class scope_core : public std::enable_shared_from_this<scope_core> {
         do_with(id);
         hold.lock();
       }
-      next = tasks_.upper_bound(number);  // whatever has ended meanwhile
+      next = tasks_.upper_bound(number);  // valid also if tasks have ended meanwhile
     }
   }
 

@@ -4,8 +4,7 @@
 
 namespace rondo {
 
-// A task, or its destructor, may destroy the scope that is just being called: the core stays until the call
-// is over.
+// A task, or its destructor, may destroy the scope during a call: `core` keeps the core until the call is over.
 
 timer_scope::timer_scope(scheduler& s) : core_(std::make_shared<detail::scope_core>(s)) {}
 

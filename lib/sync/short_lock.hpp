@@ -5,8 +5,8 @@
 
 namespace rondo::detail {
 
-/// Four bytes. Spins briefly, as the holder is about to let go, then sleeps until it has. (An int on purpose:
-/// waiting on other widths goes through a table shared by the whole process.)
+/// Four bytes. Spins briefly, because the holder is about to release it, then sleeps until it is released. (The
+/// state is an int: atomic waits on other widths use a table that the whole process shares.)
 template <class Atomic, int Spins>
 class spinning_lock {
  public:
@@ -27,9 +27,9 @@ class spinning_lock {
  private:
   static constexpr int free = 0;
   static constexpr int held = 1;
-  static constexpr int contended = 2;  // held, and somebody may be asleep
+  static constexpr int contended = 2;  // held, and a thread may be asleep
 
-  // Neither of the slow halves is inlined: the fast ones are, wherever a lock is taken.
+  // The slow paths are not inlined, because the fast ones are, wherever a lock is taken.
   [[gnu::noinline]] void wake_one() noexcept { state_.notify_one(); }
 
   [[gnu::noinline]] void lock_slowly() noexcept {
@@ -48,7 +48,7 @@ class spinning_lock {
   Atomic state_{free};
 };
 
-/// It spins about as long as the sections that it guards take.
+/// Spins about as long as the sections that it guards take.
 using short_lock = spinning_lock<std::atomic<int>, 100>;
 
 }  // namespace rondo::detail

@@ -1,4 +1,4 @@
-// Threads that wait until others have done something.
+// A place where threads wait for conditions that other threads make true.
 #pragma once
 
 #include <atomic>
@@ -10,28 +10,28 @@
 
 namespace rondo::detail {
 
-/// Where threads wait, each for a condition of its own. What makes a condition true is followed by wake(), which costs a
-/// look at one atomic while nobody waits.
+/// Each thread waits for its own condition. A thread that makes a condition true calls wake() afterwards, which
+/// costs one atomic load while nobody waits.
 template <class Sync>
 class wait_point {
  public:
-  /// Waits until done(), for ever if need be. done() is called inside a lock, so it must not call wake().
+  /// Waits until done() returns true. done() is called under the lock, so it must not call wake().
   template <class Done>
   void wait_until(Done&& done) {
     wait_until(time_point::max(), done);
   }
 
-  /// The same, until `end` of the real time at most; returns what done() says last.
+  /// The same, but no longer than until `end`, in real time. Returns the last result of done().
   template <class Done>
   bool wait_until(time_point end, Done&& done) {
     if (done()) return true;
-    // Whoever makes a condition true and then sees nobody waiting did so before this line, and done() sees it.
+    // A thread that makes a condition true and then reads waiting_ as 0 did so before this line, so done() sees it.
     waiting_.fetch_add(1, std::memory_order_seq_cst);
     bool is_done = false;
     {
       std::unique_lock hold(mutex_);
       for (bool in_time = true; !(is_done = done()) && in_time;) {
-        if (end == time_point::max())  // of which conditions are better not asked
+        if (end == time_point::max())  // until which not all implementations can wait
           woken_.wait(hold);
         else
           in_time = woken_.wait_until(hold, end) == std::cv_status::no_timeout;

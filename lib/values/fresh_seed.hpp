@@ -1,11 +1,11 @@
-// Seeds for those who have none.
+// Seeds for timers with jitter that have none.
 #pragma once
 
 #include <cstdint>
 
 namespace rondo::detail {
 
-/// Another one with each call, and in each process. Any thread may call it.
+/// A different seed in each call and each process. Thread-safe.
 std::uint64_t fresh_seed() noexcept;
 
 }  // namespace rondo::detail

@@ -13,12 +13,12 @@ namespace {
 
 /// ⌈q·n⌉, at most n; at least 1, as the product is positive. Preconditions: q > 0, n > 0.
 std::uint64_t nearest_rank(double q, std::uint64_t n) noexcept {
-  // A double is within 2^-53 of the decimal that was meant: what the product exceeds a whole number by, if it
-  // is that little, is no rank more.
+  // A double differs from the decimal it was written as by up to 2^-53 of it: if the product exceeds a whole number by
+  // no more than that, it counts as that number.
   constexpr long double rounding = 0x1p-52L;
   const long double rank =
       std::ceil(static_cast<long double>(q) * (1 - rounding) * static_cast<long double>(n));
-  if (q >= 1 || rank >= static_cast<long double>(n)) return n;  // n as a floating number may be more than n
+  if (q >= 1 || rank >= static_cast<long double>(n)) return n;  // n as a floating number may be larger than n
   return static_cast<std::uint64_t>(rank);
 }
 
@@ -30,12 +30,12 @@ std::uint64_t histogram::count() const noexcept {
 
 duration histogram::mean() const noexcept {
   if (counts_.empty()) return duration::zero();
-  long double sum = 0;  // no integer of 64 bits holds it
+  long double sum = 0;  // 64 bits may not hold it
   for (std::size_t b = 0; b != counts_.size(); ++b)
     sum += static_cast<long double>(counts_[b]) *
            static_cast<long double>(detail::log_linear::middle_of(b).count());
   const duration exact(std::llround(sum / static_cast<long double>(count())));
-  return std::clamp(exact, min(), max());  // the sum is rounded when it is huge
+  return std::clamp(exact, min(), max());  // a huge sum is rounded
 }
 
 duration histogram::quantile(double q) const noexcept {

@@ -19,7 +19,7 @@ job& job::operator=(job&& other) noexcept {
 job::~job() { drop(); }
 
 void job::operator()() noexcept {
-  // Spent before it runs: the task may destroy this very job.
+  // Spent before the task runs, which may destroy this job.
   const auto host = std::exchange(host_, nullptr);
   if (host == nullptr) return;
   const detail::job_ticket ticket = ticket_;

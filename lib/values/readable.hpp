@@ -1,4 +1,4 @@
-// Durations for people.
+// Durations as text for people.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace rondo::detail {
 
-/// 1.5 ms, 20 µs, 2 h: three digits, the rest is cut off. Precondition: d >= 0.
+/// "1.5 ms", "20 µs", "2 h": three digits, rounded down. Precondition: d >= 0.
 std::string readable(duration d);
 
 }  // namespace rondo::detail

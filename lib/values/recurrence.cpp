@@ -50,14 +50,14 @@ std::vector<duration> checked_gaps(std::vector<duration> gaps) {
   return gaps;
 }
 
-/// A - B, also where that is more than the longest duration. Precondition: a >= b.
+/// a − b in nanoseconds, which may exceed the longest duration. Precondition: a >= b.
 std::uint64_t distance(time_point a, time_point b) noexcept {
   return static_cast<std::uint64_t>(a.time_since_epoch().count()) -
          static_cast<std::uint64_t>(b.time_since_epoch().count());
 }
 
-/// 0 <= result < 1; equal arguments give equal results. (The mixing function is that of SplitMix64; Steele,
-/// Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014.)
+/// A random number, 0 <= result < 1. Equal arguments give equal results. (The mixing function is that of SplitMix64;
+/// Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014.)
 double draw(std::uint64_t seed, std::uint64_t index) noexcept {
   std::uint64_t z = seed + (index + 1) * 0x9e3779b97f4a7c15U;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
@@ -74,7 +74,7 @@ void refuse_times(std::intmax_t n) { refuse("times() takes a positive number", s
 
 }  // namespace detail
 
-/// A place in the grid.
+/// A point of the grid.
 struct recurrence::point {
   time_point time;
   std::uint64_t gaps;  // used so far
@@ -171,7 +171,7 @@ recurrence recurrence::on_overlap(overlapping_runs what) const {
   return r;
 }
 
-/// The gap after `index` of them have been used; none at the end of a list.
+/// The gap after the first `index` gaps; none at the end of a list.
 std::optional<duration> recurrence::gap(std::uint64_t index) const noexcept {
   switch (kind_) {
     case kind::intervals:
@@ -194,7 +194,7 @@ std::optional<recurrence::stretch> recurrence::repeated_from(std::uint64_t gaps)
     case kind::intervals:
       return std::nullopt;
     case kind::cycle:
-      if (gap_ == duration::max()) return std::nullopt;  // perhaps the sum is more than that
+      if (gap_ == duration::max()) return std::nullopt;  // the sum may be larger
       return stretch{gap_, gaps_->size()};
     case kind::backoff:
       if (factor_ != 1 && *gap(gaps) != cap_) return std::nullopt;
@@ -204,12 +204,12 @@ std::optional<recurrence::stretch> recurrence::repeated_from(std::uint64_t gaps)
   }
 }
 
-/// Moves `p` over those points after it that are not later than `until`, at most `limit` of them; returns how
-/// many that were. Precondition: p.time <= until.
+/// Moves `p` forward to the last point that is not later than `until`, but by at most `limit` points. Returns by
+/// how many. Precondition: p.time <= until.
 std::uint64_t recurrence::move_over(point& p, time_point until, std::uint64_t limit) const noexcept {
   std::uint64_t passed = 0;
   while (passed != limit) {
-    if (const auto repeated = repeated_from(p.gaps)) {  // many at a time
+    if (const auto repeated = repeated_from(p.gaps)) {  // whole repetitions at once
       const auto length = static_cast<std::uint64_t>(repeated->length.count());
       const std::uint64_t turns =
           std::min(distance(until, p.time) / length, (limit - passed) / repeated->gaps);
@@ -228,12 +228,12 @@ std::uint64_t recurrence::move_over(point& p, time_point until, std::uint64_t li
 }
 
 duration recurrence::jitter_of(duration before, const occurrence& o) const noexcept {
-  // Below `before`, so the conversion back cannot overflow: a draw is at most 1 - 2^-53.
+  // Less than `before`, so the conversion cannot overflow: a draw is at most 1 − 2^-53.
   return duration(
       static_cast<duration::rep>(draw(o.seed, o.gaps) * jitter_ * static_cast<double>(before.count())));
 }
 
-/// What is planned for `p`. Precondition: a gap leads there.
+/// The occurrence at `p`. Precondition: p.gaps > 0.
 recurrence::occurrence recurrence::occurrence_at(const point& p, const occurrence& model) const noexcept {
   occurrence o = model;
   o.grid = p.time;
@@ -242,12 +242,12 @@ recurrence::occurrence recurrence::occurrence_at(const point& p, const occurrenc
   return o;
 }
 
-/// One gap after `p`, counted from `from`.
+/// The occurrence one gap after `p`, counted from `from`.
 std::optional<recurrence::occurrence> recurrence::after(const point& p, const occurrence& model,
                                                         time_point from) const noexcept {
   const auto step = gap(p.gaps);
   if (!step) return std::nullopt;
-  // The longest gap means never, also where it would not reach the end of the clock.
+  // The longest gap means never, even if `from` + gap is before the end of the clock.
   const time_point next = *step == duration::max() ? time_point::max() : saturating_add(from, *step);
   return occurrence_at({next, p.gaps + 1}, model);
 }
@@ -278,8 +278,8 @@ recurrence::look recurrence::look_at(const occurrence& planned, time_point now, 
   l.run = planned;
   l.last = is_last(planned.run);
   if (counts_from_end()) return l;
-  // A run that is late by less than a gap has missed nothing, so jitter must not count as lateness: neither
-  // its own nor, in a list, that of the run before.
+  // A run that is late by less than a gap has missed nothing, so jitter must not count as lateness: neither the
+  // jitter of this run nor, in a list, that of the run before.
   const time_point expected = std::max(planned.due, planned.not_before);
   const time_point until = saturating_add(tick, -saturating_difference(expected, planned.grid));
   point p{planned.grid, planned.gaps};
@@ -288,7 +288,7 @@ recurrence::look recurrence::look_at(const occurrence& planned, time_point now, 
   occurrence model = planned;
   if (missed_ == missed_runs::burst) {
     l.missed = gone >= burst_limit_ ? gone - (burst_limit_ - 1) : 0;
-    for (;; --l.missed) {  // back to one that its jitter does not still delay
+    for (;; --l.missed) {  // back to a run that is not still delayed by its jitter
       p = {planned.grid, planned.gaps};
       move_over(p, until, l.missed);
       l.run = l.missed == 0 ? planned : occurrence_at(p, planned);

@@ -1,4 +1,4 @@
-// What the headers throw: they contain no `throw`, so that they compile under -fno-exceptions.
+// The exceptions of the headers, which contain no `throw`, so that they compile under -fno-exceptions.
 #include <functional>
 #include <stdexcept>
 #include <system_error>

@@ -1,4 +1,4 @@
-// For what waits on a scheduler and may outlive it.
+// Cancels timers of a scheduler that may have been destroyed.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace rondo::detail {
 
-/// Cancels timers of a scheduler, at any time: while that is being destroyed, and when it is long since gone.
+/// May be used at any time: also while the scheduler is being destroyed, and afterwards.
 class RONDO_EXPORT canceller {
  public:
   explicit canceller(const scheduler&) noexcept;

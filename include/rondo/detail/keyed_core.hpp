@@ -1,4 +1,4 @@
-// All of keyed_timers but for the map of its keys.
+// keyed_timers, without the map of its keys.
 #pragma once
 
 #include <cstddef>
@@ -17,26 +17,25 @@ namespace rondo::detail {
 struct keyed_value;
 class scope_core;
 
-/// What there is of one key. Guarded by the core's mutex.
+/// The state of one key. Guarded by the core's mutex.
 struct keyed_entry {
-  std::shared_ptr<keyed_value> current;  // what was set last, if it has not ended; it may be running
-  std::size_t replaced = 0;              // values that were current before and have not ended
-  std::size_t users = 0;                 // timers and calls: when there is none left the entry goes
+  std::shared_ptr<keyed_value> current;  // the value set last, if it has not ended; it may be running
+  std::size_t replaced = 0;              // replaced values that have not ended
+  std::size_t users = 0;                 // timers and calls that use the entry; at 0 it is removed
 };
 
-/// What keyed_timers does with an entry, once the key is found.
+/// What keyed_timers does with the entry of a key.
 ///
-/// Each set is a timer of its own, and what it was set to becomes current once that timer exists: at the end
-/// of the call or, if that is earlier, as the task starts. The scheduler alone decides, and is asked, whether
-/// a timer is pending, running or gone. No lock is held while it is called, as its calls may run the user's
-/// code; but for pending(), which does not.
+/// Each call that sets makes a new timer, whose value becomes current once the timer exists: at the end of the call or,
+/// if that is earlier, when the task starts. Only the scheduler knows whether a timer is pending, running or gone. No
+/// lock is held during its calls, which may run user code, except pending(), which does not.
 class RONDO_EXPORT keyed_core : public std::enable_shared_from_this<keyed_core> {
  public:
   explicit keyed_core(scheduler&);
   keyed_core(const keyed_core&) = delete;
   keyed_core& operator=(const keyed_core&) = delete;
 
-  // The entry is in use by the call. See rondo::keyed_timers for the rest.
+  // As the calls of rondo::keyed_timers. Precondition: the caller counts as a user of the entry.
   void set_at(keyed_entry&, time_point due, task&& work);
   void set(keyed_entry&, const recurrence&, task&& work);
   bool try_set_at(keyed_entry&, time_point due, task&& work);
@@ -56,9 +55,9 @@ class RONDO_EXPORT keyed_core : public std::enable_shared_from_this<keyed_core> 
 
  private:
   class carrier;
-  enum class way { none, coming, made, taken, refused };  // to a place for a new timer, at the limit
+  enum class way { none, coming, made, taken, refused };  // to a place for a new timer at the limit
 
-  /// Gives up one use of the entry; unlocks the mutex, which is locked.
+  /// Ends one use of the entry, and unlocks the mutex. Precondition: the mutex is locked.
   virtual void leave(keyed_entry&, std::unique_lock<std::mutex>&) noexcept = 0;
 
   template <class Schedule>
@@ -71,7 +70,7 @@ class RONDO_EXPORT keyed_core : public std::enable_shared_from_this<keyed_core> 
   void end(keyed_value&) noexcept;
 
   scheduler& scheduler_;
-  const std::shared_ptr<scope_core> scope_;  // closes only when it is told to
+  const std::shared_ptr<scope_core> scope_;  // closed only by close()
 };
 
 }  // namespace rondo::detail
