@@ -1,5 +1,5 @@
-// A download that is tried again after ever longer waits, and a heart that beats meanwhile: two coroutines that sleep.
-// Time is virtual, so that seconds pass in no time; with a rondo::timer in its place they would be real.
+// A download that is retried with growing delays, and a heartbeat meanwhile: two coroutines that sleep. Time is
+// virtual, so seconds take no time; with a rondo::timer in place of the manual_timer they would be real.
 #include <chrono>
 #include <coroutine>
 #include <exception>

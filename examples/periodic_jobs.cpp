@@ -1,6 +1,6 @@
-// Short periodic jobs of every kind side by side, and when each of them ran.
+// Short periodic jobs of every kind, and when each of them ran.
 //
-// On virtual time, so the output is always the same; with --real it takes the two seconds that it says.
+// On virtual time, so the output is always the same; with --real it takes two seconds of real time.
 #include <cmath>
 #include <cstring>
 #include <functional>

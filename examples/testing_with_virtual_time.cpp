@@ -1,5 +1,5 @@
-// How code that uses timers is tested: it takes a rondo::scheduler&, and the test hands it one whose time
-// stands still until it is told to pass. No sleeping, no flaking: hours take microseconds.
+// Testing code that uses timers: it takes a rondo::scheduler&, and the test passes a manual_timer, whose time
+// passes only when the test advances it. No sleeping, no flaking: hours take microseconds.
 #include <cstdlib>
 #include <functional>
 #include <iostream>
@@ -47,7 +47,7 @@ int main() {
   expect("nothing is said for 49 s", told.empty());
   connection.on_traffic();
   time.advance(49s);
-  expect("traffic begins the minute anew", told.empty());
+  expect("traffic restarts the minute", told.empty());
   time.advance(1s);
   expect("the warning comes 10 s before the end", told == "closing soon");
   connection.on_traffic();

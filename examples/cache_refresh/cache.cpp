@@ -27,7 +27,7 @@ void cache::store(key_number key, record value, rondo::time_point expires) {
   auto shared = std::make_shared<const record>(std::move(value));
   entry& at = entries_[key];
   const std::lock_guard guard(at.lock);
-  at.value.swap(shared);  // the old value, if this was its last owner, goes after the lock
+  at.value.swap(shared);  // the old value is destroyed after the lock is released
   at.expires = expires;
   at.failures = 0;
   at.loading = false;

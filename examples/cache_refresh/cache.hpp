@@ -1,5 +1,5 @@
-// The cache: for each key the value that readers get, and how it stands. It never asks for anything itself:
-// values are put in by the refresher and taken out by readers. A key is the number of a row, counted from 0.
+// The cache: for each key the value that readers get, and its state. The refresher puts values in, readers take them
+// out; the cache itself loads nothing. A key is the number of a row, counted from 0.
 #pragma once
 
 #include <condition_variable>
@@ -37,14 +37,14 @@ class cache {
 
   served find(key_number, rondo::time_point now) const;
 
-  // Waits until the key has been loaded for the first time, or until `patience` is at its end.
+  // Waits until the key has been loaded for the first time, but no longer than `patience`.
   served await_first(key_number, rondo::duration patience);
 
-  // False if a load of this key is in progress: then there must not be another one.
+  // False if a load of this key is in progress: then the caller must not start another one.
   bool begin_load(key_number);
   // The two ways in which a load ends.
   void store(key_number, record, rondo::time_point expires);
-  unsigned note_failure(key_number);  // how many loads in a row have failed now
+  unsigned note_failure(key_number);  // returns how many loads in a row have failed
 
   key_counts count(rondo::time_point now) const;
 
@@ -58,7 +58,7 @@ class cache {
     bool loading = false;
   };
 
-  std::vector<entry> entries_;  // as many as at the start, for ever
+  std::vector<entry> entries_;  // their number does not change
 };
 
 }  // namespace cache_refresh

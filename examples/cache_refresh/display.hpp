@@ -1,5 +1,4 @@
-// What is to be seen while the program runs: on a terminal a table that updates in place, elsewhere one line
-// after another.
+// The output while the program runs: on a terminal a table that updates in place, elsewhere one line after another.
 #pragma once
 
 #include <chrono>
@@ -24,10 +23,10 @@ std::vector<figure_row> figures(const snapshot& now, const snapshot& before);
 
 class display {
  public:
-  // A table needs a terminal on standard output that knows how to move the cursor.
+  // True if standard output is a terminal that can move the cursor.
   explicit display(bool plain);
 
-  // How often it wants to show something.
+  // The interval between updates.
   std::chrono::milliseconds interval() const noexcept;
 
   void show(const snapshot&);
@@ -38,7 +37,7 @@ class display {
 
   const bool in_place_;
   snapshot before_;
-  std::size_t drawn_ = 0;  // lines of the table that stand above the cursor
+  std::size_t drawn_ = 0;  // lines of the table above the cursor
 };
 
 }  // namespace cache_refresh

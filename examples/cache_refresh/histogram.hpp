@@ -1,4 +1,4 @@
-// How long things took: a histogram that many threads add to and one reads.
+// A histogram of durations that many threads add to and one reads.
 //
 // Log-linear: 64 steps per doubling, so a quantile is exact to 1/64 (1.6 %), rounded up, and the memory is
 // the same 30 kB after a second as after a month.

@@ -1,5 +1,4 @@
-// Ctrl-C, SIGTERM and a terminal that goes away, as something to wait for instead of something that breaks
-// in.
+// Lets a thread wait for Ctrl-C, SIGTERM and the end of the terminal, instead of being interrupted by them.
 #pragma once
 
 #include <signal.h>
@@ -14,14 +13,14 @@ class interrupt {
  public:
   using clock = std::chrono::steady_clock;
 
-  // To be made before any thread is, which then inherits that the signals are blocked.
+  // Make it before any thread: threads inherit that the signals are blocked.
   interrupt() noexcept {
     sigemptyset(&signals_);
     for (const int each : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals_, each);
     pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
   }
 
-  // True as soon as a signal has come, false when the time is over.
+  // True as soon as a signal has come, false when the time has passed.
   bool wait_until(clock::time_point end) const noexcept {
     using namespace std::chrono;
     while (true) {

@@ -11,8 +11,8 @@ ledger::ledger(const std::vector<row>& rows) : histories_(rows.size()) {
 void ledger::announce(std::size_t key, std::int64_t version, rondo::time_point at) {
   const std::lock_guard guard(lock_of(key));
   history& past = histories_[key];
-  // One more, unless somebody else has written in between; of that it is only known that it was before now.
-  // (A version that somebody has set back by hand is taken for the next one: there is no telling.)
+  // One more, unless another program has written in between, at an unknown time before now. (A version that was set
+  // back by hand cannot be told from the next one.)
   const std::int64_t next = std::max(version, past.newest() + 1);
   past.unannounced += next - past.newest() - 1;
   past.superseded.resize(static_cast<std::size_t>(next - past.first), at);
@@ -28,7 +28,7 @@ rondo::duration ledger::behind(std::size_t key, std::int64_t version, rondo::tim
   const history& past = histories_[key];
   const auto age = static_cast<std::size_t>(version - past.first);
   if (age >= past.superseded.size()) return rondo::duration::zero();
-  // Superseded between being served and being judged: it was current.
+  // Superseded after it was served: it was current.
   return std::max(served_at - past.superseded[age], rondo::duration::zero());
 }
 

@@ -1,9 +1,8 @@
 // The ledger: when each version of each row was superseded at the origin. With it every read can be judged:
 // how far behind the origin was the value it got?
 //
-// It never flatters: the writer enters a change *before* it commits it, so no reader can have seen a version,
-// or missed one, that is not in the ledger yet. A value may be called superseded for the length of a commit
-// too long.
+// It errs on the safe side: the writer enters a change *before* it commits it, so readers cannot see or miss a version
+// that is not in the ledger. A value may count as superseded for longer than it was, by the length of a commit.
 //
 // One time per edit is kept (8 bytes: 70 MB a day at 100 edits a second), since a failing origin may keep any
 // old version in the cache.
@@ -33,7 +32,7 @@ class ledger {
   rondo::duration behind(std::size_t key, std::int64_t version, rondo::time_point served_at) const;
 
   // How many versions there have been that were not announced, if `newest` is the key's version at the
-  // origin: somebody else wrote to it, and reads of these rows may have been behind for longer than the
+  // origin: another program wrote to it, and reads of these rows may have been behind for longer than the
   // ledger says.
   std::int64_t unannounced(std::size_t key, std::int64_t newest) const;
 

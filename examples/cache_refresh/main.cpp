@@ -1,16 +1,16 @@
 // Keeps a cache of records fresh ahead of their expiry, with one Rondo timer.
 //
-// The rooms, in the order in which the data flows:
-//   options      what was asked for on the command line
+// The components, in the order in which the data flows:
+//   options      the command line
 //   catalogue    the machine's package records, read once into the
-//   origin       an SQLite database, where the truth is (sqlite: the C interface with owners);
+//   origin       an SQLite database, which has the true values (sqlite: owners for the C interface);
 //   writer       changes rows there, as editors would, and enters every change in the
 //   ledger       which knows when each version was superseded
 //   refresher    loads from there into the cache, timed by Rondo (refresh_policy: when, worker_pool: where)
 //   cache        what readers get
 //   readers      read, and judge by the ledger how far behind the origin a value was (pacer: how often)
-//   metrics      what they all count (histogram); snapshot: all of it at one moment
-//   display      shows it while it runs, summary at the end (text: figures as people read them)
+//   metrics      counters of all of them (histogram); snapshot: all counters at one moment
+//   display      shows it while it runs, summary at the end (text: numbers as text)
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -43,7 +43,7 @@ void run(const options& chosen, const interrupt& interrupted) {
   origin_reader origin(chosen.database);
   const std::vector<row> rows = open_rows(chosen, origin, filled);
 
-  // Every thread draws its random numbers from a seed of its own; these are far enough apart.
+  // Each thread has its own random seed.
   const std::uint64_t seed = chosen.seed;
   metrics counted;
   ledger ledger(rows);

@@ -1,4 +1,4 @@
-// What all threads count. Everything is a plain counter or a histogram; nothing here decides anything.
+// The counters and histograms of all threads.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@ struct metrics {
   histogram behind;       // of each value served: the time since it was superseded, 0 if it was current
 
   // The refresher.
-  counter loads{0};  // ended well
+  counter loads{0};  // that succeeded
   counter failed_loads{0};
   counter loads_at_once{0};  // a load began while another of the same key was in progress: must stay 0
   histogram lateness;        // from a refresh's deadline until it started on the pool

@@ -18,7 +18,7 @@ constexpr const char* about =
     "the origin; at the end a summary says how far behind the origin the values served\n"
     "have been. Ctrl-C ends it.\n";
 
-// Where programs keep what they can make again.
+// The folder for caches.
 std::filesystem::path default_database() {
   const auto variable = [](const char* name) {
     const char* value = std::getenv(name);
@@ -100,7 +100,7 @@ command_line read_command_line(int argc, char** argv) {
     return {chosen, 2};
   }
   if (app.count("--db") == 0) {
-    // Only the folders of the default are made; whether that went well is seen when the database is opened.
+    // Makes only the folders of the default. If that fails, opening the database reports it.
     std::error_code ignored;
     std::filesystem::create_directories(chosen.database.parent_path(), ignored);
   }

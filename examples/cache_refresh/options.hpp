@@ -1,4 +1,4 @@
-// What can be chosen on the command line.
+// The options of the command line.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ struct options {
   bool plain = false;
 };
 
-// The options; or, if there is nothing to run, the exit status: 0 after --help, 2 after a bad option, each
-// having said why.
+// The options; or, if there is nothing to run, the exit status: 0 after --help, 2 after a bad option, which it has
+// reported.
 struct command_line {
   options chosen;
   std::optional<int> exit_status;

@@ -9,12 +9,11 @@ namespace {
 constexpr std::chrono::milliseconds shortest_ttl{1000};
 constexpr std::chrono::milliseconds longest_ttl{8000};
 
-// Only the writer and the first run may have to wait for a lock; a loader that finds one is told so and
-// retried.
+// Only the writer and the first run wait for a lock; a loader that meets one fails, and is retried.
 constexpr std::chrono::milliseconds writer_patience{1000};
 constexpr std::chrono::milliseconds reader_patience{20};
 
-// "application_id" is the place in a database file's header that says whose it is.
+// "application_id", in the header of a database file, says which program owns it.
 constexpr std::int64_t our_application_id = 0x526f4352;
 constexpr const char* schema =
     "PRAGMA application_id = 0x526f4352;"
@@ -38,7 +37,7 @@ std::int64_t ask(const sqlite::connection& database, const char* sql) {
 
 void fill(sqlite::connection& database, const std::vector<field>& catalogue, std::uint64_t seed) {
   database.execute(schema);
-  // Should a key come twice, as in a catalogue of several versions of a package, the first one counts.
+  // If a key comes twice, as in a catalogue of several versions of a package, the first one counts.
   sqlite::statement insert(database, "INSERT OR IGNORE INTO item (key, value, ttl_ms) VALUES (?, ?, ?)");
   std::mt19937_64 random(seed);
   std::uniform_int_distribution<std::int64_t> ttl(shortest_ttl.count(), longest_ttl.count());
@@ -56,7 +55,7 @@ std::string unmarked(std::string text) {
 bool prepare_origin(const std::filesystem::path& file, const std::filesystem::path& catalogue,
                     std::uint64_t seed) {
   sqlite::connection database(file, writer_patience);
-  // The write lock shows at once whether the file may be written, and keeps a second first run out.
+  // Taking the write lock fails if the file cannot be written, and keeps another first run from starting.
   sqlite::transaction change(database);
   const bool empty = ask(database, "SELECT count(*) FROM sqlite_master") == 0;
   if (empty) {

@@ -1,9 +1,9 @@
-// The origin: where the truth is. An SQLite database with one row per field of the package catalogue.
+// The origin, which has the true values: an SQLite database with one row per field of the package catalogue.
 //
 //   item(id, key, value, version, ttl_ms)
 //
-// A trigger counts `version` up whenever a value changes, whoever changes it: so a key and a version name one
-// text, and an edit made by hand in the sqlite3 shell reaches the cache like any other.
+// A trigger increments `version` whenever a value changes. So a key and a version identify one text, and an edit by
+// hand in the sqlite3 shell reaches the cache like any other.
 #pragma once
 
 #include <chrono>
@@ -30,9 +30,8 @@ struct row {
   std::int64_t version;
 };
 
-// Makes sure that there is a database to read from and write to: on the first run it is filled from
-// `catalogue`, every row with a random time to live. Says whether it did. A database of somebody else's is
-// refused untouched.
+// Makes the database on the first run: filled from `catalogue`, each row with a random time to live. Returns whether it
+// did. Refuses a database of another program, and leaves it unchanged.
 bool prepare_origin(const std::filesystem::path& database, const std::filesystem::path& catalogue,
                     std::uint64_t seed);
 
@@ -44,7 +43,7 @@ class origin_reader {
   // The first `limit` rows by id; 0 for all.
   std::vector<row> list(std::size_t limit);
 
-  // Throws sqlite::error if the row cannot be had now.
+  // Throws sqlite::error if the row cannot be read now.
   record load(std::int64_t id);
 
  private:
@@ -58,7 +57,7 @@ class origin_writer {
  public:
   explicit origin_writer(const std::filesystem::path& database);
 
-  // A change that nobody sees until it is committed; dropped, it has not been.
+  // A change that is visible once it is committed. Destroyed uncommitted, it is undone.
   class edit {
    public:
     std::int64_t version() const noexcept { return version_; }
@@ -72,7 +71,7 @@ class origin_writer {
     std::int64_t version_;
   };
 
-  // Puts `mark` at the end of the row's value, instead of the mark that it may have from earlier.
+  // Puts `mark` at the end of the row's value, in place of an earlier mark.
   edit mark(std::int64_t id, const std::string& mark) { return edit(*this, id, mark); }
 
  private:

@@ -1,5 +1,4 @@
-// Lets one thread act at random moments, so many a second on average, as independent users do (a Poisson
-// process).
+// Lets a thread act at random moments, with a given mean rate, as independent users do (a Poisson process).
 #pragma once
 
 #include <chrono>
@@ -17,7 +16,7 @@ class pacer {
   // `per_second` is above 0.
   explicit pacer(double per_second) : gap_(per_second), next_(clock::now()) {}
 
-  // Until the next moment; false if asked to stop. Who is behind does not wait.
+  // Waits until the next moment, unless that is past. False if asked to stop.
   bool wait(const std::stop_token& stop, random_source& random) {
     next_ += std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>(gap_(random)));
     std::unique_lock guard(lock_);
@@ -31,7 +30,7 @@ class pacer {
   std::exponential_distribution<double> gap_;
   clock::time_point next_;
   std::mutex lock_;
-  std::condition_variable_any stopped_;  // woken by the stop token alone
+  std::condition_variable_any stopped_;  // notified only by the stop token
 };
 
 }  // namespace cache_refresh

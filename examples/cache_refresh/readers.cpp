@@ -56,7 +56,7 @@ void readers::read(key_number key) {
     got = cache_.await_first(key, patience_on_miss);
     if (got.value == nullptr) return;
   }
-  // The clock is read after the value was taken, so that no read looks less far behind than it was.
+  // The clock is read after the value, so no read counts as less far behind than it was.
   const rondo::duration behind = ledger_.behind(key, got.value->version, clock::now());
   metrics_.behind.record(behind);
   if (behind == rondo::duration::zero()) ++metrics_.current;

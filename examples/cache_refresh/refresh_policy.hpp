@@ -16,7 +16,7 @@ using seconds = std::chrono::duration<double>;
 
 constexpr double refresh_at = 0.90;   // of the time to live
 constexpr double jitter = 0.05;       // of the time to live, to either side
-constexpr seconds shortest_ttl{0.1};  // whatever the origin says: it must not be asked without pause
+constexpr seconds shortest_ttl{0.1};  // whatever the origin says, so that it is not queried without pause
 
 constexpr seconds first_retry{0.05};
 constexpr seconds longest_retry{2.0};
@@ -25,14 +25,13 @@ inline seconds uniform(seconds from, seconds to, random_source& random) {
   return seconds(std::uniform_real_distribution<double>(from.count(), to.count())(random));
 }
 
-// After a success. The jitter keeps keys that were loaded together from being loaded together for ever.
+// The delay after a success. Its jitter separates keys that were loaded together.
 inline seconds refresh_delay(seconds ttl, random_source& random) {
   ttl = std::max(ttl, shortest_ttl);
   return uniform(ttl * (refresh_at - jitter), ttl * (refresh_at + jitter), random);
 }
 
-// After `failures` (1, 2, …) in a row: capped exponential backoff with full jitter, anything from 0 to the
-// limit.
+// The delay after `failures` (1, 2, …) in a row: capped exponential backoff with full jitter, from 0 to the limit.
 inline seconds retry_delay(unsigned failures, random_source& random) {
   const double doublings = std::min(failures - 1, 30u);
   return uniform(seconds(0), std::min(longest_retry, first_retry * std::exp2(doublings)), random);

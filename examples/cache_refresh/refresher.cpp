@@ -65,7 +65,7 @@ policy::seconds refresher::load(key_number key) {
     ++metrics_.loads;
     return policy::refresh_delay(ttl, random);
   } catch (const std::exception&) {
-    // Whatever it was, the key is tried again; the cache goes on serving the old value.
+    // Whatever the error, the key is retried; the cache serves the old value meanwhile.
     ++metrics_.failed_loads;
     return policy::retry_delay(cache_.note_failure(key), random);
   }

@@ -1,7 +1,7 @@
 // The refresher keeps the cache fresh ahead of time, with one Rondo timer.
 //
-// Every key has exactly one timer pending or one load running, never both: a load, when it has ended,
-// schedules the key's next one. So there are no two loads of a key at once, and no key is forgotten.
+// Each key has either one timer pending or one load running: at its end a load schedules the key's next one. So there
+// are no two loads of a key at once, and no key is forgotten.
 #pragma once
 
 #include <atomic>
@@ -23,7 +23,7 @@ namespace cache_refresh {
 struct refresher_options {
   std::filesystem::path database;
   std::size_t workers = 1;
-  unsigned fail_percent = 0;  // of the loads fail, as if the origin had not answered
+  unsigned fail_percent = 0;  // of the loads, which fail as if the origin had not answered
   std::uint64_t seed = 0;
 };
 
@@ -32,10 +32,10 @@ class refresher {
   // Row `rows[k]` is key k of the cache. The first load of every key comes within a second.
   refresher(refresher_options, const std::vector<row>& rows, cache&, metrics&);
 
-  // A reader found nothing for the key: its first load need not wait any longer.
+  // A reader found no value for the key: starts its first load now.
   void load_first(key_number);
 
-  // No load is running after it, and no further one starts.
+  // After it no load is running, and none starts.
   void stop() { timer_.stop(); }
 
   rondo::statistics timer_statistics() const { return timer_.stats(); }
@@ -43,9 +43,9 @@ class refresher {
  private:
   rondo::timer_id schedule(key_number, policy::seconds delay);
   void refresh(key_number, const rondo::firing&);
-  policy::seconds load(key_number);  // gives the time until the next load
+  policy::seconds load(key_number);  // returns the time until the next load
 
-  // Each thread of the pool has its own: neither may be shared.
+  // One of each for each thread of the pool, as neither may be shared.
   origin_reader& own_connection();
   random_source& own_random();
 

@@ -1,4 +1,4 @@
-// All figures at one moment, as the display and the summary show them.
+// All numbers at one moment, as the display and the summary show them.
 #pragma once
 
 #include <cstdint>

@@ -44,7 +44,7 @@ void statement::bind(int place, std::int64_t value) {
 }
 
 void statement::bind(int place, const std::string& value) {
-  // SQLite copies the text: the caller's string may go before the statement does.
+  // SQLite copies the text: the caller's string may be destroyed before the statement.
   check(sqlite3_bind_text(handle_.get(), place, value.data(), static_cast<int>(value.size()),
                           SQLITE_TRANSIENT));
 }

@@ -1,7 +1,7 @@
 // The SQLite C interface, as far as this example needs it, with owners instead of pointers.
 //
-// A connection belongs to one thread. A `rows` must be gone before its statement is used again, and should go
-// soon: while it lives the connection keeps reading the database as it was when the query began.
+// A connection belongs to one thread. Destroy a `rows` before you use its statement again, and soon: until then the
+// connection reads the database as it was when the query began.
 #pragma once
 
 #include <sqlite3.h>
@@ -21,7 +21,7 @@ struct error : std::runtime_error {
 
 class connection {
  public:
-  // Opens the database, or creates it empty. A call that finds it locked tries again for `patience`.
+  // Opens the database, or creates an empty one. A call that finds it locked retries for `patience`.
   connection(const std::filesystem::path& file, std::chrono::milliseconds patience);
 
   void execute(const char* sql);
@@ -36,7 +36,7 @@ class connection {
   std::unique_ptr<sqlite3, closer> handle_;
 };
 
-// The answer to one query, row by row.
+// The result of one query, row by row.
 class rows {
  public:
   explicit rows(sqlite3_stmt* statement) noexcept : statement_(statement) {}
@@ -52,7 +52,7 @@ class rows {
   sqlite3_stmt* statement_;
 };
 
-// Compiled once, run often: statement(1, "two") binds the parameters and answers with the rows.
+// Compiled once, run often: statement(1, "two") binds the parameters and returns the rows.
 class statement {
  public:
   statement(const connection& database, const char* sql);
@@ -86,7 +86,7 @@ class transaction {
   void commit();
 
  private:
-  connection* database_;  // none once committed
+  connection* database_;  // null once committed
 };
 
 }  // namespace cache_refresh::sqlite

@@ -1,4 +1,4 @@
-// Figures as people read them.
+// Numbers as text.
 #pragma once
 
 #include <fmt/core.h>
@@ -9,7 +9,7 @@
 
 namespace cache_refresh {
 
-// Three digits that matter and a unit that fits: "850 us", "1.25 ms", "12.5 s".
+// Three significant digits and a suitable unit: "850 us", "1.25 ms", "12.5 s".
 inline std::string readable(std::chrono::nanoseconds duration) {
   const auto count = static_cast<double>(duration.count());
   if (count >= 1e9) return fmt::format("{:.3g} s", count / 1e9);

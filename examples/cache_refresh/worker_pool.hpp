@@ -1,4 +1,4 @@
-// A few threads that run what they are given, in the order in which it was given.
+// A few threads that run jobs in the order of submission.
 #pragma once
 
 #include <condition_variable>
@@ -23,7 +23,7 @@ class worker_pool {
     }
   }
 
-  // Jobs that have not started are dropped; the running ones are waited for.
+  // Drops jobs that have not started, and waits for the others.
   ~worker_pool() {
     for (std::jthread& each : threads_) each.request_stop();
     threads_.clear();
@@ -42,7 +42,7 @@ class worker_pool {
     while (std::optional<rondo::job> next = take(stop)) (*next)();
   }
 
-  // The next job, as soon as there is one; none if asked to stop.
+  // Waits for the next job; none if asked to stop.
   std::optional<rondo::job> take(const std::stop_token& stop) {
     std::unique_lock guard(lock_);
     submitted_.wait(guard, stop, [this] { return !waiting_.empty(); });

@@ -29,7 +29,7 @@ void writer::write_on(const std::stop_token& stop, double per_second, std::uint6
       edit(any_key(random));
       ++metrics_.edits;
     } catch (const sqlite::error&) {
-      ++metrics_.failed_edits;  // locked for too long by somebody else, or the row is gone: not this time
+      ++metrics_.failed_edits;  // another program held the lock for too long, or the row is gone
     }
   }
 }

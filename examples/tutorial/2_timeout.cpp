@@ -1,4 +1,4 @@
-// A timeout is a timer that is cancelled in good time.
+// A timeout is a timer that is normally cancelled before it fires.
 #include <iostream>
 
 #include <rondo/timer.hpp>

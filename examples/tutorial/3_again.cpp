@@ -1,4 +1,4 @@
-// Recurrences, on virtual time: the same with every run, and at once.
+// Recurrences, on virtual time: the output is always the same, and takes no time.
 #include <iostream>
 
 #include <rondo/manual_timer.hpp>

@@ -1,4 +1,4 @@
-// Tasks on a pool of threads, and one that fails.
+// A task on a thread pool that fails.
 #include <utility>  // which Boost.Asio 1.74 forgets
 
 #include <boost/asio/post.hpp>

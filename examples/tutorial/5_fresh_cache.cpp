@@ -1,4 +1,4 @@
-// A cache that keeps itself fresh: what was asked for once is loaded again before it is a second old.
+// A cache that keeps itself fresh: each value is reloaded before it is a second old.
 #include <functional>
 #include <iostream>
 #include <mutex>

@@ -12,7 +12,7 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-/// Sleeps, and notes what came of it: "slept" or "dropped". `token` lives as long as the coroutine.
+/// Sleeps, and notes the result: "slept" or "dropped". `token` lives as long as the coroutine.
 template <class When>
 routine nap(scheduler& s, When d, journal& notes, std::shared_ptr<int> token = nullptr) {
   try {

@@ -17,7 +17,7 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-/// Sleeps, and notes what came of it: "slept", "asked" or "dropped".
+/// Sleeps, and notes the result: "slept", "asked" or "dropped".
 template <class When>
 routine nap(scheduler& s, When d, std::stop_token token, journal& notes) {
   try {
@@ -191,7 +191,7 @@ TEST_CASE("who is asked to stop while a list holds its task is left alone by tha
   CHECK(notes.take() == "");
 }
 
-// on_earlier is called inside the scheduling call: before the coroutine has quite suspended.
+// on_earlier is called inside the scheduling call: before the coroutine has completely suspended.
 
 TEST_CASE("who is asked to stop by on_earlier goes on, asked, and leaves no timer") {
   polled_timer polled;

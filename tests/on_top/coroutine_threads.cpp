@@ -1,5 +1,5 @@
-// Coroutines that sleep on real threads: they begin, fire, are asked to stop, dropped and destroyed at once,
-// and each wait ends in one way.
+// Coroutines that sleep, on real threads: they start, fire, are asked to stop, are dropped and destroyed at the
+// same time, and each wait ends in exactly one way.
 #include <atomic>
 #include <cstddef>
 #include <memory>
@@ -54,7 +54,7 @@ TEST_CASE("without an executor a coroutine goes on on the driver, not before its
   bool late_enough = false;
   std::thread::id driver, goes_on;
   t.schedule_after(0s, [&] { driver = std::this_thread::get_id(); });
-  // (Asked for once in the coroutine: clang 14 takes it that a function has one thread.)
+  // (Read once in the coroutine: clang 14 assumes that a function runs on one thread.)
   const auto sleeper = [](timer& s, bool& enough, std::thread::id& on, gate& g) -> routine {
     const auto due = s.now() + 2ms;
     co_await sleep_until(s, due);
@@ -69,7 +69,7 @@ TEST_CASE("without an executor a coroutine goes on on the driver, not before its
   CHECK(goes_on != std::this_thread::get_id());
 }
 
-TEST_CASE("whoever begins to sleep as the scheduler stops is dropped or refused, once") {
+TEST_CASE("a sleep that begins while the scheduler stops is dropped or refused, once") {
   for (int round = 0; round != 300; ++round) {
     ends e;
     timer t(fine());

@@ -1,4 +1,4 @@
-// The coroutines that the tests of sleeping use.
+// The coroutine types of the tests of sleeping.
 #pragma once
 
 #include <coroutine>
@@ -11,7 +11,7 @@
 
 namespace rondo::test {
 
-/// Runs at once up to its first suspension, and is destroyed with this object, wherever it has come to.
+/// Runs at once up to its first suspension, and is destroyed with this object, wherever it is suspended.
 class routine {
  public:
   struct promise_type {
@@ -32,9 +32,9 @@ class routine {
   ~routine() { destroy(); }
 
   bool done() const { return handle_.done(); }
-  /// What is thrown in it shall leave it, out of resume().
+  /// An exception leaves the coroutine, out of resume().
   void let_out() { handle_.promise().lets_out = true; }
-  /// Throws what has ended it, if anything has.
+  /// Rethrows the exception that ended it, if there was one.
   void rethrow() const {
     if (handle_.promise().thrown) std::rethrow_exception(handle_.promise().thrown);
   }
@@ -47,7 +47,7 @@ class routine {
   std::coroutine_handle<promise_type> handle_;
 };
 
-/// Destroys itself as it ends. Nothing may be thrown out of it.
+/// Destroys itself at its end. No exception may leave it.
 struct detached {
   struct promise_type {
     detached get_return_object() noexcept { return {}; }

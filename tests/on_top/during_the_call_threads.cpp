@@ -1,5 +1,5 @@
-// What happens to a timer of a scope, or of a key, while the call that schedules it is in progress: on_earlier is called
-// inside it, and another thread may run the timer.
+// What happens to a timer of a scope, or of a key, during the call that schedules it: on_earlier is called inside
+// the call, and another thread may run the timer.
 #include <rondo/keyed_timers.hpp>
 #include <rondo/timer_scope.hpp>
 
@@ -19,12 +19,12 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-/// Not on the calling thread, where poll() would be refused.
+/// On another thread: on the calling one poll() would be refused.
 void poll_elsewhere(polled_timer& time) {
   std::thread([&] { time.poll(); }).join();
 }
 
-/// Does it the first time that on_earlier is called.
+/// Calls a function the first time that on_earlier is called.
 void do_during_the_call(polled_timer& time, std::function<void()> act) {
   time.on_earlier([act = std::move(act), done = false]() mutable {
     if (!std::exchange(done, true)) act();
@@ -46,7 +46,7 @@ TEST_CASE(
   CHECK(scope.pending() == 0);
 }
 
-// Where bytes_held() is not known, there is nothing to test.
+// If bytes_held() is unknown, there is nothing to test.
 TEST_CASE(
     "a scope keeps nothing of timers whose jobs are dropped before the calls that scheduled them return" *
     doctest::skip(!failing_new::available)) {

@@ -45,7 +45,7 @@ TEST_CASE("the longest delay means never, also before the clock's epoch") {
   CHECK_FALSE(time.next_due().has_value());
 }
 
-TEST_CASE("setting a key anew replaces: one is scheduled, one cancelled, and the old callable destroyed") {
+TEST_CASE("re-arming a key replaces: one is scheduled, one cancelled, and the old callable destroyed") {
   manual_timer time;
   by_name timers(time);
   std::vector<firing> runs;
@@ -86,7 +86,7 @@ TEST_CASE("a recurring one is replaced too") {
     CHECK(ran.take() == "old old new");
     CHECK(timers.size() == 0);
   }
-  SUBCASE("by a recurring one, whose grid begins anew") {
+  SUBCASE("by a recurring one, whose grid starts again") {
     timers.set("a", every(2ms), ran.noting("new"));
     time.advance(4ms);
     CHECK(ran.take() == "old old new new");
@@ -191,7 +191,7 @@ TEST_CASE("inside a recurring task a key has its timer, but in the last run") {
   CHECK(seen.take() == "ran");
 }
 
-TEST_CASE("a task sets its own key anew") {
+TEST_CASE("a task re-arms its own key") {
   manual_timer time;
   by_name timers(time);
   int runs = 0;

@@ -1,4 +1,4 @@
-// Replacing a key's timer where there is no place for another.
+// Replacing a key's timer at max_pending.
 #include <rondo/keyed_timers.hpp>
 
 #include <memory>
@@ -71,7 +71,7 @@ TEST_CASE("at the limit, the new one has its own deadline, to the nanosecond") {
   CHECK(timers.cancel(1) == cancel_result::cancelled);
 }
 
-TEST_CASE("at the limit, a task sets its own key anew") {
+TEST_CASE("at the limit, a task re-arms its own key") {
   manual_timer time(options{.max_pending = 1});
   keyed_timers<int> timers(time);
   journal ran;

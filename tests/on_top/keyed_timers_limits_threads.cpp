@@ -1,4 +1,4 @@
-// Replacing a key's timer where there is no place for another, on real threads.
+// Replacing a key's timer at max_pending, on real threads.
 #include <rondo/keyed_timers.hpp>
 
 #include <memory>

@@ -17,7 +17,7 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-/// False if that took too long.
+/// False if it took too long.
 template <class Done>
 bool wait_until(Done&& done) {
   const auto deadline = std::chrono::steady_clock::now() + patience;
@@ -97,7 +97,7 @@ TEST_CASE("each of many set, each long before the next, runs") {
   }
 }
 
-TEST_CASE("a task that sets its own key anew is not undone by the call that has set it") {
+TEST_CASE("a task that re-arms its own key is not undone by the call that has set it") {
   timer t(options{.tick = 1us});
   keyed_timers<int> timers(t);
   int lost = 0;

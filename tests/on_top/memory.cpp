@@ -15,8 +15,8 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-/// Whether doing something many times, after some thousand, leaves nothing behind. (Where bytes_held() is not
-/// known, at least it runs.)
+/// Whether a repeated operation stops taking memory after some thousand repetitions. (If bytes_held() is unknown, it is
+/// only run.)
 template <class Do>
 void check_flat(Do&& do_it, int times = a_million) {
   int i = 0;

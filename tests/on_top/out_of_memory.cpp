@@ -1,4 +1,4 @@
-// Without memory, keyed timers, scopes and sleeps do what they are told or do nothing.
+// Without memory, calls of keyed timers, scopes and sleeps either succeed or change nothing.
 #include <rondo/keyed_timers.hpp>
 #include <rondo/timer_scope.hpp>
 
@@ -16,7 +16,7 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-// Where there is no such operator new, there is nothing to test.
+// Without this operator new there is nothing to test.
 TEST_SUITE_BEGIN("without memory" * doctest::skip(!failing_new::available));
 
 /// Does `operation` with the 1st, 2nd, … allocation failing, until none of them does. Each time it failed, the
@@ -49,7 +49,7 @@ int fail_everywhere(std::size_t max_pending, Operation&& operation) {
   }
 }
 
-TEST_CASE("setting a key anew without memory leaves the old timer, also at the limit") {
+TEST_CASE("re-arming a key without memory leaves the old timer, also at the limit") {
   const auto set = [](keyed_timers<int>& timers, journal& ran) {
     timers.set_after(1, 700ms, [&ran] { ran.add("new"); });
   };

@@ -1,4 +1,4 @@
-// What the scheduling calls take after the task: rondo::on or nothing. All else is refused when it is compiled.
+// The third argument of the scheduling calls: rondo::on or none. The compiler refuses everything else.
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -33,7 +33,7 @@ concept every = requires(Scheduler& s, Period period, void (*work)(), Rest... re
 template <class Duration>
 using point = std::chrono::time_point<rondo::scheduler::clock, Duration>;
 
-/// In how many of the three calls, for durations of several types.
+/// How many of the three calls compile, for durations of several types.
 template <class Scheduler, class... Rest>
 constexpr int takers() {
   const auto of = []<class Duration>(Duration) {

@@ -1,4 +1,4 @@
-// Every call with a delay or a deadline takes it in any unit, and refuses what is none when it is compiled.
+// Every call with a delay or a deadline takes any unit; the compiler refuses everything else.
 #include <doctest/doctest.h>
 
 #include <chrono>

@@ -105,7 +105,7 @@ struct last_moments {
   gate under_way;
 };
 
-/// A task that schedules itself anew, and something that is due at once.
+/// A task that schedules itself again, and another one that is due at once.
 struct rearming {
   timer_scope& scope;
   last_moments& notes;

@@ -8,7 +8,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST_CASE("a timeout is a timer that is cancelled in good time") {
+TEST_CASE("a timeout is a timer that is normally cancelled before it fires") {
   struct request_type {
     int answers = 0, given_up = 0;
     void give_up() { ++given_up; }

@@ -163,7 +163,7 @@ class idle_connections {
   }
 
  private:
-  rondo::wheel<connection> quiet_;  // allocates nothing for each; who is destroyed leaves it
+  rondo::wheel<connection> quiet_;  // allocates nothing for each; a destroyed node removes itself
 };
 
 TEST_CASE("idle connections, in the intrusive wheel") {

@@ -1,4 +1,4 @@
-// What the driver sleeps on: a ring is never lost, whenever it comes.
+// The driver's alarm: a ring is never lost, whenever it comes.
 #include "drivers/alarm.hpp"
 
 #include <thread>
@@ -13,7 +13,7 @@ using namespace rondo::test;
 using alarm = rondo::detail::alarm<rondo::detail::threads>;
 using clock_type = rondo::scheduler::clock;
 
-/// Whether a sleep without end ends at once, without having been one.
+/// Whether a wait without a limit returns at once, without sleeping.
 bool wakes_at_once(alarm& a) {
   const auto before = a.wakeups();
   a.wait_until(clock_type::now() + patience, clock_type::now());

@@ -15,7 +15,7 @@ using namespace rondo::test;
 /// One run that begins, and ends when the test says so.
 struct held_run {
   gate begun, may_end;
-  int ended = 0;  // not atomic: who has waited for the run may read it
+  int ended = 0;  // not atomic: a thread that has waited for the run may read it
   std::shared_ptr<int> token = std::make_shared<int>(0);
 
   auto task() {

@@ -1,4 +1,4 @@
-// What tests in a child process share: it ends by itself, and says what went wrong there.
+// Tests in a child process, which ends by itself and reports what failed there.
 #pragma once
 
 #include <sys/wait.h>
@@ -9,8 +9,8 @@
 
 #include <doctest/doctest.h>
 
-// These sanitizers' own threads and locks do not live through a fork, where a child makes threads; and they call a
-// thread that had ended before the fork leaked, as the child cannot join it.
+// The threads and locks of these sanitizers do not survive a fork if the child makes threads; and they report a thread
+// that had ended before the fork as leaked, because the child cannot join it.
 #if defined(__SANITIZE_THREAD__)
 #define RONDO_TEST_CHILD_HAS_NO_THREADS
 #elif defined(__has_feature)
@@ -21,7 +21,7 @@
 
 namespace rondo::test {
 
-/// Runs body() in a child: the first word of what went wrong there is the result, "" if nothing did.
+/// Runs body() in a child. Returns the first word of the failure there, "" if there was none.
 template <class Body>
 std::string in_child(Body&& body) {
   const pid_t child = fork();

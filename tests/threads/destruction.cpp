@@ -1,4 +1,4 @@
-// Destroying a timer that is at work.
+// Destroying a timer in use.
 #include <atomic>
 #include <memory>
 #include <thread>

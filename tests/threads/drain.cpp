@@ -1,4 +1,4 @@
-// The gentle end, under threads.
+// drain() with threads.
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -87,7 +87,7 @@ TEST_CASE("the drain of a manual timer waits for jobs on other threads, in real 
   for (auto& t : threads) t.join();
 }
 
-// To meet a drain on its way to sleep, and asleep, the next two have several moves at ever later moments.
+// To meet a drain both before its sleep and during it, the next two make several moves, each later than the one before.
 
 TEST_CASE("a job taken back while the drain of a manual timer sleeps is handed over at once") {
   std::vector<rondo::job> jobs;
@@ -192,8 +192,8 @@ TEST_CASE("the destructor of a periodic callable that a drain has the driver end
   time.schedule_every(5ms, [second, &runs] { ++runs; });
   first.reset();
   second.reset();
-  // The driver is held up in the one-shot, until the drain is held up in ending the first: so it is the driver
-  // that comes to the second, and ends it.
+  // The driver is blocked in the one-shot until the drain is blocked in ending the first timer: so the driver ends
+  // the second one.
   std::thread driver([&] { time.advance(10ms); });
   CHECK(in_one_shot.wait());
   std::thread draining([&] { time.drain(1s); });

@@ -1,5 +1,5 @@
-// A child made by fork() has a copy of the timer and no driver: it is told so, and nothing there waits for threads
-// that stayed in the parent.
+// A child made by fork() has a copy of the timer and no driver: calls there are refused, and nothing waits for
+// threads that stayed in the parent.
 #if defined(__unix__) || defined(__APPLE__)
 
 #include <array>

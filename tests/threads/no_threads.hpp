@@ -9,7 +9,7 @@
 
 namespace rondo::test {
 
-/// While it lives, no thread can be started: each would get more stack than there is address space.
+/// During its lifetime no thread can be started: its stack would be larger than the address space.
 class no_threads {
  public:
   no_threads() {

@@ -1,5 +1,5 @@
-// What the tests on real threads share. They wait for events, never for time: how long a machine takes is its
-// own affair, and `patience` is only there to end a test that would hang.
+// Shared by the tests on real threads. They wait for events, never for time to pass, so slow machines do not matter;
+// `patience` only ends a test that would hang.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 
 constexpr auto patience = 60s;
 
-/// Something that threads wait for: a count that only grows.
+/// Threads wait for it: a count that only grows.
 class gate {
  public:
   void open() { add(1); }

@@ -1,4 +1,4 @@
-// polled_timer: a loop of one's own, and other threads that schedule.
+// polled_timer: a user's loop, and other threads that schedule.
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
@@ -221,7 +221,7 @@ struct slow_on_earlier {
   slow_on_earlier() {
     timer.on_earlier([this] {
       inside.open();
-      let_pass(20ms);  // who waits for its end does not return meanwhile
+      let_pass(20ms);  // callers that wait for its end do not return meanwhile
       over = true;
     });
     scheduling = std::thread([this] { timer.schedule_after(1h, [] {}); });
@@ -283,7 +283,7 @@ TEST_CASE("drain polls a polled timer") {
   CHECK(other.stop().size() == 1);
 }
 
-/// What a loop that sleeps does: woken by on_earlier alone.
+/// A loop that sleeps, and is woken only by on_earlier.
 class loop {
  public:
   explicit loop(polled_timer& timer) : timer_(timer) {

@@ -1,4 +1,4 @@
-// A small thread pool, as users have them.
+// A small thread pool.
 #pragma once
 
 #include <condition_variable>
@@ -34,7 +34,7 @@ class pool {
     return [this](job j) { post(std::move(j)); };
   }
 
-  /// Ends the workers when they have done what they are doing; drops the rest.
+  /// Ends the workers after the jobs that they are running; drops the others.
   void shut_down() {
     {
       const std::lock_guard hold(mutex_);

@@ -1,4 +1,4 @@
-// Many threads at once: the accounts close to the last task.
+// Many threads at once: the counts are right to the last task.
 #include <atomic>
 #include <memory>
 #include <thread>

@@ -1,4 +1,4 @@
-// A driver that has to share its processor with threads that never rest: late, but nothing else.
+// A driver that shares its processor with threads that never sleep: it is late, but correct.
 #include <atomic>
 #include <cstdint>
 #include <memory>

@@ -1,4 +1,4 @@
-// What the driver thread wakes for, and what it does not.
+// What wakes the driver thread, and what does not.
 #include <atomic>
 #include <thread>
 #include <vector>

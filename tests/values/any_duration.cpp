@@ -1,4 +1,4 @@
-// The parameter types any_duration and any_time_point: what they take, what they refuse, what they make of it.
+// The parameter types any_duration and any_time_point: what they take, and the value they hold.
 #include <doctest/doctest.h>
 
 #include <atomic>

@@ -43,7 +43,7 @@ std::int64_t middle(std::int64_t value) {
   return log_linear::middle_of(log_linear::bucket_of(duration(value))).count();
 }
 
-/// By less than 1/64, in integers: differences and powers of two are exact.
+/// Whether two values differ by less than 1/64. In integers, so exact.
 bool close(std::int64_t found, std::int64_t exact) {
   const std::int64_t off = found < exact ? exact - found : found - exact;
   return off == 0 || off < exact / 64 || (off == exact / 64 && exact % 64 != 0);

@@ -38,7 +38,7 @@ std::string text_of(const recurrence& r) {
   return text.str();
 }
 
-/// every(300ms) from 0, after its run at 300, as it is looked at again at `now`.
+/// every(300ms) from 0, after its run at 300: the decision at `now`.
 recurrence::look look_at(const recurrence& r, duration now) {
   const auto second = r.next(r.first(at(0s)), at(300ms));
   REQUIRE(second);
