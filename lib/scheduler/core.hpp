@@ -194,7 +194,8 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   // core_dispatch.hpp
   void collect(tick_number until);
   void retry_insertions(tick_number until) noexcept;
-  bool begin(const ready_entry&, pass&);
+  // One piece of code: of a one-shot's 369 instructions from the wheel to its end, 180 would be added by calls.
+  [[gnu::flatten]] bool begin(const ready_entry&, pass&);
   dispatch_result dispatch(const ready_entry&, pass&);
   void dispatch_one_shot(record_lock&, record_type&, dispatch_result&) noexcept;
   void dispatch_periodic(record_lock&, const ready_entry&, time_point reading, dispatch_result&);

@@ -127,10 +127,12 @@ bool basic_core<Sync>::publish(record_type& r, tick_number tick, insert_hooks& h
 /// Makes `r`, locked, wait for `deadline`, and no longer for what it waits for now. Strong guarantee.
 template <class Sync>
 void basic_core<Sync>::arm(record_type& r, time_point deadline, tick_number tick, insert_hooks& hooks) {
-  if (tick != never_tick && wheel_.reschedule(r, tick, hooks)) {
+  // If stop() is in progress it has not come to this record yet, as we hold the lock; so it finds the timer afterwards.
+  if (tick != never_tick) {
+    wheel_.reschedule(r, tick, hooks);
     leave_lists(r);
     r.state.wait_in(waits_in::wheel);
-  } else {  // never due; or stop() is in progress, and has not come to this record yet, as we hold the lock
+  } else {
     disarm(r);
     r.due = tick;
     set_never_due(r);

@@ -48,8 +48,8 @@ std::vector<unfired> basic_core<Sync>::stop() {
 ///
 /// A pass may be in progress, and calls that began before. The three searches are in the order in which a timer can move
 /// on once its scheduler is stopped: what waits for memory may go into the wheel or the pass, what is in the wheel into
-/// the pass. Whoever moves one otherwise holds its record's lock and has not seen the flag: the search through the
-/// records waits for that, and the wheel is closed to those who come later.
+/// the pass. Whoever moves one otherwise holds its record's lock, and the search through the records waits for that; so
+/// the later searches find where the timer is then. The wheel takes no new timers.
 template <class Sync>
 void basic_core<Sync>::find_unfired(std::vector<candidate>& found) {
   pool_.for_each([&](record_type& r) { find_unqueued(r, found); });

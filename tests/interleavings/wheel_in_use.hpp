@@ -98,6 +98,7 @@ struct wheel_in_use {
     }
     void top_moved_earlier() { w.notified.store(true); }
     void before_move(detail::node& n) {
+      may_insert();
       if (n.wheel == nullptr) ++w.scheduled[i];
     }
   };

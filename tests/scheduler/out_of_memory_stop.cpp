@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-#include "scheduler/core.hpp"
+#include "scheduler/core_members.hpp"
 #include "failing_new.hpp"
 #include "scheduler/virtual_time.hpp"
 #include "sync/threads.hpp"

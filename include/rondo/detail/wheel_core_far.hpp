@@ -6,7 +6,7 @@
 #include <limits>
 #include <optional>
 
-#include <rondo/detail/wheel_core.hpp>
+#include <rondo/detail/wheel_core_class.hpp>
 
 namespace rondo::detail {
 

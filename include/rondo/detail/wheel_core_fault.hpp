@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include <rondo/detail/wheel_core.hpp>
+#include <rondo/detail/wheel_core_class.hpp>
 
 namespace rondo::detail {
 

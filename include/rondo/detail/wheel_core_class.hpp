@@ -1,0 +1,326 @@
+// The class of the wheel. How it works is told in wheel_core.hpp.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include <rondo/detail/chain.hpp>
+#include <rondo/detail/delay_queue.hpp>
+#include <rondo/detail/node.hpp>
+#include <rondo/detail/owned_array.hpp>
+#include <rondo/detail/ticks.hpp>
+#include <rondo/detail/wheel_stripe.hpp>
+#include <rondo/export.hpp>
+
+namespace rondo::detail {
+
+/// `buckets` rounded up to a power of two. Throws std::invalid_argument unless 1 <= buckets <= max_buckets.
+RONDO_EXPORT std::size_t checked_buckets(std::size_t buckets);
+
+/// A passive wheel: it has no clock, no thread and no callables.
+///
+/// Sync names the types of the locks, the number of stripes, and the size of a part of redistribution. With real locks
+/// all members are legal from any thread, but calls about one and the same node must not overlap.
+template <class Sync>
+class wheel_core : public wheel_base {
+ public:
+  explicit wheel_core(std::size_t buckets, tick_number now = 0)
+      : mask_(checked_buckets(buckets) - 1),
+        stripe_mask_(std::min(Sync::stripes, mask_ + 1) - 1),
+        block_shift_(std::max(static_cast<int>(std::bit_width(mask_)) - window_block_bits, 0)),
+        buckets_(mask_ + 1),
+        queue_(mask_ + stripe_mask_ + 2) {
+    for (std::size_t i = 0; i <= stripe_mask_; ++i) {
+      stripes_[i].future.set_block_shift(block_shift_);
+      move_window(stripes_[i], begin_of_block(now));
+    }
+  }
+  wheel_core(const wheel_core&) = delete;
+  wheel_core& operator=(const wheel_core&) = delete;
+
+  std::size_t buckets() const noexcept { return mask_ + 1; }
+
+  /// Puts `n` into the wheel. `hooks` are the insert hooks. They are called under the lock of the stripe, so before
+  /// any other thread can take `n` out again: hooks.may_insert() decides whether `n` is inserted; if not, schedule()
+  /// returns false. hooks.top_moved_earlier() reports that the top of the delay queue has become earlier. Strong
+  /// guarantee. Precondition: `n` is in no wheel.
+  template <class Hooks>
+  bool schedule(node& n, tick_number due, Hooks&& hooks) {
+    stripe& s = stripe_at(due);
+    const std::lock_guard hold(s.mutex);
+    if (!hooks.may_insert()) return false;
+    n.due = due;
+    if (!add_at_once(n, s) && add_slowly(n, s)) hooks.top_moved_earlier();
+    n.wheel = this;
+    return true;
+  }
+
+  /// The same for a node that may be in this wheel or in another one, without may_insert(). As soon as nothing can fail
+  /// any more it calls hooks.before_move(n), for example to take `n` out of another wheel.
+  template <class Hooks>
+  [[gnu::noinline]] void reschedule(node& n, tick_number due, Hooks&& hooks) {
+    stripe& s = stripe_at(due);
+    stripe& from = stripe_at(n.due);
+    const stripe_pair_lock<Sync> hold(s, from);
+    const bool is_earliest = make_room(due, s);
+    hooks.before_move(n);
+    if (n.wheel == this) erase(n, from);
+    n.due = due;
+    n.wheel = this;
+    add(n, s);
+    if (is_earliest) hooks.top_moved_earlier();
+  }
+
+  /// False if `n` is not here.
+  bool cancel(node& n) noexcept {
+    stripe& s = stripe_at(n.due);
+    const std::lock_guard hold(s.mutex);
+    if (n.wheel != this) return false;
+    erase(n, s);
+    n.wheel = nullptr;
+    return true;
+  }
+
+  /// Takes the nodes due at or before `to` out of the wheel, earliest ticks first and in the order of scheduling
+  /// within a tick, and calls on_due(node&, tick) for each, at most `limit` times. Returns the number of calls. Before
+  /// each call the node has left the wheel. on_due is called under the stripe's lock; without locks it may do anything
+  /// to the wheel. For a tick, or 4,096 nodes of one, two parts of far nodes are redistributed at most. Overdue nodes
+  /// are redistributed until those of the earliest tick have a list; with locks, others may lock between two parts.
+  template <class OnDue>
+  std::size_t take_due(tick_number to, std::size_t limit, OnDue&& on_due) {
+    std::size_t taken = 0;
+    while (taken != limit) {
+      const std::optional<top_entry> first = top();
+      if (!first || first->due > to) break;
+      const tick_number tick = first->due;
+      stripe& s = stripe_of(first->entry);
+      const std::lock_guard hold(s.mutex);
+      if (locked && !is_top(*first)) continue;
+      if (!is_exact(*first, s)) {
+        rekey(*first, s);
+        continue;
+      }
+      chain* const nodes = first->entry <= mask_ ? &buckets_[first->entry].nodes : gather_far(first->due, s);
+      if (nodes == nullptr) continue;
+      nodes->prefetch_first(s.pool);
+      node* n = nodes->front(s.pool);
+      do {
+        nodes->pop_front(s.pool);
+        n->wheel = nullptr;
+        if (tick == s.key) s.key_is_exact = false;
+        ++taken;
+        on_due(*n, tick);
+        n = nodes->front(s.pool);
+        // Without locks on_due may have scheduled an earlier node. With locks other threads may; that node comes next.
+      } while (taken != limit && n != nullptr && (locked || is_top(*first)));
+      after_taking(*first, s, n == nullptr);
+    }
+    return taken;
+  }
+
+  /// The due tick of the earliest node; none: the wheel is empty. Corrects early keys.
+  std::optional<tick_number> next_due() {
+    for (;;) {
+      const std::optional<top_entry> first = top();
+      if (!first) return std::nullopt;
+      stripe& s = stripe_of(first->entry);
+      const std::lock_guard hold(s.mutex);
+      if (locked && !is_top(*first)) continue;
+      if (is_exact(*first, s)) return first->due;
+      rekey(*first, s);
+    }
+  }
+
+  /// Calls visit(bucket, key, each) for each entry of the delay queue, under its stripe's lock. `bucket` is the number
+  /// of a bucket; none: the entry is that of far stores. `key` is the entry's key, which may be early. each(f) calls
+  /// f(node&) for each node that the entry stands for.
+  template <class Visit>
+  void for_each_entry(Visit&& visit) const {
+    for (std::size_t i = 0; i <= stripe_mask_; ++i) {
+      const stripe& s = stripes_[i];
+      const std::lock_guard hold(s.mutex);
+      for (std::size_t b = i; b <= mask_; b += stripe_mask_ + 1)
+        if (buckets_[b].nodes.has_chunks())
+          visit(std::optional(b), key_of(b), [&](auto&& f) { buckets_[b].nodes.for_each(s.pool, f); });
+      if (s.queued)
+        visit(std::optional<std::size_t>(), key_of(mask_ + 1 + i), [&](auto&& f) {
+          s.past.for_each(f);
+          s.future.for_each(f);
+        });
+    }
+  }
+
+  /// See detail/checks.hpp. Legal at any time, from any thread if there are locks. O(buckets + nodes).
+  std::string fault() const;
+
+  /// Calls visit(node&) for each node, under its stripe's lock. Nodes of one tick come in the order of scheduling,
+  /// ticks in no order.
+  template <class Visit>
+  void for_each(Visit&& visit) {
+    for (std::size_t i = 0; i <= stripe_mask_; ++i) {
+      const std::lock_guard hold(stripes_[i].mutex);
+      for_each_in(i, visit);
+    }
+  }
+
+ private:
+  using bucket = wheel_bucket<Sync>;
+  using stripe = wheel_stripe<Sync>;
+
+  static constexpr bool locked = is_locked<Sync>;
+  // The window has eight blocks, so that it moves by an eighth of its length: 64 ticks of 512.
+  static constexpr int window_block_bits = 3;
+  struct top_entry {
+    std::size_t entry;
+    tick_number due;
+  };
+
+  std::size_t stripe_index(std::size_t tick_or_entry) const noexcept {
+    if constexpr (Sync::stripes == 1)
+      return 0;
+    else
+      return tick_or_entry & stripe_mask_;
+  }
+  stripe& stripe_at(tick_number t) noexcept { return stripes_[stripe_index(static_cast<std::size_t>(t))]; }
+  const stripe& stripe_at(tick_number t) const noexcept {
+    return stripes_[stripe_index(static_cast<std::size_t>(t))];
+  }
+  /// The stripe of an entry. The number of buckets is a multiple of that of stripes, so for both kinds of entries the
+  /// low bits are its index.
+  stripe& stripe_of(std::size_t entry) noexcept { return stripes_[stripe_index(entry)]; }
+  std::size_t far_entry(const stripe& s) const noexcept {
+    return mask_ + 1 + static_cast<std::size_t>(&s - stripes_.data());
+  }
+  bucket& bucket_at(tick_number t) const noexcept { return buckets_[bucket_of(t, mask_)]; }
+  static bool in_window(tick_number t, const stripe& s) noexcept {
+    return t >= s.window_begin && t <= s.window_last;
+  }
+  tick_number begin_of_block(tick_number t) const noexcept { return t >> block_shift_ << block_shift_; }
+
+  /// Adds `n`, whose due tick is set; does nothing and returns false if that needs memory or changes the delay queue.
+  bool add_at_once(node& n, stripe& s) noexcept {
+    if (n.due > s.window_last) return n.due > s.far_after && s.future.add_at_once(n);
+    bucket& b = bucket_at(n.due);
+    if (b.due != n.due || !b.nodes.has_room()) [[unlikely]]
+      return false;
+    b.nodes.push_back(n);
+    return true;
+  }
+
+  /// Makes add() of a node with this due tick legal. Returns whether the top of the delay queue has become earlier.
+  /// Strong guarantee.
+  [[gnu::noinline]] bool make_room(tick_number due, stripe& s) {
+    if (in_window(due, s)) return make_room_in_bucket(due, s);
+    (due < s.window_begin ? s.past : s.future).make_room(due);
+    if (s.queued && s.key <= due) return false;
+    s.queued = s.key_is_exact = true;
+    s.key = due;
+    update_window_end(s);
+    return enqueue(far_entry(s), due);
+  }
+
+  bool make_room_in_bucket(tick_number due, stripe& s) {
+    bucket& b = bucket_at(due);
+    const bool is_new = !b.nodes.has_chunks();
+    b.nodes.make_room(s.pool);
+    b.due = due;
+    return is_new && enqueue(bucket_of(due, mask_), due);
+  }
+
+  void add(node& n, stripe& s) noexcept {
+    if (in_window(n.due, s))
+      bucket_at(n.due).nodes.push_back(n);
+    else
+      (n.due < s.window_begin ? s.past : s.future).add(n);
+  }
+
+  // Not inlined: otherwise the fast path would save registers for it.
+  [[gnu::noinline]] bool add_slowly(node& n, stripe& s) {
+    const bool is_earliest = make_room(n.due, s);
+    add(n, s);
+    return is_earliest;
+  }
+
+  void erase(node& n, stripe& s) noexcept {
+    s.pool.erase(n.position);
+    if (n.due == s.key) s.key_is_exact = false;
+  }
+
+  /// Returns whether the top of the delay queue has become earlier.
+  bool enqueue(std::size_t entry, tick_number due) noexcept {
+    const std::lock_guard hold(queue_mutex_);
+    const bool first = queue_.empty() || due < queue_.top_due();
+    queue_.set(entry, due);
+    return first;
+  }
+  void dequeue(std::size_t entry) noexcept {
+    const std::lock_guard hold(queue_mutex_);
+    queue_.remove(entry);
+  }
+
+  std::optional<top_entry> top() noexcept {
+    const std::lock_guard hold(queue_mutex_);
+    if (queue_.empty()) return std::nullopt;
+    return top_entry{queue_.top(), queue_.top_due()};
+  }
+  bool is_top(const top_entry& e) noexcept {
+    const std::lock_guard hold(queue_mutex_);
+    return queue_.is_top(e.entry) && queue_.top_due() == e.due;
+  }
+
+  /// Whether a node is known to be due at the key of `e`. Precondition: `e` is the top.
+  bool is_exact(const top_entry& e, stripe& s) noexcept {
+    return e.entry > mask_ ? s.key_is_exact : buckets_[e.entry].nodes.front(s.pool) != nullptr;
+  }
+  /// Corrects a key that is not exact: the entry gets a later key that no node precedes, or its key becomes exact, or,
+  /// if no node is left, it is removed.
+  void rekey(const top_entry& e, stripe& s) noexcept {
+    if (e.entry > mask_) return rekey_far(s);
+    buckets_[e.entry].nodes.release(s.pool);
+    dequeue(e.entry);
+  }
+
+  // wheel_core_far.hpp
+  void rekey_far(stripe& s) noexcept;
+  chain* gather_far(tick_number due, stripe& s);
+  chain* gather_past(tick_number due, stripe& s);
+  void after_taking(const top_entry& e, stripe& s, bool all);
+  void move_window(stripe& s, tick_number begin) noexcept;
+  void update_window_end(stripe& s) noexcept;
+  void redistribute(stripe& s);
+  void move_to_bucket(node& n, stripe& s);
+
+  template <class Visit>
+  void for_each_in(std::size_t index, Visit& visit) const {
+    const stripe& s = stripes_[index];
+    for (std::size_t b = index; b <= mask_; b += stripe_mask_ + 1) buckets_[b].nodes.for_each(s.pool, visit);
+    s.past.for_each(visit);
+    s.future.for_each(visit);
+  }
+
+  tick_number key_of(std::size_t entry) const {
+    const std::lock_guard hold(queue_mutex_);
+    return *queue_.due_of(entry);
+  }
+
+  // wheel_core_fault.hpp
+  std::string fault_of(std::size_t stripe_index) const;
+  std::string fault_of_bucket(std::size_t index, const stripe& s) const;
+  std::string fault_of_key(const stripe& s) const;
+  std::string fault_of_nodes(std::size_t stripe_index) const;
+
+  std::size_t mask_;
+  std::size_t stripe_mask_;
+  int block_shift_;
+  owned_array<bucket> buckets_;
+  std::array<stripe, Sync::stripes> stripes_;
+  delay_queue queue_;  // its entries: the buckets, and after them the far stores of each stripe
+  [[no_unique_address]] mutable typename Sync::queue_mutex queue_mutex_;
+};
+
+}  // namespace rondo::detail
