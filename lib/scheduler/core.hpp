@@ -37,7 +37,7 @@ namespace rondo::detail {
 /// The one body of work behind all schedulers. Drivers derive from it: they say what time it is, call run_pass() when
 /// something is due, and are told when that moves earlier.
 ///
-/// A timer goes this way; each step is one function, in the file named beside it (all are in core_members.hpp):
+/// A timer goes this way; each step is one function, in the file named below it:
 ///
 ///     schedule() ─> wheel ─> ready list ─> dispatch() ─> run() ──────────────────────────> end_run() ─> freed
 ///     _schedule     ^        run_pass()    _dispatch  └> submit() ─> executor ─> start() ─┘     │

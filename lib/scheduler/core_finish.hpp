@@ -54,7 +54,7 @@ void basic_core<Sync>::finish(record_lock& hold, record_type& r, ending how) noe
     pool_.count(count);
     return;
   }
-  // Only passes, jobs and calls that end the scheduler keep the core alive while user code runs.
+  // What a pass, a job or an end of the scheduler destroys is inside it; what a cancel() destroys is not.
   const bool is_inside = how == ending::last_run || how == ending::over || how == ending::returned;
   dispose(hold, r, is_inside ? marker::kind::user_code : marker::kind::destruction, count);
 }
@@ -81,7 +81,7 @@ void basic_core<Sync>::dispose(record_lock& hold, record_type& r, stack_marker::
   endings_.wake();
 }
 
-/// Who sees that the timer is gone, as cancel_and_wait() does, finds it counted.
+/// Counts the timer inside the record's lock: a thread that finds it gone, as cancel_and_wait() does, finds it counted.
 template <class Sync>
 template <class Count>
 void basic_core<Sync>::free_record(record_type& r, Count&& count) noexcept {

@@ -1,4 +1,4 @@
-// What a scheduler holds, as text for a person who is debugging.
+// What a scheduler holds, as text, for debugging.
 #pragma once
 
 #include <algorithm>

@@ -21,7 +21,7 @@ class histogram_recorder {
   histogram_recorder(const histogram_recorder&) = delete;
   histogram_recorder& operator=(const histogram_recorder&) = delete;
 
-  /// One relaxed addition and nothing else: extremes and sums are worked out by who reads. O(1), lock-free.
+  /// One relaxed addition and nothing else: a reader works out extremes and sums. O(1), lock-free.
   void record(duration d) noexcept {
     counts_[log_linear::bucket_of(d)].fetch_add(1, std::memory_order_relaxed);
   }

@@ -8,12 +8,12 @@
 
 namespace rondo::detail {
 
-/// How many of them there are. An end of a scheduler waits until there is none, or none but its own. All members are legal
+/// Counts them. Whatever ends a scheduler waits until there are none, or none but its own. All members are legal
 /// from any thread.
 template <class Sync>
 class in_flight {
  public:
-  /// Who waits does so at `endings`, which is to live longer.
+  /// Threads wait at `endings`, which must outlive this.
   explicit in_flight(wait_point<Sync>& endings) noexcept : endings_(endings) {}
 
   void begin() noexcept { count_.fetch_add(1, std::memory_order_seq_cst); }

@@ -35,7 +35,7 @@ class phase {
 template <class Sync>
 class unfired_claim {
  public:
-  /// Who waits does so at `endings`, which lives longer.
+  /// Threads wait at `endings`, which must outlive this.
   explicit unfired_claim(wait_point<Sync>& endings) noexcept : endings_(endings) {}
 
   bool claimed() const noexcept { return claimed_.load(std::memory_order_seq_cst); }

@@ -14,16 +14,15 @@
 
 namespace rondo::detail {
 
-/// The timers that a pass has taken out of the wheel and not yet started, in order. An entry refers to a
-/// timer waiting for a certain moment: one that was cancelled or moved since is not current any more, and is passed
-/// over. (So nothing has to be taken out of the middle, and what a task makes due cannot come into the pass
-/// in progress.)
+/// The timers that a pass has taken out of the wheel and not yet started, in order. An entry names a timer that waits
+/// for a certain moment. If the timer was cancelled or moved since, the entry is not current any more and is skipped: so
+/// nothing is removed from the middle, and what a task makes due cannot join the pass in progress.
 ///
-/// Late runs of a burst come in while the pass is in progress, each when the one before it begins: a heap of
-/// their own, so that they take their turn among the others.
+/// Late runs of a burst join while the pass is in progress, each when the run before it begins. They are in a heap of
+/// their own, and take their turn among the others.
 ///
-/// One thread at a time drives: it fills and empties the list. Others look at it, inside the lock. The driver takes
-/// that only to change what lies between `begin_` and `end_`, not to move these: entries in between stay as they are.
+/// One thread at a time drives: it fills and empties the list. Other threads read it under the lock. The driver takes
+/// the lock only to change what lies between `begin_` and `end_`, not to move these: entries in between do not change.
 template <class Sync>
 class ready_list {
  public:
@@ -37,7 +36,7 @@ class ready_list {
 
   ready_list() : entries_(batch) {}
 
-  /// A pass begins, which takes all up to `until` out of the wheel. (What a pass before has left over comes first.)
+  /// A pass begins, which takes all up to `until` out of the wheel. (What the pass before has left comes first.)
   void begin_pass(tick_number until) noexcept { collected_until_ = until; }
   /// Whether what is due at `tick` may take its turn in the pass in progress.
   bool collects(tick_number tick) const noexcept { return tick <= collected_until_; }
@@ -154,7 +153,7 @@ class ready_list {
     return std::tie(a.tick, a.order) > std::tie(b.tick, b.order);
   }
 
-  /// For the driver, who alone changes it.
+  /// For the driver, the only thread that changes it.
   static std::size_t own(const index& i) noexcept { return i.load(std::memory_order_relaxed); }
 
   // It was set long ago, and lies anywhere in memory.

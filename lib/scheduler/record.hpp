@@ -17,13 +17,13 @@
 
 namespace rondo::detail {
 
-/// One timer. Records are pooled and never move, so one can be looked at whenever its slot is known; the
-/// generation tells whether it still is the timer one had in mind.
+/// One timer. Records are pooled and never move, so a slot always names one; the generation tells whether that still
+/// serves the same timer.
 ///
 /// `mutex` guards all members, but for these: until schedule() returns, the scheduling thread alone knows the record,
 /// and writes what is marked [new] without it; while a run is in progress, `work` is its own.
 ///
-/// In three cache lines: for all that waits; the callable; for what has an executor or a recurrence.
+/// Three cache lines: what every waiting timer needs; the callable; what an executor or a recurrence needs.
 template <class Sync>
 struct alignas(64) record : node {
   /// A run that has not started.
@@ -39,8 +39,7 @@ struct alignas(64) record : node {
   const std::uint32_t slot;      // in the pool
   timer_state state;             // [new]
   std::uint64_t generation = 1;  // moves on as the record is freed
-  // Moves on as the timer ceases to wait for a certain moment. Written inside the lock, read also by those who only
-  // pass by.
+  // Moves on as the timer ceases to wait for a certain moment. Written under the lock; the lists read it without.
   typename Sync::template atomic<std::uint64_t> arming{0};
   time_point deadline;  // [new] exact, of the run that it waits for; `due` is its tick
 

@@ -16,9 +16,9 @@
 
 namespace rondo::detail {
 
-/// Free records and counters lie in shards, each with a lock of its own. A thread always uses the same shard,
-/// so that threads do not meet (unless there are more of them than shards). A shard without free records takes
-/// those of another one, or new ones. Records stay where they are until the pool is destroyed.
+/// Free records and counters are in shards, each with a lock of its own. A thread always uses the same shard, so threads
+/// do not contend unless there are more of them than shards. A shard without free records takes those of another one, or
+/// new ones. Records stay where they are until the pool is destroyed.
 template <class Sync>
 class record_pool {
  public:
@@ -105,8 +105,8 @@ class record_pool {
 
  private:
   static constexpr std::size_t shard_count = Sync::shards;
-  static constexpr std::uint32_t batch =
-      64;  // new records made at a time; also what is left to another shard
+  // So many new records are made at a time; so many also are left to another shard.
+  static constexpr std::uint32_t batch = 64;
 
   struct alignas(128) shard {
     mutable typename Sync::shard_mutex mutex;

@@ -51,7 +51,7 @@ void repetition::overlap(const recurrence::look& decision, step& s) noexcept {
   if (plan_.on_overlap() == overlapping_runs::queue_one && !queued_) {
     queued_ = upcoming_;
     --s.overlapped;
-    // If that is to be the last run, the points after it are none of this timer's.
+    // If it is the last run, the timer has no points after it.
     exhausted_ = plan_.times() && runs_ + 1 >= *plan_.times();
     if (exhausted_) s.overlapped = 0;
   }

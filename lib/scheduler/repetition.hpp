@@ -11,13 +11,12 @@
 
 namespace rondo::detail {
 
-/// Says what a periodic timer does next when the point that it waited for has come, when a run has ended, and when a
-/// user has moved it. It knows neither wheel nor executor nor locks: what of these matters is an argument, and what is to
-/// be done a result.
+/// Decides what a periodic timer does next: when the point that it waited for has come, when a run has ended, and when a
+/// user has moved it. It is a state machine and nothing else: it knows no wheel, executor or lock.
 ///
-/// Besides the runs in progress and those submitted there are at most two: the queued one, which overlapping_runs::
-/// queue_one keeps until no other run is in progress, and the upcoming one. The timer waits for the point of one of
-/// them, unless that is deferred, as a late run of a burst is until the run before it has ended.
+/// Besides the runs in progress and those submitted, at most two are to come: the queued one, which
+/// overlapping_runs::queue_one keeps until no other run is in progress, and the upcoming one. The timer waits for the
+/// point of one of them. It does not if that is deferred: a late run of a burst waits until the run before it has ended.
 class repetition {
  public:
   using occurrence = recurrence::occurrence;
@@ -28,7 +27,7 @@ class repetition {
     time_point tick;  // its beginning
   };
 
-  /// What is to be done when a point has come.
+  /// What to do when a point has come.
   struct step {
     std::optional<occurrence> run;       // begins now
     std::uint64_t missed = 0;            // points; `run` is told of them
@@ -40,19 +39,19 @@ class repetition {
   /// A timer that waits for its first run.
   repetition(recurrence plan, const occurrence& first) : plan_(std::move(plan)), upcoming_(first) {}
 
-  /// The point that the timer waited for has come. `busy`: a run is in progress or was submitted. `one_at_a_time`: the
-  /// run that may begin does not end before the next point is asked for.
+  /// The point that the timer waited for has come. `busy`: another run is in progress or submitted. `submits`: a run goes
+  /// to an executor, so that it has not ended when the next point comes.
   step point_came(const moment&, bool busy, bool submits);
 
-  /// A run has ended or was dropped, and none is in progress or submitted. `waits`: the timer waits for a point.
-  /// Returns the point to wait for from now on; none: all stays as it is.
+  /// A run has ended or was dropped, and no other is in progress or submitted. `waits`: the timer waits for a point.
+  /// Returns the point to wait for from now on; none: nothing changes.
   std::optional<time_point> run_ended(time_point ended, bool waits);
 
-  /// The timer waits for `due` now, and its grid goes on from there. So many runs that were submitted are taken back,
-  /// the oldest of which was `oldest` (null: none).
+  /// The timer waits for `due` now, and its grid goes on from there. `taken_back` submitted runs do not start any more;
+  /// `oldest` is the first of them (null: none).
   void moved_to(time_point due, std::size_t taken_back, const occurrence* oldest) noexcept;
 
-  /// Whether no run is to come but those submitted.
+  /// Whether no run is to come, except those submitted.
   bool over() const noexcept { return exhausted_ && !queued_; }
   /// How many have started or are submitted.
   std::uint64_t runs() const noexcept { return runs_; }
