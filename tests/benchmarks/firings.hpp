@@ -28,7 +28,7 @@ class firings {
   }
 
   /// From here on fired timers stay where they are.
-  void set_none_anew() {
+  void rearm_none() {
     longest_delay_ = 0;
     delays_ = {};
   }

@@ -117,7 +117,7 @@ void compare_producers(measure::report& report, std::size_t pending, const char*
   const std::uint64_t pairs = report.small() ? 1'000 : 1'000'000;
   for (std::size_t producers = 1; producers <= 2; ++producers) {
     report.compare(std::to_string(producers) + (producers == 1 ? " producer: " : " producers: ") +
-                       "cancel one of " + measure::readable(pending) + " and set it anew" + delays,
+                       "cancel and re-arm one of " + measure::readable(pending) + delays,
                    "ns an operation, all producers together",
                    contenders([=]<template <class> class Timers>() {
                      return produce<Timers>(producers, pending, pairs, delay);

@@ -44,7 +44,7 @@ struct steady_state {
     timer.cancel(ids[which]);
     ids[which] = set_first(which);
   }
-  /// What fires is set anew, so that as many stay pending.
+  /// What fires is re-armed, so that as many stay pending.
   void fire_and_set() {
     timer.advance(milliseconds(1));
     for (std::size_t i = 0; i != ids.size(); ++i)

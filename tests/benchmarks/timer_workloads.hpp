@@ -23,7 +23,7 @@ struct ignore_firing {
   void operator()(std::size_t) const noexcept {}
 };
 
-/// Each producer has so many timers, and time and again cancels one of them and sets it anew, delay(random) from now.
+/// Each producer has so many timers, and time and again cancels one of them and re-arms it, delay(random) from now.
 /// One that has fired meanwhile stays so until it is chosen.
 template <template <class> class Timers, class Delay>
 measure::sample produce(std::size_t producers, std::size_t pending, std::uint64_t pairs, Delay delay) {

@@ -61,21 +61,21 @@ std::vector<planned> with_floor(bool small) {
     result.push_back({timers, "set, where as many have fired before", "ns a timer",
                       set_workload{.timers = timers, .used = true}});
   for (const std::uint32_t timers : {n(100'000), n(1'000'000)})
-    result.push_back({timers, "cancel one and set it anew", "ns a pair", churn_workload{timers, pairs}});
-  result.push_back({n(100'000), "cancel one and set it anew, 1,000 times a tick", "ns a pair",
+    result.push_back({timers, "cancel and re-arm one", "ns a pair", churn_workload{timers, pairs}});
+  result.push_back({n(100'000), "cancel and re-arm one, 1,000 times a tick", "ns a pair",
                     churn_workload{n(100'000), pairs, 1'000}});
   for (const std::uint32_t timers : {n(100'000), n(1'000'000)})
     result.push_back({timers, "fire, tick by tick", "ns a timer", fire_workload{timers}});
   for (const std::uint32_t timers : {n(100'000), n(1'000'000)})
     result.push_back(
         {timers, "fire, in one jump", "ns a timer", fire_workload{.timers = timers, .step = turn}});
-  result.push_back({n(10'000), "fire and set anew, periodic", "ns a firing",
+  result.push_back({n(10'000), "fire and re-arm, periodic", "ns a firing",
                     periodic_workload{n(10'000), small ? 200 : 100'000}});
   result.push_back({n(100'000), "one deadline, set and fired", "ns a timer", burst_workload{n(100'000)}});
   return result;
 }
 
-/// Timeouts as servers have them, all of one length or of a few. Each timer is set anew once in 500 or 5,000
+/// Timeouts as servers have them, all of one length or of a few. Each timer is re-armed once in 500 or 5,000
 /// ticks.
 planned timeouts(std::uint32_t timers, std::span<const std::int64_t> delays, const char* lengths,
                  bool small) {
@@ -85,7 +85,7 @@ planned timeouts(std::uint32_t timers, std::span<const std::int64_t> delays, con
     workload.timers = 1'000;
     workload.ticks = 100;
   }
-  return {workload.timers, std::string("cancel one and set it anew, timeouts of ") + lengths, "ns a pair",
+  return {workload.timers, std::string("cancel and re-arm one, timeouts of ") + lengths, "ns a pair",
           workload};
 }
 

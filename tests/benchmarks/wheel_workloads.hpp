@@ -68,8 +68,8 @@ struct set_workload {
   }
 };
 
-/// Cancel a random one of the pending timers and set it anew, 1 … 512 ticks ahead. Time stands still, or moves
-/// a tick after some pairs; then what fires is set anew.
+/// Cancel and re-arm a random one of the pending timers, 1 … 512 ticks ahead. Time stands still, or moves
+/// a tick after some pairs; then what fires is re-armed.
 struct churn_workload {
   std::uint32_t timers;
   std::uint32_t pairs;
@@ -97,8 +97,8 @@ struct churn_workload {
 };
 
 /// Timeouts as servers have them, of one length or a few, most of which are cancelled: cancel a random one of the
-/// pending timers and set it anew, with one of the delays. The clock moves a tick after some pairs; what fires is set
-/// anew. In the end all fire, in steps of one turn, so that the checksum depends on every deadline.
+/// pending timers and re-arm it with one of the delays. The clock moves a tick after some pairs; what fires is
+/// re-armed. In the end all fire, in steps of one turn, so that the checksum depends on every deadline.
 struct timeouts_workload {
   std::uint32_t timers;
   std::span<const std::int64_t> delays;
@@ -123,7 +123,7 @@ struct timeouts_workload {
       s.advance(s.fired.now + 1);
     }
     const double time = measure::per_operation(start, static_cast<std::uint64_t>(ticks) * pairs_per_tick);
-    s.fired.set_none_anew();
+    s.fired.rearm_none();
     const std::int64_t end = ticks + *std::max_element(delays.begin(), delays.end());
     while (s.fired.now < end) s.advance(s.fired.now + turn);
     return {time, s.fired.checksum()};
@@ -149,7 +149,7 @@ struct fire_workload {
   }
 };
 
-/// Timers that set themselves anew as they fire, 1 … 100 ticks ahead.
+/// Timers that re-arm themselves as they fire, 1 … 100 ticks ahead.
 struct periodic_workload {
   std::uint32_t timers;
   std::int64_t ticks;
