@@ -133,6 +133,14 @@ class core_wheel {
   bool empty() const noexcept { return core_.size == 0; }
   std::size_t buckets() const noexcept { return core_.buckets(); }
   std::string fault() const { return core_.fault(); }
+  /// The number of nodes that are in no bucket.
+  std::size_t far_nodes() const {
+    std::size_t found = 0;
+    core_.for_each_entry([&](std::optional<std::size_t> bucket, tick_number, auto&& each) {
+      if (!bucket) each([&](const detail::node&) { ++found; });
+    });
+    return found;
+  }
 
  private:
   struct insert_hooks {

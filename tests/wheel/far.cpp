@@ -118,6 +118,19 @@ TEST_CASE("a timer of a tick that is being redistributed fires after the older o
   }
 }
 
+TEST_CASE("timers at the window's end, set while others are redistributed and after it, fire in that order") {
+  crowd c(512);
+  for (std::size_t i = 0; i != thousands; ++i) c.add(640 + static_cast<tick_number>(i % 6));
+  std::vector<std::size_t> told;
+  c.w.advance(2000, [&](numbered& n) {
+    told.push_back(n.number);
+    if (told.size() != 1 && told.size() != thousands) return;
+    for (const tick_number due : {1030, 1100, 1151, 1152}) c.add(due);  // the window is 640 … 1151
+  });
+  CHECK(told.size() == thousands + 8);
+  CHECK(c.is_in_order(told));
+}
+
 TEST_CASE("ticks before, in and behind a range that is redistributed fire in order, also tick by tick") {
   crowd c(64);
   for (std::size_t i = 0; i != thousands; ++i) c.add(50'000 + scattered(i, 3000));
@@ -304,6 +317,16 @@ TEST_CASE("a cancelled far timer leaves no tick behind in a list that was not re
   CHECK(c.fired(4999).empty());
   CHECK(c.w.next_due() == 5000);
   CHECK((c.fired(5000) == std::vector<std::size_t>{2}));
+}
+
+TEST_CASE("a part of a far list is redistributed when its first tick is due, and one after each tick") {
+  struct few : rondo::test::core_node<rondo::test::small_parts> {};
+  rondo::test::core_wheel<rondo::test::small_parts, few> w(8);
+  std::deque<few> timers(12);
+  for (few& t : timers) w.schedule(t, &t == &timers[0] ? 1000 : 1001);
+  CHECK(w.far_nodes() == 12);
+  w.advance(1000, [&](few&) { CHECK(w.far_nodes() == 9); });
+  CHECK(w.far_nodes() == 6);
 }
 
 TEST_CASE(
