@@ -106,6 +106,20 @@ TEST_CASE("extracted nodes leave the others to be redistributed") {
   }));
 }
 
+TEST_CASE("while nodes are redistributed, only a bound of the earliest tick is known without a search") {
+  store_in_use s;
+  const tick_number first = (tick_number{1} << 40) - 8;
+  s.store.move_base(s.store.block_of(first - 8));
+  for (const tick_number due : {first + 2, first + 3}) s.add(due);
+  CHECK(s.store.knows_earliest());
+  s.store.move_base(s.store.block_of(first + 5));
+  REQUIRE(s.store.redistributing());
+  SUBCASE("and there are no lists") {}
+  SUBCASE("and a short list") { s.add(first + 8); }
+  CHECK(!s.store.knows_earliest());
+  CHECK(s.store.lower_bound() == first);
+}
+
 TEST_CASE("lists whose nodes were all erased are not redistributed") {
   store_in_use s;
   s.store.move_base(s.store.block_of(0));
