@@ -251,6 +251,16 @@ TEST_CASE("a fault in a far store is found") {
   }
 }
 
+TEST_CASE("a node of the window that is in a far store is found") {
+  world w(8);
+  w.add(1000);
+  w.wheel.take_due(1000, 1, [](node&, tick_number) {});  // the window is 1000 … 1007
+  node& n = w.add(999);
+  CHECK(w.wheel.fault() == "");
+  n.due = 1003;
+  CHECK(w.wheel.fault() == "a far node due at tick 1003 is in the wrong store");
+}
+
 TEST_CASE("a node of another stripe is found") {
   world<rondo::test::stripes_without_locks> w(8);
   w.add(1000);

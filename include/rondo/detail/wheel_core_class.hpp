@@ -311,6 +311,7 @@ class wheel_core : public wheel_base {
   // wheel_core_fault.hpp
   std::string fault_of(std::size_t stripe_index) const;
   std::string fault_of_bucket(std::size_t index, const stripe& s) const;
+  std::string fault_of_window(const stripe& s) const;
   std::string fault_of_key(const stripe& s) const;
   std::string fault_of_nodes(std::size_t stripe_index) const;
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -31,6 +32,7 @@ std::string wheel_core<Sync>::fault_of(std::size_t index) const {
   }
   if (wrong.empty()) wrong = s.past.fault();
   if (wrong.empty()) wrong = s.future.fault();
+  if (wrong.empty()) wrong = fault_of_window(s);
   if (wrong.empty()) wrong = fault_of_key(s);
   return wrong.empty() ? fault_of_nodes(index) : wrong;
 }
@@ -45,11 +47,25 @@ std::string wheel_core<Sync>::fault_of_bucket(std::size_t index, const stripe& s
           "its tick is " + std::to_string(b.due) + ", and it holds a node due at " + std::to_string(n.due);
   });
   if (!wrong.empty()) return wrong;
+  const auto from_begin = static_cast<std::uint64_t>(b.due) - static_cast<std::uint64_t>(s.window_begin);
+  if (b.nodes.has_chunks() && from_begin > mask_)
+    return "its tick, " + std::to_string(b.due) + ", is not in the window";
   const std::lock_guard hold(queue_mutex_);
   const std::optional<tick_number> key = queue_.due_of(index);
   if (key.has_value() != b.nodes.has_chunks())
     return key ? "no chunks, but queued" : "chunks, but not queued";
   return key && *key != b.due ? "its key is not its tick" : "";
+}
+
+template <class Sync>
+std::string wheel_core<Sync>::fault_of_window(const stripe& s) const {
+  std::string wrong;
+  const auto check = [&](const node& n, bool is_outside) {
+    if (!is_outside) wrong = "a far node due at tick " + std::to_string(n.due) + " is in the wrong store";
+  };
+  s.past.for_each([&](const node& n) { check(n, n.due < s.window_begin); });
+  s.future.for_each([&](const node& n) { check(n, n.due >= s.window_begin && n.due > s.window_last); });
+  return wrong;
 }
 
 template <class Sync>
