@@ -76,6 +76,15 @@ TEST_CASE("bursts on few ticks do what the model does") {
   run_worlds(worlds, 20, 1000);
 }
 
+TEST_CASE("a later turn that becomes full, and timers before it, do what the model does") {
+  const world worlds[] = {
+      {"8 buckets", 8, 0, delays::full_turns, 60},
+      {"64 buckets", 64, -1000, delays::full_turns, 100},
+      {"512 buckets", 512, 0, delays::full_turns, 200},
+  };
+  run_worlds(worlds, 20, 1000);
+}
+
 TEST_CASE("ticks of the past, negative ones and the ends of all ticks do what the model does") {
   const world worlds[] = {
       {"past and future", 8, 0, delays::past_and_future, 40},

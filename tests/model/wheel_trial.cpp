@@ -202,6 +202,9 @@ tick_number wheel_trial<Kind>::some_distance() {
       return (random_.one_in(2) ? turn : 1) * static_cast<tick_number>(random_.below(3));
     case delays::one_list:
       return 50'000 + static_cast<tick_number>(random_.below(3000));
+    case delays::full_turns:
+      return static_cast<tick_number>(random_.below(world_.buckets)) +
+             (random_.one_in(4) ? 0 : 3 * turn - sides_[0]->wheel.now() % turn);
     case delays::past_and_future:
       return random_.of_any_magnitude(50) * (random_.one_in(3) ? -1 : 1);
     case delays::anywhere:

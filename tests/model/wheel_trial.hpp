@@ -24,6 +24,7 @@ enum class delays {
   one_bucket_far,   // the same, up to 2^50
   bursts,           // few different ticks, many timers on each
   one_list,         // all within a few thousand ticks, some 50,000 away
+  full_turns,       // mostly in a later turn, which becomes full from its beginning to its end; else soon
   past_and_future,  // any magnitude, before now as well
   anywhere,         // all 2^64 ticks
 };
