@@ -81,11 +81,9 @@ void far_store::end_redistribution() noexcept {
 }
 
 void far_store::nothing_before(tick_number t) noexcept {
-  if (!redistributing() || redistributed_begin_ >= t) return;
-  const std::uint64_t passed = distance(redistributed_begin_, t);
-  if (passed >= redistributed_length_) return;
+  if (!in_redistributed(t)) return;
+  redistributed_length_ -= distance(redistributed_begin_, t);
   redistributed_begin_ = t;
-  redistributed_length_ -= passed;
 }
 
 std::size_t far_store::earliest_list() const noexcept {

@@ -67,10 +67,7 @@ class RONDO_EXPORT far_store {
   /// A tick that no node precedes. Precondition: !surely_empty(). O(1).
   tick_number lower_bound() const noexcept;
   /// Whether earliest() is O(1). Precondition: !surely_empty().
-  bool knows_earliest() const noexcept {
-    if (levels_ == 0) return false;
-    return !redistributing() && lists_[earliest_list()].is_short();
-  }
+  bool knows_earliest() const noexcept { return !redistributing() && lists_[earliest_list()].is_short(); }
   /// The earliest due tick; none: there is no node. Frees lists all of whose nodes were erased. O(nodes of the earliest
   /// list / 64), and more if nodes were erased.
   std::optional<tick_number> earliest() noexcept;
