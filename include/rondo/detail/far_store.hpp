@@ -114,7 +114,7 @@ class RONDO_EXPORT far_store {
   }
 
   /// The earliest list, if it is one of a single block, whatever is added to it. Null: it must be redistributed first.
-  /// Precondition: earliest() was just called and returned a tick.
+  /// It holds a node if nothing was erased since earliest() was called.
   chain* single_block() noexcept;
 
   template <class Visit>

@@ -52,7 +52,7 @@ template <class Sync>
 template <class Sync>
 chain* wheel_core<Sync>::gather_past(tick_number due, stripe& s) {
   s.past.redistribute(Sync::redistributed_at_a_time, [](node&) { return false; });
-  s.past.earliest();  // drops lists whose nodes were all erased
+  // The list of `due` is the first one: rekey_far() has dropped those of erased nodes before it.
   chain* const nodes = s.past.single_block();
   if (nodes == nullptr && !s.past.redistributing()) s.past.move_base(s.past.block_of(due));
   return nodes;
