@@ -101,9 +101,6 @@ class RONDO_EXPORT far_store {
     }
   }
 
-  /// Shortens the range that is redistributed. Precondition: no node is due before `t`, and none will be added there.
-  void nothing_before(tick_number t) noexcept;
-
   /// Calls take(node&), which moves the node to another chain of the pool, for the first `limit` nodes due at `due`, in
   /// order. take() may throw: strong guarantee. Preconditions: redistributing(); no node is due before `due`.
   template <class Take>
@@ -198,6 +195,8 @@ class RONDO_EXPORT far_store {
 
   void lower_base(block) noexcept;
   void extend_redistributed(tick_number begin, std::uint64_t ticks) noexcept;
+  /// Shortens the range that is redistributed. Precondition: no node is due before `t`, and none will be added there.
+  void nothing_before(tick_number t) noexcept;
   void end_redistribution() noexcept;
   std::size_t earliest_list() const noexcept;
   tick_number begin_of_list(std::size_t index) const noexcept;

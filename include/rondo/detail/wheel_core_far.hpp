@@ -81,7 +81,6 @@ template <class Sync>
   const far_store::block last = far_store::block(-1) >> block_shift_;
   const far_store::block first = s.future.block_of(begin);
   s.future.move_base(first + std::min<far_store::block>(mask_ >> block_shift_, last - first));
-  s.future.nothing_before(begin);
   update_window_end(s);
 }
 
