@@ -1,4 +1,4 @@
-// When checked builds look at a scheduler.
+// When checked builds verify a scheduler.
 #pragma once
 
 #include <cstddef>
@@ -19,12 +19,12 @@ class call_checks {
   }
   void end() noexcept { in_progress_.fetch_sub(1); }
 
-  /// Calls look(), unless another call than this one is in progress; true if none was until it returned.
-  template <class Look>
-  bool alone_during(Look&& look) {
+  /// Calls check(), unless another call than this one is in progress; true if none was until it returned.
+  template <class Check>
+  bool alone_during(Check&& check) {
     const std::uint64_t begun = begun_.load();
     if (in_progress_.load() != 1) return false;
-    look();
+    check();
     return begun_.load() == begun;  // one that is about to begin has done nothing yet
   }
 
@@ -41,7 +41,7 @@ class call_checks {
   typename Sync::template atomic<std::size_t> paid_{0};
 };
 
-/// One call of the user's, while it lives; when it ends, a checked build looks. Others do nothing.
+/// One call of the user's, while it lives; when it ends, a checked build verifies. Others do nothing.
 template <class Core, bool = checks>
 class checked_call {
  public:

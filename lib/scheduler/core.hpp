@@ -46,9 +46,9 @@ namespace rondo::detail {
 ///
 /// From each of these places finish() takes it out when it is to end (_finish); stop() finds it in each (_stop).
 ///
-/// Locks, in the order in which they may be nested: that of those who wait for something to end, a record's, a stripe's
+/// Locks, in the order in which they may be nested: the wait point's, a record's, a stripe's
 /// of the wheel (or two, in the order of their addresses), then one of: the delay queue's, the ready list's, the retry
-/// list's, a shard's of the pool. None is held while user code runs. No call takes a lock that all callers share, but for
+/// list's, a shard's of the pool. None is held while user code runs. No call takes a lock that all callers share, except
 /// the delay queue's when a bucket gets its first timer, or a stripe an earlier far one.
 template <class Sync>
 class basic_core : public job_host, public std::enable_shared_from_this<basic_core<Sync>> {
@@ -120,8 +120,8 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   /// Where one waits until something has ended; a driver may wait there, too.
   wait_point<Sync>& endings() noexcept { return endings_; }
 
-  /// Calls a handler of the user, unless stopped; `whom` is what stack_marker::inside() is asked for.
-  void call_out(const void* whom, const std::function<void()>& handler) noexcept;
+  /// Calls a handler of the user, unless stopped; `listener` is what stack_marker::inside() is asked for.
+  void call_out(const void* listener, const std::function<void()>& handler) noexcept;
 
  private:
   using record_type = record<Sync>;
@@ -194,7 +194,7 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   // core_dispatch.hpp
   void collect(tick_number until);
   void retry_insertions(tick_number until) noexcept;
-  // One piece of code: of a one-shot's 369 instructions from the wheel to its end, 180 would be added by calls.
+  // One piece of code: with calls a one-shot would take half as many instructions again from the wheel to its end.
   [[gnu::flatten]] bool begin(const ready_entry&, pass&);
   dispatch_result dispatch(const ready_entry&, pass&);
   void dispatch_one_shot(record_lock&, record_type&, dispatch_result&) noexcept;
@@ -243,8 +243,8 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   wait_point<Sync> endings_;
   in_flight<Sync> in_flight_{endings_};
   unfired_claim<Sync> unfired_{endings_};
-  typename Sync::template atomic<std::uint64_t> orders_{
-      0};  // given out: to submitted runs, and to never due timers
+  // The last number given out: to a submitted run, as its ticket, or to a timer that is never due.
+  typename Sync::template atomic<std::uint64_t> orders_{0};
   typename Sync::template atomic<std::size_t> never_due_{0};  // how many timers are
 };
 

@@ -67,7 +67,7 @@ void basic_core<Sync>::collect(tick_number until) {
 /// waits for the same moment as before, so its `arming` stays: a stop() or drain() in progress may have found it.
 template <class Sync>
 void basic_core<Sync>::retry_insertions(tick_number until) noexcept {
-  insert_hooks hooks(*this, insert_hooks::of::old_timers);  // this is the driver: nobody need wake it
+  insert_hooks hooks(*this, insert_hooks::inserts::old_timers);  // the driver itself: no wake-up is needed
   while (record_type* const r = retries_.first()) {
     const record_lock hold(r->mutex);
     if (r->state.where() != waits_in::retry_list) continue;  // it was cancelled or moved meanwhile
@@ -104,9 +104,12 @@ bool basic_core<Sync>::begin(const ready_entry& entry, pass& p) {
       submit(*entry.timer, d, p.user);
       p.reading = now();
       return true;
-    default:
-      return false;
+    case verdict::stale:
+    case verdict::dropped:
+    case verdict::ended:
+      break;
   }
+  return false;
 }
 
 /// Decides what comes of an entry, and has the timer wait for its next run, if there is one. Strong guarantee.
@@ -155,9 +158,10 @@ void basic_core<Sync>::dispatch_periodic(record_lock& hold, const ready_entry& e
   await(r, next);
   d.overlapped = next.overlapped;
   if (!next.run) {
-    d.what = r.over() ? verdict::ended : verdict::dropped;
-    if (d.what == verdict::ended) finish(hold, r, ending::over);
-    return;
+    d.what = verdict::dropped;
+    if (!r.over()) return;
+    d.what = verdict::ended;
+    return finish(hold, r, ending::over);
   }
   const bool is_later =
       next.run->due != d.fact.due;  // than the point that came, as others of a burst were missed
@@ -181,7 +185,7 @@ void basic_core<Sync>::await(record_type& r, const repetition::step& next) noexc
     r.due = tick;
     if (ready_.push_late(r, tick)) return;
   }
-  insert_hooks hooks(*this, insert_hooks::of::old_timers);  // this is the driver: nobody need wake it
+  insert_hooks hooks(*this, insert_hooks::inserts::old_timers);  // the driver itself: no wake-up is needed
   arm_surely(r, *next.wait_for, tick, hooks);
 }
 
@@ -223,7 +227,7 @@ void basic_core<Sync>::end_run(record_type& r, time_point ended) noexcept {
     }
     // The last run of one that is not live any more stays "running" until its callable is destroyed.
     if (r.state.live() || r.state.running() != 1) {
-      insert_hooks hooks(*this, insert_hooks::of::old_timers);
+      insert_hooks hooks(*this, insert_hooks::inserts::old_timers);
       r.state.end_run();
       if (r.state.live()) rearm(r, ended, hooks);
       hold.unlock();
@@ -243,10 +247,10 @@ void basic_core<Sync>::rearm(record_type& r, time_point ended, insert_hooks& hoo
 }
 
 template <class Sync>
-void basic_core<Sync>::call_out(const void* whom, const std::function<void()>& handler) noexcept {
+void basic_core<Sync>::call_out(const void* listener, const std::function<void()>& handler) noexcept {
   const in_flight_guard guard(*this);
   if (stopped()) return;
-  const marker here(marker::kind::user_code, this, whom);
+  const marker here(marker::kind::user_code, this, listener);
   try {
     handler();
   } catch (...) {

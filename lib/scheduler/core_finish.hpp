@@ -40,22 +40,23 @@ void basic_core<Sync>::end(record_type& r, ending how) noexcept {
     r.state.end();
 }
 
-/// The one place where a timer ceases to be pending: ends it, unless end() has, counts it and frees its place under the
-/// limit. If no run is in progress, also destroys what it owns and frees the record; else the end of that run does.
-/// Precondition: `hold` locks `r`. It is unlocked afterwards.
+/// The one place where a timer ceases to be pending: ends it, unless end() has, counts it, and frees its place under the
+/// limit. If no run is in progress, it also destroys what the timer owns, frees the record, and wakes those who wait;
+/// else the end of that run does. Precondition: `hold` locks `r`. It is unlocked afterwards.
 template <class Sync>
 void basic_core<Sync>::finish(record_lock& hold, record_type& r, ending how) noexcept {
   if (r.state.live()) end(r, how);
-  limit_.free_place();
   const bool is_running = r.state.running() != 0;
-  const auto count = [how, is_running](counters& c) { c.count(how, is_running); };
-  if (is_running) {
-    hold.unlock();
+  const auto count = [this, how, is_running](counters& c) {
+    c.count(how, is_running);
+    limit_.free_place();  // only now: there are never more timers pending than places
+  };
+  if (is_running) {  // counted under the lock: the end of the run comes later, and wakes
     pool_.count(count);
-    return;
+    return hold.unlock();
   }
   // What a pass, a job or an end of the scheduler destroys is inside it; what a cancel() destroys is not.
-  const bool is_inside = how == ending::last_run || how == ending::over || how == ending::returned;
+  const bool is_inside = how == ending::over || how == ending::returned;
   dispose(hold, r, is_inside ? marker::kind::user_code : marker::kind::destruction, count);
 }
 

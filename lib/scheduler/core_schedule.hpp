@@ -31,10 +31,10 @@ inline std::uint32_t next_scheduler_number() noexcept {
 template <class Sync>
 class basic_core<Sync>::insert_hooks {
  public:
-  enum class of { new_timers, old_timers };  // drain() lets no new ones in
-  insert_hooks(basic_core& core, of whom) noexcept : core_(core), whom_(whom) {}
+  enum class inserts { new_timers, old_timers };  // drain() lets no new ones in
+  insert_hooks(basic_core& core, inserts what) noexcept : core_(core), what_(what) {}
   bool may_insert() const noexcept {
-    return !core_.stopped() && (whom_ == of::old_timers || !core_.draining());
+    return !core_.stopped() && (what_ == inserts::old_timers || !core_.draining());
   }
   void top_moved_earlier() { kept_ = core_.shared_from_this(); }
   void before_move(node& n) noexcept { static_cast<record_type&>(n).invalidate_wait(); }
@@ -44,7 +44,7 @@ class basic_core<Sync>::insert_hooks {
 
  private:
   basic_core& core_;
-  const of whom_;
+  const inserts what_;
   std::shared_ptr<basic_core> kept_;
 };
 
@@ -75,7 +75,7 @@ timer_id basic_core<Sync>::schedule(time_point due, time_point now, task&& work,
                                     std::shared_ptr<const executor> run_on,
                                     std::unique_ptr<repetition> repeats) {
   if (!work) throw std::invalid_argument("rondo: the task is empty");
-  insert_hooks hooks(*this, insert_hooks::of::new_timers);
+  insert_hooks hooks(*this, insert_hooks::inserts::new_timers);
   if (!hooks.may_insert()) refuse_stopped();
   limit_.claim_place();
   record_type* r = nullptr;
@@ -182,7 +182,7 @@ template <class Sync>
 bool basic_core<Sync>::reschedule(timer_id id, time_point due, time_point now) {
   record_type* const r = find(id);
   if (r == nullptr) return false;
-  insert_hooks hooks(*this, insert_hooks::of::old_timers);
+  insert_hooks hooks(*this, insert_hooks::inserts::old_timers);
   {
     const record_lock hold(r->mutex);
     if (r->generation != timer_id_access::generation(id) || !r->state.live() || stopped()) return false;

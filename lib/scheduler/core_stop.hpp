@@ -46,10 +46,9 @@ std::vector<unfired> basic_core<Sync>::stop() {
 /// All timers that wait, in the order in which stop() hands them back; one may be found twice. Precondition: stopped(),
 /// or draining(): then those that are not periodic may be left out, if they move meanwhile.
 ///
-/// A pass may be in progress, and calls that began before. The three searches are in the order in which a timer can move
-/// on once its scheduler is stopped: what waits for memory may go into the wheel or the pass, what is in the wheel into
-/// the pass. Whoever moves one otherwise holds its record's lock, and the search through the records waits for that; so
-/// the later searches find where the timer is then. The wheel takes no new timers.
+/// A pass and other calls may be in progress. By itself a timer moves only from the retry list to the wheel or the pass,
+/// and from the wheel to the pass: the searches are in that order. Any other move is made under its record's lock, which
+/// the first search takes as well, so the later ones find where the timer is then. schedule() inserts nothing any more.
 template <class Sync>
 void basic_core<Sync>::find_unfired(std::vector<candidate>& found) {
   pool_.for_each([&](record_type& r) { find_unqueued(r, found); });

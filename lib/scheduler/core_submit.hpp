@@ -24,7 +24,7 @@ void basic_core<Sync>::submit(record_type& r, dispatch_result& d, const user_han
   bool dropped = false;
   {
     const record_lock hold(r.mutex);
-    dropped = r.tickets.end_call(d.ticket);
+    dropped = r.tickets.end_call();
   }
   if (thrown) {
     pool_.count([](counters& c) { ++c.failed; });
@@ -71,13 +71,13 @@ void basic_core<Sync>::drop(const job_ticket& ticket) noexcept {
 template <class Sync>
 void basic_core<Sync>::drop_submission(record_type& r, handoff::ticket number, failure why) noexcept {
   const time_point reading = now();
-  insert_hooks hooks(*this, insert_hooks::of::old_timers);
+  insert_hooks hooks(*this, insert_hooks::inserts::old_timers);
   {
     record_lock hold(r.mutex);
     if (stopped() || !r.redeem(number)) return;
     if (why == failure::rejected) pool_.count([](counters& c) { ++c.rejected; });
     if (r.over() || (r.periodic() && draining())) return finish(hold, r, ending::over);
-    if (r.periodic()) rearm(r, reading, hooks);
+    rearm(r, reading, hooks);
   }
   hooks.wake();
 }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include <rondo/detail/node.hpp>
@@ -72,13 +73,11 @@ class handoff {
     dropped_in_call_ = true;
     return true;
   }
-  /// The call of the executor with that ticket is over; returns whether it has destroyed the job.
-  bool end_call(ticket number) noexcept {
-    if (in_call_ != number) return false;
-    const bool dropped = dropped_in_call_;
+  /// The call of the executor is over; returns whether it has destroyed the job. There is one such call at a time, as the
+  /// driver makes it.
+  bool end_call() noexcept {
     in_call_ = 0;
-    dropped_in_call_ = false;
-    return dropped;
+    return std::exchange(dropped_in_call_, false);
   }
 
   /// As a periodic timer ends.

@@ -5,12 +5,13 @@
 #include <cstddef>
 #include <string>
 
-#include <rondo/scheduler.hpp>
+#include <rondo/errors.hpp>
+#include <rondo/time.hpp>
 
 namespace rondo::detail {
 
-/// How many timers may be pending at a time. Both members are legal from any thread; without a limit they cost a look
-/// at a constant.
+/// How many timers may be pending at a time. Both members are legal from any thread; without a limit each costs one
+/// comparison.
 template <class Sync>
 class pending_limit {
  public:

@@ -55,8 +55,6 @@ class repetition {
   bool over() const noexcept { return exhausted_ && !queued_; }
   /// How many have started or are submitted.
   std::uint64_t runs() const noexcept { return runs_; }
-  /// When the first run is due.
-  time_point upcoming_due() const noexcept { return upcoming_.due; }
 
  private:
   void begin_queued(step&) noexcept;

@@ -16,7 +16,7 @@ class stack_marker {
     destruction,  // of the callable of a timer that was cancelled
   };
 
-  /// A record is not freed while a marker names it, so its address is enough.
+  /// A record's address is enough to name a timer: no user code runs below a marker after the record was freed.
   stack_marker(kind k, const void* core, const void* record = nullptr) noexcept;
   ~stack_marker();
   stack_marker(const stack_marker&) = delete;

@@ -9,7 +9,7 @@ namespace rondo::detail {
 /// What a timer waits in for its next run.
 enum class waits_in : std::uint8_t {
   wheel,       // or the list of what is due in the pass in progress
-  never_due,   // nothing: no moment of the clock is its due, or a stop() in progress is about to find it
+  never_due,   // nothing: no tick of the clock is its due
   retry_list,  // there was no memory to insert it into the wheel
   nowhere,
 };
@@ -27,8 +27,9 @@ enum class waits_in : std::uint8_t {
 ///     completed, ended  nowhere                     0           m         free
 ///
 /// `live` is what users call pending. `submitted` counts the runs that an executor has and that have not started,
-/// `running` those in progress. A completed timer ended by itself, or by drain() or stop(), and is counted as completed
-/// when the last run in progress ends; whoever ends a timer in another way counts that at once.
+/// `running` those in progress. A timer is completed if its last run has begun, or if drain() or stop() has ended it: it
+/// is counted as completed when no run of it is in progress any more. It has ended if it was cancelled or handed back,
+/// which is counted at once.
 ///
 /// The timer's lock guards it. schedule() alone writes without the lock: it makes a free timer live that nobody else
 /// knows yet.
@@ -57,7 +58,8 @@ class timer_state {
   /// completed, ended → free. Precondition: the run that was in progress last is over.
   void free() noexcept { *this = {}; }
 
-  /// Whether it is no row of the table: in words, or empty. Does not read what schedule() writes without the lock.
+  /// In words why it is no row of the table, or empty. Of a timer that waits in the wheel, with no run on its way, it does
+  /// not ask more: schedule() may be writing its life, without the lock.
   std::string fault(bool periodic) const;
 
  private:

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include <rondo/executor.hpp>
-#include <rondo/scheduler.hpp>
+#include <rondo/firing.hpp>
 #include <rondo/slow_run.hpp>
 
 namespace rondo::detail {

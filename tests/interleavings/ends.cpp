@@ -93,13 +93,21 @@ TEST_CASE("a drain that waits is told of what ends without a run") {
     check_every_schedule(on_stage(periodic, {drain, moving(to)}));
 }
 
-TEST_CASE("of two who want the last place one gets it") {
+TEST_CASE("no more timers are pending than there are places") {
   const auto nothing = [](stage&) {};
   const part scheduling_one{"schedules", [](stage& s) {
                               s.add(1ms);
                               expect(s.core().pending() <= 1, "no more are pending than there are places");
                             }};
+  const auto one_is_submitted = [](stage& s) {
+    one_is_due(s);
+    s.core().pass();
+  };
+  const part job{"job", [](stage& s) { s.handed(0)(); }};
   check_every_schedule(on_stage(nothing, {scheduling_one, scheduling_one}, {.buckets = 2, .max_pending = 1}));
+  check_every_schedule(on_stage(one_is_due, {scheduling_one, pass}, {.buckets = 2, .max_pending = 1}));
+  check_every_schedule(on_stage(one_is_submitted, {scheduling_one, job}, {.buckets = 2, .max_pending = 1},
+                                stage::tasks_run::as_jobs));
   check_every_schedule(on_stage(one_is_due, {scheduling(1ms), cancel}, {.buckets = 2, .max_pending = 1}));
   check_every_schedule(on_stage(one_is_due, {scheduling(1ms), pass}, {.buckets = 2, .max_pending = 1}));
 }

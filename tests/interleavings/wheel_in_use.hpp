@@ -92,13 +92,14 @@ struct wheel_in_use {
   struct insert_hooks {
     wheel_in_use& w;
     std::size_t i;
+    void note_order() const { w.order_[i] = ++w.steps_; }
     bool may_insert() const {
-      w.order_[i] = ++w.steps_;
+      note_order();
       return true;
     }
     void top_moved_earlier() { w.notified.store(true); }
     void before_move(detail::node& n) {
-      may_insert();
+      note_order();
       if (n.wheel == nullptr) ++w.scheduled[i];
     }
   };

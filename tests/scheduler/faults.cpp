@@ -30,7 +30,7 @@ struct periodic_record : record {
   }
   /// Its run of the point that it waits for begins.
   void begin() {
-    repeats->point_came({repeats->upcoming_due(), repeats->upcoming_due()}, state.in_progress(), false);
+    repeats->point_came({at(1ms), at(1ms)}, state.in_progress(), false);
     state.start_run();
   }
 };

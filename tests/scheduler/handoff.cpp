@@ -63,23 +63,17 @@ TEST_CASE("a job that is destroyed inside the executor's call is told when that 
   tickets.submit(1);
   SUBCASE("inside") {
     CHECK(tickets.note_drop(1));
-    CHECK(tickets.end_call(1));
+    CHECK(tickets.end_call());
     CHECK_FALSE(tickets.note_drop(1));
-    CHECK_FALSE(tickets.end_call(1));
+    CHECK_FALSE(tickets.end_call());
   }
   SUBCASE("after it") {
-    CHECK_FALSE(tickets.end_call(1));
+    CHECK_FALSE(tickets.end_call());
     CHECK_FALSE(tickets.note_drop(1));
   }
   SUBCASE("another job, of an earlier run") {
     CHECK_FALSE(tickets.note_drop(7));
-    CHECK_FALSE(tickets.end_call(1));
-  }
-  SUBCASE("the record serves another timer when it ends") {
-    tickets.take_all_back();
-    tickets.submit(2);
-    CHECK_FALSE(tickets.end_call(1));
-    CHECK(tickets.note_drop(2));
+    CHECK_FALSE(tickets.end_call());
   }
   CHECK(tickets.size() == 1);
 }

@@ -23,7 +23,6 @@ repetition::moment pass_at(duration now) { return {at(now), at(now)}; }
 
 TEST_CASE("each point begins a run, and the timer waits for the next one") {
   repetition timer = of(every(10ms));
-  CHECK(timer.upcoming_due() == at(10ms));
   const auto first = timer.point_came(pass_at(10ms), idle, inline_runs);
   REQUIRE(first.run);
   CHECK(first.run->run == 1);
@@ -163,7 +162,6 @@ TEST_CASE("a gap that counts from the end is waited for when the run has ended")
     timer.point_came(pass_at(27ms), idle, submits);
     timer.moved_to(at(50ms), 0, nullptr);
     CHECK(timer.run_ended(at(30ms), true) == std::nullopt);
-    CHECK(timer.upcoming_due() == at(50ms));
   }
   SUBCASE("also if it was moved into its own run") {
     timer.point_came(pass_at(27ms), idle, submits);
