@@ -28,7 +28,6 @@ void repetition::begin_queued(step& s) noexcept {
   s.run->run = ++runs_;
   queued_.reset();
   queued_is_due_ = false;
-  if (plan_.times() && runs_ >= *plan_.times()) exhausted_ = true;
 }
 
 void repetition::begin_upcoming(const recurrence::look& decision, step& s) noexcept {

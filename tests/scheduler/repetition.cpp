@@ -154,6 +154,26 @@ TEST_CASE("a burst drops no point while it catches up") {
   CHECK(timer.run_ended(at(41ms), false) == at(40ms));
 }
 
+TEST_CASE("a burst drops no point of several that came during a run") {
+  repetition timer = of(every(10ms).on_missed(missed_runs::burst));
+  timer.point_came(pass_at(10ms), idle, submits);
+  const auto overlapping = timer.point_came(pass_at(35ms), busy, submits);
+  CHECK(overlapping.overlapped == 0);
+  CHECK(overlapping.wait_for == std::nullopt);
+  SUBCASE("they follow when the run ends") { CHECK(timer.run_ended(at(36ms), false) == at(20ms)); }
+  SUBCASE("they do not if the timer is moved") {
+    timer.moved_to(at(100ms), 0, nullptr);
+    CHECK(timer.run_ended(at(36ms), true) == std::nullopt);
+  }
+}
+
+TEST_CASE("a point of a burst is late when its tick has come, not before") {
+  repetition timer = of(every(11ms).on_missed(missed_runs::burst));
+  const auto next = timer.point_came({at(25ms), at(20ms)}, idle, inline_runs);
+  CHECK(next.wait_for == at(22ms));
+  CHECK_FALSE(next.is_late);
+}
+
 TEST_CASE("a gap that counts from the end is waited for when the run has ended") {
   repetition timer = of(after_completion(10ms));
   CHECK(timer.point_came(pass_at(10ms), idle, inline_runs).wait_for == std::nullopt);
@@ -194,6 +214,15 @@ TEST_CASE("a timer that was moved goes on from there, and what was taken back ha
     CHECK(next.run->run == 2);
     CHECK(next.wait_for == at(110ms));
   }
+}
+
+TEST_CASE("a list goes on behind the queued run that was moved") {
+  repetition timer = of(intervals({10ms, 10ms, 10ms, 50ms}).on_overlap(overlapping_runs::queue_one));
+  timer.point_came(pass_at(10ms), idle, submits);
+  timer.point_came(pass_at(20ms), busy, submits);
+  timer.moved_to(at(100ms), 0, nullptr);
+  timer.run_ended(at(30ms), true);
+  CHECK(timer.point_came(pass_at(100ms), idle, submits).wait_for == at(110ms));
 }
 
 TEST_CASE("a timer with no points left has one more when it is moved") {
