@@ -33,13 +33,13 @@ class RONDO_EXPORT manual_timer final : public scheduler {
   ~manual_timer() override;
 
   /// Moves time to now() + d as of the call. On the way it stops at each due tick and runs what is due there (or hands
-  /// it to the executor), with now() at that tick; returns how many tasks it ran or handed over. What a task makes
+  /// it to the executor), with now() at that tick; returns how many tasks it ran or submitted. What a task makes
   /// due before the end runs too, in a later pass. Negative: std::invalid_argument. A chain of zero delays that
   /// continues for a million passes at one instant: std::logic_error.
   std::size_t advance(any_duration d);
 
   /// Moves time to the next due tick, unless that is past, and runs what is due there; returns how many tasks it ran or
-  /// handed over. 0 if nothing is going to fire, or if everything due was dropped, as a periodic run is while an
+  /// submitted. 0 if nothing is going to fire, or if everything due was dropped, as a periodic run is while an
   /// executor still has the one before.
   std::size_t advance_to_next();
 

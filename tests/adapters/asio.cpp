@@ -213,7 +213,7 @@ struct allocating {
   void operator()(error_code) const { *held_when_called = *allocator.held; }
 };
 
-TEST_CASE("the handler's allocator serves the handing over, and its memory is free when it is called") {
+TEST_CASE("the handler's allocator serves the submission, and its memory is free when it is called") {
   asio::io_context io;
   manual_timer time;
   int held = 0, total = 0, held_when_called = -1;

@@ -43,7 +43,7 @@ TEST_CASE("stop from inside, and what goes on meanwhile") {
     };
     virtual_time::move_to(at(1ms));
   };
-  const part stop_from_inside{"job", [](stage& s) { s.handed(0)(); }};
+  const part stop_from_inside{"job", [](stage& s) { s.submitted(0)(); }};
   std::vector<part> others{pass, cancel};
   for (const duration d : {duration(0ms), duration(2ms), duration::max()}) {
     others.push_back(moving(d));
@@ -103,7 +103,7 @@ TEST_CASE("no more timers are pending than there are places") {
     one_is_due(s);
     s.core().pass();
   };
-  const part job{"job", [](stage& s) { s.handed(0)(); }};
+  const part job{"job", [](stage& s) { s.submitted(0)(); }};
   check_every_schedule(on_stage(nothing, {scheduling_one, scheduling_one}, {.buckets = 2, .max_pending = 1}));
   check_every_schedule(on_stage(one_is_due, {scheduling_one, pass}, {.buckets = 2, .max_pending = 1}));
   check_every_schedule(on_stage(one_is_submitted, {scheduling_one, job}, {.buckets = 2, .max_pending = 1},

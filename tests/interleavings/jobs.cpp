@@ -8,7 +8,7 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-/// So many timers that were handed over at 1 ms, and their jobs have not been called.
+/// So many timers that were submitted at 1 ms, and their jobs have not been called.
 void explore_jobs(int timers, std::vector<part> parts, std::optional<std::size_t> preemptions = {}) {
   const auto prepare = [timers](stage& s) {
     for (int i = 0; i != timers; ++i) s.add(1ms);
@@ -19,10 +19,10 @@ void explore_jobs(int timers, std::vector<part> parts, std::optional<std::size_t
                        preemptions);
 }
 
-const part start{"job", [](stage& s) { s.handed(0)(); }};
-const part start_other{"other job", [](stage& s) { s.handed(1)(); }};
-const part drop_other{"other job", [](stage& s) { s.handed(1) = job(); }};
-const part drop{"job", [](stage& s) { s.handed(0) = job(); }};
+const part start{"job", [](stage& s) { s.submitted(0)(); }};
+const part start_other{"other job", [](stage& s) { s.submitted(1)(); }};
+const part drop_other{"other job", [](stage& s) { s.submitted(1) = job(); }};
+const part drop{"job", [](stage& s) { s.submitted(0) = job(); }};
 const part pass{"driver", [](stage& s) { s.core().pass(); }};
 const part cancel{"cancels", [](stage& s) { s.cancel(0); }};
 const part cancel_and_wait{"cancels", [](stage& s) { s.cancel_and_wait(0); }};

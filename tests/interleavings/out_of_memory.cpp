@@ -34,9 +34,9 @@ auto one_waits_for_memory(duration now) {
 }
 
 const part pass{"driver", [](stage& s) { s.core().pass(); }};
-const part stop_from_inside{"job", [](stage& s) { s.handed(0)(); }};
+const part stop_from_inside{"job", [](stage& s) { s.submitted(0)(); }};
 const part drop_and_drain{"drains", [](stage& s) {
-                            s.handed(0) = rondo::job();
+                            s.submitted(0) = rondo::job();
                             s.drain();
                           }};
 

@@ -9,9 +9,9 @@ using namespace rondo;
 using namespace rondo::test;
 
 const part pass{"driver", [](stage& s) { s.core().pass(); }};
-const part start{"job", [](stage& s) { s.handed(0)(); }};
-const part start_other{"other job", [](stage& s) { s.handed(1)(); }};
-const part drop{"job", [](stage& s) { s.handed(0) = job(); }};
+const part start{"job", [](stage& s) { s.submitted(0)(); }};
+const part start_other{"other job", [](stage& s) { s.submitted(1)(); }};
+const part drop{"job", [](stage& s) { s.submitted(0) = job(); }};
 const part cancel{"cancels", [](stage& s) { s.cancel(0); }};
 const part cancel_and_wait{"cancels", [](stage& s) { s.cancel_and_wait(0); }};
 const part stop{"stops", [](stage& s) { s.stop(); }};
@@ -33,7 +33,7 @@ void explore_pass(const recurrence& when, std::vector<part> others,
   check_every_schedule(on_stage(prepare, std::move(others)), preemptions);
 }
 
-/// The driver has handed over what was due by `now`, and the jobs have not been called.
+/// The driver has submitted what was due by `now`, and the jobs have not been called.
 void explore_jobs(const recurrence& when, std::vector<part> parts, duration now = 1ms,
                   std::optional<std::size_t> preemptions = {}) {
   const auto prepare = [when, now](stage& s) {
@@ -92,7 +92,7 @@ TEST_CASE("periodic: job, and the end") {
 }
 
 /// Another timer is with the executor, and its task stops the scheduler.
-const part stop_from_inside{"job", [](stage& s) { s.handed(0)(); }};
+const part stop_from_inside{"job", [](stage& s) { s.submitted(0)(); }};
 
 auto with_a_job_that_stops(const recurrence& when, duration now) {
   return [=](stage& s) {

@@ -34,7 +34,7 @@ class stage_with {
 
   core_type& core() { return *core_; }
   /// Which the executor has got and nobody has called yet.
-  job& handed(std::size_t i) { return jobs_[i]; }
+  job& submitted(std::size_t i) { return jobs_[i]; }
 
   /// For `due`, or never.
   void add(duration due) {
@@ -46,7 +46,7 @@ class stage_with {
     timer& t = timers_.emplace_back();
     t.id = core_->schedule(deadline(due), core_->now(), [this, &t](const firing& f) { run(t, f); });
   }
-  /// The same, handed over as a job of its own: see handed().
+  /// The same, submitted as a job of its own: see submitted().
   void add_job(duration due) {
     const auto shelf = std::make_shared<const executor>([this](job j) { jobs_.push_back(std::move(j)); });
     schedule(timers_.emplace_back(), [&](task&& work) {

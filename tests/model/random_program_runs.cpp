@@ -52,7 +52,7 @@ void random_program::take(job j, std::optional<std::size_t> owner) {
   if (!is_right()) return;
   ++begun_;
   const auto expected = model_.next_run();
-  if (!expected) return fail("nothing was to be handed over");
+  if (!expected) return fail("nothing was to be submitted");
   const bool own = model_.where(expected->timer) == runs_on::own_executor;
   if (owner != (own ? std::optional(expected->timer) : std::nullopt)) return fail("another executor's job");
   note(own ? "its own executor" : "the executor", " is handed ", describe(*expected));

@@ -64,12 +64,12 @@ bool scheduler_model::reschedule(std::size_t which, ns due) {
   if (!t.live || stopped_) return false;
   arm(t, due);
   // The next run is the oldest that has not started; what comes after it is taken back as well.
-  if (!t.handed.empty())
-    t.upcoming = t.handed.front().point;
+  if (!t.submitted.empty())
+    t.upcoming = t.submitted.front().point;
   else if (t.kept)
     t.upcoming = *t.kept;
-  t.runs -= t.handed.size();
-  t.handed.clear();
+  t.runs -= t.submitted.size();
+  t.submitted.clear();
   t.kept.reset();
   t.kept_is_due = t.held_back = t.catching_up = t.no_more_points = false;
   t.upcoming = {due, due, t.upcoming.gaps};
@@ -112,7 +112,7 @@ void scheduler_model::end(std::size_t which, bool threw) {
   timer& t = all_[which];
   counts_.failed += threw;
   --t.running;
-  if (t.live) go_on(t);
+  if (t.live) rearm(t);
   complete_if_over(t);
 }
 
@@ -140,8 +140,8 @@ std::vector<scheduler_model::unfired> scheduler_model::stop() {
     if (!t.live) continue;
     if (t.running != 0)
       ++counts_.completed;
-    else if (!t.handed.empty())
-      found.push_back({t.handed[0].tick, 0, t.handed[0].order, {i, t.handed[0].point.due}});
+    else if (!t.submitted.empty())
+      found.push_back({t.submitted[0].tick, 0, t.submitted[0].order, {i, t.submitted[0].point.due}});
     else
       found.push_back({t.tick, t.due == never ? 0 : in_pass(t) ? 1 : 2, t.armed, {i, t.due}});
     counts_.returned += t.running == 0;
@@ -203,7 +203,7 @@ void scheduler_model::arm(timer& t, ns due) {
 
 void scheduler_model::end_now(timer& t) {
   t.live = t.waits = false;
-  t.handed.clear();
+  t.submitted.clear();
 }
 
 /// The moment that timer `i` has waited for has come: the run that begins, if one does.
@@ -271,7 +271,7 @@ void scheduler_model::wait_for_next(timer& t) {
 }
 
 /// A run of `t`, which is live, is over.
-void scheduler_model::go_on(timer& t) {
+void scheduler_model::rearm(timer& t) {
   if (t.in_progress()) return;
   if (t.kept) {
     t.kept_is_due = true;
@@ -290,7 +290,7 @@ scheduler_model::run scheduler_model::hand(std::size_t i, const grid_point& p, n
   timer& t = all_[i];
   const run r{i, ++tickets_, p.due, now_ - p.due, number, missed};
   if (t.where != runs_on::driver)
-    t.handed.push_back({r.ticket, armings_++, tick, p});
+    t.submitted.push_back({r.ticket, armings_++, tick, p});
   else
     begin(t, r);
   return r;
@@ -305,22 +305,22 @@ void scheduler_model::begin(timer& t, const run& r) {
 
 bool scheduler_model::spend(timer& t, std::uint64_t ticket) {
   const auto found =
-      std::find_if(t.handed.begin(), t.handed.end(), [&](auto& h) { return h.ticket == ticket; });
-  if (found == t.handed.end()) return false;
-  t.handed.erase(found);
+      std::find_if(t.submitted.begin(), t.submitted.end(), [&](auto& h) { return h.ticket == ticket; });
+  if (found == t.submitted.end()) return false;
+  t.submitted.erase(found);
   return true;
 }
 
 void scheduler_model::give_up(timer& t) {
   end_if_over(t);
-  if (t.live) go_on(t);
+  if (t.live) rearm(t);
   complete_if_over(t);
 }
 
 /// It ceases to be pending when its last run has started.
 void scheduler_model::end_if_over(timer& t) {
   const bool over = !t.periodic() || (t.no_more_points && !t.kept);
-  if (!t.live || !t.handed.empty() || !over) return;
+  if (!t.live || !t.submitted.empty() || !over) return;
   t.live = false;
   t.completes = true;
 }

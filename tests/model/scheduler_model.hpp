@@ -34,7 +34,7 @@ class scheduler_model {
  public:
   scheduler_model(ns tick, std::size_t max_pending) : tick_(tick), max_pending_(max_pending) {}
 
-  /// One that begins or, on an executor, is handed over.
+  /// One that begins or, on an executor, is submitted.
   struct run {
     std::size_t timer;
     std::uint64_t ticket;  // of a hand-over
@@ -113,8 +113,8 @@ class scheduler_model {
     ns due = 0, tick = 0;
     std::uint64_t armed = 0;  // when, in the order of calls
     int running = 0;
-    std::vector<hand_over> handed;  // oldest first
-    bool completes = false;         // it has ended by itself, perhaps with a run in progress
+    std::vector<hand_over> submitted;  // oldest first
+    bool completes = false;            // it has ended by itself, perhaps with a run in progress
 
     // Of a periodic one.
     grid_point upcoming;
@@ -126,7 +126,7 @@ class scheduler_model {
     bool catching_up = false;  // the run that began last was late, of a burst
 
     bool periodic() const { return how.what != plan::kind::once; }
-    bool in_progress() const { return running != 0 || !handed.empty(); }
+    bool in_progress() const { return running != 0 || !submitted.empty(); }
   };
 
   ns floor_tick(ns t) const { return t / tick_ - (t % tick_ < 0 ? 1 : 0); }
@@ -142,7 +142,7 @@ class scheduler_model {
   std::optional<run> come_to(std::size_t i);
   void overlap(timer&, const plan::look&);
   void wait_for_next(timer&);
-  void go_on(timer&);
+  void rearm(timer&);
 
   run hand(std::size_t i, const grid_point&, ns tick, std::uint64_t number, std::uint64_t missed);
   void begin(timer&, const run&);

@@ -18,7 +18,7 @@ struct keeping {
   manual_timer time{options{.run_on = [this](job j) { jobs.push_back(std::move(j)); }}};
 };
 
-TEST_CASE("jobs are handed over in order when they are due, and run when they are called") {
+TEST_CASE("jobs are submitted in order when they are due, and run when they are called") {
   keeping k;
   journal ran;
   k.time.schedule_after(2ms, ran.noting("c"));
@@ -40,7 +40,7 @@ TEST_CASE("jobs are handed over in order when they are due, and run when they ar
   CHECK(k.time.stats().completed == 3);
 }
 
-TEST_CASE("lateness counts to the start of the run, not to the handing over") {
+TEST_CASE("lateness counts to the start of the run, not to the submission") {
   keeping k;
   std::vector<firing> runs;
   const auto id = k.time.schedule_after(1'400us, recording(runs));

@@ -19,7 +19,7 @@ struct keeping {
 TEST_CASE("points that come while the run before has not started are dropped and counted") {
   keeping k;
   k.time.schedule_every(100ms, recording(k.runs));
-  CHECK(k.time.advance(350ms) == 1);  // what is dropped is not handed over
+  CHECK(k.time.advance(350ms) == 1);  // what is dropped is not submitted
   CHECK(k.jobs.size() == 1);
   CHECK(k.time.stats().overlapped == 2);
   k.jobs[0]();
@@ -182,7 +182,7 @@ TEST_CASE("points missed before a run that was rejected are counted too") {
   CHECK(k.time.stats().missed == 2);
 }
 
-TEST_CASE("after_completion counts from the end of the last run in progress, one handed over included") {
+TEST_CASE("after_completion counts from the end of the last run in progress, one submitted included") {
   keeping k;
   timer_id id;
   bool first = true;

@@ -173,7 +173,7 @@ TEST_CASE("late runs of a burst need no memory, inline and on an executor") {
   }
 }
 
-TEST_CASE("handing over needs no memory of the library's") {
+TEST_CASE("submitting needs no memory of the library's") {
   std::vector<job> jobs;
   jobs.reserve(100);
   manual_timer time(options{.run_on = [&](job j) { jobs.push_back(std::move(j)); }});

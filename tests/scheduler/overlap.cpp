@@ -77,7 +77,7 @@ TEST_CASE("queue_one of points that a stall makes late keeps the first") {
   CHECK(k.dues() == "10 20 ");
 }
 
-TEST_CASE("what queue_one keeps back counts as a run only when it is handed over") {
+TEST_CASE("what queue_one keeps back counts as a run only when it is submitted") {
   keeping k;
   const auto id = k.schedule(every(10ms).times(2).on_overlap(overlapping_runs::queue_one));
   k.time.advance(35ms);
@@ -268,7 +268,7 @@ TEST_CASE("moving a timer takes its jobs and what is kept back") {
 TEST_CASE("the gaps of a list go on from the run that was taken back") {
   keeping k;
   const auto id = k.schedule(intervals({10ms, 20ms, 30ms}));
-  k.time.advance(35ms);  // the run of 10 handed over, the point at 30 dropped
+  k.time.advance(35ms);  // the run of 10 submitted, the point at 30 dropped
   CHECK(k.time.reschedule_at(id, at(100ms)));
   for (int i = 0; i != 20; ++i) {
     k.time.advance(10ms);
@@ -278,7 +278,7 @@ TEST_CASE("the gaps of a list go on from the run that was taken back") {
   CHECK(k.time.stats().completed == 1);
 }
 
-TEST_CASE("late runs of a burst are handed over one after another as each ends") {
+TEST_CASE("late runs of a burst are submitted one after another as each ends") {
   keeping k;
   k.schedule(every(300ms).on_missed(missed_runs::burst));
   k.time.advance(300ms);
@@ -302,7 +302,7 @@ TEST_CASE("points that come while a late run of a burst is in progress follow it
   keeping k;
   k.schedule(every(300ms).on_missed(missed_runs::burst));
   k.time.elapse(650ms);
-  k.time.advance(0s);     // 300 handed over
+  k.time.advance(0s);     // 300 submitted
   k.time.advance(600ms);  // 600, 900 and 1200 come
   CHECK(k.jobs.size() == 1);
   for (int i = 0; i != 4; ++i) {
@@ -340,7 +340,7 @@ TEST_CASE("more late runs than the limit, held back by one in progress, are miss
   keeping k;
   k.schedule(every(10ms).on_missed(missed_runs::burst, 2));
   k.time.elapse(25ms);
-  k.time.advance(0s);    // 10 handed over, 20 waits
+  k.time.advance(0s);    // 10 submitted, 20 waits
   k.time.advance(60ms);  // … 80
   k.run();
   k.time.advance(0s);
@@ -352,7 +352,7 @@ TEST_CASE("more late runs than the limit, held back by one in progress, are miss
   CHECK(k.time.stats().missed == 5);
 }
 
-TEST_CASE("with allow the late runs of a burst are handed over at once") {
+TEST_CASE("with allow the late runs of a burst are submitted at once") {
   keeping k;
   k.schedule(every(300ms).on_missed(missed_runs::burst).on_overlap(overlapping_runs::allow));
   k.time.elapse(950ms);

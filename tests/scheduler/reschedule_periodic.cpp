@@ -85,7 +85,7 @@ TEST_CASE("moved to never it stays pending, and comes back") {
   CHECK(time.stats().missed == 0);
 }
 
-TEST_CASE("a run that was handed over and has not started is taken back") {
+TEST_CASE("a run that was submitted and has not started is taken back") {
   std::vector<job> jobs;
   manual_timer time(options{.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
   std::vector<firing> runs;

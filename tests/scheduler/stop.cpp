@@ -74,7 +74,7 @@ TEST_CASE("what is due and has not run comes back too") {
   CHECK(time.advance(1h) == 0);
 }
 
-TEST_CASE("jobs handed over and not started come back with their due, in the order of handing over") {
+TEST_CASE("jobs submitted and not started come back with their due, in the order of submission") {
   std::vector<job> jobs;
   manual_timer time(options{.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
   journal ran;
@@ -283,7 +283,7 @@ TEST_CASE("timers with jobs come back in the order of their oldest ones") {
   CHECK(rest[1].id == b);
 }
 
-TEST_CASE("and by the due of the run that was handed over, also if others of a burst were missed") {
+TEST_CASE("and by the due of the run that was submitted, also if others of a burst were missed") {
   std::vector<job> jobs;
   manual_timer time(options{.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
   time.schedule(every(10ms).on_missed(missed_runs::burst, 1), doing_nothing());

@@ -32,7 +32,7 @@ TEST_CASE("advance() returns how many it ran, what tasks added included") {
   CHECK(time.advance(1ms) == 2);
 }
 
-TEST_CASE("advance() returns how many it handed over") {
+TEST_CASE("advance() returns how many it submitted") {
   std::vector<job> jobs;
   manual_timer time(options{.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
   for (int i = 0; i != 5; ++i) time.schedule_after(1ms, doing_nothing());

@@ -89,7 +89,7 @@ TEST_CASE("the drain of a manual timer waits for jobs on other threads, in real 
 
 // To meet a drain both before its sleep and during it, the next two make several moves, each later than the one before.
 
-TEST_CASE("a job taken back while the drain of a manual timer sleeps is handed over at once") {
+TEST_CASE("a job taken back while the drain of a manual timer sleeps is submitted at once") {
   std::vector<rondo::job> jobs;
   gate handed;
   rondo::manual_timer time({.run_on = [&](rondo::job j) {
