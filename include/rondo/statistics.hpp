@@ -10,9 +10,9 @@ namespace rondo {
 /// Counts since the scheduler was made. When no other call is in progress,
 /// `scheduled == pending + completed + cancelled + returned`; otherwise the members are read one after another.
 struct statistics {
-  std::uint64_t pending = 0;     ///< now: one-shots not yet started, and periodic timers not yet ended
-  std::uint64_t scheduled = 0;   ///< timers ever scheduled
-  std::uint64_t fired = 0;       ///< runs, those that threw included
+  std::uint64_t pending = 0;    ///< now: one-shots not yet started, and periodic timers not yet ended
+  std::uint64_t scheduled = 0;  ///< timers ever scheduled
+  std::uint64_t fired = 0;      ///< runs, those that threw included
   /// Timers that ended by themselves or by drain(), or were running at stop(); counted when the last run is over.
   std::uint64_t completed = 0;
   std::uint64_t cancelled = 0;   ///< timers that were cancelled; a periodic one also during a run
