@@ -44,6 +44,24 @@ TEST_CASE("what is due next is the earliest that has not been popped, be it late
   }
 }
 
+TEST_CASE("entries that are done do not come again when the others are moved to the front") {
+  list pass;
+  record done{0}, other{1};
+  REQUIRE(pass.make_room() == 256);
+  for (int i = 0; i != 256; ++i) pass.push(i < 200 ? done : other, 1);
+  for (int i = 0; i != 200; ++i) {
+    REQUIRE(pass.front()->timer == &done);
+    pass.pop();
+  }
+  REQUIRE(pass.make_room() >= 200);
+  for (int i = 0; i != 56; ++i) {
+    REQUIRE(pass.front());
+    REQUIRE(pass.front()->timer == &other);
+    pass.pop();
+  }
+  CHECK(pass.empty());
+}
+
 // Where bytes_held() is not known, there is nothing to test.
 TEST_CASE("the memory of a burst is given back when all of it has been popped" *
           doctest::skip(!failing_new::available)) {
