@@ -66,9 +66,10 @@ struct alignas(64) record : node {
     state.submit();
     tickets.submit(run);
   }
-  /// Whether the ticket was good; it is not any more.
+  /// Whether the ticket was good; it is not any more. Legal also with a job of a timer that is gone, while schedule()
+  /// makes a new one of the record: that has nothing submitted, and its tickets are not read.
   bool redeem(handoff::ticket number) noexcept {
-    if (!tickets.redeem(number)) return false;
+    if (state.submitted() == 0 || !tickets.redeem(number)) return false;
     state.withdraw_one();
     return true;
   }

@@ -2,7 +2,10 @@
 #include <atomic>
 #include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
+
+#include <rondo/manual_timer.hpp>
 
 #include "threads/patience.hpp"
 #include "threads/pool.hpp"
@@ -47,6 +50,28 @@ TEST_CASE("one worker runs jobs in the order of their ticks, and in a tick in th
     in_order = in_order && order[static_cast<std::size_t>(i)] == 2 * i &&
                order[static_cast<std::size_t>(i) + 50] == 2 * i + 1;
   CHECK(in_order);
+}
+
+/// For the thread sanitizer: the job and schedule() meet at the record without a lock.
+TEST_CASE("a job of a timer that is gone leaves the next timer of its record alone") {
+  manual_timer t;
+  std::vector<job> jobs;
+  const on stored([&](job j) { jobs.push_back(std::move(j)); });
+  int runs = 0;
+  for (int round = 0; round != 200; ++round) {
+    const timer_id gone = t.schedule_after(
+        0s, [&] { ++runs; }, stored);
+    t.advance(0s);
+    REQUIRE(jobs.size() == 1);
+    REQUIRE(t.cancel(gone) == cancel_result::cancelled);
+    std::thread other([late = std::move(jobs.back())]() mutable { late(); });
+    jobs.clear();
+    const timer_id next = t.schedule_every(
+        1h, [&] { ++runs; }, stored);
+    other.join();
+    CHECK(t.cancel(next) == cancel_result::cancelled);
+  }
+  CHECK(runs == 0);
 }
 
 TEST_CASE("a periodic task on a slow pool never runs twice at once, and each point is accounted for") {
