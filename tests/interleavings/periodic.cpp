@@ -130,7 +130,7 @@ TEST_CASE("periodic: runs that overlap, and the end") {
     for (const part& end : {stop, drain, cancel})
       explore_jobs(fixed_rate.on_overlap(what), {start, end}, 2ms);
   explore_jobs(fixed_rate.on_overlap(overlapping_runs::allow), {start, start_other, drain}, 2ms, few);
-  explore_jobs(fixed_rate, {drain, start, cancel}, 1ms, few);
+  explore_jobs(fixed_rate, {drain, start, cancel}, 1ms, 2);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // A timer with an executor of its own.
 #include <memory>
+#include <stdexcept>
 
 #include "scheduler/virtual_time.hpp"
 
@@ -108,6 +109,23 @@ TEST_CASE(
   at_its_end.reset();
   CHECK(time.stop().size() == 1);
   CHECK(is_destroyed);
+}
+
+TEST_CASE("an executor whose timer is cancelled inside its call is destroyed inside as well") {
+  manual_timer time;
+  rondo::timer_id id;
+  bool is_refused = false;
+  std::shared_ptr<void> at_its_end(nullptr, [&](void*) {
+    try {
+      time.drain(0s);
+    } catch (const std::logic_error&) {
+      is_refused = true;
+    }
+  });
+  id = time.schedule_after(1s, doing_nothing(), on([&, at_its_end](job) { time.cancel(id); }));
+  at_its_end.reset();
+  time.advance(1s);
+  CHECK(is_refused);
 }
 
 TEST_CASE("one executor may serve many timers, and what it throws is reported for each") {
