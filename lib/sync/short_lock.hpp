@@ -2,12 +2,43 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <thread>
 
 namespace rondo::detail {
 
-/// Four bytes. Spins briefly, because the holder is about to release it, then sleeps until it is released. (The
-/// state is an int: atomic waits on other widths use a table that the whole process shares.)
-template <class Atomic, int Spins>
+/// How a thread passes the time until a short lock is free. The holder is about to release it if it runs; if it does not,
+/// as there are more threads than processors, it needs one first.
+class patience {
+ public:
+  template <class Atomic>
+  void wait(const Atomic&) noexcept {
+    if (attempts_ < spins) {
+      ++attempts_;
+#if defined(__x86_64__) || defined(__i386__)
+      __builtin_ia32_pause();
+#endif
+    } else if (attempts_ < spins + yields) {
+      ++attempts_;
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(nap);
+    }
+  }
+
+ private:
+  static constexpr int spins = 100;  // about as long as the sections take
+  static constexpr int yields = 10;
+  static constexpr std::chrono::microseconds nap{50};
+  int attempts_ = 0;
+};
+
+/// One byte. Nobody is woken when it is released: those who wait look again by themselves, at last after short naps. So
+/// unlock() is a plain store; a lock that knows of sleepers needs an atomic exchange to find them, as expensive as lock().
+///
+/// Memory order: lock() acquires what the unlock() before it has released. Nothing else needs an order: a waiting thread
+/// leaves no note that the holder would have to see.
+template <class Atomic, class Patience>
 class spinning_lock {
  public:
   spinning_lock() noexcept = default;
@@ -15,40 +46,28 @@ class spinning_lock {
   spinning_lock& operator=(const spinning_lock&) = delete;
 
   void lock() noexcept {
-    int expected = free;
-    if (!state_.compare_exchange_strong(expected, held, std::memory_order_acquire, std::memory_order_relaxed))
+    if (!try_lock()) [[unlikely]]
       lock_slowly();
   }
-
-  void unlock() noexcept {
-    if (state_.exchange(free, std::memory_order_release) == contended) wake_one();
-  }
+  void unlock() noexcept { held_.store(false, std::memory_order_release); }
 
  private:
-  static constexpr int free = 0;
-  static constexpr int held = 1;
-  static constexpr int contended = 2;  // held, and a thread may be asleep
-
-  // The slow paths are not inlined, because the fast ones are, wherever a lock is taken.
-  [[gnu::noinline]] void wake_one() noexcept { state_.notify_one(); }
-
-  [[gnu::noinline]] void lock_slowly() noexcept {
-    for (int i = 0; i != Spins; ++i) {
-      int expected = free;
-      if (state_.load(std::memory_order_relaxed) == free &&
-          state_.compare_exchange_weak(expected, held, std::memory_order_acquire, std::memory_order_relaxed))
-        return;
-#if defined(__x86_64__) || defined(__i386__)
-      __builtin_ia32_pause();
-#endif
-    }
-    while (state_.exchange(contended, std::memory_order_acquire) != free) state_.wait(contended);
+  bool try_lock() noexcept {
+    bool expected = false;
+    return held_.compare_exchange_strong(expected, true, std::memory_order_acquire,
+                                         std::memory_order_relaxed);
   }
 
-  Atomic state_{free};
+  // Not inlined, because lock() is, wherever a lock is taken.
+  [[gnu::noinline]] void lock_slowly() noexcept {
+    Patience waiting;
+    do waiting.wait(held_);
+    while (held_.load(std::memory_order_relaxed) || !try_lock());
+  }
+
+  Atomic held_{false};
 };
 
-/// Spins about as long as the sections that it guards take.
-using short_lock = spinning_lock<std::atomic<int>, 100>;
+using short_lock = spinning_lock<std::atomic<bool>, patience>;
 
 }  // namespace rondo::detail

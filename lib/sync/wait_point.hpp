@@ -12,6 +12,10 @@ namespace rondo::detail {
 
 /// Each thread waits for its own condition. A thread that makes a condition true calls wake() afterwards, which
 /// costs one atomic load while nobody waits.
+///
+/// Memory order: a condition is made true and read under one and the same lock, or by sequentially consistent operations.
+/// So either done(), called after `waiting_` has been increased, finds the condition true; or who makes it true has taken
+/// the lock after done(), and then finds `waiting_` increased.
 template <class Sync>
 class wait_point {
  public:
@@ -25,7 +29,6 @@ class wait_point {
   template <class Done>
   bool wait_until(time_point end, Done&& done) {
     if (done()) return true;
-    // A thread that makes a condition true and then reads waiting_ as 0 did so before this line, so done() sees it.
     waiting_.fetch_add(1, std::memory_order_seq_cst);
     bool is_done = false;
     {

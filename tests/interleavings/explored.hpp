@@ -143,30 +143,12 @@ class explored_atomic {
     return compare_exchange_strong(expected, value);
   }
 
-  /// Like a futex: sleeps, if it finds the old value, until it is notified, and then looks again.
-  void wait(T old, order = order::seq_cst) {
-    for (;;) {
-      change("wait for another value of");
-      if (noted(value_) != old) return;
-      waiter me{this_thread(), false};
-      waiting_.push_back(&me);
-      await_turn({"wake", "atomic", {}}, [&me] { return me.notified; });
-    }
-  }
-  void notify_one() {
-    change("notify of");
-    if (waiting_.empty()) return;
-    waiting_.front()->notified = true;
-    note_woke(waiting_.front()->thread);
-    waiting_.erase(waiting_.begin());
+  /// Waits until it has another value.
+  void await_other_than(T old) const {
+    await_turn({"wait for another value of", "atomic", {access{this, false}}}, [&] { return value_ != old; });
   }
 
  private:
-  struct waiter {
-    std::size_t thread;
-    bool notified;
-  };
-
   void change(const char* how) { await_turn({how, "atomic", {access{this, true}}}); }
   static T noted(T value) {
     if constexpr (std::is_integral_v<T>) note(static_cast<long long>(value));
@@ -174,7 +156,6 @@ class explored_atomic {
   }
 
   T value_{};
-  std::vector<waiter*> waiting_;  // in this order they are woken
 };
 
 /// Happens once, and for good.
