@@ -111,18 +111,16 @@ void compare_idle(measure::report& report, milliseconds time) {
   report.add(wakeups);
 }
 
-/// One or two producers, each with so many timers, whose delays `delay` chooses.
+/// Each producer has so many timers, whose delays `delay` chooses. More than two make as many pairs together as two do.
 template <class Delay>
-void compare_producers(measure::report& report, std::size_t pending, const char* delays, Delay delay) {
-  const std::uint64_t pairs = report.small() ? 1'000 : 1'000'000;
-  for (std::size_t producers = 1; producers <= 2; ++producers) {
-    report.compare(std::to_string(producers) + (producers == 1 ? " producer: " : " producers: ") +
-                       "cancel and re-arm one of " + measure::readable(pending) + delays,
-                   "ns an operation, all producers together",
-                   contenders([=]<template <class> class Timers>() {
-                     return produce<Timers>(producers, pending, pairs, delay);
-                   }));
-  }
+void compare_producers(measure::report& report, std::size_t producers, std::size_t pending,
+                       const std::string& more, Delay delay) {
+  const std::uint64_t pairs = (report.small() ? 2'000 : 2'000'000) / std::max<std::size_t>(producers, 2);
+  report.compare(std::to_string(producers) + (producers == 1 ? " producer: " : " producers: ") +
+                     "cancel and re-arm one of " + measure::readable(pending) + more,
+                 "ns an operation, all producers together", contenders([=]<template <class> class Timers>() {
+                   return produce<Timers>(producers, pending, pairs, delay);
+                 }));
 }
 
 }  // namespace
@@ -130,10 +128,15 @@ void compare_producers(measure::report& report, std::size_t pending, const char*
 int main(int argc, char** argv) {
   measure::report report(measure::read_options(argc, argv));
   const bool small = report.small();
-  compare_producers(report, small ? 100 : 10'000, "",
-                    [](measure::random& random) { return milliseconds(random.up_to(512)); });
-  compare_producers(report, small ? 100 : 50'000, ", timeouts of 30 s",
-                    [](measure::random&) { return milliseconds(30'000); });
+  const auto near = [](measure::random& random) { return milliseconds(random.up_to(512)); };
+  const auto far = [](measure::random&) { return milliseconds(30'000); };
+  const std::size_t each = small ? 100 : 10'000;
+  for (const std::size_t producers : {1U, 2U}) compare_producers(report, producers, each, "", near);
+  for (const std::size_t producers : {4U, 16U})
+    compare_producers(report, producers, 2 * each / producers, ", " + measure::readable(2 * each) + " in all",
+                      near);
+  for (const std::size_t producers : {1U, 2U})
+    compare_producers(report, producers, small ? 100 : 50'000, ", timeouts of 30 s", far);
   const std::size_t due = small ? 1'000 : 1'000'000;
   for (const int span_ms : {1, small ? 2 : 512}) {
     report.compare(measure::readable(due) + " timers, due within " + std::to_string(span_ms) +
