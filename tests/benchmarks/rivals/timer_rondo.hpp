@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 template <class OnFire>
@@ -18,6 +19,7 @@ class rondo_timers {
     ids_[which] = timer_.schedule_after(delay, [this, which] { on_fire_(which); });
   }
   void cancel(std::size_t which) { timer_.cancel(ids_[which]); }
+  std::uint64_t pending() const { return timer_.stats().pending; }
 
  private:
   std::vector<rondo::timer_id> ids_;
