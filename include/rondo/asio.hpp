@@ -129,7 +129,7 @@ class asio_wait : public std::enable_shared_from_this<asio_wait<Handler>> {
     connect_slot(kept, timers, *handler_);
     boost::system::error_code refusal = boost::asio::error::operation_aborted;
     try {
-      id_ = schedule(s, when, {wake_up(kept), kept_call_site{}});
+      id_ = schedule(s, when, {wake_up(kept), kept_call_site::none()});
     } catch (const stopped_error&) {
     } catch (const capacity_error&) {
       refusal = boost::asio::error::no_buffer_space;

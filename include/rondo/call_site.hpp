@@ -24,15 +24,32 @@ struct call_site {
 
 namespace detail {
 
-/// What a task keeps of the place where it was made: the place in checked builds, otherwise nothing.
+/// What a task keeps of the place where it was made: the place in checked builds, otherwise nothing. (It is made by name
+/// alone, so that no argument of a user's call, `{}` for example, converts to it.)
+class RONDO_CHECKED_ABI kept_call_site {
+ public:
 #if defined(RONDO_CHECKS)
-using kept_call_site = call_site;
+  static constexpr kept_call_site here(const char* file = __builtin_FILE(),
+                                       const char* function = __builtin_FUNCTION(),
+                                       unsigned line = __builtin_LINE()) noexcept {
+    return kept_call_site({file, function, line});
+  }
+  /// No place in the user's code.
+  static constexpr kept_call_site none() noexcept { return kept_call_site({}); }
+  constexpr operator call_site() const noexcept { return place_; }
+
+ private:
+  explicit constexpr kept_call_site(const call_site& place) noexcept : place_(place) {}
+  call_site place_;
 #else
-struct kept_call_site {
+  static constexpr kept_call_site here() noexcept { return kept_call_site(0); }
+  static constexpr kept_call_site none() noexcept { return kept_call_site(0); }
   constexpr operator call_site() const noexcept { return {}; }
-  static constexpr kept_call_site here() noexcept { return {}; }
-};
+
+ private:
+  explicit constexpr kept_call_site(int) noexcept {}
 #endif
+};
 
 }  // namespace detail
 }  // namespace rondo

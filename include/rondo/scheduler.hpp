@@ -9,8 +9,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include <rondo/call_site.hpp>
+#include <rondo/detail/new_timer.hpp>
 #include <rondo/errors.hpp>
 #include <rondo/executor.hpp>
 #include <rondo/export.hpp>
@@ -26,8 +29,7 @@ namespace rondo {
 
 namespace detail {
 class canceller;
-class core;
-}  // namespace detail
+}
 
 /// What cancel() found.
 enum class cancel_result {
@@ -111,12 +113,36 @@ class RONDO_EXPORT scheduler {
   /// drain(), capacity_error at max_pending, and std::bad_alloc. Strong guarantee: if it throws, nothing is scheduled.
   timer_id schedule_after(any_duration delay, task work);
   timer_id schedule_after(any_duration delay, task work, const on& where);
+  template <detail::new_callable F>
+  timer_id schedule_after(any_duration delay, F&& work,
+                          detail::kept_call_site made_at = detail::kept_call_site::here()) {
+    return detail::new_timer(core_, std::forward<F>(work), made_at).schedule_after(delay);
+  }
+  template <detail::new_callable F>
+  timer_id schedule_after(any_duration delay, F&& work, const on& where,
+                          detail::kept_call_site made_at = detail::kept_call_site::here()) {
+    detail::new_timer t(core_, std::forward<F>(work), made_at);
+    t.run_on(where);
+    return t.schedule_after(delay);
+  }
   ///@}
 
   ///@{
   /// Runs `work` once, at `due`. Throws as schedule_after() does.
   timer_id schedule_at(any_time_point due, task work);
   timer_id schedule_at(any_time_point due, task work, const on& where);
+  template <detail::new_callable F>
+  timer_id schedule_at(any_time_point due, F&& work,
+                       detail::kept_call_site made_at = detail::kept_call_site::here()) {
+    return detail::new_timer(core_, std::forward<F>(work), made_at).schedule_at(due);
+  }
+  template <detail::new_callable F>
+  timer_id schedule_at(any_time_point due, F&& work, const on& where,
+                       detail::kept_call_site made_at = detail::kept_call_site::here()) {
+    detail::new_timer t(core_, std::forward<F>(work), made_at);
+    t.run_on(where);
+    return t.schedule_at(due);
+  }
   ///@}
 
   ///@{
@@ -124,6 +150,18 @@ class RONDO_EXPORT scheduler {
   /// A period that is not positive: std::invalid_argument. Otherwise throws as schedule_after() does.
   timer_id schedule_every(any_duration period, task work);
   timer_id schedule_every(any_duration period, task work, const on& where);
+  template <detail::new_callable F>
+  timer_id schedule_every(any_duration period, F&& work,
+                          detail::kept_call_site made_at = detail::kept_call_site::here()) {
+    return detail::new_timer(core_, std::forward<F>(work), made_at).schedule(every(period));
+  }
+  template <detail::new_callable F>
+  timer_id schedule_every(any_duration period, F&& work, const on& where,
+                          detail::kept_call_site made_at = detail::kept_call_site::here()) {
+    detail::new_timer t(core_, std::forward<F>(work), made_at);
+    t.run_on(where);
+    return t.schedule(every(period));
+  }
   ///@}
 
   ///@{
@@ -131,6 +169,18 @@ class RONDO_EXPORT scheduler {
   /// come while a run is in progress. A run that throws does not end the timer. Throws as schedule_after() does.
   timer_id schedule(const recurrence& when, task work);
   timer_id schedule(const recurrence& when, task work, const on& where);
+  template <detail::new_callable F>
+  timer_id schedule(const recurrence& when, F&& work,
+                    detail::kept_call_site made_at = detail::kept_call_site::here()) {
+    return detail::new_timer(core_, std::forward<F>(work), made_at).schedule(when);
+  }
+  template <detail::new_callable F>
+  timer_id schedule(const recurrence& when, F&& work, const on& where,
+                    detail::kept_call_site made_at = detail::kept_call_site::here()) {
+    detail::new_timer t(core_, std::forward<F>(work), made_at);
+    t.run_on(where);
+    return t.schedule(when);
+  }
   ///@}
 
   /// Ends a timer. Effective until the task has started, also while an executor has its job. The callable is destroyed

@@ -18,8 +18,9 @@ namespace rondo {
 
 namespace detail {
 
-/// Throws std::bad_function_call. Out of line, so that the headers compile under -fno-exceptions.
+// Throw std::bad_function_call and std::invalid_argument. Out of line, so that the headers compile under -fno-exceptions.
 [[noreturn]] RONDO_EXPORT void refuse_empty_call();
+[[noreturn]] RONDO_EXPORT void refuse_empty_task();
 
 template <class F>
 concept takes_firing = std::is_invocable_v<F&, const firing&>;
@@ -36,6 +37,16 @@ concept nullable = std::is_pointer_v<F> || std::is_member_pointer_v<F> ||(
     } &&
     !requires(const F& f) { +f; });
 
+/// Whether a callable is null, so that a task of it is empty. A function given by its name is none, though its decayed
+/// type is a pointer.
+template <class F>
+constexpr bool is_null(const F& callable) noexcept {
+  if constexpr (nullable<std::decay_t<F>> && !std::is_function_v<F>)
+    return callable == nullptr;
+  else
+    return false;
+}
+
 struct task_access;
 
 }  // namespace detail
@@ -50,8 +61,8 @@ class RONDO_CHECKED_ABI task {
 
   ///@{
   /// Makes an empty task.
-  task() noexcept = default;
-  task(std::nullptr_t) noexcept {}
+  task() noexcept : made_at_(detail::kept_call_site::none()) {}
+  task(std::nullptr_t) noexcept : task() {}
   ///@}
 
   /// Holds a copy of the callable, or the callable moved. Throws what copying or moving it throws, and, if it is too
@@ -62,22 +73,13 @@ class RONDO_CHECKED_ABI task {
       task(F&& callable,  // NOLINT(bugprone-forwarding-reference-overload)
            detail::kept_call_site made_at = detail::kept_call_site::here())
       : made_at_(made_at) {
-    using held = std::decay_t<F>;
-    // A function given by its name has become a pointer, but is never null.
-    if constexpr (detail::nullable<held> && !std::is_function_v<std::remove_reference_t<F>>) {
-      if (callable == nullptr) return;
-    }
-    if constexpr (fits_inside<held>)
-      ::new (static_cast<void*>(storage_)) held(std::forward<F>(callable));
-    else
-      ::new (static_cast<void*>(storage_)) held*(new held(std::forward<F>(callable)));
-    operations_ = &operations_of<held>;
+    if (!detail::is_null(callable)) build(std::forward<F>(callable));
   }
 
   ///@{
   /// Moves the callable, if it is held inside; the other task is empty afterwards. The callable that this one held
   /// before is destroyed.
-  task(task&& other) noexcept { take(other); }
+  task(task&& other) noexcept : task() { take(other); }
   task& operator=(task&& other) noexcept {
     if (this != &other) {
       reset();
@@ -162,6 +164,17 @@ class RONDO_CHECKED_ABI task {
       &call<Held>, is_bytes<Held> ? nullptr : &move<Held>,
       fits_inside<Held>&& std::is_trivially_destructible_v<Held> ? nullptr : &destroy<Held>};
 
+  /// Precondition: it holds nothing that is to be destroyed. Strong guarantee.
+  template <class F>
+  void build(F&& callable) {
+    using held = std::decay_t<F>;
+    if constexpr (fits_inside<held>)
+      ::new (static_cast<void*>(storage_)) held(std::forward<F>(callable));
+    else
+      ::new (static_cast<void*>(storage_)) held*(new held(std::forward<F>(callable)));
+    operations_ = &operations_of<held>;
+  }
+
   void take(task& other) noexcept {
     if (other.operations_ == nullptr) return;
     if (other.operations_->move == nullptr)
@@ -183,6 +196,13 @@ struct task_access {
   /// Whether destroying `t` runs no user code.
   static bool trivial_to_destroy(const task& t) noexcept {
     return t.operations_ == nullptr || t.operations_->destroy == nullptr;
+  }
+  /// Makes `t` hold the callable. Precondition: it is not null, and `t` holds nothing that is to be destroyed. Strong
+  /// guarantee.
+  template <class F>
+  static void build(task& t, F&& callable, kept_call_site made_at) {
+    t.build(std::forward<F>(callable));
+    t.made_at_ = made_at;
   }
 };
 }  // namespace detail

@@ -5,7 +5,7 @@
 
 namespace rondo::detail {
 
-constexpr kept_call_site nowhere{};  // no place in the user's code
+constexpr kept_call_site nowhere = kept_call_site::none();  // no place in the user's code
 
 /// The task: resumes the coroutine when it runs, otherwise when it is destroyed.
 class wait::wake_up {

@@ -34,6 +34,11 @@
 
 namespace rondo::detail {
 
+/// The longest delay means never, also before the clock's epoch, from where it would not reach the clock's end.
+constexpr time_point deadline_after(time_point now, duration delay) noexcept {
+  return delay == duration::max() ? time_point::max() : saturating_add(now, delay);
+}
+
 /// The one body of work behind all schedulers. Drivers derive from it: they say what time it is, call run_pass() when
 /// something is due, and are told when that moves earlier.
 ///
@@ -46,10 +51,10 @@ namespace rondo::detail {
 ///
 /// From each of these places finish() takes it out when it is to end (_finish); stop() finds it in each (_stop).
 ///
-/// Locks, in the order in which they may be nested: the wait point's, a record's, a stripe's
-/// of the wheel (or two, in the order of their addresses), then one of: the delay queue's, the ready list's, the retry
-/// list's, a shard's of the pool. None is held while user code runs. No call takes a lock that all callers share, except
-/// the delay queue's when a bucket gets its first timer, or a stripe an earlier far one.
+/// Locks, in the order in which they may be nested: the wait point's, a record's, a stripe's of the wheel (or two, in the
+/// order of their addresses), then one of: the delay queue's, the ready list's, the retry list's, a shard's of the pool and
+/// then the depot's. None is held while user code runs. No call takes a lock that all callers share, except the delay
+/// queue's when a bucket gets its first timer, or a stripe an earlier far one, and the depot's once in 64 calls at most.
 template <class Sync>
 class basic_core : public job_host, public std::enable_shared_from_this<basic_core<Sync>> {
  public:
@@ -58,13 +63,19 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   basic_core(const basic_core&) = delete;
   basic_core& operator=(const basic_core&) = delete;
 
-  // What users ask for: see rondo::scheduler. The two of them that are called most are one piece of code each, as a
-  // fifth of their instructions would be for calls within them.
-  [[gnu::flatten]] timer_id schedule(time_point due, time_point now, task&& work,
-                                     std::shared_ptr<const executor> run_on = {},
-                                     std::unique_ptr<repetition> repeats = {});
-  timer_id schedule(const recurrence&, time_point now, task&& work,
-                    std::shared_ptr<const executor> run_on = {});
+  using record_type = record<Sync>;
+
+  // What users ask for: see rondo::scheduler. Those that are called most are one piece of code each, as a fifth of their
+  // instructions would be for calls within them.
+
+  /// How a timer is scheduled: take_record() gives a free record that only the caller knows, and that counts as a timer.
+  /// The caller fills in the task, and perhaps its executor, and calls schedule(). If that or something before it throws,
+  /// the caller calls discard(). Throws stopped_error, capacity_error and std::bad_alloc.
+  [[gnu::flatten]] record_type& take_record();
+  [[gnu::flatten]] timer_id schedule(record_type&, time_point due, time_point now);
+  timer_id schedule(record_type&, const recurrence&, time_point now);
+  void discard(record_type&) noexcept;
+
   [[gnu::flatten]] cancel_result cancel(timer_id);
   cancel_result cancel_and_wait(timer_id);
   bool reschedule(timer_id, time_point due, time_point now);
@@ -124,7 +135,6 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   void call_out(const void* listener, const std::function<void()>& handler) noexcept;
 
  private:
-  using record_type = record<Sync>;
   using record_lock = std::unique_lock<typename Sync::record_mutex>;
   using ready_entry = typename ready_list<Sync>::entry;
   using marker = stack_marker;
@@ -216,7 +226,7 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   template <class Count>
   void dispose(record_lock&, record_type&, stack_marker::kind, Count&&) noexcept;
   template <class Count>
-  void free_record(record_type&, Count&&) noexcept;
+  void free_record(record_lock&, record_type&, Count&&) noexcept;
 
   // core_stop.hpp
   void find_unfired(std::vector<candidate>&);

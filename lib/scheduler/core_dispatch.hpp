@@ -121,7 +121,7 @@ typename basic_core<Sync>::dispatch_result basic_core<Sync>::dispatch(const read
   if (!entry.is_current() || stopped()) return d;
   // What another thread made due just now, after the time was read, may have come into the pass.
   if (r.deadline > p.reading) p.reading = now();
-  d.what = r.run_on != nullptr || p.user.run_on ? verdict::submit : verdict::run_here;
+  d.what = p.user.run_on || (!r.plain && r.run_on != nullptr) ? verdict::submit : verdict::run_here;
   d.fact.id = id_of(r);
   d.fact.due = r.deadline;
   d.fact.run = 1;

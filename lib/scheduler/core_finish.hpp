@@ -24,7 +24,9 @@ cancel_result basic_core<Sync>::cancel_and_wait(timer_id id) {
   if (r == nullptr || stack_marker::inside(this, r)) return result;
   endings_.wait_until([&] {
     const record_lock hold(r->mutex);
-    return r->generation != timer_id_access::generation(id);
+    if (r->generation != timer_id_access::generation(id)) return true;
+    r->awaited = true;
+    return false;
   });
   return result;
 }
@@ -66,31 +68,30 @@ template <class Sync>
 template <class Count>
 void basic_core<Sync>::dispose(record_lock& hold, record_type& r, stack_marker::kind what,
                                Count&& count) noexcept {
-  if (r.owns_nothing()) {
-    free_record(r, count);  // counts inside a lock that it takes anyway
-    hold.unlock();
-    endings_.wake();
-    return;
-  }
+  if (r.plain) return free_record(hold, r, count);
   hold.unlock();
   pool_.count(count);
   const marker here(what, this, &r);
   r.destroy_what_it_owns();
   hold.lock();
-  free_record(r, [](counters&) {});
-  hold.unlock();
-  endings_.wake();
+  free_record(hold, r, [](counters&) {});
 }
 
-/// Counts the timer inside the record's lock: a thread that finds it gone, as cancel_and_wait() does, finds it counted.
+/// Counts the timer under the record's lock: a thread that finds it gone, as cancel_and_wait() does, finds it counted. And
+/// who waits for its end is woken, but nobody else pays for that: cancel_and_wait() has left a note under the lock. drain()
+/// has raised its flag and then locked each record, so that either it finds the timer counted, or the flag is seen here.
+/// Precondition: `hold` locks `r`. It is unlocked afterwards.
 template <class Sync>
 template <class Count>
-void basic_core<Sync>::free_record(record_type& r, Count&& count) noexcept {
-  r.work.reset();
+void basic_core<Sync>::free_record(record_lock& hold, record_type& r, Count&& count) noexcept {
   ++r.generation;
   r.invalidate_wait();
   r.state.free();
-  pool_.give_back(r, count);
+  const bool is_awaited = std::exchange(r.awaited, false);
+  pool_.count(count);
+  hold.unlock();
+  pool_.give_back(r);
+  if (is_awaited || draining()) endings_.wake();
 }
 
 }  // namespace rondo::detail

@@ -71,44 +71,46 @@ typename basic_core<Sync>::record_type* basic_core<Sync>::find(timer_id id) cons
 }
 
 template <class Sync>
-timer_id basic_core<Sync>::schedule(time_point due, time_point now, task&& work,
-                                    std::shared_ptr<const executor> run_on,
-                                    std::unique_ptr<repetition> repeats) {
-  if (!work) throw std::invalid_argument("rondo: the task is empty");
-  insert_hooks hooks(*this, insert_hooks::inserts::new_timers);
-  if (!hooks.may_insert()) refuse_stopped();
+typename basic_core<Sync>::record_type& basic_core<Sync>::take_record() {
+  if (stopped() || draining()) refuse_stopped();
   limit_.claim_place();
-  record_type* r = nullptr;
-  timer_id id;
   try {
-    r = &pool_.take();
-    r->state.begin_life();
-    r->work = std::move(work);
-    r->run_on = std::move(run_on);
-    r->repeats = std::move(repeats);
-    if (r->periodic() && (r->run_on != nullptr || handlers_.has_executor())) r->tickets.prepare_for_several();
-    r->deadline = due;
-    id = id_of(*r);  // from publish() on, the record is everybody's
-    if (!publish(*r, grid_.of_deadline(due, now), hooks)) refuse_stopped();
+    return pool_.take();
   } catch (...) {
-    if (r == nullptr) {
-      limit_.free_place();
-    } else {
-      record_lock hold(r->mutex);
-      finish(hold, *r, ending::refused);
-    }
+    limit_.free_place();
     throw;
   }
+}
+
+template <class Sync>
+void basic_core<Sync>::discard(record_type& r) noexcept {
+  {
+    record_lock hold(r.mutex);
+    r.plain = false;  // perhaps it is not known yet
+    finish(hold, r, ending::refused);
+  }
+  endings_.wake();  // drain() may have found it counted as pending
+}
+
+template <class Sync>
+timer_id basic_core<Sync>::schedule(record_type& r, time_point due, time_point now) {
+  insert_hooks hooks(*this, insert_hooks::inserts::new_timers);
+  r.state.begin_life();
+  r.deadline = due;
+  r.plain = r.plain && task_access::trivial_to_destroy(r.work);
+  const timer_id id = id_of(r);  // from publish() on, the record is everybody's
+  if (!publish(r, grid_.of_deadline(due, now), hooks)) refuse_stopped();
   hooks.wake();
   return id;
 }
 
 template <class Sync>
-timer_id basic_core<Sync>::schedule(const recurrence& when, time_point now, task&& work,
-                                    std::shared_ptr<const executor> run_on) {
+timer_id basic_core<Sync>::schedule(record_type& r, const recurrence& when, time_point now) {
   const recurrence::occurrence first = when.first(now, fresh_seed());
-  return schedule(first.due, now, std::move(work), std::move(run_on),
-                  std::make_unique<repetition>(when, first));
+  r.repeats = std::make_unique<repetition>(when, first);
+  r.plain = false;
+  if (r.run_on != nullptr || handlers_.has_executor()) r.tickets.prepare_for_several();
+  return schedule(r, first.due, now);
 }
 
 /// Makes a new timer known to all; false if the scheduler is stopped.

@@ -1,6 +1,7 @@
 // What a scheduler counts.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 namespace rondo::detail {
@@ -14,20 +15,44 @@ enum class ending : std::uint8_t {
   refused,    // schedule() throws: it never was pending to its caller
 };
 
+/// A number that one thread at a time writes, and that others may read at any time. Plain loads and stores, where an
+/// atomic addition would lock the bus.
+class counter {
+ public:
+  counter() noexcept = default;
+  counter(std::uint64_t value) noexcept : value_(value) {}
+  counter(const counter& other) noexcept : value_(other) {}
+  counter& operator=(const counter& other) noexcept {
+    value_.store(other, std::memory_order_relaxed);
+    return *this;
+  }
+
+  operator std::uint64_t() const noexcept { return value_.load(std::memory_order_relaxed); }
+  counter& operator+=(std::uint64_t more) noexcept { return *this = *this + more; }
+  counter& operator++() noexcept { return *this += 1; }
+  counter& operator--() noexcept { return *this = *this - 1; }
+
+ private:
+  std::atomic<std::uint64_t> value_{0};
+};
+
 /// How many timers went which way.
 struct counters {
-  std::uint64_t scheduled = 0;
-  std::uint64_t ended = 0;  // ceased to be pending
-  std::uint64_t fired = 0;
-  std::uint64_t completed = 0;
-  std::uint64_t cancelled = 0;
-  std::uint64_t returned = 0;
-  std::uint64_t failed = 0;
-  std::uint64_t missed = 0;
-  std::uint64_t overlapped = 0;
-  std::uint64_t rejected = 0;
+  counter scheduled = 0;
+  counter ended = 0;  // ceased to be pending
+  counter fired = 0;
+  counter completed = 0;
+  counter cancelled = 0;
+  counter returned = 0;
+  counter failed = 0;
+  counter missed = 0;
+  counter overlapped = 0;
+  counter rejected = 0;
 
-  std::uint64_t pending() const noexcept { return scheduled > ended ? scheduled - ended : 0; }
+  std::uint64_t pending() const noexcept {
+    const std::uint64_t all = scheduled;
+    return all > ended ? all - ended : 0;
+  }
 
   /// A timer ceases to be pending. If it completes with a run in progress, the end of that counts it as completed.
   void count(ending how, bool running) noexcept {

@@ -156,10 +156,10 @@ class ready_list {
   /// For the driver, the only thread that changes it.
   static std::size_t own(const index& i) noexcept { return i.load(std::memory_order_relaxed); }
 
-  // It was set long ago, and lies anywhere in memory.
+  // It was set long ago, and lies anywhere in memory. A plain timer needs two lines.
   static void prefetch(const record<Sync>& r) noexcept {
     const char* const begin = reinterpret_cast<const char*>(&r);
-    for (std::size_t line = 0; line < sizeof(r); line += 64) __builtin_prefetch(begin + line, 1);
+    for (std::size_t line = 0; line != 2; ++line) __builtin_prefetch(begin + 64 * line, 1);
   }
 
   std::optional<entry> take_late() noexcept {

@@ -23,7 +23,8 @@ namespace rondo::detail {
 /// `mutex` guards all members, but for these: until schedule() returns, the scheduling thread alone knows the record,
 /// and writes what is marked [new] without it; while a run is in progress, `work` is its own.
 ///
-/// Three cache lines: what every waiting timer needs; the callable; what an executor or a recurrence needs.
+/// Three cache lines: what every waiting timer needs; the callable; what an executor or a recurrence needs. Calls about a
+/// plain timer leave the third alone, and cancel() the second as well.
 template <class Sync>
 struct alignas(64) record : node {
   /// A run that has not started.
@@ -35,15 +36,21 @@ struct alignas(64) record : node {
 
   explicit record(std::uint32_t own_slot) noexcept : slot(own_slot) {}
 
+  const std::uint32_t slot;  // in the pool
   typename Sync::record_mutex mutex;
-  const std::uint32_t slot;      // in the pool
+  // It runs once, has no executor of its own, and its end destroys nothing. So says a free record, too. [new]
+  bool plain = true;
+  bool awaited = false;          // a thread waits until the record is freed
   timer_state state;             // [new]
   std::uint64_t generation = 1;  // moves on as the record is freed
   // Moves on as the timer ceases to wait for a certain moment. Written under the lock; the lists read it without.
   typename Sync::template atomic<std::uint64_t> arming{0};
-  time_point deadline;  // [new] exact, of the run that it waits for; `due` is its tick
+  union {
+    time_point deadline{};  // [new] exact, of the run that it waits for; `due` is its tick
+    record* next_free;      // while it is free
+  };
 
-  record* next = nullptr;  // in a list of free records, or of those without memory
+  record* next = nullptr;  // in the retry list; or, in the depot of the pool, the first of the next batch
   task work;               // [new]
 
   std::unique_ptr<repetition> repeats;     // [new] null: once
@@ -51,7 +58,7 @@ struct alignas(64) record : node {
   std::uint64_t order = 0;                 // among those that are never due
   handoff tickets;                         // [new]
 
-  bool periodic() const noexcept { return repeats != nullptr; }
+  bool periodic() const noexcept { return !plain && repeats != nullptr; }
 
   /// What it waited for is not to come any more.
   void invalidate_wait() noexcept {
@@ -80,7 +87,7 @@ struct alignas(64) record : node {
   }
 
   /// Whether no run will start any more.
-  bool over() const noexcept { return state.submitted() == 0 && (repeats == nullptr || repeats->over()); }
+  bool over() const noexcept { return state.submitted() == 0 && (!periodic() || repeats->over()); }
 
   /// The run that comes first: the oldest that was submitted, or the one that it waits for. Precondition: one of these.
   pending_run first_run() const noexcept {
@@ -90,15 +97,12 @@ struct alignas(64) record : node {
                           : pending_run{deadline, due, tickets.only()};
   }
 
-  /// Whether its end destroys nothing of the user's.
-  bool owns_nothing() const noexcept {
-    return repeats == nullptr && run_on == nullptr && task_access::trivial_to_destroy(work);
-  }
   void destroy_what_it_owns() noexcept {
     work.reset();
     run_on.reset();
     repeats.reset();
     tickets.release_memory();
+    plain = true;
   }
 
   /// In words what is wrong with it, or empty: see rondo/detail/checks.hpp. Precondition: locked. Reads what is marked
@@ -106,8 +110,9 @@ struct alignas(64) record : node {
   std::string fault() const {
     std::string wrong;
     if (!state.in_progress() && state.where() == waits_in::wheel) return wrong;
+    if (!state.live()) return state.fault(false);  // what it owned is perhaps being destroyed
     wrong = state.fault(periodic());
-    if (!wrong.empty() || !state.live()) return wrong;
+    if (!wrong.empty()) return wrong;
     if (tickets.size() != state.submitted())
       return "the executor has " + std::to_string(state.submitted()) + " runs of it, and " +
              std::to_string(tickets.size()) + " are known";

@@ -16,9 +16,15 @@
 
 namespace rondo::detail {
 
-/// Free records and counters are in shards, each with a lock of its own. A thread always uses the same shard, so threads
-/// do not contend unless there are more of them than shards. A shard without free records takes those of another one, or
-/// new ones. Records stay where they are until the pool is destroyed.
+/// Free records and counters are in shards. Most shards belong to one thread each, which uses them without a lock; the
+/// threads beyond these share the others. A shard keeps at most two magazines of free records (Bonwick and Adams,
+/// "Magazines and vmem", 2001): the one in use, and a spare one that is full or empty. Full magazines that a shard has no
+/// place for are in the depot, where shards without free records find them: so a record that one thread takes and another
+/// gives back is used again, and the depot's lock is taken for one in 64. Records stay where they are until the pool is
+/// destroyed.
+///
+/// Memory order: only the owner writes its shard. When it ends, Sync::thread_number() hands its number on, which orders
+/// what both do. Others read the counters alone, relaxed: see total().
 template <class Sync>
 class record_pool {
  public:
@@ -35,47 +41,33 @@ class record_pool {
 
   /// A free record, counted as scheduled. Strong guarantee.
   record_type& take() {
-    shard& mine = my_shard();
-    {
-      const std::lock_guard hold(mine.mutex);
-      if (record_type* const r = mine.free) {
-        mine.free = r->next;
-        --mine.free_count;
-        ++mine.counts.scheduled;
-        return *r;
-      }
-    }
-    chain found = take_from_another(mine);
-    if (found.first == nullptr) found = make_new();
-    return take_first(mine, found);
+    const own_shard mine(*this);
+    if (mine->in_use.empty()) [[unlikely]]
+      refill(*mine);
+    ++mine->counts.scheduled;
+    return mine->in_use.pop();
   }
 
   /// Precondition: nothing is known of `r` but by ids of earlier generations.
-  template <class Count>
-  void give_back(record_type& r, Count&& count) noexcept {
-    shard& mine = my_shard();
-    const std::lock_guard hold(mine.mutex);
-    r.next = mine.free;
-    mine.free = &r;
-    ++mine.free_count;
-    count(mine.counts);
+  void give_back(record_type& r) noexcept {
+    const own_shard mine(*this);
+    if (mine->in_use.size() == batch) [[unlikely]]
+      make_room(*mine);
+    mine->in_use.push(r);
   }
 
   /// count(counters&) adds to this thread's counters.
   template <class Count>
   void count(Count&& count) noexcept {
-    shard& mine = my_shard();
-    const std::lock_guard hold(mine.mutex);
-    count(mine.counts);
+    const own_shard mine(*this);
+    count(mine->counts);
   }
 
-  /// The sum over all shards, read one after another.
+  /// The sum over all shards, read one after another. It has what was counted before: by this thread, or by another one
+  /// before something that this one has acquired, for example the lock of a record that the other released afterwards.
   counters total() const noexcept {
     counters sum;
-    for (const shard& l : shards_) {
-      const std::lock_guard hold(l.mutex);
-      sum += l.counts;
-    }
+    for (const shard& s : shards_) sum += s.counts;
     return sum;
   }
 
@@ -88,34 +80,87 @@ class record_pool {
   /// How many records there are, and how many of them are free: read shard by shard.
   std::size_t slots() const noexcept { return slots_.load(std::memory_order_acquire); }
   std::size_t free() const noexcept {
-    std::size_t count = 0;
-    for (const shard& l : shards_) {
-      const std::lock_guard hold(l.mutex);
-      count += l.free_count;
-    }
-    return count;
+    std::uint64_t count = batches_in_depot_;
+    count *= batch;
+    for (const shard& s : shards_) count += s.in_use.size() + s.spare.size();
+    return static_cast<std::size_t>(count);
   }
 
-  /// visit(record&) for every record that ever was in use.
+  /// visit(record&) for every record that ever was in use. A record that is being made is visited, unless phase::drain()
+  /// and phase::stop(), called before, prevent it from being used: that takes sequential consistency here.
   template <class Visit>
   void for_each(Visit&& visit) const {
-    const std::uint32_t end = slots_.load(std::memory_order_acquire);
+    const std::uint32_t end = slots_.load(std::memory_order_seq_cst);
     for (std::uint32_t slot = 0; slot != end; ++slot) visit(at(slot));
   }
 
  private:
-  static constexpr std::size_t shard_count = Sync::shards;
-  // So many new records are made at a time; so many also are left to another shard.
-  static constexpr std::uint32_t batch = 64;
+  static constexpr std::uint32_t batch =
+      64;  // so many are in a full magazine, and so many are made at a time
+  static constexpr std::size_t own_shards = Sync::own_shards;
+  static constexpr std::size_t shared_shards = Sync::shared_shards;
 
-  struct alignas(128) shard {
-    mutable typename Sync::shard_mutex mutex;
-    std::uint32_t free_count = 0;
-    record_type* free = nullptr;
-    counters counts;
+  class magazine {
+   public:
+    bool empty() const noexcept { return first_ == nullptr; }
+    std::uint64_t size() const noexcept { return size_; }
+    record_type* first() const noexcept { return first_; }
+
+    void push(record_type& r) noexcept {
+      r.next_free = first_;
+      first_ = &r;
+      ++size_;
+    }
+    record_type& pop() noexcept {
+      record_type& r = *first_;
+      first_ = r.next_free;
+      --size_;
+      return r;
+    }
+    /// Has it hold what begins with `first`, a full magazine.
+    void fill(record_type* first) noexcept {
+      first_ = first;
+      size_ = batch;
+    }
+    void clear() noexcept {
+      first_ = nullptr;
+      size_ = 0;
+    }
+
+   private:
+    record_type* first_ = nullptr;
+    counter size_;
   };
 
-  shard& my_shard() noexcept { return shards_[Sync::thread_number() % shard_count]; }
+  struct alignas(128) shard {
+    magazine in_use;
+    magazine spare;
+    counters counts;
+    typename Sync::shard_mutex mutex;  // if threads share it
+  };
+
+  /// The calling thread's.
+  class own_shard {
+   public:
+    explicit own_shard(record_pool& pool) noexcept
+        : number_(Sync::thread_number()),
+          shard_(pool.shards_[is_shared() ? own_shards + (number_ - own_shards) % shared_shards : number_]) {
+      if (is_shared()) shard_.mutex.lock();
+    }
+    ~own_shard() {
+      if (is_shared()) shard_.mutex.unlock();
+    }
+    own_shard(const own_shard&) = delete;
+    own_shard& operator=(const own_shard&) = delete;
+    shard& operator*() const noexcept { return shard_; }
+    shard* operator->() const noexcept { return &shard_; }
+
+   private:
+    bool is_shared() const noexcept { return number_ >= own_shards; }
+
+    const std::size_t number_;
+    shard& shard_;
+  };
 
   // Segment s holds batch * 2^s records, so that a slot is found with a count of leading zeros, and a
   // segment's memory is asked for at once but touched only as records are made.
@@ -132,25 +177,34 @@ class record_pool {
     return segments_[s].load(std::memory_order_acquire)[slot - begin_of(s)];
   }
 
-  /// Linked records that are in no shard.
-  struct chain {
-    record_type* first = nullptr;
-    std::uint32_t length = 0;
-  };
-
-  /// All that are free in a shard that has many; empty if there is none.
-  chain take_from_another(const shard& mine) noexcept {
-    for (shard& other : shards_) {
-      if (&other == &mine) continue;
-      const std::lock_guard hold(other.mutex);
-      if (other.free_count <= batch) continue;
-      return {std::exchange(other.free, nullptr), std::exchange(other.free_count, 0)};
+  /// Precondition: no magazine of the shard has a record, but perhaps the spare one.
+  [[gnu::noinline]] void refill(shard& mine) {
+    if (!mine.spare.empty()) {
+      mine.in_use.fill(mine.spare.first());
+      mine.spare.clear();
+      return;
     }
-    return {};
+    const std::lock_guard hold(depot_mutex_);
+    if (depot_ == nullptr) return make_batch(mine.in_use);
+    mine.in_use.fill(depot_);
+    depot_ = depot_->next;
+    --batches_in_depot_;
   }
 
-  chain make_new() {
-    const std::lock_guard hold(growth_mutex_);
+  /// Precondition: the magazine in use is full.
+  [[gnu::noinline]] void make_room(shard& mine) noexcept {
+    if (!mine.spare.empty()) {
+      const std::lock_guard hold(depot_mutex_);
+      mine.spare.first()->next = depot_;
+      depot_ = mine.spare.first();
+      ++batches_in_depot_;
+    }
+    mine.spare.fill(mine.in_use.first());
+    mine.in_use.clear();
+  }
+
+  /// Precondition: the depot is locked.
+  void make_batch(magazine& into) {
     const std::uint32_t first = slots_.load(std::memory_order_relaxed);
     if (first > std::numeric_limits<std::uint32_t>::max() - batch) throw std::bad_alloc();
     auto& segment = segments_[segment_of(first)];
@@ -159,34 +213,14 @@ class record_pool {
           static_cast<record_type*>(::operator new (sizeof(record_type) * size_of(segment_of(first)),
                                                     std::align_val_t{alignof(record_type)})),
           std::memory_order_release);
-    chain made{nullptr, batch};
-    for (std::uint32_t slot = first + batch; slot-- != first;) {
-      record_type* const r = std::construct_at(&at(slot), slot);
-      r->next = made.first;
-      made.first = r;
-    }
-    slots_.store(first + batch, std::memory_order_release);
-    return made;
+    for (std::uint32_t slot = first + batch; slot-- != first;) into.push(*std::construct_at(&at(slot), slot));
+    slots_.store(first + batch, std::memory_order_seq_cst);
   }
 
-  /// Leaves the others in `mine`. (The first never lies there: two threads might take it from each other for
-  /// ever.)
-  static record_type& take_first(shard& mine, const chain& found) noexcept {
-    record_type& r = *found.first;
-    const std::lock_guard hold(mine.mutex);
-    if (mine.free != nullptr) {  // a thread that shares this shard came in between
-      record_type* last = &r;
-      while (last->next != nullptr) last = last->next;
-      last->next = mine.free;
-    }
-    mine.free = r.next;
-    mine.free_count += found.length - 1;
-    ++mine.counts.scheduled;
-    return r;
-  }
-
-  std::array<shard, shard_count> shards_;
-  typename Sync::shard_mutex growth_mutex_;
+  std::array<shard, own_shards + shared_shards> shards_;
+  typename Sync::depot_mutex depot_mutex_;  // guards what is made, too
+  record_type* depot_ = nullptr;  // the first of the first full magazine; its `next` is that of the next
+  counter batches_in_depot_;
   typename Sync::template atomic<std::uint32_t> slots_{0};  // records made so far
   std::array<typename Sync::template atomic<record_type*>, 27> segments_{};
 };

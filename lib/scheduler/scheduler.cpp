@@ -5,16 +5,8 @@
 namespace rondo {
 
 using detail::checked_call;
-
-namespace {
-
-/// The longest duration means never, also before the clock's epoch, from where it would not reach the clock's
-/// end.
-time_point deadline_after(time_point now, duration delay) noexcept {
-  return delay == duration::max() ? time_point::max() : saturating_add(now, delay);
-}
-
-}  // namespace
+using detail::deadline_after;
+using detail::new_timer;
 
 scheduler::scheduler(std::shared_ptr<detail::core> core) noexcept : core_(std::move(core)) {}
 
@@ -24,25 +16,23 @@ scheduler::~scheduler() {
 }
 
 timer_id scheduler::schedule_after(any_duration delay, task work) {
-  const checked_call checked(core_, "schedule_after()");
-  const time_point now = core_->now();
-  return core_->schedule(deadline_after(now, delay), now, std::move(work));
+  return new_timer(core_, std::move(work)).schedule_after(delay);
 }
 
 timer_id scheduler::schedule_after(any_duration delay, task work, const on& where) {
-  const checked_call checked(core_, "schedule_after()");
-  const time_point now = core_->now();
-  return core_->schedule(deadline_after(now, delay), now, std::move(work), where.shared());
+  new_timer t(core_, std::move(work));
+  t.run_on(where);
+  return t.schedule_after(delay);
 }
 
 timer_id scheduler::schedule_at(any_time_point due, task work) {
-  const checked_call checked(core_, "schedule_at()");
-  return core_->schedule(due, core_->now(), std::move(work));
+  return new_timer(core_, std::move(work)).schedule_at(due);
 }
 
 timer_id scheduler::schedule_at(any_time_point due, task work, const on& where) {
-  const checked_call checked(core_, "schedule_at()");
-  return core_->schedule(due, core_->now(), std::move(work), where.shared());
+  new_timer t(core_, std::move(work));
+  t.run_on(where);
+  return t.schedule_at(due);
 }
 
 timer_id scheduler::schedule_every(any_duration period, task work) {
@@ -54,13 +44,13 @@ timer_id scheduler::schedule_every(any_duration period, task work, const on& whe
 }
 
 timer_id scheduler::schedule(const recurrence& when, task work) {
-  const checked_call checked(core_, "schedule()");
-  return core_->schedule(when, core_->now(), std::move(work));
+  return new_timer(core_, std::move(work)).schedule(when);
 }
 
 timer_id scheduler::schedule(const recurrence& when, task work, const on& where) {
-  const checked_call checked(core_, "schedule()");
-  return core_->schedule(when, core_->now(), std::move(work), where.shared());
+  new_timer t(core_, std::move(work));
+  t.run_on(where);
+  return t.schedule(when);
 }
 
 cancel_result scheduler::cancel(timer_id id) {

@@ -7,7 +7,7 @@
 #include <mutex>
 
 #include "sync/short_lock.hpp"
-#include "sync/thread_local.hpp"
+#include "sync/thread_numbers.hpp"
 
 namespace rondo::detail {
 
@@ -18,6 +18,7 @@ struct threads {
   using queue_mutex = short_lock;
   using record_mutex = short_lock;
   using shard_mutex = short_lock;
+  using depot_mutex = short_lock;
   using list_mutex = short_lock;
 
   using waiting_mutex = std::mutex;
@@ -31,17 +32,11 @@ struct threads {
   // Takes about 0.1 ms, during which other threads wait for the stripe's lock.
   static constexpr std::uint32_t redistributed_at_a_time = 4096;
 
-  /// Shards of the pool of records: that many threads can use it without contention.
-  static constexpr std::size_t shards = 16;
+  /// Shards of the pool of records: the first ones belong to one thread each, which needs no lock there.
+  static constexpr std::size_t own_shards = thread_numbers::exclusive;
+  static constexpr std::size_t shared_shards = 8;
 
-  /// A small number for the calling thread: 0 for the first that asks, 1 for the next, …
-  static std::size_t thread_number() noexcept {
-    static std::atomic<std::size_t> threads_seen{0};
-    RONDO_THREAD_LOCAL constinit std::size_t counted_from_one = 0;  // 0: the thread has none yet
-    if (counted_from_one == 0) [[unlikely]]
-      counted_from_one = threads_seen.fetch_add(1, std::memory_order_relaxed) + 1;
-    return counted_from_one - 1;
-  }
+  static std::size_t thread_number() noexcept { return thread_numbers::of_this_thread(); }
 };
 
 }  // namespace rondo::detail

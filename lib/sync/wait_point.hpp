@@ -10,12 +10,10 @@
 
 namespace rondo::detail {
 
-/// Each thread waits for its own condition. A thread that makes a condition true calls wake() afterwards, which
-/// costs one atomic load while nobody waits.
+/// Each thread waits for its own condition. A thread that makes a condition true calls wake() afterwards.
 ///
-/// Memory order: a condition is made true and read under one and the same lock, or by sequentially consistent operations.
-/// So either done(), called after `waiting_` has been increased, finds the condition true; or who makes it true has taken
-/// the lock after done(), and then finds `waiting_` increased.
+/// Memory order: wake() and wait_until() both modify `waiting_`. If wake() comes first, done() sees what was done before
+/// it; otherwise wake() finds that a thread waits.
 template <class Sync>
 class wait_point {
  public:
@@ -29,7 +27,7 @@ class wait_point {
   template <class Done>
   bool wait_until(time_point end, Done&& done) {
     if (done()) return true;
-    waiting_.fetch_add(1, std::memory_order_seq_cst);
+    waiting_.fetch_add(1, std::memory_order_acq_rel);
     bool is_done = false;
     {
       std::unique_lock hold(mutex_);
@@ -40,12 +38,12 @@ class wait_point {
           in_time = woken_.wait_until(hold, end) == std::cv_status::no_timeout;
       }
     }
-    waiting_.fetch_sub(1, std::memory_order_seq_cst);
+    waiting_.fetch_sub(1, std::memory_order_relaxed);
     return is_done;
   }
 
   void wake() noexcept {
-    if (waiting_.load(std::memory_order_seq_cst) == 0) return;
+    if (waiting_.fetch_add(0, std::memory_order_acq_rel) == 0) return;
     const std::lock_guard hold(mutex_);
     woken_.notify_all();
   }

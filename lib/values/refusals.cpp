@@ -11,6 +11,8 @@ namespace rondo::detail {
 
 void refuse_nan() { throw std::invalid_argument("rondo: a duration is not a number (NaN)"); }
 
+void refuse_empty_task() { throw std::invalid_argument("rondo: the task is empty"); }
+
 void refuse_empty_call() { throw std::bad_function_call(); }
 
 void refuse_system(int error, const char* what) {

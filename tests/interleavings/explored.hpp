@@ -188,6 +188,7 @@ struct explored {
   static constexpr char queue[] = "queue";
   static constexpr char record[] = "record";
   static constexpr char shard[] = "shard";
+  static constexpr char depot[] = "depot";
   static constexpr char list[] = "list";
   static constexpr char waiting[] = "waiting";
 
@@ -195,6 +196,7 @@ struct explored {
   using queue_mutex = explored_mutex_of<queue>;
   using record_mutex = explored_mutex_of<record>;
   using shard_mutex = explored_mutex_of<shard>;
+  using depot_mutex = explored_mutex_of<depot>;
   using list_mutex = explored_mutex_of<list>;
 
   using waiting_mutex = explored_mutex_of<waiting>;
@@ -206,7 +208,9 @@ struct explored {
   static constexpr std::size_t stripes = 2;                    // even and odd ticks
   static constexpr std::uint32_t redistributed_at_a_time = 1;  // so that it is always interrupted
 
-  static constexpr std::size_t shards = 1;  // who counts visits them all, and two who do in 2^shards orders
+  // No thread has one of its own, so that each use of a shard is a step.
+  static constexpr std::size_t own_shards = 0;
+  static constexpr std::size_t shared_shards = 1;
 
   /// The scenario's threads, and then the one that prepares and checks.
   static std::size_t thread_number() noexcept { return this_thread(); }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "interleavings/explored_core.hpp"
+#include "schedule_on.hpp"
 
 namespace rondo::test {
 
@@ -39,25 +40,25 @@ class stage_with {
   /// For `due`, or never.
   void add(duration due) {
     schedule(timers_.emplace_back(),
-             [&](task&& work) { return core_->schedule(deadline(due), core_->now(), std::move(work)); });
+             [&](task&& work) { return schedule_on(*core_, deadline(due), core_->now(), std::move(work)); });
   }
   /// The same, with a callable that owns nothing: cancelling such a timer takes a path of its own.
   void add_plain(duration due) {
     timer& t = timers_.emplace_back();
-    t.id = core_->schedule(deadline(due), core_->now(), [this, &t](const firing& f) { run(t, f); });
+    t.id = schedule_on(*core_, deadline(due), core_->now(), [this, &t](const firing& f) { run(t, f); });
   }
   /// The same, submitted as a job of its own: see submitted().
   void add_job(duration due) {
     const auto shelf = std::make_shared<const executor>([this](job j) { jobs_.push_back(std::move(j)); });
     schedule(timers_.emplace_back(), [&](task&& work) {
-      return core_->schedule(deadline(due), core_->now(), std::move(work), shelf);
+      return schedule_on(*core_, deadline(due), core_->now(), std::move(work), shelf);
     });
   }
   void repeat(const recurrence& r) {
     timer& t = timers_.emplace_back();
     t.periodic = true;
     t.overlaps = r.on_overlap() == overlapping_runs::allow;
-    schedule(t, [&](task&& work) { return core_->schedule(r, core_->now(), std::move(work)); });
+    schedule(t, [&](task&& work) { return schedule_on(*core_, r, core_->now(), std::move(work)); });
   }
 
   cancel_result cancel(std::size_t i) { return ended(i, core_->cancel(timers_[i].id)); }

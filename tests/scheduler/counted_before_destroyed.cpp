@@ -104,12 +104,13 @@ TEST_CASE("a timer that finds no memory is not counted any more as its callable 
     CAPTURE(k);
     manual_timer time(options{.max_pending = 1});
     witness w(time);
-    auto task = w.task();
+    std::optional task(w.task());
     const failing_new failing(k, 1);
     try {
-      time.schedule_after(1h, std::move(task));
+      time.schedule_after(1h, std::move(*task));
       done = !failing.struck();
     } catch (const std::bad_alloc&) {
+      task.reset();  // it was not moved from, if there was no memory for a record
       check(w, nullptr);
       CHECK(w.seen->scheduled == 0);
     }

@@ -10,11 +10,13 @@
 #include <mutex>
 #include <vector>
 
+#include "sync/thread_numbers.hpp"
+
 namespace rondo::test {
 
 /// In the order in which they may be nested; of a rank one at a time, but for two stripes, by their
 /// addresses.
-enum class lock_rank : std::size_t { waiting, record, stripe, innermost };
+enum class lock_rank : std::size_t { waiting, record, stripe, shard, innermost };
 
 /// What this thread holds, and what all threads have done wrong so far.
 class held_locks {
@@ -43,7 +45,7 @@ class held_locks {
     const void* lock;
   };
   inline static thread_local std::vector<held> held_;
-  inline static std::array<std::atomic<std::size_t>, 4> taken_{};
+  inline static std::array<std::atomic<std::size_t>, 5> taken_{};
   inline static std::atomic<std::size_t> disorders_{0};
 };
 
@@ -68,7 +70,8 @@ struct counted_locks {
   using stripe_mutex = counted_mutex<lock_rank::stripe>;
   using queue_mutex = counted_mutex<lock_rank::innermost>;
   using record_mutex = counted_mutex<lock_rank::record>;
-  using shard_mutex = counted_mutex<lock_rank::innermost>;
+  using shard_mutex = counted_mutex<lock_rank::shard>;
+  using depot_mutex = counted_mutex<lock_rank::innermost>;
   using list_mutex = counted_mutex<lock_rank::innermost>;
 
   using waiting_mutex = counted_mutex<lock_rank::waiting>;
@@ -79,13 +82,11 @@ struct counted_locks {
 
   static constexpr std::size_t stripes = 16;
   static constexpr std::uint32_t redistributed_at_a_time = 2;  // so that it is interrupted
-  static constexpr std::size_t shards = 16;
+  // All threads share them, so that each use takes the lock.
+  static constexpr std::size_t own_shards = 0;
+  static constexpr std::size_t shared_shards = 16;
 
-  static std::size_t thread_number() noexcept {
-    static std::atomic<std::size_t> threads_seen{0};
-    thread_local const std::size_t number = threads_seen.fetch_add(1);
-    return number;
-  }
+  static std::size_t thread_number() noexcept { return detail::thread_numbers::of_this_thread(); }
 };
 
 }  // namespace rondo::test

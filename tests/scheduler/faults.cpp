@@ -26,6 +26,7 @@ struct periodic_record : record {
   explicit periodic_record(const rondo::recurrence& when = rondo::every(1ms)) : record(0) {
     repeats = std::make_unique<repetition>(when, when.first(at(0s), 0));
     tickets.prepare_for_several();
+    plain = false;
     state.begin_life();
   }
   /// Its run of the point that it waits for begins.

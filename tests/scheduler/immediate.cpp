@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "schedule_on.hpp"
 #include "scheduler/core_members.hpp"
 #include "scheduler/virtual_time.hpp"
 
@@ -114,7 +115,7 @@ TEST_CASE("what becomes due after the pass has read the time does not start befo
   std::vector<rondo::firing> runs;
   core->after_reading = [&] {
     core->time += 5ns;
-    core->schedule(core->time, core->time, recording(runs));
+    schedule_on(*core, core->time, core->time, recording(runs));
   };
   CHECK(core->run_pass(time_point::max(), rondo::unlimited) == 1);
   REQUIRE(runs.size() == 1);

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "schedule_on.hpp"
 #include "scheduler/core_members.hpp"
 #include "scheduler/seeds.hpp"
 #include "scheduler/virtual_time.hpp"
@@ -41,11 +42,13 @@ class probe final : public rondo::detail::basic_core<counted_locks> {
  public:
   using basic_core::basic_core;
   time_point now() const noexcept override { return time_point(duration(now_.load())); }
-  timer_id after(duration d, rondo::task work) { return schedule(now() + d, now(), std::move(work)); }
-  timer_id every(duration d, rondo::task work) { return schedule(rondo::every(d), now(), std::move(work)); }
+  timer_id after(duration d, rondo::task work) {
+    return schedule_on(*this, now() + d, now(), std::move(work));
+  }
+  timer_id every(duration d, rondo::task work) { return schedule(rondo::every(d), std::move(work)); }
   using basic_core::schedule;
   timer_id schedule(const rondo::recurrence& when, rondo::task work) {
-    return schedule(when, now(), std::move(work));
+    return schedule_on(*this, when, now(), std::move(work));
   }
   bool move(timer_id id, duration d) { return reschedule(id, rondo::saturating_add(now(), d), now()); }
   void advance(duration d) {
@@ -162,12 +165,12 @@ TEST_CASE("no lock is held in runs of any recurrence, inline, on executors, and 
     if (!inline_runs) o.run_on = [&](job j) { jobs.push_back(std::move(j)); };
     const auto core = std::make_shared<probe>(o, at(0s));
     for (int i = 0; i != 60; ++i)
-      core->schedule(any_recurrence(d), core->now(), watched(),
-                     i % 3 == 0 ? rondo::on([&, w = watched()](job j) {
-                                    look();
-                                    jobs.push_back(std::move(j));
-                                  }).shared()
-                                : nullptr);
+      schedule_on(*core, any_recurrence(d), core->now(), watched(),
+                  i % 3 == 0 ? rondo::on([&, w = watched()](job j) {
+                                 look();
+                                 jobs.push_back(std::move(j));
+                               }).shared()
+                             : nullptr);
     for (int i = 0; i != 60; ++i) {
       core->advance(duration(d.roll(2'000'000)));
       while (jobs.size() > 20) {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "schedule_on.hpp"
 #include "scheduler/core_members.hpp"
 #include "failing_new.hpp"
 #include "scheduler/virtual_time.hpp"
@@ -48,7 +49,7 @@ TEST_CASE("a stop() without memory for what others schedule meanwhile leaves all
   const auto core = std::make_shared<interrupted_core>(options{}, at(0s));
   std::optional<failing_new> failing;
   before_store = [&] {
-    for (int i = 0; i != 1000; ++i) core->schedule(at(1ms), at(0s), doing_nothing());
+    for (int i = 0; i != 1000; ++i) schedule_on(*core, at(1ms), at(0s), doing_nothing());
     failing.emplace();
   };
   CHECK_THROWS_AS(core->stop(), std::bad_alloc);

@@ -16,7 +16,9 @@ using rondo::detail::record_pool;
 
 /// A few shards; the test says which thread it is.
 struct few_shards : rondo::detail::threads {
-  static constexpr std::size_t shards = 4;
+  static constexpr std::size_t own_shards = 3;
+  static constexpr std::size_t shared_shards = 2;
+  static constexpr std::size_t shards = own_shards + shared_shards;
   static inline std::size_t current = 0;
   static std::size_t thread_number() noexcept { return current; }
 };
@@ -31,7 +33,10 @@ struct pool_in_use {
   }
   void give_back_all(std::size_t thread) {
     few_shards::current = thread;
-    for (auto* const r : taken) pool.give_back(*r, [](counters& c) { ++c.ended; });
+    for (auto* const r : taken) {
+      pool.count([](counters& c) { ++c.ended; });
+      pool.give_back(*r);
+    }
     taken.clear();
   }
 };
@@ -44,7 +49,8 @@ TEST_CASE("records that one thread takes and another gives back are used again")
       p.take(0, at_once);
       p.give_back_all(1);
     }
-    CHECK(p.pool.slots() <= at_once + std::size_t{3} * 64);  // each shard may keep a batch, and one is new
+    CHECK(p.pool.slots() <=
+          at_once + std::size_t{5} * 64);  // each shard may keep two magazines, and one is new
     CHECK(p.pool.free() == p.pool.slots());
   }
 }
@@ -55,7 +61,7 @@ TEST_CASE("records that go round all threads are used again") {
     p.take(i, 100);
     p.give_back_all(i * 7 + 1);
   }
-  CHECK(p.pool.slots() <= std::size_t{100} + (few_shards::shards + 1) * 64);
+  CHECK(p.pool.slots() <= std::size_t{100} + (2 * few_shards::shards + 1) * 64);
   CHECK(p.pool.free() == p.pool.slots());
 }
 
@@ -69,14 +75,34 @@ TEST_CASE("a slot that never was in use has no record") {
   CHECK(p.pool.find(slots) == nullptr);
 }
 
-TEST_CASE("a pool has as many records as were taken at once, but for a batch") {
+TEST_CASE("a pool has as many records as were taken at once, but for what shards keep") {
   pool_in_use p;
   p.take(0, 10'000);
   CHECK(p.pool.slots() < 10'000 + 64);
   p.give_back_all(0);
-  p.take(3, 10'000);
+  p.take(0, 10'000);
   CHECK(p.pool.slots() < 10'000 + 64);
+  p.give_back_all(0);
+  p.take(3, 10'000);
+  CHECK(p.pool.slots() < 10'000 + 3 * 64);
   CHECK(p.pool.total().pending() == 10'000);
+}
+
+TEST_CASE("a thread that takes and gives back few records at a time has the same ones all the time") {
+  pool_in_use p;
+  for (const std::size_t at_once : {1U, 63U, 64U, 65U, 127U, 128U}) {
+    CAPTURE(at_once);
+    p.take(0, at_once);
+    p.give_back_all(0);
+    const std::size_t slots = p.pool.slots();
+    for (int i = 0; i != 10; ++i) {
+      p.take(0, at_once);
+      CHECK(p.pool.free() == slots - at_once);
+      p.give_back_all(0);
+      CHECK(p.pool.free() == slots);
+    }
+    CHECK(p.pool.slots() == slots);
+  }
 }
 
 }  // namespace

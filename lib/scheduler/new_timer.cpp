@@ -1,0 +1,60 @@
+#include <rondo/detail/new_timer.hpp>
+
+#include "scheduler/core.hpp"
+
+namespace rondo::detail {
+namespace {
+
+constexpr const char* name = "a scheduling call";  // for checked builds
+
+record<threads>& record_at(void* r) noexcept { return *static_cast<record<threads>*>(r); }
+
+}  // namespace
+
+new_timer::new_timer(const std::shared_ptr<core>& c)
+    :
+#if defined(RONDO_CHECKS)
+      kept_(c),
+#endif
+      core_(*c) {
+  record<threads>& r = core_.take_record();
+  record_ = &r;
+  work_ = &r.work;
+  if constexpr (checks) core_.begin_call();
+}
+
+new_timer::new_timer(const std::shared_ptr<core>& c, task&& work) : new_timer((refuse_empty(!work), c)) {
+  *work_ = std::move(work);
+}
+
+void new_timer::run_on(const on& where) {
+  record<threads>& r = record_at(record_);
+  r.run_on = where.shared();
+  r.plain = false;
+}
+
+timer_id new_timer::schedule_after(duration delay) {
+  const time_point now = core_.now();
+  return made_known(core_.schedule(record_at(record_), deadline_after(now, delay), now));
+}
+
+timer_id new_timer::schedule_at(time_point due) {
+  return made_known(core_.schedule(record_at(record_), due, core_.now()));
+}
+
+timer_id new_timer::schedule(const recurrence& when) {
+  return made_known(core_.schedule(record_at(record_), when, core_.now()));
+}
+
+timer_id new_timer::made_known(timer_id id) noexcept {
+  record_ = nullptr;
+  if constexpr (checks) core_.end_call(name);
+  return id;
+}
+
+void new_timer::discard() noexcept {
+  core_.discard(record_at(record_));
+  if constexpr (checks) core_.end_call(name);
+}
+
+}  // namespace rondo::detail
