@@ -67,8 +67,9 @@ class core_node {
   tick_number due() const noexcept { return node_.due; }
 
   static void leave(detail::node& n) noexcept {
-    if (n.wheel == nullptr) return;
-    auto& home = *static_cast<counting_core<Sync>*>(n.wheel);
+    detail::wheel_base* const wheel = n.wheel;
+    if (wheel == nullptr) return;
+    auto& home = *static_cast<counting_core<Sync>*>(wheel);
     home.cancel(n);
     --home.size;
   }
@@ -147,6 +148,7 @@ class core_wheel {
     core_wheel& w;
     static bool may_insert() noexcept { return true; }
     static void top_moved_earlier() noexcept {}
+    static bool may_move(detail::node&) noexcept { return true; }
     void before_move(detail::node& n) const noexcept {
       if (n.wheel != &w.core_) core_node<Sync>::leave(n);
     }

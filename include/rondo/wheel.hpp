@@ -35,8 +35,9 @@ struct unlocked_wheel : wheel_core<unlocked> {
 
 /// Takes `n` out of the wheel that it is in, if any.
 inline void leave_wheel(node& n) noexcept {
-  if (n.wheel == nullptr) return;
-  auto& home = *static_cast<unlocked_wheel*>(n.wheel);
+  wheel_base* const wheel = n.wheel;
+  if (wheel == nullptr) return;
+  auto& home = *static_cast<unlocked_wheel*>(wheel);
   home.cancel(n);
   --home.size;
 }
@@ -45,6 +46,7 @@ inline void leave_wheel(node& n) noexcept {
 struct insert_always {
   static bool may_insert() noexcept { return true; }
   static void top_moved_earlier() noexcept {}
+  static bool may_move(node&) noexcept { return true; }
   static void before_move(node& n) noexcept { leave_wheel(n); }
 };
 

@@ -184,7 +184,9 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
     }
   };
 
+  class wake_hook;
   class insert_hooks;
+  class move_hooks;
   class in_flight_guard;
 
   // core_schedule.hpp
@@ -195,8 +197,8 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   }
   std::uint64_t next_order() noexcept { return orders_.fetch_add(1, std::memory_order_relaxed) + 1; }
   bool publish(record_type&, tick_number, insert_hooks&);
-  void arm(record_type&, time_point deadline, tick_number, insert_hooks&);
-  void arm_surely(record_type&, time_point deadline, tick_number, insert_hooks&) noexcept;
+  bool arm(record_type&, time_point deadline, tick_number, move_hooks&);
+  void arm_surely(record_type&, time_point deadline, tick_number, move_hooks&) noexcept;
   void disarm(record_type&) noexcept;
   void leave_lists(record_type&) noexcept;
   void set_never_due(record_type&) noexcept;
@@ -213,7 +215,7 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   void begin_run(record_lock&, record_type&) noexcept;
   time_point run(record_type&, const firing&, time_point start) noexcept;
   void end_run(record_type&, time_point ended) noexcept;
-  void rearm(record_type&, time_point ended, insert_hooks&) noexcept;
+  void rearm(record_type&, time_point ended, move_hooks&) noexcept;
 
   // core_submit.hpp
   void submit(record_type&, dispatch_result&, const user_handlers&) noexcept;
@@ -221,6 +223,9 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   void drop_submission(record_type&, handoff::ticket, failure) noexcept;
 
   // core_finish.hpp
+  bool cancel_waiting(record_type&, std::uint64_t generation) noexcept;
+  template <class Still>
+  bool stop_waiting(record_type&, Still&&) noexcept;
   void end(record_type&, ending) noexcept;
   void finish(record_lock&, record_type&, ending) noexcept;
   template <class Count>

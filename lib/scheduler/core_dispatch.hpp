@@ -185,7 +185,7 @@ void basic_core<Sync>::await(record_type& r, const repetition::step& next) noexc
     r.due = tick;
     if (ready_.push_late(r, tick)) return;
   }
-  insert_hooks hooks(*this, insert_hooks::inserts::old_timers);  // the driver itself: no wake-up is needed
+  move_hooks hooks(*this, r.generation);  // the driver itself: no wake-up is needed
   arm_surely(r, *next.wait_for, tick, hooks);
 }
 
@@ -227,7 +227,7 @@ void basic_core<Sync>::end_run(record_type& r, time_point ended) noexcept {
     }
     // The last run of one that is not live any more stays "running" until its callable is destroyed.
     if (r.state.live() || r.state.running() != 1) {
-      insert_hooks hooks(*this, insert_hooks::inserts::old_timers);
+      move_hooks hooks(*this, r.generation);
       r.state.end_run();
       if (r.state.live()) rearm(r, ended, hooks);
       hold.unlock();
@@ -240,7 +240,7 @@ void basic_core<Sync>::end_run(record_type& r, time_point ended) noexcept {
 
 /// A run of `r`, locked and live, is over: what waited for that waits for the driver now.
 template <class Sync>
-void basic_core<Sync>::rearm(record_type& r, time_point ended, insert_hooks& hooks) noexcept {
+void basic_core<Sync>::rearm(record_type& r, time_point ended, move_hooks& hooks) noexcept {
   if (r.state.in_progress()) return;
   const auto due = r.repeats->run_ended(ended, r.state.where() != waits_in::nowhere);
   if (due) arm_surely(r, *due, grid_.of_deadline(*due, ended), hooks);

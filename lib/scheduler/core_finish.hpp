@@ -9,12 +9,47 @@ template <class Sync>
 cancel_result basic_core<Sync>::cancel(timer_id id) {
   record_type* const r = find(id);
   if (r == nullptr) return cancel_result::gone;
+  const std::uint64_t generation = timer_id_access::generation(id);
+  if (r->plain && cancel_waiting(*r, generation)) return cancel_result::cancelled;
   record_lock hold(r->mutex);
-  if (r->generation != timer_id_access::generation(id)) return cancel_result::gone;
+  if (!r->has_generation(generation)) return cancel_result::gone;
   const bool is_running = r->state.running() != 0;
   if (!r->state.live()) return is_running ? cancel_result::running : cancel_result::gone;
+  if (!stop_waiting(*r, [&] { return r->has_generation(generation); })) return cancel_result::gone;
   finish(hold, *r, ending::cancelled);
   return is_running ? cancel_result::running : cancel_result::cancelled;
+}
+
+/// Cancels a plain timer that waits in the wheel, without locking the record; false if it is none, or not that one.
+template <class Sync>
+bool basic_core<Sync>::cancel_waiting(record_type& r, std::uint64_t generation) noexcept {
+  const bool taken = wheel_.take_out(r, [&](bool is_here) {
+    if (!is_here || !r.has_generation(generation) || !r.plain) return false;
+    r.next_generation();
+    r.invalidate_wait();
+    r.state.free_waiting();
+    pool_.count([this](counters& c) {
+      c.count(ending::cancelled, false);
+      limit_.free_place();
+    });
+    return true;
+  });
+  if (!taken) return false;
+  pool_.give_back(r);
+  if (draining()) endings_.wake();
+  return true;
+}
+
+/// Ends the waiting of `r`, locked, in the wheel or the pass, if it waits there; false if a cancel() that does not lock it
+/// was quicker. still() says whether `r` still serves the same timer.
+template <class Sync>
+template <class Still>
+bool basic_core<Sync>::stop_waiting(record_type& r, Still&& still) noexcept {
+  if (r.state.where() != waits_in::wheel) return true;
+  if (!wheel_.take_out(r, [&](bool) { return still(); })) return false;
+  r.state.wait_in(waits_in::nowhere);
+  r.invalidate_wait();
+  return true;
 }
 
 template <class Sync>
@@ -24,7 +59,7 @@ cancel_result basic_core<Sync>::cancel_and_wait(timer_id id) {
   if (r == nullptr || stack_marker::inside(this, r)) return result;
   endings_.wait_until([&] {
     const record_lock hold(r->mutex);
-    if (r->generation != timer_id_access::generation(id)) return true;
+    if (!r->has_generation(timer_id_access::generation(id))) return true;
     r->awaited = true;
     return false;
   });
@@ -84,7 +119,7 @@ void basic_core<Sync>::dispose(record_lock& hold, record_type& r, stack_marker::
 template <class Sync>
 template <class Count>
 void basic_core<Sync>::free_record(record_lock& hold, record_type& r, Count&& count) noexcept {
-  ++r.generation;
+  r.next_generation();
   r.invalidate_wait();
   r.state.free();
   const bool is_awaited = std::exchange(r.awaited, false);

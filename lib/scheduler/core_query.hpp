@@ -15,7 +15,7 @@ bool basic_core<Sync>::pending(timer_id id) const {
   record_type* const r = find(id);
   if (r == nullptr) return false;
   const record_lock hold(r->mutex);
-  return r->generation == timer_id_access::generation(id) && r->state.live();
+  return r->has_generation(timer_id_access::generation(id)) && r->state.live();
 }
 
 template <class Sync>

@@ -25,27 +25,62 @@ inline std::uint32_t next_scheduler_number() noexcept {
   return number;
 }
 
-/// What the wheel asks and tells while it inserts a timer. Made by the call that schedules, and told to wake() the driver
-/// when no lock is held any more. From the moment that the timer is in the wheel its task may run and destroy the
-/// scheduler: so what wake() needs is kept before that.
+/// What the wheel tells while it inserts a timer: a hook, of which it has several. Made by the call that schedules, and told
+/// to wake() the driver when no lock is held any more. From the moment that the timer is in the wheel and its stripe is
+/// unlocked, the task may run and destroy the scheduler: so what wake() needs is kept before that.
 template <class Sync>
-class basic_core<Sync>::insert_hooks {
+class basic_core<Sync>::wake_hook {
  public:
-  enum class inserts { new_timers, old_timers };  // drain() lets no new ones in
-  insert_hooks(basic_core& core, inserts what) noexcept : core_(core), what_(what) {}
-  bool may_insert() const noexcept {
-    return !core_.stopped() && (what_ == inserts::old_timers || !core_.draining());
-  }
+  explicit wake_hook(basic_core& core) noexcept : core_(core) {}
   void top_moved_earlier() { kept_ = core_.shared_from_this(); }
-  void before_move(node& n) noexcept { static_cast<record_type&>(n).invalidate_wait(); }
   void wake() noexcept {
     if (kept_ != nullptr) kept_->next_due_moved_earlier();
   }
 
- private:
+ protected:
+  static record_type& record_of(node& n) noexcept { return static_cast<record_type&>(n); }
   basic_core& core_;
-  const inserts what_;
+
+ private:
   std::shared_ptr<basic_core> kept_;
+};
+
+/// Of a timer that is in no wheel.
+template <class Sync>
+class basic_core<Sync>::insert_hooks : public wake_hook {
+ public:
+  enum class inserts { new_timers, old_timers };  // drain() lets no new ones in
+  insert_hooks(basic_core& core, inserts what) noexcept : wake_hook(core), what_(what) {}
+  bool may_insert() const noexcept {
+    return !this->core_.stopped() && (what_ == inserts::old_timers || !this->core_.draining());
+  }
+
+ private:
+  const inserts what_;
+};
+
+/// Of a timer, its record locked, that is to wait for another moment. If it is plain, cancel() may end it as soon as the
+/// stripe is unlocked: so all that changes in the record changes before.
+template <class Sync>
+class basic_core<Sync>::move_hooks : public wake_hook {
+ public:
+  /// If the record has another generation by then, the timer is gone.
+  move_hooks(basic_core& core, std::uint64_t generation) noexcept
+      : wake_hook(core), generation_(generation) {}
+  bool may_move(node& n) const noexcept { return this->record_of(n).has_generation(generation_); }
+  void before_move(node& n) noexcept {
+    record_type& r = this->record_of(n);
+    this->core_.leave_lists(r);
+    r.state.wait_in(waits_in::wheel);
+    r.invalidate_wait();
+    r.deadline = deadline;
+    if (!r.periodic()) r.take_all_back();
+  }
+
+  time_point deadline;
+
+ private:
+  const std::uint64_t generation_;
 };
 
 template <class Sync>
@@ -97,7 +132,7 @@ timer_id basic_core<Sync>::schedule(record_type& r, time_point due, time_point n
   insert_hooks hooks(*this, insert_hooks::inserts::new_timers);
   r.state.begin_life();
   r.deadline = due;
-  r.plain = r.plain && task_access::trivial_to_destroy(r.work);
+  r.plain.release(r.plain && task_access::trivial_to_destroy(r.work));
   const timer_id id = id_of(r);  // from publish() on, the record is everybody's
   if (!publish(r, grid_.of_deadline(due, now), hooks)) refuse_stopped();
   hooks.wake();
@@ -126,26 +161,26 @@ bool basic_core<Sync>::publish(record_type& r, tick_number tick, insert_hooks& h
   return true;
 }
 
-/// Makes `r`, locked, wait for `deadline`, and no longer for what it waits for now. Strong guarantee.
+/// Has `r`, locked, wait for `deadline`, and no longer for what it waits for now. Returns false, and does nothing, if it is
+/// plain and was cancelled meanwhile. Strong guarantee.
 template <class Sync>
-void basic_core<Sync>::arm(record_type& r, time_point deadline, tick_number tick, insert_hooks& hooks) {
+bool basic_core<Sync>::arm(record_type& r, time_point deadline, tick_number tick, move_hooks& hooks) {
+  hooks.deadline = deadline;
   // If stop() is in progress it has not come to this record yet, as we hold the lock; so it finds the timer afterwards.
-  if (tick != never_tick) {
-    wheel_.reschedule(r, tick, hooks);
-    leave_lists(r);
-    r.state.wait_in(waits_in::wheel);
-  } else {
-    disarm(r);
-    r.due = tick;
-    set_never_due(r);
-  }
+  if (tick != never_tick) return wheel_.reschedule(r, tick, hooks);
+  if (!stop_waiting(r, [&] { return hooks.may_move(r); })) return false;
+  disarm(r);
+  r.due = tick;
   r.deadline = deadline;
+  if (!r.periodic()) r.take_all_back();
+  set_never_due(r);
+  return true;
 }
 
-/// The same, and it cannot fail: without memory the record waits in a list, and each pass tries again.
+/// The same of a periodic timer, and it cannot fail: without memory the record waits in a list, and each pass tries again.
 template <class Sync>
 void basic_core<Sync>::arm_surely(record_type& r, time_point deadline, tick_number tick,
-                                  insert_hooks& hooks) noexcept {
+                                  move_hooks& hooks) noexcept {
   try {
     arm(r, deadline, tick, hooks);
   } catch (const std::bad_alloc&) {
@@ -184,17 +219,19 @@ template <class Sync>
 bool basic_core<Sync>::reschedule(timer_id id, time_point due, time_point now) {
   record_type* const r = find(id);
   if (r == nullptr) return false;
-  insert_hooks hooks(*this, insert_hooks::inserts::old_timers);
+  move_hooks hooks(*this, timer_id_access::generation(id));
   {
     const record_lock hold(r->mutex);
-    if (r->generation != timer_id_access::generation(id) || !r->state.live() || stopped()) return false;
-    if (r->periodic() && draining()) return false;  // it is about to be ended
-    arm(*r, due, grid_.of_deadline(due, now), hooks);
-    if (r->periodic()) {
+    const bool is_plain = r->plain.acquire();
+    if (!hooks.may_move(*r) || !r->state.live() || stopped()) return false;
+    const bool is_periodic = !is_plain && r->periodic();
+    if (is_periodic && draining()) return false;  // it is about to be ended
+    if (!arm(*r, due, grid_.of_deadline(due, now), hooks)) return false;
+    if (is_periodic) {
       const handoff::run* const oldest = r->tickets.oldest();
       r->repeats->moved_to(due, r->state.submitted(), oldest != nullptr ? &oldest->what : nullptr);
+      r->take_all_back();
     }
-    r->take_all_back();
   }
   hooks.wake();
   if (due == time_point::max()) endings_.wake();  // a drain() does not wait for it any more

@@ -83,7 +83,7 @@ template <class Sync>
 void basic_core<Sync>::hand_back(const candidate& c, std::vector<unfired>& list) {
   record_type& r = *c.timer;
   record_lock hold(r.mutex);
-  if (!c.is_current()) return;
+  if (!c.is_current() || !stop_waiting(r, [&] { return c.is_current(); })) return;
   const timer_id id = id_of(r);
   const time_point due = r.first_run().due;
   end(r, ending::returned);
@@ -119,6 +119,7 @@ template <class Sync>
 void basic_core<Sync>::end_periodic_timers(std::vector<candidate>& found) {
   find_unfired(found);
   for (const candidate& c : found) {
+    if (c.timer->plain.acquire()) continue;  // or another timer's, and then this candidate is not current
     record_lock hold(c.timer->mutex);
     if (c.is_current() && c.timer->periodic()) finish(hold, *c.timer, ending::over);
   }

@@ -14,6 +14,7 @@ template <class Sync>
 void basic_core<Sync>::submit(record_type& r, dispatch_result& d, const user_handlers& user) noexcept {
   std::exception_ptr thrown;
   const marker here(marker::kind::user_code, this);
+  meter_.share();
   const auto own = std::move(d.run_on);  // may be the last to hold it, if the timer is cancelled meanwhile
   try {
     const executor& run_on = own != nullptr ? *own : user.run_on;
@@ -71,14 +72,13 @@ void basic_core<Sync>::drop(const job_ticket& ticket) noexcept {
 template <class Sync>
 void basic_core<Sync>::drop_submission(record_type& r, handoff::ticket number, failure why) noexcept {
   const time_point reading = now();
-  insert_hooks hooks(*this, insert_hooks::inserts::old_timers);
-  {
-    record_lock hold(r.mutex);
-    if (stopped() || !r.redeem(number)) return;
-    if (why == failure::rejected) pool_.count([](counters& c) { ++c.rejected; });
-    if (r.over() || (r.periodic() && draining())) return finish(hold, r, ending::over);
-    rearm(r, reading, hooks);
-  }
+  record_lock hold(r.mutex);
+  if (stopped() || !r.redeem(number)) return;
+  if (why == failure::rejected) pool_.count([](counters& c) { ++c.rejected; });
+  if (r.over() || (r.periodic() && draining())) return finish(hold, r, ending::over);
+  move_hooks hooks(*this, r.generation);
+  rearm(r, reading, hooks);
+  hold.unlock();
   hooks.wake();
 }
 

@@ -56,8 +56,8 @@ void describe(const wheel_core<Sync>& wheel, picture& p) {
     picture::far_part seen;
     for_each_node([&](const node& n) {
       ++seen.nodes;
-      seen.earliest = std::min(seen.earliest, n.due);
-      seen.latest = std::max(seen.latest, n.due);
+      seen.earliest = std::min<tick_number>(seen.earliest, n.due);
+      seen.latest = std::max<tick_number>(seen.latest, n.due);
     });
     if (number) return void(p.buckets.push_back({*number, key, seen.earliest, seen.nodes}));
     p.far.nodes += seen.nodes;

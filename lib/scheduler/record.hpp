@@ -23,6 +23,11 @@ namespace rondo::detail {
 /// `mutex` guards all members, but for these: until schedule() returns, the scheduling thread alone knows the record,
 /// and writes what is marked [new] without it; while a run is in progress, `work` is its own.
 ///
+/// A plain timer that waits in the wheel is cancelled under the lock of its stripe alone: cancel() takes it out there,
+/// moves the generation on, and then owns the record. So whoever has locked such a record knows only that the timer was
+/// there: it is theirs to change when they have locked the stripe too and found the generation unchanged, and have taken
+/// it out of the wheel or moved it. No other timer needs that.
+///
 /// Three cache lines: what every waiting timer needs; the callable; what an executor or a recurrence needs. Calls about a
 /// plain timer leave the third alone, and cancel() the second as well.
 template <class Sync>
@@ -38,11 +43,12 @@ struct alignas(64) record : node {
 
   const std::uint32_t slot;  // in the pool
   typename Sync::record_mutex mutex;
-  // It runs once, has no executor of its own, and its end destroys nothing. So says a free record, too. [new]
-  bool plain = true;
-  bool awaited = false;          // a thread waits until the record is freed
-  timer_state state;             // [new]
-  std::uint64_t generation = 1;  // moves on as the record is freed
+  // It runs once, has no executor of its own, and its end destroys nothing. So says a free record, too. [new] Released:
+  // whoever acquires it and then finds the timer's generation has that timer's.
+  hint<bool> plain = true;
+  bool awaited = false;                // a thread waits until the record is freed
+  timer_state state;                   // [new]
+  hint<std::uint64_t> generation = 1;  // moves on as the record is freed
   // Moves on as the timer ceases to wait for a certain moment. Written under the lock; the lists read it without.
   typename Sync::template atomic<std::uint64_t> arming{0};
   union {
@@ -59,6 +65,9 @@ struct alignas(64) record : node {
   handoff tickets;                         // [new]
 
   bool periodic() const noexcept { return !plain && repeats != nullptr; }
+
+  bool has_generation(std::uint64_t g) const noexcept { return generation == g; }
+  void next_generation() noexcept { generation = generation + 1; }
 
   /// What it waited for is not to come any more.
   void invalidate_wait() noexcept {

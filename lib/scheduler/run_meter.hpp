@@ -10,7 +10,7 @@
 
 namespace rondo::detail {
 
-/// How late runs begin and how long they take. All members are legal from any thread.
+/// How late runs begin and how long they take. The driver alone records, until the first run goes to an executor.
 template <class Sync>
 class run_meter {
  public:
@@ -21,18 +21,35 @@ class run_meter {
                                   std::to_string(slow_after.count()) + " ns is");
   }
 
-  void begins(duration lateness) noexcept { lateness_.record(lateness); }
+  /// The driver is about to hand a run over: what records from now on may be several threads.
+  void share() noexcept {
+    if (!is_shared_) is_shared_ = true;
+  }
+
+  // Legal for the driver, and for whoever runs what was handed over.
+  void begins(duration lateness) noexcept { record(lateness_, lateness); }
   /// Returns whether it was slow.
   bool ends(duration run_time) noexcept {
-    run_time_.record(run_time);
+    record(run_time_, run_time);
     return run_time > slow_after_;
   }
+
+  // Legal from any thread.
 
   histogram lateness() const { return lateness_.snapshot(); }
   histogram run_time() const { return run_time_.snapshot(); }
 
  private:
+  void record(histogram_recorder<Sync>& into, duration d) noexcept {
+    if (is_shared_)
+      into.record(d);
+    else
+      into.record_alone(d);
+  }
+
   const duration slow_after_;
+  // Written once, by the driver, before there is another thread that reads it.
+  bool is_shared_ = false;
   histogram_recorder<Sync> lateness_;
   histogram_recorder<Sync> run_time_;
 };

@@ -5,7 +5,7 @@ namespace rondo::detail {
 std::string timer_state::fault(bool periodic) const {
   // Free, waiting, or just being made by a schedule() that writes life_ meanwhile.
   if (!in_progress() && where_ == waits_in::wheel) return {};
-  switch (life_) {
+  switch (get()) {
     case life::free:
       return "it is free, and waits or runs";
     case life::live:

@@ -1,6 +1,7 @@
 // Where a timer stands: the table of its states, and how it goes from one to another.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 
@@ -31,19 +32,19 @@ enum class waits_in : std::uint8_t {
 /// is counted as completed when no run of it is in progress any more. It has ended if it was cancelled or handed back,
 /// which is counted at once.
 ///
-/// The timer's lock guards it. schedule() alone writes without the lock: it makes a free timer live that nobody else
-/// knows yet.
+/// The timer's lock guards it, with two exceptions, which change `life` alone: schedule() makes a free timer live that
+/// nobody else knows yet, and cancel() makes a plain one free that waits in the wheel, under the lock of its stripe.
 class timer_state {
  public:
-  bool live() const noexcept { return life_ == life::live; }
-  bool completed() const noexcept { return life_ == life::completed; }
+  bool live() const noexcept { return get() == life::live; }
+  bool completed() const noexcept { return get() == life::completed; }
   waits_in where() const noexcept { return where_; }
   std::uint32_t submitted() const noexcept { return submitted_; }
   std::uint32_t running() const noexcept { return running_; }
   bool in_progress() const noexcept { return running_ != 0 || submitted_ != 0; }
 
   /// free → live. It waits in the wheel, where a free one is said to be already.
-  void begin_life() noexcept { life_ = life::live; }
+  void begin_life() noexcept { set(life::live); }
   void wait_in(waits_in where) noexcept { where_ = where; }
   void submit() noexcept { ++submitted_; }
   /// A submitted run is about to start, or will not happen.
@@ -52,11 +53,17 @@ class timer_state {
   void start_run() noexcept { ++running_; }
   void end_run() noexcept { --running_; }
   /// live → completed. Precondition: it waits nowhere, and nothing is submitted.
-  void complete() noexcept { life_ = life::completed; }
+  void complete() noexcept { set(life::completed); }
   /// live → ended. Precondition: as above.
-  void end() noexcept { life_ = life::ended; }
+  void end() noexcept { set(life::ended); }
   /// completed, ended → free. Precondition: the run that was in progress last is over.
-  void free() noexcept { *this = {}; }
+  void free() noexcept {
+    where_ = waits_in::wheel;
+    submitted_ = running_ = 0;
+    set(life::free);
+  }
+  /// live → free. Precondition: it waits in the wheel, and no run is submitted or in progress.
+  void free_waiting() noexcept { set(life::free); }
 
   /// In words why it is no row of the table, or empty. Of a timer that waits in the wheel, with no run on its way, it does
   /// not ask more: schedule() may be writing its life, without the lock.
@@ -65,7 +72,10 @@ class timer_state {
  private:
   enum class life : std::uint8_t { free, live, completed, ended };
 
-  life life_ = life::free;
+  life get() const noexcept { return life_.load(std::memory_order_relaxed); }
+  void set(life l) noexcept { life_.store(l, std::memory_order_relaxed); }
+
+  std::atomic<life> life_{life::free};
   waits_in where_ = waits_in::wheel;
   std::uint32_t submitted_ = 0;
   std::uint32_t running_ = 0;

@@ -144,7 +144,7 @@ tick_number far_store::find_earliest(const chain& list, chunk_pool::chunk c) noe
   node** const end = list.end_of(c, pool_);
   for (node** slot = list.begin_of(c, pool_); slot != end; ++slot) {
     __builtin_prefetch(*std::min(slot + chunk_pool::prefetch_distance, end - 1));
-    if (*slot != nullptr) earliest = std::min(earliest, (*slot)->due);
+    if (*slot != nullptr) earliest = std::min<tick_number>(earliest, (*slot)->due);
   }
   pool_.set_earliest(c, earliest);
   return earliest;

@@ -98,6 +98,7 @@ struct wheel_in_use {
       return true;
     }
     void top_moved_earlier() { w.notified.store(true); }
+    bool may_move(detail::node&) const { return true; }
     void before_move(detail::node& n) {
       note_order();
       if (n.wheel == nullptr) ++w.scheduled[i];

@@ -57,6 +57,7 @@ std::string due_in(duration d) { return due_of(picture_at(0ns, 1, 1ns), d.count(
 
 struct insert_always {
   bool may_insert() const { return true; }
+  bool may_move(node&) const { return true; }
   void top_moved_earlier() {}
   void before_move(node&) {}
 };

@@ -24,6 +24,7 @@ constexpr std::size_t chunk_nodes = chunk_pool::chunk_nodes;
 
 struct insert_always {
   static bool may_insert() { return true; }
+  static bool may_move(node&) { return true; }
   static void top_moved_earlier() {}
   static void before_move(node&) {}
 };

@@ -25,7 +25,7 @@ RONDO_EXPORT std::size_t checked_buckets(std::size_t buckets);
 /// A passive wheel: it has no clock, no thread and no callables.
 ///
 /// Sync names the types of the locks, the number of stripes, and the size of a part of redistribution. With real locks
-/// all members are legal from any thread, but calls about one and the same node must not overlap.
+/// all members are legal from any thread, but calls about one and the same node must not overlap, take_out() excepted.
 template <class Sync>
 class wheel_core : public wheel_base {
  public:
@@ -56,33 +56,51 @@ class wheel_core : public wheel_base {
     if (!hooks.may_insert()) return false;
     n.due = due;
     if (!add_at_once(n, s) && add_slowly(n, s)) hooks.top_moved_earlier();
-    n.wheel = this;
+    n.wheel.release(this);
     return true;
   }
 
-  /// The same for a node that may be in this wheel or in another one, without may_insert(). As soon as nothing can fail
-  /// any more it calls hooks.before_move(n), for example to take `n` out of another wheel.
+  /// The same for a node that may be in this wheel or in another one. hooks.may_move(n) decides, under the locks of both
+  /// stripes. As soon as nothing can fail any more it calls hooks.before_move(n), for example to take `n` out of another
+  /// wheel.
   template <class Hooks>
-  [[gnu::noinline]] void reschedule(node& n, tick_number due, Hooks&& hooks) {
+  [[gnu::noinline]] bool reschedule(node& n, tick_number due, Hooks&& hooks) {
     stripe& s = stripe_at(due);
     stripe& from = stripe_at(n.due);
     const stripe_pair_lock<Sync> hold(s, from);
+    if (!hooks.may_move(n)) return false;
     const bool is_earliest = make_room(due, s);
     hooks.before_move(n);
     if (n.wheel == this) erase(n, from);
     n.due = due;
-    n.wheel = this;
+    n.wheel.release(this);
     add(n, s);
     if (is_earliest) hooks.top_moved_earlier();
+    return true;
   }
 
   /// False if `n` is not here.
   bool cancel(node& n) noexcept {
+    return take_out(n, [](bool is_here) { return is_here; });
+  }
+
+  /// Calls decide(is_here) under the lock of the stripe in which `n` is, or was last. If that returns true, `n` is not in
+  /// this wheel afterwards. Returns what decide() has returned. Legal also while calls about `n` are in progress: if
+  /// is_here, none takes `n` out until this returns.
+  ///
+  /// Memory order: the stripe is chosen by a hint. `wheel` is released after `due` was written. So whoever acquires
+  /// `wheel` and finds `n` here finds either the tick with which it was inserted, and if that is one of this stripe, then
+  /// the lock guards both; or a tick of another stripe.
+  template <class Decide>
+  bool take_out(node& n, Decide&& decide) noexcept {
     stripe& s = stripe_at(n.due);
     const std::lock_guard hold(s.mutex);
-    if (n.wheel != this) return false;
-    erase(n, s);
-    n.wheel = nullptr;
+    const bool is_here = n.wheel.acquire() == this && &stripe_at(n.due) == &s;
+    if (!decide(is_here)) return false;
+    if (is_here) {
+      erase(n, s);
+      n.wheel = nullptr;
+    }
     return true;
   }
 
