@@ -162,7 +162,7 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
     firing fact;
     std::uint64_t overlapped = 0;  // points that were dropped
     // To submit:
-    handoff::ticket ticket = 0;
+    run_ticket ticket = 0;
     std::shared_ptr<const executor> run_on;  // null: the scheduler's
   };
 
@@ -220,7 +220,7 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   // core_submit.hpp
   void submit(record_type&, dispatch_result&, const user_handlers&) noexcept;
   enum class failure { rejected, threw };
-  void drop_submission(record_type&, handoff::ticket, failure) noexcept;
+  void drop_submission(record_type&, run_ticket, failure) noexcept;
 
   // core_finish.hpp
   bool cancel_waiting(record_type&, std::uint64_t generation) noexcept;
@@ -254,6 +254,7 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   call_checks<Sync> checks_;
   pending_limit<Sync> limit_;
   shared_handlers<Sync> handlers_;
+  executor_call<Sync> executor_call_;
   phase<Sync> phase_;
   wait_point<Sync> endings_;
   in_flight<Sync> in_flight_{endings_};

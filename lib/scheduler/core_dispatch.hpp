@@ -152,9 +152,10 @@ void basic_core<Sync>::dispatch_periodic(record_lock& hold, const ready_entry& e
     d.what = verdict::ended;
     return finish(hold, r, ending::over);
   }
-  if (submits) r.tickets.reserve_one();
+  if (submits) r.repeats->submitted.reserve_one();
   const time_point tick_begin = grid_.begin_of(grid_.at_or_before(reading));
-  const repetition::step next = r.repeats->point_came({reading, tick_begin}, r.state.in_progress(), submits);
+  const repetition::step next =
+      r.repeats->next.point_came({reading, tick_begin}, r.state.in_progress(), submits);
   await(r, next);
   d.overlapped = next.overlapped;
   if (!next.run) {
@@ -242,7 +243,7 @@ void basic_core<Sync>::end_run(record_type& r, time_point ended) noexcept {
 template <class Sync>
 void basic_core<Sync>::rearm(record_type& r, time_point ended, move_hooks& hooks) noexcept {
   if (r.state.in_progress()) return;
-  const auto due = r.repeats->run_ended(ended, r.state.where() != waits_in::nowhere);
+  const auto due = r.repeats->next.run_ended(ended, r.state.where() != waits_in::nowhere);
   if (due) arm_surely(r, *due, grid_.of_deadline(*due, ended), hooks);
 }
 

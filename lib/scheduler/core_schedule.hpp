@@ -142,9 +142,9 @@ timer_id basic_core<Sync>::schedule(record_type& r, time_point due, time_point n
 template <class Sync>
 timer_id basic_core<Sync>::schedule(record_type& r, const recurrence& when, time_point now) {
   const recurrence::occurrence first = when.first(now, fresh_seed());
-  r.repeats = std::make_unique<repetition>(when, first);
+  r.repeats = std::make_unique<periodic_part>(periodic_part{{when, first}, {}});
   r.plain = false;
-  if (r.run_on != nullptr || handlers_.has_executor()) r.tickets.prepare_for_several();
+  if (r.run_on != nullptr || handlers_.has_executor()) r.repeats->submitted.reserve_one();
   return schedule(r, first.due, now);
 }
 
@@ -228,8 +228,8 @@ bool basic_core<Sync>::reschedule(timer_id id, time_point due, time_point now) {
     if (is_periodic && draining()) return false;  // it is about to be ended
     if (!arm(*r, due, grid_.of_deadline(due, now), hooks)) return false;
     if (is_periodic) {
-      const handoff::run* const oldest = r->tickets.oldest();
-      r->repeats->moved_to(due, r->state.submitted(), oldest != nullptr ? &oldest->what : nullptr);
+      const submitted_runs::run* const oldest = r->oldest_submitted();
+      r->repeats->next.moved_to(due, r->state.submitted(), oldest != nullptr ? &oldest->what : nullptr);
       r->take_all_back();
     }
   }

@@ -1,4 +1,4 @@
-// basic_core: runs that go through an executor. How that works says handoff.
+// basic_core: runs that go through an executor. How that works says handoff.hpp.
 #pragma once
 
 #include <exception>
@@ -16,17 +16,14 @@ void basic_core<Sync>::submit(record_type& r, dispatch_result& d, const user_han
   const marker here(marker::kind::user_code, this);
   meter_.share();
   const auto own = std::move(d.run_on);  // may be the last to hold it, if the timer is cancelled meanwhile
+  executor_call_.begin(d.ticket);
   try {
     const executor& run_on = own != nullptr ? *own : user.run_on;
     run_on(job(this->shared_from_this(), job_ticket{&r, d.ticket, d.fact.due, d.fact.run, d.fact.missed}));
   } catch (...) {
     thrown = std::current_exception();
   }
-  bool dropped = false;
-  {
-    const record_lock hold(r.mutex);
-    dropped = r.tickets.end_call();
-  }
+  const bool dropped = executor_call_.end();
   if (thrown) {
     pool_.count([](counters& c) { ++c.failed; });
     drop_submission(r, d.ticket, failure::threw);
@@ -60,17 +57,13 @@ template <class Sync>
 void basic_core<Sync>::drop(const job_ticket& ticket) noexcept {
   if (abandoned()) return;
   const in_flight_guard guard(*this);
-  record_type& r = *static_cast<record_type*>(ticket.record);
-  {
-    const record_lock hold(r.mutex);
-    if (r.tickets.note_drop(ticket.number)) return;
-  }
-  drop_submission(r, ticket.number, failure::rejected);
+  if (executor_call_.note_drop(ticket.number)) return;
+  drop_submission(*static_cast<record_type*>(ticket.record), ticket.number, failure::rejected);
 }
 
 /// A run that was submitted will not happen. Nothing if it has started or was taken back.
 template <class Sync>
-void basic_core<Sync>::drop_submission(record_type& r, handoff::ticket number, failure why) noexcept {
+void basic_core<Sync>::drop_submission(record_type& r, run_ticket number, failure why) noexcept {
   const time_point reading = now();
   record_lock hold(r.mutex);
   if (stopped() || !r.redeem(number)) return;

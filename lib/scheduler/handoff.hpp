@@ -1,10 +1,10 @@
-// The runs of a timer that an executor has.
+// The runs that an executor has.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <utility>
 #include <vector>
 
 #include <rondo/detail/node.hpp>
@@ -24,78 +24,59 @@ namespace rondo::detail {
 /// A ticket is a number that no other run of the scheduler has. So a stale one names nothing, also if the record serves
 /// another timer by then, and nothing is reset between two timers. Tickets grow, and so tell the order of submission.
 ///
-/// The timer's lock guards all members. A one-shot has one ticket out at most, and needs no memory for it.
-class handoff {
- public:
-  using ticket = std::uint64_t;  // 0: none
+/// A one-shot has one ticket out at most: see record::order.
+using run_ticket = std::uint64_t;  // 0: none
 
-  /// A run of a periodic timer that was submitted.
+/// The tickets that a periodic timer has out. The timer's lock guards them.
+class submitted_runs {
+ public:
   struct run {
-    ticket number;
+    run_ticket number;
     tick_number tick;
     recurrence::occurrence what;
   };
 
-  /// For a periodic timer with an executor, before it is scheduled. Throws std::bad_alloc.
-  void prepare_for_several() {
-    runs_ = std::make_unique<std::vector<run>>();
-    runs_->reserve(1);  // no more at a time, unless they may overlap
-  }
-  /// Makes submit(run) legal once. Throws std::bad_alloc; strong guarantee.
+  /// Makes submit() legal once. Throws std::bad_alloc; strong guarantee. (No more memory at a time, unless runs may
+  /// overlap. The first is asked for when the timer is scheduled.)
   void reserve_one() {
-    if (runs_->size() == runs_->capacity()) runs_->reserve(2 * runs_->size());
+    if (runs_.size() == runs_.capacity()) runs_.reserve(std::max<std::size_t>(2 * runs_.size(), 1));
   }
-
-  void submit(ticket number) noexcept { only_ = in_call_ = number; }
-  void submit(const run& r) noexcept {
-    runs_->push_back(r);
-    in_call_ = r.number;
-  }
+  void submit(const run& r) noexcept { runs_.push_back(r); }
 
   /// Whether the ticket was good; it is not any more.
-  bool redeem(ticket number) noexcept {
-    if (runs_ == nullptr) {
-      if (only_ != number) return false;
-      only_ = 0;
-      return true;
-    }
-    return std::erase_if(*runs_, [&](const run& r) { return r.number == number; }) != 0;
+  bool redeem(run_ticket number) noexcept {
+    return std::erase_if(runs_, [&](const run& r) { return r.number == number; }) != 0;
   }
+  void take_all_back() noexcept { runs_.clear(); }
 
-  void take_all_back() noexcept {
-    only_ = 0;
-    if (runs_ != nullptr) runs_->clear();
-  }
+  std::size_t size() const noexcept { return runs_.size(); }
+  /// Null: there is none.
+  const run* oldest() const noexcept { return runs_.empty() ? nullptr : &runs_.front(); }
 
-  /// The job with that ticket is destroyed. True: inside the call of the executor, whose end will tell.
-  bool note_drop(ticket number) noexcept {
-    if (in_call_ != number) return false;
-    dropped_in_call_ = true;
-    return true;
-  }
-  /// The call of the executor is over; returns whether it has destroyed the job. There is one such call at a time, as the
-  /// driver makes it.
-  bool end_call() noexcept {
-    in_call_ = 0;
-    return std::exchange(dropped_in_call_, false);
-  }
+ private:
+  std::vector<run> runs_;  // oldest first
+};
 
-  /// As a periodic timer ends.
-  void release_memory() noexcept { runs_.reset(); }
+/// The call of an executor that is in progress. A scheduler has one at a time, as the driver makes it. Its job may be
+/// destroyed by any thread, as the call ends: who changes the word first decides which of the two is told.
+template <class Sync>
+class executor_call {
+ public:
+  /// Only the driver calls these two.
+  void begin(run_ticket number) noexcept { state_.store(number << 1, std::memory_order_seq_cst); }
+  /// Returns whether the job was destroyed meanwhile.
+  bool end() noexcept { return (state_.exchange(0, std::memory_order_seq_cst) & dropped) != 0; }
 
-  std::size_t size() const noexcept { return runs_ != nullptr ? runs_->size() : only_ != 0 ? 1 : 0; }
-  /// Of a one-shot.
-  ticket only() const noexcept { return only_; }
-  /// The oldest run of a periodic timer, or null.
-  const run* oldest() const noexcept {
-    return runs_ == nullptr || runs_->empty() ? nullptr : &runs_->front();
+  /// The job with that ticket is destroyed. True: inside the call, whose end will tell.
+  bool note_drop(run_ticket number) noexcept {
+    std::uint64_t expected = number << 1;
+    return state_.compare_exchange_strong(expected, number << 1 | dropped, std::memory_order_seq_cst);
   }
 
  private:
-  ticket only_ = 0;     // of a one-shot
-  ticket in_call_ = 0;  // of the job that the driver is just giving the executor
-  bool dropped_in_call_ = false;
-  std::unique_ptr<std::vector<run>> runs_;  // of a periodic timer, oldest first
+  static constexpr std::uint64_t dropped = 1;
+
+  typename Sync::template atomic<std::uint64_t> state_{0};  // twice the ticket (0: no call), and `dropped`
 };
 
 }  // namespace rondo::detail

@@ -17,6 +17,12 @@
 
 namespace rondo::detail {
 
+/// What a periodic timer has besides.
+struct periodic_part {
+  repetition next;
+  submitted_runs submitted;
+};
+
 /// One timer. Records are pooled and never move, so a slot always names one; the generation tells whether that still
 /// serves the same timer.
 ///
@@ -59,10 +65,11 @@ struct alignas(64) record : node {
   record* next = nullptr;  // in the retry list; or, in the depot of the pool, the first of the next batch
   task work;               // [new]
 
-  std::unique_ptr<repetition> repeats;     // [new] null: once
+  std::unique_ptr<periodic_part> repeats;  // [new] null: once
   std::shared_ptr<const executor> run_on;  // [new] null: the scheduler's
-  std::uint64_t order = 0;                 // among those that are never due
-  handoff tickets;                         // [new]
+  // While it is in no queue, from one count for all of the scheduler: its ticket, if it is a one-shot that was submitted,
+  // or the order among those that are never due.
+  std::uint64_t order = 0;
 
   bool periodic() const noexcept { return !plain && repeats != nullptr; }
 
@@ -74,43 +81,48 @@ struct alignas(64) record : node {
     arming.store(arming.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
 
-  void submit(handoff::ticket number) noexcept {
+  /// A one-shot is submitted.
+  void submit(run_ticket number) noexcept {
     state.submit();
-    tickets.submit(number);
+    order = number;
   }
-  void submit(const handoff::run& run) noexcept {
+  /// A run of a periodic timer is.
+  void submit(const submitted_runs::run& run) noexcept {
     state.submit();
-    tickets.submit(run);
+    repeats->submitted.submit(run);
   }
   /// Whether the ticket was good; it is not any more. Legal also with a job of a timer that is gone, while schedule()
-  /// makes a new one of the record: that has nothing submitted, and its tickets are not read.
-  bool redeem(handoff::ticket number) noexcept {
-    if (state.submitted() == 0 || !tickets.redeem(number)) return false;
+  /// makes a new one of the record: that has nothing submitted, and what is new is not read.
+  bool redeem(run_ticket number) noexcept {
+    if (state.submitted() == 0) return false;
+    if (periodic() ? !repeats->submitted.redeem(number) : order != number) return false;
     state.withdraw_one();
     return true;
   }
   void take_all_back() noexcept {
     if (state.submitted() == 0) return;
     state.withdraw_all();
-    tickets.take_all_back();
+    if (periodic()) repeats->submitted.take_all_back();
   }
 
   /// Whether no run will start any more.
-  bool over() const noexcept { return state.submitted() == 0 && (!periodic() || repeats->over()); }
+  bool over() const noexcept { return state.submitted() == 0 && (!periodic() || repeats->next.over()); }
 
+  /// Of a periodic timer the oldest run that was submitted, or null.
+  const submitted_runs::run* oldest_submitted() const noexcept {
+    return periodic() ? repeats->submitted.oldest() : nullptr;
+  }
   /// The run that comes first: the oldest that was submitted, or the one that it waits for. Precondition: one of these.
   pending_run first_run() const noexcept {
-    if (state.submitted() == 0) return {deadline, due, order};
-    const handoff::run* const run = tickets.oldest();
+    const submitted_runs::run* const run = oldest_submitted();
     return run != nullptr ? pending_run{run->what.due, run->tick, run->number}
-                          : pending_run{deadline, due, tickets.only()};
+                          : pending_run{deadline, due, order};
   }
 
   void destroy_what_it_owns() noexcept {
     work.reset();
     run_on.reset();
     repeats.reset();
-    tickets.release_memory();
     plain = true;
   }
 
@@ -121,13 +133,12 @@ struct alignas(64) record : node {
     if (!state.in_progress() && state.where() == waits_in::wheel) return wrong;
     if (!state.live()) return state.fault(false);  // what it owned is perhaps being destroyed
     wrong = state.fault(periodic());
-    if (!wrong.empty()) return wrong;
-    if (tickets.size() != state.submitted())
+    if (!wrong.empty() || !periodic()) return wrong;
+    if (repeats->submitted.size() != state.submitted())
       return "the executor has " + std::to_string(state.submitted()) + " runs of it, and " +
-             std::to_string(tickets.size()) + " are known";
-    if (periodic() && over()) return "no run of it is to come, and it is pending still";
-    if (periodic() && repeats->runs() < state.submitted())
-      return "more of its runs are submitted than have begun";
+             std::to_string(repeats->submitted.size()) + " are known";
+    if (over()) return "no run of it is to come, and it is pending still";
+    if (repeats->next.runs() < state.submitted()) return "more of its runs are submitted than have begun";
     return wrong;
   }
 };

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "scheduler/call_checks.hpp"
+#include "scheduler/handoff.hpp"
 #include "scheduler/ready_list.hpp"
 #include "scheduler/record_pool.hpp"
 #include "sync/short_lock.hpp"
@@ -107,6 +108,27 @@ TEST_CASE("threads that share a shard lose no records there") {
                       const std::size_t slots = s->pool.slots();
                       expect(s->count_after_taking_all() == slots, "all free records can be taken");
                     }};
+  });
+}
+
+TEST_CASE(
+    "that a job was destroyed is told once: by its destroyer, or by the end of the call that it was given "
+    "to") {
+  check_every_schedule([] {
+    struct state {
+      rondo::detail::executor_call<explored> call;
+      bool end_was_told = false, dropped_inside = false;
+    };
+    const auto s = std::make_shared<state>();
+    s->call.begin(7);
+    const auto drive = [s] {
+      s->end_was_told = s->call.end();
+      s->call.begin(8);
+      expect(!s->call.end(), "the next call has nothing to do with it");
+    };
+    const auto destroy = [s] { s->dropped_inside = s->call.note_drop(7); };
+    return scenario{{{"driver", drive}, {"destroys the job", destroy}},
+                    [s] { expect(s->end_was_told == s->dropped_inside, "one of the two tells"); }};
   });
 }
 

@@ -24,14 +24,13 @@ struct one_shot_record : record {
 /// One that waits for its first run.
 struct periodic_record : record {
   explicit periodic_record(const rondo::recurrence& when = rondo::every(1ms)) : record(0) {
-    repeats = std::make_unique<repetition>(when, when.first(at(0s), 0));
-    tickets.prepare_for_several();
+    repeats = std::make_unique<periodic_part>(periodic_part{{when, when.first(at(0s), 0)}, {}});
     plain = false;
     state.begin_life();
   }
   /// Its run of the point that it waits for begins.
   void begin() {
-    repeats->point_came({at(1ms), at(1ms)}, state.in_progress(), false);
+    repeats->next.point_came({at(1ms), at(1ms)}, state.in_progress(), false);
     state.start_run();
   }
 };

@@ -4,91 +4,85 @@
 #include <doctest/doctest.h>
 
 #include "failing_new.hpp"
+#include "scheduler/record.hpp"
+#include "sync/threads.hpp"
 
 namespace {
 
 using namespace rondo::detail;
 
-handoff::run run(handoff::ticket number) { return {number, static_cast<rondo::tick_number>(number), {}}; }
+submitted_runs::run run(run_ticket number) { return {number, static_cast<rondo::tick_number>(number), {}}; }
 
-TEST_CASE("a ticket is good once") {
-  handoff tickets;
-  SUBCASE("of a one-shot") {
-    tickets.submit(3);
-    CHECK(tickets.size() == 1);
-    CHECK(tickets.only() == 3);
+TEST_CASE("the ticket of a one-shot is good once") {
+  record<threads> once(0);
+  once.submit(3);
+  CHECK(once.state.submitted() == 1);
+  CHECK_FALSE(once.redeem(2));
+  SUBCASE("and is redeemed") {
+    CHECK(once.redeem(3));
+    CHECK(once.state.submitted() == 0);
   }
-  SUBCASE("of a periodic timer") {
-    tickets.prepare_for_several();
-    tickets.reserve_one();
-    tickets.submit(run(3));
-    CHECK(tickets.size() == 1);
-    CHECK(tickets.oldest()->number == 3);
-  }
-  CHECK_FALSE(tickets.redeem(2));
-  CHECK(tickets.redeem(3));
-  CHECK_FALSE(tickets.redeem(3));
-  CHECK(tickets.size() == 0);
-  CHECK(tickets.oldest() == nullptr);
+  SUBCASE("or taken back") { once.take_all_back(); }
+  CHECK_FALSE(once.redeem(3));
+}
+
+TEST_CASE("a ticket of a periodic timer is good once") {
+  submitted_runs runs;
+  runs.reserve_one();
+  runs.submit(run(3));
+  CHECK(runs.size() == 1);
+  CHECK(runs.oldest()->number == 3);
+  CHECK_FALSE(runs.redeem(2));
+  SUBCASE("and is redeemed") { CHECK(runs.redeem(3)); }
+  SUBCASE("or taken back") { runs.take_all_back(); }
+  CHECK_FALSE(runs.redeem(3));
+  CHECK(runs.size() == 0);
+  CHECK(runs.oldest() == nullptr);
 }
 
 TEST_CASE("runs that overlap are redeemed in any order, and the oldest is known") {
-  handoff tickets;
-  tickets.prepare_for_several();
-  for (handoff::ticket number = 1; number <= 3; ++number) {
-    tickets.reserve_one();
-    tickets.submit(run(number));
+  submitted_runs runs;
+  for (run_ticket number = 1; number <= 3; ++number) {
+    runs.reserve_one();
+    runs.submit(run(number));
   }
-  CHECK(tickets.redeem(2));
-  CHECK(tickets.oldest()->number == 1);
-  CHECK(tickets.redeem(1));
-  CHECK(tickets.oldest()->number == 3);
-  CHECK(tickets.size() == 1);
-}
-
-TEST_CASE("what was taken back is not redeemed") {
-  handoff tickets;
-  SUBCASE("of a one-shot") { tickets.submit(1); }
-  SUBCASE("of a periodic timer") {
-    tickets.prepare_for_several();
-    tickets.submit(run(1));
-  }
-  tickets.take_all_back();
-  CHECK(tickets.size() == 0);
-  CHECK_FALSE(tickets.redeem(1));
+  CHECK(runs.redeem(2));
+  CHECK(runs.oldest()->number == 1);
+  CHECK(runs.redeem(1));
+  CHECK(runs.oldest()->number == 3);
+  CHECK(runs.size() == 1);
 }
 
 TEST_CASE("a job that is destroyed inside the executor's call is told when that ends") {
-  handoff tickets;
-  tickets.submit(1);
+  executor_call<threads> call;
+  call.begin(1);
   SUBCASE("inside") {
-    CHECK(tickets.note_drop(1));
-    CHECK(tickets.end_call());
-    CHECK_FALSE(tickets.note_drop(1));
-    CHECK_FALSE(tickets.end_call());
+    CHECK(call.note_drop(1));
+    CHECK(call.end());
+    CHECK_FALSE(call.note_drop(1));
   }
   SUBCASE("after it") {
-    CHECK_FALSE(tickets.end_call());
-    CHECK_FALSE(tickets.note_drop(1));
+    CHECK_FALSE(call.end());
+    CHECK_FALSE(call.note_drop(1));
   }
   SUBCASE("another job, of an earlier run") {
-    CHECK_FALSE(tickets.note_drop(7));
-    CHECK_FALSE(tickets.end_call());
+    CHECK_FALSE(call.note_drop(7));
+    CHECK_FALSE(call.end());
   }
-  CHECK(tickets.size() == 1);
+  call.begin(2);
+  CHECK_FALSE(call.end());
 }
 
 TEST_CASE("without memory for one more ticket those given out stay" *
           doctest::skip(!rondo::test::failing_new::available)) {
-  handoff tickets;
-  tickets.prepare_for_several();
-  tickets.reserve_one();
-  tickets.submit(run(1));
+  submitted_runs runs;
+  runs.reserve_one();
+  runs.submit(run(1));
   {
     const rondo::test::failing_new no_memory(0);
-    CHECK_THROWS_AS(tickets.reserve_one(), std::bad_alloc);
+    CHECK_THROWS_AS(runs.reserve_one(), std::bad_alloc);
   }
-  CHECK(tickets.size() == 1);
-  CHECK(tickets.redeem(1));
+  CHECK(runs.size() == 1);
+  CHECK(runs.redeem(1));
 }
 }  // namespace
