@@ -5,9 +5,9 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <unordered_map>
 #include <utility>
 
+#include <rondo/detail/key_table.hpp>
 #include <rondo/detail/keyed_core.hpp>
 #include <rondo/recurrence.hpp>
 #include <rondo/scheduler.hpp>
@@ -25,23 +25,19 @@ namespace rondo {
 ///   and destroy this object.
 /// - A key *has* a timer while that is pending: from the call that sets it until its task starts (for a recurring
 ///   timer: its last run). A key without a timer and without a task in progress is forgotten.
-/// - *Replacing*: after the call has returned, the old task does not start (one that had started may be in
-///   progress), and its callable is destroyed, unless it is running. The new timer counts as scheduled, the old one
-///   as cancelled; if the old one became due during the call it may count as a run instead, which does not call its
-///   task.
-/// - Calls throw what the scheduler's calls throw; one that throws has changed nothing, except in the case below. Once
-///   destruction has begun, setting throws stopped_error.
-/// - At options::max_pending a key's timer can still be replaced. A one-shot then takes over the timer of the old
-///   one, and both count as one timer. If one of the two recurs, or another thread is replacing or rescheduling the
-///   same key, the old timer is cancelled first. If others then take its place, and do not give it back within 0.1
-///   s, or memory runs out, the call throws and the key has no timer.
+/// - *Replacing* is one step: at any time the key has either the old timer or the new one. After the call has returned,
+///   the old task does not start (one that had started may be in progress), and its callable is destroyed, unless it is
+///   running. The new timer counts as scheduled, the old one as cancelled.
+/// - Calls throw what the scheduler's calls throw; one that throws has changed nothing. Once destruction has begun,
+///   setting throws stopped_error.
+/// - At options::max_pending a key's timer can still be replaced: the new one gets its place. No call waits for a place.
 /// - A timer that stop() handed back belongs to the caller of stop(), and may be run by hand, also after this object is
 ///   destroyed.
 /// - Key's hash, equality, copy and move may run under the lock of this object: they must not call the library.
 ///   Hash and equality must not throw.
-/// - Cost: that of the scheduler's call, a look-up, and some locks and allocations.
-///
-/// The scheduler must outlive it, but may be stopped.
+/// - Cost: that of the scheduler's call, a look-up under a lock of this object, and, for a key that has no timer, the
+///   allocation of its place in the map. A timer takes no other memory than through the scheduler.
+/// - It may outlive its scheduler, whose end it takes for a stop().
 template <class Key, class Hash = std::hash<Key>, class KeyEqual = std::equal_to<Key>>
 class keyed_timers {
  public:
@@ -58,39 +54,51 @@ class keyed_timers {
 
   /// Runs `work` once, `delay` from now. Replaces the key's timer, if it has one.
   void set_after(Key key, any_duration delay, task work) {
-    const call c(keys_, std::move(key));
-    c->set_at(*c.entry, c->after(delay), std::move(work));
+    const auto kept = keys_;
+    detail::keyed_call c(*kept, std::move(work));
+    c.due_after(delay);
+    kept->set(std::move(key), c);
   }
 
   /// Runs `work` once, at `due`. Replaces the key's timer.
   void set_at(Key key, any_time_point due, task work) {
-    const call c(keys_, std::move(key));
-    c->set_at(*c.entry, due, std::move(work));
+    const auto kept = keys_;
+    detail::keyed_call c(*kept, std::move(work));
+    c.due_at(due);
+    kept->set(std::move(key), c);
   }
 
   /// Runs `work` repeatedly, as `when` says. Replaces the key's timer.
   void set(Key key, const recurrence& when, task work) {
-    const call c(keys_, std::move(key));
-    c->set(*c.entry, when, std::move(work));
+    const auto kept = keys_;
+    detail::keyed_call c(*kept, std::move(work));
+    c.due_as(when);
+    kept->set(std::move(key), c);
   }
 
   /// As set_after(), but if the key has a timer it does nothing and returns false.
   bool try_set_after(Key key, any_duration delay, task work) {
-    const call c(keys_, std::move(key));
-    return c->try_set_at(*c.entry, c->after(delay), std::move(work));
+    const auto kept = keys_;
+    detail::keyed_call c(*kept, std::move(work));
+    c.due_after(delay);
+    return kept->try_set(std::move(key), c);
   }
 
   /// Moves the key's timer, as scheduler::reschedule_after() does. Returns false if the key has none.
   bool reschedule_after(const Key& key, any_duration delay) {
-    const call c(keys_, key);
-    return c.entry != nullptr && c->reschedule_at(*c.entry, c->after(delay));
+    const auto kept = keys_;
+    detail::keyed_call c(*kept);
+    c.due_after(delay);
+    return kept->reschedule(key, c);
   }
 
   /// Cancels the key's timer, as scheduler::cancel() does. Returns `running` also if the key has no timer, but a task
   /// that was set for it is in progress.
   cancel_result cancel(const Key& key) {
-    const call c(keys_, key);
-    return c.entry != nullptr ? c->cancel(*c.entry) : cancel_result::gone;
+    const auto kept = keys_;
+    typename keys::table::forgotten gone;  // outlives the call: see keys::cancel()
+    detail::keyed_call c(*kept);
+    return kept->cancel(key, c, gone);
   }
 
   /// Whether the key has a timer. False inside its own one-shot task.
@@ -108,77 +116,93 @@ class keyed_timers {
  private:
   class keys;
 
-  /// A call in progress. Keeps the key's entry, and the keys in case a task destroys this object.
-  struct call {
-    call(std::shared_ptr<keys> k, Key&& key) : all(std::move(k)), entry(all->find_or_make(std::move(key))) {}
-    call(std::shared_ptr<keys> k, const Key& key) : all(std::move(k)), entry(all->find(key)) {}
-    ~call() {
-      if (entry != nullptr) all->leave(*entry);
-    }
-    call(const call&) = delete;
-    call& operator=(const call&) = delete;
-    keys* operator->() const noexcept { return all.get(); }
-
-    const std::shared_ptr<keys> all;
-    detail::keyed_entry* const entry;  // null: the key is unknown
-  };
-
-  std::shared_ptr<keys> keys_;  // shared with its tasks, which may destroy this object
+  std::shared_ptr<keys> keys_;  // shared with its timers and calls, as tasks may destroy this object
 };
 
+/// What calls of keyed_timers do under the mutex.
 template <class Key, class Hash, class KeyEqual>
 class keyed_timers<Key, Hash, KeyEqual>::keys final : public detail::keyed_core {
  public:
+  using table = detail::key_table<Key, Hash, KeyEqual>;
   using keyed_core::keyed_core;
 
-  detail::keyed_entry* find_or_make(Key&& key) {
-    const std::lock_guard hold(mutex_);
-    const auto [found, is_new] = map_.try_emplace(std::move(key));
-    found->second.key = &found->first;
-    ++found->second.users;
-    return &found->second;
+  void set(Key&& key, detail::keyed_call& c) {
+    const used_key k(*this, std::move(key));
+    c.set(k->entry, k.get());
   }
 
-  detail::keyed_entry* find(const Key& key) {
-    const std::lock_guard hold(mutex_);
-    const auto found = map_.find(key);
-    if (found == map_.end()) return nullptr;
-    ++found->second.users;
-    return &found->second;
+  bool try_set(Key&& key, detail::keyed_call& c) {
+    const used_key k(*this, std::move(key));
+    if (has_timer(k->entry)) return false;
+    c.set(k->entry, k.get());
+    return true;
   }
 
-  void leave(detail::keyed_entry& e) noexcept {
-    std::unique_lock hold(mutex_);
-    leave(e, hold);
+  bool reschedule(const Key& key, detail::keyed_call& c) {
+    const std::lock_guard hold(mutex_);
+    const auto* const k = table_.find(key);
+    return k != nullptr && c.reschedule(k->entry);
+  }
+
+  /// `gone` gets the key if it is forgotten: to be destroyed without the lock, and when the call is over, as its
+  /// destructor may wait for that.
+  cancel_result cancel(const Key& key, detail::keyed_call& c, typename table::forgotten& gone) {
+    const std::lock_guard hold(mutex_);
+    auto* const k = table_.find(key);
+    if (k == nullptr) return cancel_result::gone;
+    const cancel_result result = c.cancel(k->entry);
+    if (k->entry.unused()) gone = table_.forget(*k);
+    return result;
   }
 
   bool has(const Key& key) const {
     const std::lock_guard hold(mutex_);
-    const auto found = map_.find(key);
-    return found != map_.end() && has_timer(found->second);
+    const auto* const k = table_.find(key);
+    return k != nullptr && has_timer(k->entry);
   }
 
   std::size_t size() const {
     const std::lock_guard hold(mutex_);
     std::size_t count = 0;
-    for (const auto& [key, e] : map_)
+    table_.for_each([&](const detail::keyed_entry& e) {
       if (has_timer(e)) ++count;
+    });
     return count;
   }
 
  private:
-  struct entry : detail::keyed_entry {
-    const Key* key = nullptr;
-  };
-  using map = std::unordered_map<Key, entry, Hash, KeyEqual>;
+  using node = typename table::node;
 
-  void leave(detail::keyed_entry& e, std::unique_lock<std::mutex>& hold) noexcept override {
-    typename map::node_type gone;
-    if (--e.users == 0) gone = map_.extract(*static_cast<entry&>(e).key);
-    hold.unlock();  // before a key is destroyed
+  /// A key, added if it is unknown, and the lock. If no timer has come of it, it is forgotten.
+  class used_key {
+   public:
+    used_key(keys& all, Key&& key)
+        : all_(all), hold_(all.mutex_), node_(all.table_.find_or_add(std::move(key))) {}
+    ~used_key() {
+      typename table::forgotten gone;  // destroyed without the lock
+      if (node_.entry.unused()) gone = all_.table_.forget(node_);
+      hold_.unlock();
+    }
+    used_key(const used_key&) = delete;
+    used_key& operator=(const used_key&) = delete;
+    node* get() const noexcept { return &node_; }
+    node* operator->() const noexcept { return &node_; }
+
+   private:
+    keys& all_;
+    std::unique_lock<std::mutex> hold_;
+    node& node_;
+  };
+
+  void left(void* tag, timer_id id) noexcept override {
+    typename table::forgotten gone;  // destroyed without the lock
+    const std::lock_guard hold(mutex_);
+    node& n = *static_cast<node*>(tag);
+    n.entry.remove(id);
+    if (n.entry.unused()) gone = table_.forget(n);
   }
 
-  map map_;
+  table table_;
 };
 
 }  // namespace rondo

@@ -28,7 +28,7 @@
 namespace rondo {
 
 namespace detail {
-class canceller;
+struct core_access;
 }
 
 /// What cancel() found.
@@ -245,7 +245,7 @@ class RONDO_EXPORT scheduler {
   explicit scheduler(std::shared_ptr<detail::core> core) noexcept;
 
  private:
-  friend class detail::canceller;
+  friend struct detail::core_access;
   std::shared_ptr<detail::core> core_;  // shared with jobs and the driver, which may outlive this object
 };
 

@@ -14,7 +14,7 @@
 namespace rondo {
 
 namespace detail {
-class scope_core;
+class scope_group;
 }
 
 /// Owns the timers scheduled through it; its destructor cancels them, and waits for runs in progress. As the last
@@ -30,9 +30,8 @@ class scope_core;
 ///   they return `gone`, or false.
 /// - It forgets a timer that has ended. A timer that stop() handed back belongs to the caller of stop(): it may be
 ///   run by hand, also after the scope is destroyed.
-/// - Cost: that of the scheduler's call, one lock of the scope, and in the long run two allocations for each timer.
-///
-/// The scheduler must outlive it, but may be stopped.
+/// - Cost: that of the scheduler's call and two short locks. A timer takes no more memory than through the scheduler.
+/// - It may outlive its scheduler, whose end it takes for a stop().
 class RONDO_EXPORT timer_scope {
  public:
   /// Makes a scope without timers. Throws std::bad_alloc.
@@ -76,7 +75,7 @@ class RONDO_EXPORT timer_scope {
   void close();
 
  private:
-  std::shared_ptr<detail::scope_core> core_;  // shared with its tasks, which may destroy this object
+  std::shared_ptr<detail::scope_group> group_;  // its timers, whose tasks may destroy this object
 };
 
 }  // namespace rondo

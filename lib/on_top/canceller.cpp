@@ -1,10 +1,10 @@
 #include <rondo/detail/canceller.hpp>
 
-#include "scheduler/core.hpp"
+#include "scheduler/core_access.hpp"
 
 namespace rondo::detail {
 
-canceller::canceller(const scheduler& s) noexcept : core_(s.core_) {}
+canceller::canceller(const scheduler& s) noexcept : core_(core_access::of(s)) {}
 
 cancel_result canceller::cancel(timer_id id) const {
   const auto core = core_.lock();

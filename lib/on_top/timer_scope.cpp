@@ -1,94 +1,155 @@
 #include <rondo/timer_scope.hpp>
 
-#include "on_top/scope_core.hpp"
+#include <memory>
+#include <utility>
+
+#include "scheduler/core_access.hpp"
 
 namespace rondo {
 
-// A task, or its destructor, may destroy the scope during a call: `core` keeps the core until the call is over.
+using detail::checked_call;
+using detail::deadline_after;
 
-timer_scope::timer_scope(scheduler& s) : core_(std::make_shared<detail::scope_core>(s)) {}
+namespace detail {
+
+/// The group of a scope, and the core of its scheduler, which may have been destroyed.
+class scope_group final : public timer_group<threads>, public std::enable_shared_from_this<scope_group> {
+ public:
+  explicit scope_group(std::shared_ptr<detail::core> c) noexcept : core(std::move(c)) {}
+
+  const std::shared_ptr<detail::core> core;
+
+ private:
+  std::shared_ptr<void> self() noexcept override { return shared_from_this(); }
+};
+
+/// One scheduling call of a scope.
+class scoped_timer {
+ public:
+  scoped_timer(std::shared_ptr<scope_group> group, task&& work, const on* where)
+      : group_(std::move(group)), checked_(group_->core, "a scheduling call"), now_(group_->core->now()) {
+    if (!work) refuse_empty_task();
+    record_ = &group_->core->take_member_record();
+    record_->work = std::move(work);
+    if (where != nullptr) record_->run_on = where->shared();
+  }
+  ~scoped_timer() {
+    if (record_ != nullptr) group_->core->discard_member(*record_);
+  }
+  scoped_timer(const scoped_timer&) = delete;
+  scoped_timer& operator=(const scoped_timer&) = delete;
+
+  timer_id schedule_after(duration delay) { return schedule_at(deadline_after(now_, delay)); }
+  timer_id schedule(const recurrence& when) {
+    return schedule_at(group_->core->make_periodic(*record_, when, now_));
+  }
+  timer_id schedule_at(time_point due) {
+    core::remainder rest;
+    const timer_id id = group_->core->schedule_member(*record_, due, now_, *group_, nullptr, {}, rest);
+    record_ = nullptr;
+    if (rest.wakes) finish(id, rest);
+    return id;
+  }
+
+ private:
+  /// Wakes the driver: a call of on_earlier may close the scope, which must not look as if that had never happened.
+  void finish(timer_id id, const core::remainder& rest) {
+    group_->core->finish(rest);
+    if (!group_->closed()) return;
+    group_->core->cancel_and_wait(id);
+    refuse_closed_group();
+  }
+
+  const std::shared_ptr<scope_group> group_;
+  const checked_call<core> checked_;
+  const time_point now_;
+  core::record_type* record_ = nullptr;  // null: it is scheduled
+};
+
+}  // namespace detail
+
+using detail::scoped_timer;
+
+// A task, or its destructor, may destroy the scope during a call: a copy of group_ keeps the group until the call is over.
+
+timer_scope::timer_scope(scheduler& s)
+    : group_(std::make_shared<detail::scope_group>(detail::core_access::of(s))) {}
 
 timer_scope::~timer_scope() { close(); }
 
 timer_id timer_scope::schedule_after(any_duration delay, task work) {
-  const auto core = core_;
-  return core->schedule(std::move(work),
-                        [&](task t) { return core->target().schedule_after(delay, std::move(t)); });
+  return scoped_timer(group_, std::move(work), nullptr).schedule_after(delay);
 }
 
 timer_id timer_scope::schedule_after(any_duration delay, task work, const on& where) {
-  const auto core = core_;
-  return core->schedule(std::move(work),
-                        [&](task t) { return core->target().schedule_after(delay, std::move(t), where); });
+  return scoped_timer(group_, std::move(work), &where).schedule_after(delay);
 }
 
 timer_id timer_scope::schedule_at(any_time_point due, task work) {
-  const auto core = core_;
-  return core->schedule(std::move(work),
-                        [&](task t) { return core->target().schedule_at(due, std::move(t)); });
+  return scoped_timer(group_, std::move(work), nullptr).schedule_at(due);
 }
 
 timer_id timer_scope::schedule_at(any_time_point due, task work, const on& where) {
-  const auto core = core_;
-  return core->schedule(std::move(work),
-                        [&](task t) { return core->target().schedule_at(due, std::move(t), where); });
+  return scoped_timer(group_, std::move(work), &where).schedule_at(due);
 }
 
 timer_id timer_scope::schedule_every(any_duration period, task work) {
-  const auto core = core_;
-  return core->schedule(std::move(work),
-                        [&](task t) { return core->target().schedule_every(period, std::move(t)); });
+  return schedule(every(period), std::move(work));
 }
 
 timer_id timer_scope::schedule_every(any_duration period, task work, const on& where) {
-  const auto core = core_;
-  return core->schedule(std::move(work),
-                        [&](task t) { return core->target().schedule_every(period, std::move(t), where); });
+  return schedule(every(period), std::move(work), where);
 }
 
 timer_id timer_scope::schedule(const recurrence& when, task work) {
-  const auto core = core_;
-  return core->schedule(std::move(work), [&](task t) { return core->target().schedule(when, std::move(t)); });
+  return scoped_timer(group_, std::move(work), nullptr).schedule(when);
 }
 
 timer_id timer_scope::schedule(const recurrence& when, task work, const on& where) {
-  const auto core = core_;
-  return core->schedule(std::move(work),
-                        [&](task t) { return core->target().schedule(when, std::move(t), where); });
+  return scoped_timer(group_, std::move(work), &where).schedule(when);
 }
 
 cancel_result timer_scope::cancel(timer_id id) {
-  const auto core = core_;
-  return core->knows(id) ? core->target().cancel(id) : cancel_result::gone;
+  const auto group = group_;
+  const checked_call checked(group->core, "cancel()");
+  return group->core->belongs(id, *group) ? group->core->cancel(id) : cancel_result::gone;
 }
 
 cancel_result timer_scope::cancel_and_wait(timer_id id) {
-  const auto core = core_;
-  return core->knows(id) ? core->target().cancel_and_wait(id) : cancel_result::gone;
+  const auto group = group_;
+  const checked_call checked(group->core, "cancel_and_wait()");
+  return group->core->belongs(id, *group) ? group->core->cancel_and_wait(id) : cancel_result::gone;
 }
 
 bool timer_scope::reschedule_after(timer_id id, any_duration delay) {
-  const auto core = core_;
-  return core->knows(id) && core->target().reschedule_after(id, delay);
+  const auto group = group_;
+  const checked_call checked(group->core, "reschedule_after()");
+  const time_point now = group->core->now();
+  return group->core->belongs(id, *group) && group->core->reschedule(id, deadline_after(now, delay), now);
 }
 
 bool timer_scope::reschedule_at(timer_id id, any_time_point due) {
-  const auto core = core_;
-  return core->knows(id) && core->target().reschedule_at(id, due);
+  const auto group = group_;
+  const checked_call checked(group->core, "reschedule_at()");
+  return group->core->belongs(id, *group) && group->core->reschedule(id, due, group->core->now());
 }
 
-bool timer_scope::pending(timer_id id) const { return core_->knows(id) && core_->target().pending(id); }
+bool timer_scope::pending(timer_id id) const {
+  return group_->core->belongs(id, *group_) && group_->core->pending(id);
+}
 
-std::size_t timer_scope::pending() const { return core_->pending(); }
+std::size_t timer_scope::pending() const { return group_->core->pending(*group_); }
 
 void timer_scope::cancel_all() {
-  const auto core = core_;
-  core->cancel_all();
+  const auto group = group_;
+  const checked_call checked(group->core, "cancel_all()");
+  group->core->cancel_all(*group);
 }
 
 void timer_scope::close() {
-  const auto core = core_;
-  core->close();
+  const auto group = group_;
+  const checked_call checked(group->core, "close()");
+  group->core->close(*group);
 }
 
 }  // namespace rondo

@@ -28,6 +28,7 @@
 #include "scheduler/retry_list.hpp"
 #include "scheduler/run_meter.hpp"
 #include "scheduler/stack_marker.hpp"
+#include "scheduler/timer_group.hpp"
 #include "scheduler/user_handlers.hpp"
 #include "sync/threads.hpp"
 #include "sync/wait_point.hpp"
@@ -51,10 +52,12 @@ constexpr time_point deadline_after(time_point now, duration delay) noexcept {
 ///
 /// From each of these places finish() takes it out when it is to end (_finish); stop() finds it in each (_stop).
 ///
-/// Locks, in the order in which they may be nested: the wait point's, a record's, a stripe's of the wheel (or two, in the
-/// order of their addresses), then one of: the delay queue's, the ready list's, the retry list's, a shard's of the pool and
-/// then the depot's. None is held while user code runs. No call takes a lock that all callers share, except the delay
-/// queue's when a bucket gets its first timer, or a stripe an earlier far one, and the depot's once in 64 calls at most.
+/// Locks, in the order in which they may be nested: the wait point's, a record's (and then that of the new timer that comes
+/// in its place, and that nobody else knows), a stripe's of the wheel (or two, in the order of their addresses), then one
+/// of: the delay queue's, the ready list's, the retry list's, a group's, a shard's of the pool and then the depot's. Calls
+/// with a `remainder` may be made under locks of what stands on top. None is held while user code runs. No call takes a
+/// lock that all callers share, except the delay queue's when a bucket gets its first timer, or a stripe an earlier far
+/// one, and the depot's once in 64 calls at most.
 template <class Sync>
 class basic_core : public job_host, public std::enable_shared_from_this<basic_core<Sync>> {
  public:
@@ -76,6 +79,9 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   timer_id schedule(record_type&, const recurrence&, time_point now);
   void discard(record_type&) noexcept;
 
+  /// As schedule() with a recurrence, but for the last step: returns when the first run is due.
+  time_point make_periodic(record_type&, const recurrence&, time_point now);
+
   [[gnu::flatten]] cancel_result cancel(timer_id);
   cancel_result cancel_and_wait(timer_id);
   bool reschedule(timer_id, time_point due, time_point now);
@@ -87,6 +93,39 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   statistics stats() const;
   void dump(std::ostream&) const;
   virtual time_point now() const noexcept = 0;
+
+  // What stands on top asks for: see timer_group.
+
+  using group_type = timer_group<Sync>;
+
+  /// What is left of a call that was made under a lock of the caller's: the part that may run user code.
+  struct remainder {
+    record_type* ended = nullptr;  // what this timer owns is to be destroyed
+    bool wakes = false;            // the driver is to be told that next_due() has moved earlier
+  };
+  /// Does what is left of the call. Precondition: no lock is held, and the caller keeps this core alive.
+  void finish(const remainder&) noexcept;
+
+  /// How a member of a group is scheduled: as with take_record(), but a place under the limit is claimed only by the last
+  /// call, and only if no other timer makes place.
+  record_type& take_member_record();
+  /// The new timer comes in the place of the member `in_place_of`, which is cancelled, if that is pending: in one step, so
+  /// its task does not start any more, and at the limit no place is needed. `tag` is for the group. Calls no user code.
+  /// Throws stopped_error, also if the group is closed, capacity_error and std::bad_alloc; strong guarantee.
+  timer_id schedule_member(record_type&, time_point due, time_point now, group_type&, void* tag,
+                           timer_id in_place_of, remainder&);
+  void discard_member(record_type&) noexcept;
+
+  // The calls of that name, of a member, but for what may run user code.
+  cancel_result cancel(timer_id, remainder&) noexcept;
+  bool reschedule(timer_id, time_point due, time_point now, remainder&);
+
+  bool belongs(timer_id, const group_type&) const;
+  std::size_t pending(group_type&) const;
+  /// Cancels all that are members as it begins.
+  void cancel_all(group_type&);
+  /// Closes the group, cancels all members, and returns when they are gone, except for those on the caller's stack.
+  void close(group_type&);
 
   /// What the destructor of a scheduler does: stops, waits, ends the driver, destroys what was not fired and the user's
   /// handlers.
@@ -197,6 +236,8 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   }
   std::uint64_t next_order() noexcept { return orders_.fetch_add(1, std::memory_order_relaxed) + 1; }
   bool publish(record_type&, tick_number, insert_hooks&);
+  bool publish_locked(record_type&, tick_number, insert_hooks&);
+  bool reschedule(timer_id, time_point due, time_point now, move_hooks&);
   bool arm(record_type&, time_point deadline, tick_number, move_hooks&);
   void arm_surely(record_type&, time_point deadline, tick_number, move_hooks&) noexcept;
   void disarm(record_type&) noexcept;
@@ -230,8 +271,16 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   void finish(record_lock&, record_type&, ending) noexcept;
   template <class Count>
   void dispose(record_lock&, record_type&, stack_marker::kind, Count&&) noexcept;
+  void destroy(record_lock&, record_type&, stack_marker::kind) noexcept;
   template <class Count>
   void free_record(record_lock&, record_type&, Count&&) noexcept;
+
+  // core_group.hpp
+  record_type* lock_pending(timer_id, record_lock&) const;
+  void publish_member(record_type&, time_point due, tick_number, group_type&, void* tag, insert_hooks&);
+  void end_at_once(record_type&, ending, remainder&) noexcept;
+  template <class Visit>
+  void for_each_member(group_type&, Visit&&) const;
 
   // core_stop.hpp
   void find_unfired(std::vector<candidate>&);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "scheduler/core.hpp"
+#include "scheduler/timer_group.hpp"
 
 namespace rondo::detail {
 
@@ -106,9 +107,18 @@ void basic_core<Sync>::dispose(record_lock& hold, record_type& r, stack_marker::
   if (r.plain) return free_record(hold, r, count);
   hold.unlock();
   pool_.count(count);
+  destroy(hold, r, what);
+}
+
+/// The same of a timer that is counted. Precondition: `hold` is of its lock, which is free.
+template <class Sync>
+void basic_core<Sync>::destroy(record_lock& hold, record_type& r, stack_marker::kind what) noexcept {
   const marker here(what, this, &r);
+  const bool is_member = r.member.group != nullptr;
   r.destroy_what_it_owns();
+  if (is_member) r.member.group->leave(r, id_of(r));
   hold.lock();
+  if (is_member) r.member = {};
   free_record(hold, r, [](counters&) {});
 }
 

@@ -3,6 +3,7 @@
 
 #include "scheduler/core_dispatch.hpp"
 #include "scheduler/core_finish.hpp"
+#include "scheduler/core_group.hpp"
 #include "scheduler/core_query.hpp"
 #include "scheduler/core_schedule.hpp"
 #include "scheduler/core_stop.hpp"

@@ -33,6 +33,7 @@ class basic_core<Sync>::wake_hook {
  public:
   explicit wake_hook(basic_core& core) noexcept : core_(core) {}
   void top_moved_earlier() { kept_ = core_.shared_from_this(); }
+  bool top_moved() const noexcept { return kept_ != nullptr; }
   void wake() noexcept {
     if (kept_ != nullptr) kept_->next_due_moved_earlier();
   }
@@ -141,11 +142,16 @@ timer_id basic_core<Sync>::schedule(record_type& r, time_point due, time_point n
 
 template <class Sync>
 timer_id basic_core<Sync>::schedule(record_type& r, const recurrence& when, time_point now) {
+  return schedule(r, make_periodic(r, when, now), now);
+}
+
+template <class Sync>
+time_point basic_core<Sync>::make_periodic(record_type& r, const recurrence& when, time_point now) {
   const recurrence::occurrence first = when.first(now, fresh_seed());
   r.repeats = std::make_unique<periodic_part>(periodic_part{{when, first}, {}});
   r.plain = false;
   if (r.run_on != nullptr || handlers_.has_executor()) r.repeats->submitted.reserve_one();
-  return schedule(r, first.due, now);
+  return first.due;
 }
 
 /// Makes a new timer known to all; false if the scheduler is stopped.
@@ -155,6 +161,13 @@ bool basic_core<Sync>::publish(record_type& r, tick_number tick, insert_hooks& h
   // is up.
   if (tick != never_tick) return wheel_.schedule(r, tick, hooks);
   const record_lock hold(r.mutex);
+  return publish_locked(r, tick, hooks);
+}
+
+/// The same, of a timer that is locked.
+template <class Sync>
+bool basic_core<Sync>::publish_locked(record_type& r, tick_number tick, insert_hooks& hooks) {
+  if (tick != never_tick) return wheel_.schedule(r, tick, hooks);
   if (!hooks.may_insert()) return false;
   r.due = tick;
   set_never_due(r);
@@ -217,9 +230,16 @@ void basic_core<Sync>::set_never_due(record_type& r) noexcept {
 
 template <class Sync>
 bool basic_core<Sync>::reschedule(timer_id id, time_point due, time_point now) {
+  move_hooks hooks(*this, timer_id_access::generation(id));
+  const bool moved = reschedule(id, due, now, hooks);
+  hooks.wake();
+  return moved;
+}
+
+template <class Sync>
+bool basic_core<Sync>::reschedule(timer_id id, time_point due, time_point now, move_hooks& hooks) {
   record_type* const r = find(id);
   if (r == nullptr) return false;
-  move_hooks hooks(*this, timer_id_access::generation(id));
   {
     const record_lock hold(r->mutex);
     const bool is_plain = r->plain.acquire();
@@ -233,7 +253,6 @@ bool basic_core<Sync>::reschedule(timer_id id, time_point due, time_point now) {
       r->take_all_back();
     }
   }
-  hooks.wake();
   if (due == time_point::max()) endings_.wake();  // a drain() does not wait for it any more
   return true;
 }

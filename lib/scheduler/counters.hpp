@@ -11,6 +11,7 @@ enum class ending : std::uint8_t {
   last_run,   // its last run begins
   over,       // no run is to come: it has ended by itself, or drain() or stop() ends it
   cancelled,  // by cancel()
+  replaced,   // as cancelled, but its place under the limit is that of another timer now
   returned,   // stop() hands it back
   refused,    // schedule() throws: it never was pending to its caller
 };
@@ -65,7 +66,7 @@ struct counters {
     ++ended;
     if (how == ending::last_run) ++fired;
     if (how == ending::over && !running) ++completed;
-    if (how == ending::cancelled) ++cancelled;
+    if (how == ending::cancelled || how == ending::replaced) ++cancelled;
     if (how == ending::returned) ++returned;
   }
 

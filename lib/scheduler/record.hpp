@@ -23,6 +23,21 @@ struct periodic_part {
   submitted_runs submitted;
 };
 
+template <class Sync>
+struct record;
+template <class Sync>
+class timer_group;
+
+/// What a record knows of the group that its timer belongs to. The record's lock guards `group`, and that of the group the
+/// list; `tag` is known to the group alone.
+template <class Sync>
+struct membership {
+  timer_group<Sync>* group = nullptr;  // null: none
+  record<Sync>* previous = nullptr;
+  record<Sync>* next = nullptr;
+  void* tag = nullptr;
+};
+
 /// One timer. Records are pooled and never move, so a slot always names one; the generation tells whether that still
 /// serves the same timer.
 ///
@@ -49,7 +64,7 @@ struct alignas(64) record : node {
 
   const std::uint32_t slot;  // in the pool
   typename Sync::record_mutex mutex;
-  // It runs once, has no executor of its own, and its end destroys nothing. So says a free record, too. [new] Released:
+  // It runs once, has no executor of its own, is in no group, and its end destroys nothing. So says a free record, too. [new] Released:
   // whoever acquires it and then finds the timer's generation has that timer's.
   hint<bool> plain = true;
   bool awaited = false;                // a thread waits until the record is freed
@@ -70,6 +85,7 @@ struct alignas(64) record : node {
   // While it is in no queue, from one count for all of the scheduler: its ticket, if it is a one-shot that was submitted,
   // or the order among those that are never due.
   std::uint64_t order = 0;
+  membership<Sync> member;
 
   bool periodic() const noexcept { return !plain && repeats != nullptr; }
 

@@ -162,6 +162,24 @@ TEST_CASE("until its job has started, what an executor has can be replaced, move
   CHECK(ran.take() == "new b");
 }
 
+TEST_CASE("keyed timers may outlive their scheduler, and take that for a stop()") {
+  std::optional<manual_timer> time(std::in_place);
+  by_name timers(*time);
+  const auto token = std::make_shared<int>(0);
+  timers.set_after("a", 1ms, [token] { FAIL("it ran"); });
+  timers.set("b", every(1ms), [token] { FAIL("it ran"); });
+  time.reset();
+  CHECK(token.use_count() == 1);
+  CHECK(timers.size() == 0);
+  CHECK_FALSE(timers.contains("a"));
+  CHECK(timers.cancel("a") == cancel_result::gone);
+  CHECK_FALSE(timers.reschedule_after("a", 1ms));
+  CHECK_THROWS_AS(timers.set_after("a", 1ms, [token] {}), stopped_error);
+  CHECK_THROWS_AS(timers.try_set_after("b", 1ms, [token] {}), stopped_error);
+  CHECK(token.use_count() == 1);
+  timers.clear();
+}
+
 /// A key that tells how many there are of it.
 struct counted_key {
   static inline int alive = 0;

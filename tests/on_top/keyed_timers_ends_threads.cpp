@@ -132,6 +132,32 @@ TEST_CASE("no lock is held while a key is destroyed") {
   CHECK(was_free);
 }
 
+TEST_CASE(
+    "the destructor of a key may destroy all timers, and waits for nothing that its own call has to do") {
+  rondo::manual_timer time;
+  std::optional<keyed_timers<telling_key, telling_key_hash>> timers(time);
+  bool destroys = false;
+  int destroyed = 0;
+  const auto token = std::make_shared<int>(0);
+  std::function<void()> tell = [&] {
+    if (!std::exchange(destroys, false)) return;
+    ++destroyed;
+    timers.reset();
+  };
+  std::function<void()> nothing = [] {};
+  const telling_key same(1, nothing);
+  timers->set_after(telling_key(2, nothing), 1h, [token] { FAIL("it ran"); });
+  timers->set_after(telling_key(1, tell), 1ms, [token] {});
+  destroys = true;
+  SUBCASE("as its timer is cancelled") { CHECK(timers->cancel(same) == cancel_result::cancelled); }
+  SUBCASE("as its task has run") { time.advance(1ms); }
+  SUBCASE("as all are cancelled") { timers->clear(); }
+  CHECK(destroyed == 1);
+  CHECK(token.use_count() == 1);
+  CHECK(time.pending() == 0);
+  CHECK(adds_up(time.stats()));
+}
+
 TEST_CASE("stopped while keys are set: nothing is lost, and nothing dangles") {
   for (int round = 0; round != 50; ++round) {
     std::vector<rondo::unfired> list;

@@ -140,19 +140,109 @@ TEST_CASE("at the limit, on_earlier finds no lock held, and may set the very key
   CHECK(ran.take() == "third");
 }
 
-TEST_CASE("at the limit, a move of a key that is just being replaced comes before that") {
+TEST_CASE("at the limit, what moves a key while the driver is woken for its new timer moves that one") {
   polled_timer time(options{.max_pending = 1});
   keyed_timers<int> timers(time);
   timers.set_after(1, 2h, doing_nothing());
   int calls = 0;
+  const time_point due = time.now() + 3h;
   time.on_earlier([&] {
     if (++calls == 1) CHECK(timers.reschedule_after(1, 3h));
   });
-  const time_point due = time.now() + 1h;
-  timers.set_at(1, due, doing_nothing());
+  timers.set_after(1, 1h, doing_nothing());
   CHECK(calls == 1);
   CHECK(time.next_due() >= due);
   CHECK(time.next_due() < due + 1min);
+}
+
+TEST_CASE("at the limit, replacing counts the new timer as scheduled and the old one as cancelled, always") {
+  manual_timer time(options{.max_pending = 1});
+  keyed_timers<int> timers(time);
+  int runs = 0;
+  timers.set_after(1, 1ms, counting(runs));
+  timers.set_after(1, 2ms, counting(runs));
+  timers.set(1, every(3ms), counting(runs));
+  timers.set(1, every(4ms), counting(runs));
+  timers.set_after(1, 5ms, counting(runs));
+  CHECK(time.stats().scheduled == 5);
+  CHECK(time.stats().cancelled == 4);
+  CHECK(time.pending() == 1);
+  time.advance(10ms);
+  CHECK(runs == 1);
+  CHECK(adds_up(time.stats()));
+}
+
+TEST_CASE("at the limit, a recurring timer is replaced while its task runs, and runs no more") {
+  manual_timer time(options{.max_pending = 1});
+  keyed_timers<int> timers(time);
+  journal ran;
+  const auto old = std::make_shared<int>(0);
+  timers.set(1, every(1ms), [&, old] {
+    ran.add("old");
+    timers.set_after(1, 5ms, ran.noting("second"));
+    CHECK_THROWS_AS(time.schedule_after(1ms, doing_nothing()), capacity_error);
+    timers.set(1, every(2ms).times(2), ran.noting("new"));
+    CHECK(old.use_count() == 2);
+    CHECK(timers.cancel(1) == cancel_result::cancelled);
+    CHECK(timers.cancel(1) == cancel_result::running);
+    timers.set(1, every(2ms).times(2), ran.noting("new"));
+  });
+  time.advance(10ms);
+  CHECK(ran.take() == "old new new");
+  CHECK(old.use_count() == 1);
+  CHECK(time.pending() == 0);
+  CHECK(adds_up(time.stats()));
+}
+
+TEST_CASE("inside its one-shot task a key has no timer, so that setting it takes a place like any other") {
+  manual_timer time(options{.max_pending = 1});
+  keyed_timers<int> timers(time);
+  int refused = 0;
+  timers.set_after(1, 1ms, [&] {
+    time.schedule_after(1h, doing_nothing());
+    try {
+      timers.set_after(1, 1ms, [] { FAIL("it ran"); });
+    } catch (const capacity_error&) {
+      ++refused;
+    }
+    CHECK_FALSE(timers.contains(1));
+    CHECK(timers.cancel(1) == cancel_result::running);
+  });
+  time.advance(1s);
+  CHECK(refused == 1);
+  CHECK(timers.cancel(1) == cancel_result::gone);
+  CHECK(time.pending() == 1);
+  CHECK(adds_up(time.stats()));
+}
+
+TEST_CASE("at the limit, the destructor of a replaced callable may set, move and cancel the very key") {
+  manual_timer time(options{.max_pending = 1});
+  keyed_timers<int> timers(time);
+  journal ran;
+  const auto doing = [](std::function<void()> act) {
+    return std::shared_ptr<void>(nullptr, [act = std::move(act)](void*) { act(); });
+  };
+  SUBCASE("sets") {
+    timers.set_after(1, 1ms, [held = doing([&] { timers.set_after(1, 3ms, ran.noting("third")); })] {});
+    timers.set_after(1, 2ms, ran.noting("second"));
+    time.advance(10ms);
+    CHECK(ran.take() == "third");
+  }
+  SUBCASE("moves") {
+    timers.set_after(1, 1ms, [held = doing([&] { CHECK(timers.reschedule_after(1, 4ms)); })] {});
+    timers.set_after(1, 2ms, ran.noting("second"));
+    CHECK(time.advance(3ms) == 0);
+    time.advance(1ms);
+    CHECK(ran.take() == "second");
+  }
+  SUBCASE("cancels") {
+    timers.set_after(1, 1ms, [held = doing([&] { CHECK(timers.cancel(1) == cancel_result::cancelled); })] {});
+    timers.set_after(1, 2ms, [] { FAIL("it ran"); });
+    CHECK(time.advance(3ms) == 0);
+  }
+  CHECK(timers.cancel(1) == cancel_result::gone);
+  CHECK(time.pending() == 0);
+  CHECK(adds_up(time.stats()));
 }
 
 }  // namespace

@@ -6,6 +6,9 @@
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include <rondo/errors.hpp>
 #include <rondo/polled_timer.hpp>
@@ -342,6 +345,91 @@ TEST_CASE("on_earlier may destroy the scope that is just scheduling") {
   CHECK(token.use_count() == 1);
   CHECK(time.pending() == 0);
   CHECK(adds_up(time.stats()));
+}
+
+TEST_CASE("a scope may outlive its scheduler, and takes that for a stop()") {
+  std::optional<manual_timer> time(std::in_place);
+  timer_scope scope(*time);
+  const auto token = std::make_shared<int>(0);
+  const auto id = scope.schedule_after(1ms, [token] { FAIL("it ran"); });
+  scope.schedule_every(1ms, [token] { FAIL("it ran"); });
+  time.reset();
+  CHECK(token.use_count() == 1);
+  CHECK(scope.cancel(id) == cancel_result::gone);
+  CHECK(scope.cancel_and_wait(id) == cancel_result::gone);
+  CHECK_FALSE(scope.reschedule_after(id, 1ms));
+  CHECK_FALSE(scope.pending(id));
+  CHECK(scope.pending() == 0);
+  CHECK_THROWS_AS(scope.schedule_after(1ms, [token] {}), stopped_error);
+  CHECK_THROWS_AS(scope.schedule_every(1ms, [token] {}), stopped_error);
+  CHECK(token.use_count() == 1);
+  scope.cancel_all();
+  scope.close();
+}
+
+TEST_CASE("a scope does not keep the handlers of a scheduler that is gone") {
+  const auto token = std::make_shared<int>(0);
+  std::optional<manual_timer> time(std::in_place,
+                                   options{.on_error = [token](std::exception_ptr, const firing&) {}});
+  const timer_scope scope(*time);
+  time.reset();
+  CHECK(token.use_count() == 1);
+}
+
+TEST_CASE("a task that destroys its scheduler leaves the scope to whoever has it") {
+  std::optional<manual_timer> time(std::in_place);
+  std::optional<timer_scope> scope(*time);
+  journal notes;
+  scope->schedule_after(1ms, [&] {
+    time.reset();
+    CHECK_THROWS_AS(scope->schedule_after(1ms, [] {}), stopped_error);
+    CHECK(scope->pending() == 0);
+    SUBCASE("which is destroyed there too") { scope.reset(); }
+    SUBCASE("or later") {}
+    notes.add("ran");
+  });
+  scope->schedule_after(1h,
+                        [held = std::shared_ptr<void>(nullptr, [&](void*) { notes.add("destroyed"); })] {});
+  time->advance(1ms);
+  CHECK(notes.take() == "destroyed ran");
+}
+
+TEST_CASE("cancel_all() goes over those that were scheduled before it, though each that ends schedules two") {
+  manual_timer time;
+  timer_scope scope(time);
+  int left = 100;
+  std::function<void(void*)> again = [&](void*) {
+    for (int i = 0; i != 2 && left != 0; ++i, --left)
+      scope.schedule_after(1h, [held = std::shared_ptr<void>(nullptr, again)] {});
+  };
+  for (int i = 0; i != 10; ++i) scope.schedule_after(1h, [held = std::shared_ptr<void>(nullptr, again)] {});
+  scope.cancel_all();
+  CHECK(scope.pending() == 20);
+  left = 0;
+}
+
+TEST_CASE(
+    "a callable that is destroyed by cancel_all() may cancel all, or some that it is about to come to") {
+  manual_timer time;
+  timer_scope scope(time);
+  std::vector<timer_id> ids;
+  int destroyed = 0;
+  std::size_t first = 0, last = 0;
+  const auto cancelling = [&](void*) {
+    ++destroyed;
+    for (std::size_t i = first; i != last; ++i) scope.cancel(ids[i]);
+    if (first == last) scope.cancel_all();
+  };
+  for (int i = 0; i != 10; ++i)
+    ids.push_back(scope.schedule_after(1h, [held = std::shared_ptr<void>(nullptr, cancelling)] {}));
+  SUBCASE("all") {}
+  SUBCASE("the next") { std::tie(first, last) = std::pair(1, 4); }
+  SUBCASE("the last") { std::tie(first, last) = std::pair(7, 10); }
+  SUBCASE("all others") { last = 10; }
+  scope.cancel_all();
+  CHECK(destroyed == 10);
+  CHECK(time.pending() == 0);
+  CHECK(time.stats().cancelled == 10);
 }
 
 }  // namespace

@@ -15,18 +15,24 @@
 namespace rondo::test {
 
 /// In the order in which they may be nested; of a rank one at a time, but for two stripes, by their
-/// addresses.
+/// addresses, and two records, of a timer and of the new one that comes in its place.
 enum class lock_rank : std::size_t { waiting, record, stripe, shard, innermost };
 
 /// What this thread holds, and what all threads have done wrong so far.
 class held_locks {
  public:
   static std::size_t count() { return held_.size(); }
+  static std::size_t count(lock_rank rank) {
+    std::size_t n = 0;
+    for (const held& h : held_) n += h.rank == rank ? 1 : 0;
+    return n;
+  }
 
   static void add(lock_rank rank, const void* lock) {
     for (const held& outer : held_) {
       const bool second_stripe = rank == lock_rank::stripe && outer.lock < lock;
-      if (outer.rank > rank || (outer.rank == rank && !second_stripe)) ++disorders_;
+      const bool second_record = rank == lock_rank::record && count(rank) == 1;
+      if (outer.rank > rank || (outer.rank == rank && !second_stripe && !second_record)) ++disorders_;
     }
     held_.push_back({rank, lock});
     ++taken_[static_cast<std::size_t>(rank)];

@@ -189,6 +189,51 @@ TEST_CASE("no lock is held in runs of any recurrence, inline, on executors, and 
   }
 }
 
+/// A timer with a tag reports its end here, where keyed_timers destroys a key.
+class probe_group final : public rondo::detail::timer_group<counted_locks>,
+                          public std::enable_shared_from_this<probe_group> {
+  std::shared_ptr<void> self() noexcept override { return shared_from_this(); }
+  void left(void*, timer_id) noexcept override { look(); }
+};
+
+/// As keyed_timers sets a key's timer.
+timer_id replace(probe& core, timer_id old, duration d, probe_group& group) {
+  auto& r = core.take_member_record();
+  r.work = watched();
+  probe::remainder rest;
+  timer_id id;
+  try {
+    id = core.schedule_member(r, rondo::saturating_add(core.now(), d), core.now(), group, &group, old, rest);
+  } catch (...) {
+    core.discard_member(r);
+    throw;
+  }
+  core.finish(rest);
+  return id;
+}
+
+TEST_CASE("no lock is held where members of a group are replaced, cancelled, moved, and their group closed") {
+  const auto core = std::make_shared<probe>(options{.max_pending = 40}, at(0s));
+  const auto group = std::make_shared<probe_group>();
+  std::vector<timer_id> ids(40);
+  for (int i = 0; i != 400; ++i) {
+    timer_id& id = ids[static_cast<std::size_t>(i * 7 % 40)];
+    id = replace(*core, id, i % 9 == 0 ? duration::max() : i % 5 * 1ms, *group);
+    probe::remainder rest;
+    if (i % 11 == 0) core->cancel(id, rest);
+    if (i % 13 == 0) core->reschedule(id, at(1h), core->now(), rest);
+    core->finish(rest);
+    if (i % 17 == 0) core->advance(1ms);
+    if (i % 101 == 0) core->cancel_all(*group);
+  }
+  static_cast<void>(core->pending(*group));
+  core->close(*group);
+  CHECK(core->pending() == 0);
+  CHECK_THROWS_AS(replace(*core, {}, 1ms, *group), rondo::stopped_error);
+  core->retire();
+  check_so_far();
+}
+
 /// Everything that users may do, from several threads at once, with two of them running the jobs.
 class commotion {
  public:
@@ -222,6 +267,11 @@ class commotion {
       }
       ids.push_back(d.one_in(20) ? core_->schedule(any_recurrence(d), watched())
                                  : core_->after(delay, watched()));
+      if (d.one_in(10)) {
+        const std::lock_guard hold(key_mutex_);
+        key_ = replace(*core_, key_, delay, *group_);
+      }
+      if (d.one_in(200)) core_->cancel_all(*group_);
       if (d.one_in(50)) static_cast<void>(core_->next_due());
       if (ids.size() > 50) ids.erase(ids.begin());
       run_a_job();
@@ -240,6 +290,9 @@ class commotion {
     (*j)();
   }
 
+  std::mutex key_mutex_;
+  timer_id key_;
+  const std::shared_ptr<probe_group> group_ = std::make_shared<probe_group>();
   std::mutex jobs_mutex_;
   std::vector<job> jobs_;
   std::atomic<int> users_{3};

@@ -1,7 +1,7 @@
 // keyed_timers, without the map of its keys.
 #pragma once
 
-#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 
@@ -14,39 +14,39 @@
 
 namespace rondo::detail {
 
-struct keyed_value;
-class scope_core;
-
-/// The state of one key. Guarded by the core's mutex.
+/// The state of one key. Guarded by the mutex of keyed_core. Only the scheduler knows whether a timer is pending.
 struct keyed_entry {
-  std::shared_ptr<keyed_value> current;  // the value set last, if it has not ended; it may be running
-  std::size_t replaced = 0;              // replaced values that have not ended
-  std::size_t users = 0;                 // timers and calls that use the entry; at 0 it is removed
+  timer_id
+      current;  // the timer that was set last, until it has ended and its callable is destroyed; else none
+  std::uint32_t timers =
+      0;  // `current`, and those before it whose tasks are in progress; at 0 the key is forgotten
+
+  bool unused() const noexcept { return timers == 0; }
+  void add(timer_id id) noexcept {
+    current = id;
+    ++timers;
+  }
+  void remove(timer_id id) noexcept {
+    if (current == id) current = timer_id{};
+    --timers;
+  }
 };
 
-/// What keyed_timers does with the entry of a key.
+/// All timers of a keyed_timers. They are one group; each has as its tag the place of its key in the map.
 ///
-/// Each call that sets makes a new timer, whose value becomes current once the timer exists: at the end of the call or,
-/// if that is earlier, when the task starts. Only the scheduler knows whether a timer is pending, running or gone. No
-/// lock is held during its calls, which may run user code, except pending(), which does not.
+/// A call looks up the key, asks the scheduler and notes what comes of it under one mutex, so the calls for a key come one
+/// after another. What may run user code comes when the mutex is free again: see keyed_call.
 class RONDO_EXPORT keyed_core : public std::enable_shared_from_this<keyed_core> {
  public:
-  explicit keyed_core(scheduler&);
+  explicit keyed_core(const scheduler&);
   keyed_core(const keyed_core&) = delete;
   keyed_core& operator=(const keyed_core&) = delete;
 
-  // As the calls of rondo::keyed_timers. Precondition: the caller counts as a user of the entry.
-  void set_at(keyed_entry&, time_point due, task&& work);
-  void set(keyed_entry&, const recurrence&, task&& work);
-  bool try_set_at(keyed_entry&, time_point due, task&& work);
-  bool reschedule_at(keyed_entry&, time_point due);
-  cancel_result cancel(keyed_entry&);
   void clear();
   void close();
 
   /// Whether the entry has a pending timer. Precondition: the mutex is locked.
   bool has_timer(const keyed_entry&) const;
-  time_point after(duration delay) const noexcept;
 
  protected:
   virtual ~keyed_core();
@@ -54,23 +54,52 @@ class RONDO_EXPORT keyed_core : public std::enable_shared_from_this<keyed_core> 
   mutable std::mutex mutex_;
 
  private:
-  class carrier;
-  enum class way { none, coming, made, taken, refused };  // to a place for a new timer at the limit
+  friend class keyed_call;
+  class group;
 
-  /// Ends one use of the entry, and unlocks the mutex. Precondition: the mutex is locked.
-  virtual void leave(keyed_entry&, std::unique_lock<std::mutex>&) noexcept = 0;
+  /// A timer with that tag has ended, and its callable is destroyed. Called without a lock.
+  virtual void left(void* tag, timer_id) noexcept = 0;
 
-  template <class Schedule>
-  bool set_new(const std::shared_ptr<keyed_value>&, Schedule&&);
-  way make_way(const std::shared_ptr<keyed_value>&);
-  way take_over(keyed_value& old, const std::shared_ptr<keyed_value>&, std::unique_lock<std::mutex>&);
-  bool establish(const std::shared_ptr<keyed_value>&, timer_id);
-  void make_current(const std::shared_ptr<keyed_value>&, timer_id);
-  void run(const std::shared_ptr<keyed_value>&, const firing&);
-  void end(keyed_value&) noexcept;
+  const std::unique_ptr<group> group_;
+};
 
-  scheduler& scheduler_;
-  const std::shared_ptr<scope_core> scope_;  // closed only by close()
+/// One call for a key. It is made before the mutex is locked, and destroyed after that is unlocked, which is when it
+/// destroys the callable of a timer that has ended, and wakes the driver.
+class RONDO_EXPORT keyed_call {
+ public:
+  /// One that cancels or moves.
+  explicit keyed_call(keyed_core&);
+  /// One that sets: takes a record, which nobody knows yet. Throws std::invalid_argument if the task is empty,
+  /// stopped_error and std::bad_alloc.
+  keyed_call(keyed_core&, task&& work);
+  ~keyed_call();
+  keyed_call(const keyed_call&) = delete;
+  keyed_call& operator=(const keyed_call&) = delete;
+
+  ///@{
+  /// When the timer is due that is set or moved.
+  void due_after(duration delay) noexcept;
+  void due_at(time_point due) noexcept { due_ = due; }
+  void due_as(const recurrence& when);
+  ///@}
+
+  // Precondition of these: the mutex is locked, and no other of them was called.
+
+  /// Throws stopped_error, capacity_error and std::bad_alloc; strong guarantee.
+  void set(keyed_entry&, void* tag);
+  /// Throws std::bad_alloc; strong guarantee.
+  bool reschedule(const keyed_entry&);
+  cancel_result cancel(keyed_entry&) noexcept;
+
+ private:
+  void forget_ended(keyed_entry&, timer_id) noexcept;
+
+  keyed_core& keys_;
+  const time_point now_;
+  time_point due_;
+  void* record_ = nullptr;  // of the timer that is to be set
+  void* ended_ = nullptr;   // the record of one that has ended: what it owns is to be destroyed
+  bool wakes_ = false;      // the driver is to be woken
 };
 
 }  // namespace rondo::detail

@@ -1,0 +1,228 @@
+// Groups of timers, and timers that come in the place of others.
+#include "interleavings/explored_core.hpp"
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+#include "scheduler/timer_group.hpp"
+
+namespace {
+
+using namespace rondo;
+using namespace rondo::test;
+
+/// A core, a group, and timers of it by number. Each timer with a tag says when it has left.
+class group_stage {
+  using core_type = explored_core<>;
+
+ public:
+  explicit group_stage(options o)
+      : core_(std::make_shared<core_type>(o, false)), group_(std::make_shared<group>(*this)) {}
+  group_stage(const group_stage&) = delete;
+  group_stage& operator=(const group_stage&) = delete;
+
+  core_type& core() { return *core_; }
+
+  /// False: the group is closed, the scheduler stopped, or there is no place.
+  bool add(duration due, std::optional<std::size_t> in_place_of = {}) {
+    timer& t = timers_.emplace_back();
+    const timer_id old = in_place_of ? timers_[*in_place_of].id : timer_id{};
+    auto owned = std::make_shared<int>();
+    t.callable = owned;
+    core_type::record_type* r = nullptr;
+    core_type::remainder rest;
+    try {
+      r = &core_->take_member_record();
+      r->work = [&t, held = std::move(owned)] {
+        expect(t.running.fetch_add(1) == 0 && !t.replaced, "a task that was replaced does not start");
+        ++t.runs;
+        t.running.fetch_sub(1);
+      };
+      t.id = core_->schedule_member(*r, at(due), core_->now(), *group_, &t, old, rest);
+    } catch (const std::runtime_error&) {
+      if (r != nullptr) core_->discard_member(*r);
+      t.refused = true;
+      return false;
+    }
+    if (rest.ended != nullptr)
+      timers_[*in_place_of].replaced = true;  // else its run had begun, or it had ended
+    core_->finish(rest);
+    return true;
+  }
+
+  void cancel(std::size_t i) { core_->cancel(timers_[i].id); }
+  void cancel_in_two_parts(std::size_t i) {
+    core_type::remainder rest;
+    core_->cancel(timers_[i].id, rest);
+    expect(!core_->pending(timers_[i].id), "a timer that was cancelled is not pending");
+    core_->finish(rest);
+  }
+  void cancel_all() {
+    const std::size_t known = timers_.size();
+    core_->cancel_all(*group_);
+    for (std::size_t i = 0; i != known && i != before_; ++i)
+      expect(!core_->pending(timers_[i].id), "cancel_all() leaves none of those before it");
+  }
+  void close() {
+    core_->close(*group_);
+    expect(core_->pending(*group_) == 0, "a closed group has no timers");
+    for (const timer& t : timers_) {
+      expect(t.running.load() == 0, "after close() no run is in progress");
+      if (t.id != timer_id{} && !stopping_)
+        expect(t.callable.expired(), "after close() all callables are destroyed");
+    }
+  }
+  void stop() {
+    stopping_ = true;
+    core_->stop();
+  }
+
+  /// Schedules a timer for which there is no place until the first has run.
+  void steal() { stolen_ = add(5ms); }
+  std::size_t pending() { return core_->pending(*group_); }
+  /// So many timers there are before the threads begin.
+  void begin() { before_ = timers_.size(); }
+
+  /// When the threads are done.
+  void check() {
+    expect(!stolen_ || !timers_[0].replaced, "no other timer gets the place of one that is replaced");
+    expect(core_->pending() == core_->pending(*group_), "all that is pending is a member");
+    close();
+    stop();
+    std::size_t scheduled = 0, runs = 0;
+    for (const timer& t : timers_) {
+      expect(t.callable.expired(), "a timer that has ended has no callable");
+      expect(t.left == (t.refused ? 0 : 1), "each member leaves once");
+      scheduled += t.refused ? 0 : 1;
+      runs += static_cast<std::size_t>(t.runs);
+    }
+    const statistics s = core_->stats();
+    expect(s.scheduled == scheduled && s.fired == runs, "what is scheduled, and what has run, is counted");
+    expect(s.pending == 0 && adds_up(s), "the counters add up");
+    core_->retire();
+    group_.reset();
+    expect(core_.use_count() == 1, "a group that nobody has is gone");
+  }
+
+ private:
+  struct timer {
+    timer_id id;
+    std::weak_ptr<int> callable;
+    explored_atomic<int> running;
+    bool replaced = false, refused = false;
+    int runs = 0, left = 0;
+  };
+
+  /// Keeps the core, as the groups of scopes and keyed timers do.
+  class group final : public detail::timer_group<explored>, public std::enable_shared_from_this<group> {
+   public:
+    explicit group(group_stage& s) : stage_(s), kept_(s.core_) {}
+
+   private:
+    std::shared_ptr<void> self() noexcept override { return shared_from_this(); }
+    void left(void* tag, timer_id id) noexcept override {
+      timer& t = *static_cast<timer*>(tag);
+      expect(t.callable.expired() || stage_.stopping_, "a timer leaves when its callable is destroyed");
+      expect(t.id == timer_id{} || t.id == id, "a timer leaves under its id");
+      ++t.left;
+    }
+    const group_stage& stage_;
+    const std::shared_ptr<core_type> kept_;
+  };
+
+  std::deque<timer> timers_;
+  std::size_t before_ = 0;
+  bool stopping_ = false, stolen_ = false;
+  std::shared_ptr<core_type> core_;
+  std::shared_ptr<group> group_;
+};
+
+struct act {
+  const char* name;
+  std::function<void(group_stage&)> what;
+};
+
+/// So many timers, all due at 1 ms, when it is 1 ms.
+void explore(int timers, std::vector<act> acts, std::optional<std::size_t> preemptions = {}, options o = {}) {
+  o.buckets = 2;
+  check_every_schedule(
+      [=] {
+        const auto s = std::make_shared<group_stage>(o);
+        for (int i = 0; i != timers; ++i) s->add(1ms);
+        s->begin();
+        virtual_time::move_to(at(1ms));
+        scenario what;
+        for (const act& a : acts) what.threads.push_back({a.name, [s, a] { a.what(*s); }});
+        what.check = [s] { s->check(); };
+        return what;
+      },
+      preemptions);
+}
+
+const act pass{"driver", [](group_stage& s) { s.core().pass(); }};
+const act cancel{"cancels", [](group_stage& s) { s.cancel(0); }};
+const act cancel_second{"cancels the second", [](group_stage& s) { s.cancel(1); }};
+const act cancel_all{"cancels all", [](group_stage& s) { s.cancel_all(); }};
+const act cancel_in_two_parts{"cancels in two parts", [](group_stage& s) { s.cancel_in_two_parts(0); }};
+const act close{"closes", [](group_stage& s) { s.close(); }};
+const act stop{"stops", [](group_stage& s) { s.stop(); }};
+const act add{"schedules", [](group_stage& s) { s.add(1ms); }};
+const act add_never{"schedules what is never due",
+                    [](group_stage& s) { s.add(duration::max() - time_point(at(0s)).time_since_epoch()); }};
+const act replace{"replaces", [](group_stage& s) { s.add(1ms, 0); }};
+
+TEST_CASE("a group is closed while a timer joins it") {
+  explore(0, {close, add});
+  explore(1, {close, add});
+  explore(0, {close, add_never});
+  explore(0, {close, add, pass}, few);
+}
+
+TEST_CASE("a group is closed, and its timers run, end, or are cancelled") {
+  explore(1, {close, pass});
+  explore(1, {close, cancel});
+  explore(1, {close, cancel_in_two_parts});
+  explore(1, {close, stop});
+  explore(1, {close, close}, few);
+  explore(2, {close, cancel, cancel_second}, few);
+}
+
+TEST_CASE("those who visit a group at the same time, while timers leave it, each visit all that stay") {
+  explore(2, {cancel_all, cancel}, few);
+  explore(2, {cancel_all, cancel_second}, few);
+  explore(2, {cancel_all, cancel_all}, few);
+  explore(3, {cancel_all, cancel_all, cancel_second}, few);
+  explore(1, {cancel_all, pass});
+  explore(2, {cancel_all, add}, few);
+}
+
+TEST_CASE("a timer comes in the place of one that runs, is cancelled, or ends") {
+  explore(1, {replace, pass});
+  explore(1, {replace, cancel});
+  explore(1, {replace, cancel_in_two_parts});
+  explore(1, {replace, stop});
+  explore(1, {replace, cancel_all}, few);
+  explore(1, {replace, close}, few);
+  explore(1, {replace, pass, cancel}, few);
+}
+
+TEST_CASE("at the limit no other timer gets the place of one that is replaced") {
+  const act steal{"schedules", [](group_stage& s) { s.steal(); }};
+  const act replace_by_later{"replaces", [](group_stage& s) { s.add(5ms, 0); }};
+  explore(1, {replace_by_later, steal}, {}, {.max_pending = 1});
+  explore(1, {replace_by_later, steal, pass}, few, {.max_pending = 1});
+}
+
+TEST_CASE("of two timers that come in the place of one, one does at the limit") {
+  const auto one_pending = [](group_stage& s) { expect(s.pending() <= 1, "one is pending"); };
+  const act replace_and_look{"replaces", [=](group_stage& s) {
+                               s.add(1ms, 0);
+                               one_pending(s);
+                             }};
+  explore(1, {replace_and_look, replace_and_look}, few, {.max_pending = 1});
+}
+
+}  // namespace
