@@ -17,10 +17,15 @@ new_timer::new_timer(const std::shared_ptr<core>& c)
       kept_(c),
 #endif
       core_(*c) {
-  record<threads>& r = core_.take_record();
-  record_ = &r;
-  work_ = &r.work;
-  if constexpr (checks) core_.begin_call();
+  if constexpr (checks) core_.begin_call();  // first, as the record counts as a timer
+  try {
+    record<threads>& r = core_.take_record();
+    record_ = &r;
+    work_ = &r.work;
+  } catch (...) {
+    if constexpr (checks) core_.end_call(name);
+    throw;
+  }
 }
 
 new_timer::new_timer(const std::shared_ptr<core>& c, task&& work) : new_timer((refuse_empty(!work), c)) {
