@@ -43,6 +43,7 @@ int fail_everywhere(std::size_t max_pending, Operation&& operation) {
     CHECK(timers.size() == 1);
     CHECK(time.pending() == 1);
     CHECK(adds_up(time.stats()));
+    if (max_pending == 1) CHECK_THROWS_AS(time.schedule_after(1h, doing_nothing()), capacity_error);
     CHECK(time.advance(1h) == 1);
     CHECK(ran.take() == (done ? "new" : "old"));
     CHECK(timers.cancel(1) == cancel_result::gone);

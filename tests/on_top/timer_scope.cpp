@@ -408,6 +408,22 @@ TEST_CASE("cancel_all() goes over those that were scheduled before it, though ea
   left = 0;
 }
 
+TEST_CASE("cancel_all() ends where the timers before it ended, also if the last of these is gone by then") {
+  manual_timer time;
+  timer_scope scope(time);
+  timer_id last;
+  const std::function<void(void*)> replacing = [&](void*) {
+    CHECK(scope.cancel(last) == cancel_result::cancelled);
+    scope.schedule_after(1h, [] {});
+  };
+  scope.schedule_after(1h, [held = std::shared_ptr<void>(nullptr, replacing)] {});
+  scope.schedule_after(1h, [] {});
+  last = scope.schedule_after(1h, [] {});
+  scope.cancel_all();
+  CHECK(scope.pending() == 1);
+  CHECK(time.stats().cancelled == 3);
+}
+
 TEST_CASE(
     "a callable that is destroyed by cancel_all() may cancel all, or some that it is about to come to") {
   manual_timer time;

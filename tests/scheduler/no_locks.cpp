@@ -234,6 +234,21 @@ TEST_CASE("no lock is held where members of a group are replaced, cancelled, mov
   check_so_far();
 }
 
+TEST_CASE("a group lives as long as its owner or one of its timers") {
+  const auto core = std::make_shared<probe>(options{}, at(0s));
+  auto group = std::make_shared<probe_group>();
+  const std::weak_ptr<probe_group> watch = group;
+  replace(*core, {}, 1ms, *group);
+  core->advance(1ms);
+  CHECK_FALSE(watch.expired());
+  replace(*core, {}, 1ms, *group);
+  group.reset();
+  CHECK_FALSE(watch.expired());
+  core->advance(1ms);
+  CHECK(watch.expired());
+  core->retire();
+}
+
 /// Everything that users may do, from several threads at once, with two of them running the jobs.
 class commotion {
  public:
