@@ -7,6 +7,7 @@
 #include <mutex>
 #include <utility>
 
+#include <rondo/call_site.hpp>
 #include <rondo/detail/key_table.hpp>
 #include <rondo/detail/keyed_core.hpp>
 #include <rondo/recurrence.hpp>
@@ -52,6 +53,7 @@ class keyed_timers {
   keyed_timers(const keyed_timers&) = delete;
   keyed_timers& operator=(const keyed_timers&) = delete;
 
+  ///@{
   /// Runs `work` once, `delay` from now. Replaces the key's timer, if it has one.
   void set_after(Key key, any_duration delay, task work) {
     const auto kept = keys_;
@@ -59,7 +61,17 @@ class keyed_timers {
     c.due_after(delay);
     kept->set(std::move(key), c);
   }
+  template <detail::new_callable F>
+  void set_after(Key key, any_duration delay, F&& work,
+                 detail::kept_call_site made_at = detail::kept_call_site::here()) {
+    const auto kept = keys_;
+    detail::keyed_call c(*kept, std::forward<F>(work), made_at);
+    c.due_after(delay);
+    kept->set(std::move(key), c);
+  }
+  ///@}
 
+  ///@{
   /// Runs `work` once, at `due`. Replaces the key's timer.
   void set_at(Key key, any_time_point due, task work) {
     const auto kept = keys_;
@@ -67,7 +79,17 @@ class keyed_timers {
     c.due_at(due);
     kept->set(std::move(key), c);
   }
+  template <detail::new_callable F>
+  void set_at(Key key, any_time_point due, F&& work,
+              detail::kept_call_site made_at = detail::kept_call_site::here()) {
+    const auto kept = keys_;
+    detail::keyed_call c(*kept, std::forward<F>(work), made_at);
+    c.due_at(due);
+    kept->set(std::move(key), c);
+  }
+  ///@}
 
+  ///@{
   /// Runs `work` repeatedly, as `when` says. Replaces the key's timer.
   void set(Key key, const recurrence& when, task work) {
     const auto kept = keys_;
@@ -75,7 +97,17 @@ class keyed_timers {
     c.due_as(when);
     kept->set(std::move(key), c);
   }
+  template <detail::new_callable F>
+  void set(Key key, const recurrence& when, F&& work,
+           detail::kept_call_site made_at = detail::kept_call_site::here()) {
+    const auto kept = keys_;
+    detail::keyed_call c(*kept, std::forward<F>(work), made_at);
+    c.due_as(when);
+    kept->set(std::move(key), c);
+  }
+  ///@}
 
+  ///@{
   /// As set_after(), but if the key has a timer it does nothing and returns false.
   bool try_set_after(Key key, any_duration delay, task work) {
     const auto kept = keys_;
@@ -83,6 +115,15 @@ class keyed_timers {
     c.due_after(delay);
     return kept->try_set(std::move(key), c);
   }
+  template <detail::new_callable F>
+  bool try_set_after(Key key, any_duration delay, F&& work,
+                     detail::kept_call_site made_at = detail::kept_call_site::here()) {
+    const auto kept = keys_;
+    detail::keyed_call c(*kept, std::forward<F>(work), made_at);
+    c.due_after(delay);
+    return kept->try_set(std::move(key), c);
+  }
+  ///@}
 
   /// Moves the key's timer, as scheduler::reschedule_after() does. Returns false if the key has none.
   bool reschedule_after(const Key& key, any_duration delay) {

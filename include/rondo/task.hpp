@@ -47,6 +47,12 @@ constexpr bool is_null(const F& callable) noexcept {
     return false;
 }
 
+template <class F>
+constexpr void refuse_null(const F& callable) {
+  if (is_null(callable)) [[unlikely]]
+    refuse_empty_task();
+}
+
 struct task_access;
 
 }  // namespace detail
@@ -205,6 +211,11 @@ struct task_access {
     t.made_at_ = made_at;
   }
 };
+
+/// Callables that are no task yet, which the scheduling calls take as they are.
+template <class F>
+concept new_callable = !std::is_same_v<std::remove_cvref_t<F>, task> && task_callable<std::decay_t<F>>;
+
 }  // namespace detail
 
 }  // namespace rondo

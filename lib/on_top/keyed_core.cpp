@@ -49,9 +49,13 @@ keyed_call::keyed_call(keyed_core& keys) : keys_(keys), now_(keys.group_->core->
 
 keyed_call::keyed_call(keyed_core& keys, task&& work)
     : keyed_call((work ? void() : refuse_empty_task(), keys)) {
+  take_record() = std::move(work);
+}
+
+task& keyed_call::take_record() {
   core::record_type& r = keys_.group_->core->take_member_record();
   record_ = &r;
-  r.work = std::move(work);
+  return r.work;
 }
 
 keyed_call::~keyed_call() {

@@ -23,48 +23,53 @@ class scope_group final : public timer_group<threads>, public std::enable_shared
   std::shared_ptr<void> self() noexcept override { return shared_from_this(); }
 };
 
-/// One scheduling call of a scope.
-class scoped_timer {
- public:
-  scoped_timer(std::shared_ptr<scope_group> group, task&& work, const on* where)
-      : group_(std::move(group)), checked_(group_->core, "a scheduling call"), now_(group_->core->now()) {
-    if (!work) refuse_empty_task();
-    record_ = &group_->core->take_member_record();
-    record_->work = std::move(work);
-    if (where != nullptr) record_->run_on = where->shared();
-  }
-  ~scoped_timer() {
-    if (record_ != nullptr) group_->core->discard_member(*record_);
-  }
-  scoped_timer(const scoped_timer&) = delete;
-  scoped_timer& operator=(const scoped_timer&) = delete;
+namespace {
 
-  timer_id schedule_after(duration delay) { return schedule_at(deadline_after(now_, delay)); }
-  timer_id schedule(const recurrence& when) {
-    return schedule_at(group_->core->make_periodic(*record_, when, now_));
-  }
-  timer_id schedule_at(time_point due) {
-    core::remainder rest;
-    const timer_id id = group_->core->schedule_member(*record_, due, now_, *group_, nullptr, {}, rest);
-    record_ = nullptr;
-    if (rest.wakes) finish(id, rest);
-    return id;
-  }
+constexpr const char* name = "a scheduling call";  // for checked builds
 
- private:
-  /// Wakes the driver: a call of on_earlier may close the scope, which must not look as if that had never happened.
-  void finish(timer_id id, const core::remainder& rest) {
-    group_->core->finish(rest);
-    if (!group_->closed()) return;
-    group_->core->cancel_and_wait(id);
-    refuse_closed_group();
-  }
+core::record_type& record_at(void* r) noexcept { return *static_cast<core::record_type*>(r); }
 
-  const std::shared_ptr<scope_group> group_;
-  const checked_call<core> checked_;
-  const time_point now_;
-  core::record_type* record_ = nullptr;  // null: it is scheduled
-};
+}  // namespace
+
+scoped_timer::scoped_timer(const std::shared_ptr<scope_group>& group)
+    : group_(group), now_(group_->core->now()) {
+  if constexpr (checks) group_->core->begin_call();
+  try {
+    core::record_type& r = group_->core->take_member_record();
+    record_ = &r;
+    work_ = &r.work;
+  } catch (...) {
+    if constexpr (checks) group_->core->end_call(name);
+    throw;
+  }
+}
+
+scoped_timer::scoped_timer(const std::shared_ptr<scope_group>& group, task&& work)
+    : scoped_timer((work ? void() : refuse_empty_task(), group)) {
+  *work_ = std::move(work);
+}
+
+scoped_timer::~scoped_timer() {
+  if (record_ != nullptr) group_->core->discard_member(record_at(record_));
+  if constexpr (checks) group_->core->end_call(name);
+}
+
+void scoped_timer::run_on(const on& where) { record_at(record_).run_on = where.shared(); }
+
+timer_id scoped_timer::schedule_after(duration delay) { return schedule_at(deadline_after(now_, delay)); }
+
+timer_id scoped_timer::schedule(const recurrence& when) {
+  return schedule_at(group_->core->make_periodic(record_at(record_), when, now_));
+}
+
+timer_id scoped_timer::schedule_at(time_point due) {
+  core::remainder rest;
+  const timer_id id =
+      group_->core->schedule_member(record_at(record_), due, now_, *group_, nullptr, {}, rest);
+  record_ = nullptr;
+  group_->core->finish(rest);
+  return id;
+}
 
 }  // namespace detail
 
@@ -78,19 +83,23 @@ timer_scope::timer_scope(scheduler& s)
 timer_scope::~timer_scope() { close(); }
 
 timer_id timer_scope::schedule_after(any_duration delay, task work) {
-  return scoped_timer(group_, std::move(work), nullptr).schedule_after(delay);
+  return scoped_timer(group_, std::move(work)).schedule_after(delay);
 }
 
 timer_id timer_scope::schedule_after(any_duration delay, task work, const on& where) {
-  return scoped_timer(group_, std::move(work), &where).schedule_after(delay);
+  scoped_timer t(group_, std::move(work));
+  t.run_on(where);
+  return t.schedule_after(delay);
 }
 
 timer_id timer_scope::schedule_at(any_time_point due, task work) {
-  return scoped_timer(group_, std::move(work), nullptr).schedule_at(due);
+  return scoped_timer(group_, std::move(work)).schedule_at(due);
 }
 
 timer_id timer_scope::schedule_at(any_time_point due, task work, const on& where) {
-  return scoped_timer(group_, std::move(work), &where).schedule_at(due);
+  scoped_timer t(group_, std::move(work));
+  t.run_on(where);
+  return t.schedule_at(due);
 }
 
 timer_id timer_scope::schedule_every(any_duration period, task work) {
@@ -102,11 +111,13 @@ timer_id timer_scope::schedule_every(any_duration period, task work, const on& w
 }
 
 timer_id timer_scope::schedule(const recurrence& when, task work) {
-  return scoped_timer(group_, std::move(work), nullptr).schedule(when);
+  return scoped_timer(group_, std::move(work)).schedule(when);
 }
 
 timer_id timer_scope::schedule(const recurrence& when, task work, const on& where) {
-  return scoped_timer(group_, std::move(work), &where).schedule(when);
+  scoped_timer t(group_, std::move(work));
+  t.run_on(where);
+  return t.schedule(when);
 }
 
 cancel_result timer_scope::cancel(timer_id id) {

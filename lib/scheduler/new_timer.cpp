@@ -28,7 +28,8 @@ new_timer::new_timer(const std::shared_ptr<core>& c)
   }
 }
 
-new_timer::new_timer(const std::shared_ptr<core>& c, task&& work) : new_timer((refuse_empty(!work), c)) {
+new_timer::new_timer(const std::shared_ptr<core>& c, task&& work)
+    : new_timer((work ? void() : refuse_empty_task(), c)) {
   *work_ = std::move(work);
 }
 

@@ -40,10 +40,6 @@ class timer_group {
     const std::lock_guard hold(mutex_);
     closed_ = true;
   }
-  bool closed() const noexcept {
-    const std::lock_guard hold(mutex_);
-    return closed_;
-  }
 
   /// Precondition: `r` is locked, and serves a timer that nobody knows yet. Throws stopped_error if the group is closed.
   /// `tag`: what left() gets; null: it is not called.

@@ -173,28 +173,6 @@ TEST_CASE("a task in progress cannot schedule once destruction has begun") {
   }
 }
 
-TEST_CASE(
-    "a call that is refused, as the scope was closed meanwhile, returns when its callable is destroyed") {
-  rondo::polled_timer time;
-  timer_scope scope(time);
-  gate being_destroyed;
-  int destroyed = 0;  // not atomic: who has waited for the destruction may read it
-  std::thread driver;
-  time.on_earlier([&] {
-    scope.close();
-    driver = std::thread([&] { time.poll(); });
-    being_destroyed.wait();
-  });
-  std::shared_ptr<void> held(nullptr, [&](void*) {
-    being_destroyed.open();
-    let_pass(20ms);
-    ++destroyed;
-  });
-  CHECK_THROWS_AS(scope.schedule_after(0s, [held = std::move(held)] { FAIL("it ran"); }), stopped_error);
-  CHECK(destroyed == 1);
-  driver.join();
-}
-
 TEST_CASE("destroyed by one of its tasks while others run") {
   for (int round = 0; round != 50; ++round) {
     pool workers(3);

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <utility>
 
+#include <rondo/call_site.hpp>
 #include <rondo/export.hpp>
 #include <rondo/recurrence.hpp>
 #include <rondo/scheduler.hpp>
@@ -65,13 +67,19 @@ class RONDO_EXPORT keyed_core : public std::enable_shared_from_this<keyed_core> 
 
 /// One call for a key. It is made before the mutex is locked, and destroyed after that is unlocked, which is when it
 /// destroys the callable of a timer that has ended, and wakes the driver.
-class RONDO_EXPORT keyed_call {
+class RONDO_EXPORT RONDO_CHECKED_ABI keyed_call {
  public:
   /// One that cancels or moves.
   explicit keyed_call(keyed_core&);
-  /// One that sets: takes a record, which nobody knows yet. Throws std::invalid_argument if the task is empty,
-  /// stopped_error and std::bad_alloc.
+  ///@{
+  /// One that sets: takes a record, which nobody knows yet, and has it hold the callable. Throws std::invalid_argument if
+  /// that is null, stopped_error, std::bad_alloc, and what copying or moving the callable throws.
+  template <new_callable F>
+  keyed_call(keyed_core& keys, F&& work, kept_call_site made_at) : keyed_call((refuse_null(work), keys)) {
+    task_access::build(take_record(), std::forward<F>(work), made_at);
+  }
   keyed_call(keyed_core&, task&& work);
+  ///@}
   ~keyed_call();
   keyed_call(const keyed_call&) = delete;
   keyed_call& operator=(const keyed_call&) = delete;
@@ -92,6 +100,7 @@ class RONDO_EXPORT keyed_call {
   cancel_result cancel(keyed_entry&) noexcept;
 
  private:
+  task& take_record();
   void forget_ended(keyed_entry&, timer_id) noexcept;
 
   keyed_core& keys_;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <type_traits>
 #include <utility>
 
 #include <rondo/call_site.hpp>
@@ -17,10 +16,6 @@ namespace rondo::detail {
 
 class core;
 
-/// Callables that are no task yet, which the scheduling calls take as they are.
-template <class F>
-concept new_callable = !std::is_same_v<std::remove_cvref_t<F>, task> && task_callable<std::decay_t<F>>;
-
 /// One scheduling call. It takes a free record, which nobody else knows, builds the callable there, and makes the record
 /// known. So a callable is never moved: that costs more than its bytes suggest, as the stores that have just written it
 /// are narrower than the loads that copy it, which then wait for them (18 of 80 ns for schedule_after() and cancel()).
@@ -30,7 +25,7 @@ class RONDO_EXPORT RONDO_CHECKED_ABI new_timer {
   /// or moving the callable throws.
   template <new_callable F>
   new_timer(const std::shared_ptr<core>& c, F&& work, kept_call_site made_at)
-      : new_timer((refuse_empty(is_null(work)), c)) {
+      : new_timer((refuse_null(work), c)) {
     task_access::build(*work_, std::forward<F>(work), made_at);
   }
   /// The same, of a task that may be empty.
@@ -53,10 +48,6 @@ class RONDO_EXPORT RONDO_CHECKED_ABI new_timer {
 
  private:
   explicit new_timer(const std::shared_ptr<core>&);
-  static void refuse_empty(bool is_empty) {
-    if (is_empty) [[unlikely]]
-      refuse_empty_task();
-  }
   timer_id made_known(timer_id) noexcept;
   void discard() noexcept;
 
