@@ -52,6 +52,7 @@ template <class Sync>
 typename basic_core<Sync>::record_type* basic_core<Sync>::lock_pending(timer_id id, record_lock& hold) const {
   record_type* const r = find(id);
   if (r == nullptr) return nullptr;
+  __builtin_prefetch(&r->member, 1);
   record_lock held(r->mutex);
   if (!r->has_generation(timer_id_access::generation(id)) || !r->state.live()) return nullptr;
   hold = std::move(held);
@@ -90,6 +91,7 @@ template <class Sync>
 cancel_result basic_core<Sync>::cancel(timer_id id, remainder& rest) noexcept {
   record_type* const r = find(id);
   if (r == nullptr) return cancel_result::gone;
+  __builtin_prefetch(&r->member, 1);
   const record_lock hold(r->mutex);
   if (!r->has_generation(timer_id_access::generation(id))) return cancel_result::gone;
   const bool is_running = r->state.running() != 0;
