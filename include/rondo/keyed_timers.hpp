@@ -110,7 +110,9 @@ class keyed_timers {
   ///@{
   /// As set_after(), but if the key has a timer it does nothing and returns false.
   bool try_set_after(Key key, any_duration delay, task work) {
+    if (!work) detail::refuse_empty_task();
     const auto kept = keys_;
+    if (kept->has(key)) return false;  // also when no new timer is taken any more
     detail::keyed_call c(*kept, std::move(work));
     c.due_after(delay);
     return kept->try_set(std::move(key), c);
@@ -118,7 +120,9 @@ class keyed_timers {
   template <detail::new_callable F>
   bool try_set_after(Key key, any_duration delay, F&& work,
                      detail::kept_call_site made_at = detail::kept_call_site::here()) {
+    detail::refuse_null(work);
     const auto kept = keys_;
+    if (kept->has(key)) return false;
     detail::keyed_call c(*kept, std::forward<F>(work), made_at);
     c.due_after(delay);
     return kept->try_set(std::move(key), c);

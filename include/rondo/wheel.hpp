@@ -131,7 +131,7 @@ class wheel {
   /// All nodes are unscheduled afterwards.
   ~wheel() {
     detail::require(!advancing_, "a wheel was destroyed inside its own callback");
-    core_.for_each([](detail::node& n) { n.wheel = nullptr; });
+    core_.for_each([](detail::node& n) { n.wheel.store_alone(nullptr); });
   }
 
   wheel(const wheel&) = delete;

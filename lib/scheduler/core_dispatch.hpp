@@ -183,7 +183,7 @@ void basic_core<Sync>::await(record_type& r, const repetition::step& next) noexc
   if (next.is_late && ready_.collects(tick)) {  // it takes its turn in this very pass
     r.invalidate_wait();
     r.deadline = *next.wait_for;
-    r.due = tick;
+    r.due.store(tick);
     if (ready_.push_late(r, tick)) return;
   }
   move_hooks hooks(*this, r.generation);  // the driver itself: no wake-up is needed

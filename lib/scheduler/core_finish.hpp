@@ -11,7 +11,7 @@ cancel_result basic_core<Sync>::cancel(timer_id id) {
   record_type* const r = find(id);
   if (r == nullptr) return cancel_result::gone;
   const std::uint64_t generation = timer_id_access::generation(id);
-  if (r->plain && cancel_waiting(*r, generation)) return cancel_result::cancelled;
+  if (r->plain.peek() && cancel_waiting(*r, generation)) return cancel_result::cancelled;
   record_lock hold(r->mutex);
   if (!r->has_generation(generation)) return cancel_result::gone;
   const bool is_running = r->state.running() != 0;

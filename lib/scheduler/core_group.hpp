@@ -70,6 +70,9 @@ void basic_core<Sync>::publish_member(record_type& r, time_point due, tick_numbe
   try {
     if (!publish_locked(r, tick, hooks)) refuse_stopped();
   } catch (...) {
+    end(r,
+        ending::
+            refused);  // a visit of the group may have come by, and waits for the lock: it finds nothing to end
     group.withdraw(r);
     throw;
   }

@@ -120,9 +120,11 @@ typename basic_core<Sync>::record_type& basic_core<Sync>::take_record() {
 
 template <class Sync>
 void basic_core<Sync>::discard(record_type& r) noexcept {
+  const auto kept =
+      this->shared_from_this();  // the callable that is destroyed may be the last to own the scheduler
   {
     record_lock hold(r.mutex);
-    r.plain = false;  // perhaps it is not known yet
+    r.plain.store(false);  // perhaps it is not known yet
     finish(hold, r, ending::refused);
   }
   endings_.wake();  // drain() may have found it counted as pending
@@ -149,7 +151,7 @@ template <class Sync>
 time_point basic_core<Sync>::make_periodic(record_type& r, const recurrence& when, time_point now) {
   const recurrence::occurrence first = when.first(now, fresh_seed());
   r.repeats = std::make_unique<periodic_part>(periodic_part{{when, first}, {}});
-  r.plain = false;
+  r.plain.release(false);
   if (r.run_on != nullptr || handlers_.has_executor()) r.repeats->submitted.reserve_one();
   return first.due;
 }
@@ -169,7 +171,7 @@ template <class Sync>
 bool basic_core<Sync>::publish_locked(record_type& r, tick_number tick, insert_hooks& hooks) {
   if (tick != never_tick) return wheel_.schedule(r, tick, hooks);
   if (!hooks.may_insert()) return false;
-  r.due = tick;
+  r.due.store(tick);
   set_never_due(r);
   return true;
 }
@@ -183,7 +185,7 @@ bool basic_core<Sync>::arm(record_type& r, time_point deadline, tick_number tick
   if (tick != never_tick) return wheel_.reschedule(r, tick, hooks);
   if (!stop_waiting(r, [&] { return hooks.may_move(r); })) return false;
   disarm(r);
-  r.due = tick;
+  r.due.store(tick);
   r.deadline = deadline;
   if (!r.periodic()) r.take_all_back();
   set_never_due(r);
@@ -198,7 +200,7 @@ void basic_core<Sync>::arm_surely(record_type& r, time_point deadline, tick_numb
     arm(r, deadline, tick, hooks);
   } catch (const std::bad_alloc&) {
     disarm(r);
-    r.due = tick;
+    r.due.store(tick);
     r.deadline = deadline;
     r.state.wait_in(waits_in::retry_list);
     retries_.push(r);

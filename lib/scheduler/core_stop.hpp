@@ -144,7 +144,9 @@ void basic_core<Sync>::stop_one_by_one() noexcept {
   in_flight_.wait_for_others(marker::in_flight(this));
   pool_.for_each([this](record_type& r) {
     record_lock hold(r.mutex);
-    if (r.state.live()) finish(hold, r, ending::over);
+    const std::uint64_t generation = r.generation.peek();
+    const auto is_live = [&] { return r.has_generation(generation) && r.state.live(); };
+    if (is_live() && stop_waiting(r, is_live)) finish(hold, r, ending::over);
   });
 }
 

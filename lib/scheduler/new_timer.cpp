@@ -36,7 +36,7 @@ new_timer::new_timer(const std::shared_ptr<core>& c, task&& work)
 void new_timer::run_on(const on& where) {
   record<threads>& r = record_at(record_);
   r.run_on = where.shared();
-  r.plain = false;
+  r.plain.release(false);
 }
 
 timer_id new_timer::schedule_after(duration delay) {

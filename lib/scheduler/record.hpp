@@ -89,8 +89,8 @@ struct alignas(64) record : node {
 
   bool periodic() const noexcept { return !plain && repeats != nullptr; }
 
-  bool has_generation(std::uint64_t g) const noexcept { return generation == g; }
-  void next_generation() noexcept { generation = generation + 1; }
+  bool has_generation(std::uint64_t g) const noexcept { return generation.peek() == g; }
+  void next_generation() noexcept { generation.store(generation + 1); }
 
   /// What it waited for is not to come any more.
   void invalidate_wait() noexcept {
@@ -139,7 +139,7 @@ struct alignas(64) record : node {
     work.reset();
     run_on.reset();
     repeats.reset();
-    plain = true;
+    plain.store(true);
   }
 
   /// In words what is wrong with it, or empty: see rondo/detail/checks.hpp. Precondition: locked. Reads what is marked

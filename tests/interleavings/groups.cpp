@@ -190,6 +190,12 @@ TEST_CASE("a group is closed, and its timers run, end, or are cancelled") {
   explore(2, {close, cancel, cancel_second}, few);
 }
 
+TEST_CASE("a timer that is refused as it joins a group that is visited ends once") {
+  explore(0, {cancel_all, add, stop}, few);
+  explore(0, {close, add, stop}, few);
+  explore(0, {cancel_all, add_never, stop}, few);
+}
+
 TEST_CASE("those who visit a group at the same time, while timers leave it, each visit all that stay") {
   explore(2, {cancel_all, cancel}, few);
   explore(2, {cancel_all, cancel_second}, few);

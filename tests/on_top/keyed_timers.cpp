@@ -123,6 +123,17 @@ TEST_CASE("try_set_after() leaves a key alone that has a timer") {
   CHECK(time.stats().scheduled == 3);
 }
 
+TEST_CASE("try_set_after() leaves a key alone that has a timer, also when no new timer is taken") {
+  manual_timer time;
+  keyed_timers<int> keys(time);
+  keys.set_after(1, 1h, [] {});
+  REQUIRE(!time.drain(0s));
+  CHECK(!keys.try_set_after(1, 1s, [] {}));
+  CHECK(!keys.try_set_after(1, 1s, task([] {})));
+  CHECK_THROWS_AS(keys.try_set_after(1, 1s, nullptr), std::invalid_argument);
+  CHECK_THROWS_AS(keys.try_set_after(2, 1s, [] {}), stopped_error);
+}
+
 TEST_CASE("reschedule_after() moves what the key has") {
   manual_timer time;
   by_name timers(time);

@@ -2,6 +2,7 @@
 #include <rondo/manual_timer.hpp>
 
 #include <functional>
+#include <memory>
 #include <stdexcept>
 #include <type_traits>
 #include <utility>
@@ -128,6 +129,21 @@ TEST_CASE("a callable may call the scheduler while it is being built there") {
   time.schedule_after(1ms, work);
   CHECK(time.pending() == 2);
   CHECK(time.advance(1ms) == 2);
+}
+
+TEST_CASE("a refused callable may be the last to own the scheduler") {
+  struct owner {
+    explicit owner(std::shared_ptr<manual_timer> t) : time(std::move(t)) {}
+    owner(owner&& other) noexcept : time(std::move(other.time)) { time->stop(); }
+    owner& operator=(owner&&) = delete;
+    void operator()() const {}
+    std::shared_ptr<manual_timer> time;
+  };
+  auto time = std::make_shared<manual_timer>();
+  const std::weak_ptr<manual_timer> watched = time;
+  manual_timer& used = *time;
+  CHECK_THROWS_AS(used.schedule_after(1ms, owner(std::move(time))), stopped_error);
+  CHECK(watched.expired());
 }
 
 // Otherwise `{}` as a third argument would be a place in the user's code.

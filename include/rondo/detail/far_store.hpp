@@ -43,10 +43,11 @@ class RONDO_EXPORT far_store {
   /// Adds `n`, whose due tick is set; does nothing and returns false if its list has no room. Preconditions:
   /// has_lists(); `n` is due after the base and after the range that is redistributed.
   bool add_at_once(node& n) noexcept {
-    chain& list = lists_[index_of(block_of(n.due))];
+    const tick_number due = n.due;
+    chain& list = lists_[index_of(block_of(due))];
     if (!list.has_room()) [[unlikely]]
       return false;
-    push(list, n);
+    push(list, n, due);
     return true;
   }
 
@@ -56,9 +57,10 @@ class RONDO_EXPORT far_store {
   void make_room(tick_number due);
   /// Precondition: make_room() was called with its due tick, and no other node was added since.
   void add(node& n) noexcept {
-    chain& list = list_of(n.due);
-    push(list, n);
-    if (&list != &redistributed()) mark(index_of(block_of(n.due)));
+    const tick_number due = n.due;
+    chain& list = list_of(due);
+    push(list, n, due);
+    if (&list != &redistributed()) mark(index_of(block_of(due)));
   }
 
   /// Whether it is known to hold no node. May be false for an empty store if nodes were erased.
@@ -150,13 +152,14 @@ class RONDO_EXPORT far_store {
   }
   chain& redistributed() const noexcept { return lists_[list_count - 1]; }
 
-  void push(chain& list, node& n) noexcept {
+  void push(chain& list, node& n, tick_number due) noexcept {
     list.push_back(n);
-    pool_.note_earliest(chunk_pool::chunk_of(n.position), n.due);
+    pool_.note_earliest(chunk_pool::chunk_of(n.position), due);
   }
   void push_to_list(node& n) noexcept {
-    const std::size_t index = index_of(block_of(n.due));
-    push(lists_[index], n);
+    const tick_number due = n.due;
+    const std::size_t index = index_of(block_of(due));
+    push(lists_[index], n, due);
     mark(index);
   }
   void make_room_in_list(tick_number due);
@@ -180,8 +183,8 @@ class RONDO_EXPORT far_store {
     node** const end = redistributed().end_of(c, pool_);
     for (node** slot = redistributed().begin_of(c, pool_); slot != end; ++slot) {
       if (*slot == nullptr) continue;
-      if ((*slot)->due != due) {
-        if ((*slot)->due < rest) rest = (*slot)->due;
+      if (const tick_number other = (*slot)->due; other != due) {
+        if (other < rest) rest = other;
         continue;
       }
       if (limit-- == 0) return false;

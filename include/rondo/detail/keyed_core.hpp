@@ -34,6 +34,8 @@ struct keyed_entry {
   }
 };
 
+class RONDO_EXPORT RONDO_CHECKED_ABI keyed_call;
+
 /// All timers of a keyed_timers. They are one group; each has as its tag the place of its key in the map.
 ///
 /// A call looks up the key, asks the scheduler and notes what comes of it under one mutex, so the calls for a key come one

@@ -54,9 +54,9 @@ class wheel_core : public wheel_base {
     stripe& s = stripe_at(due);
     const std::lock_guard hold(s.mutex);
     if (!hooks.may_insert()) return false;
-    n.due = due;
-    if (!add_at_once(n, s) && add_slowly(n, s)) hooks.top_moved_earlier();
-    n.wheel.release(this);
+    write(n.due, due);
+    if (!add_at_once(n, due, s) && add_slowly(n, due, s)) hooks.top_moved_earlier();
+    enter(n);
     return true;
   }
 
@@ -66,15 +66,15 @@ class wheel_core : public wheel_base {
   template <class Hooks>
   [[gnu::noinline]] bool reschedule(node& n, tick_number due, Hooks&& hooks) {
     stripe& s = stripe_at(due);
-    stripe& from = stripe_at(n.due);
+    stripe& from = stripe_at(n.due.peek());
     const stripe_pair_lock<Sync> hold(s, from);
     if (!hooks.may_move(n)) return false;
     const bool is_earliest = make_room(due, s);
     hooks.before_move(n);
     if (n.wheel == this) erase(n, from);
-    n.due = due;
-    n.wheel.release(this);
-    add(n, s);
+    write(n.due, due);
+    enter(n);
+    add(n, due, s);
     if (is_earliest) hooks.top_moved_earlier();
     return true;
   }
@@ -93,13 +93,13 @@ class wheel_core : public wheel_base {
   /// the lock guards both; or a tick of another stripe.
   template <class Decide>
   bool take_out(node& n, Decide&& decide) noexcept {
-    stripe& s = stripe_at(n.due);
+    stripe& s = stripe_at(n.due.peek());
     const std::lock_guard hold(s.mutex);
-    const bool is_here = n.wheel.acquire() == this && &stripe_at(n.due) == &s;
+    const bool is_here = n.wheel.acquire() == this && (!locked || &stripe_at(n.due.peek()) == &s);
     if (!decide(is_here)) return false;
     if (is_here) {
       erase(n, s);
-      n.wheel = nullptr;
+      write<wheel_base*>(n.wheel, nullptr);
     }
     return true;
   }
@@ -129,7 +129,7 @@ class wheel_core : public wheel_base {
       node* n = nodes->front(s.pool);
       do {
         nodes->pop_front(s.pool);
-        n->wheel = nullptr;
+        write<wheel_base*>(n->wheel, nullptr);
         if (tick == s.key) s.key_is_exact = false;
         ++taken;
         on_due(*n, tick);
@@ -220,11 +220,26 @@ class wheel_core : public wheel_base {
   }
   tick_number begin_of_block(tick_number t) const noexcept { return t >> block_shift_ << block_shift_; }
 
+  template <class T>
+  static void write(hint<T>& h, T value) noexcept {
+    if constexpr (locked)
+      h.store(value);
+    else
+      h.store_alone(value);
+  }
+  /// Precondition: the due tick of `n` is set.
+  void enter(node& n) noexcept {
+    if constexpr (locked)
+      n.wheel.release(this);
+    else
+      n.wheel.store_alone(this);
+  }
+
   /// Adds `n`, whose due tick is set; does nothing and returns false if that needs memory or changes the delay queue.
-  bool add_at_once(node& n, stripe& s) noexcept {
-    if (n.due > s.window_last) return n.due > s.far_after && s.future.add_at_once(n);
-    bucket& b = bucket_at(n.due);
-    if (b.due != n.due || !b.nodes.has_room()) [[unlikely]]
+  bool add_at_once(node& n, tick_number due, stripe& s) noexcept {
+    if (due > s.window_last) return due > s.far_after && s.future.add_at_once(n);
+    bucket& b = bucket_at(due);
+    if (b.due != due || !b.nodes.has_room()) [[unlikely]]
       return false;
     b.nodes.push_back(n);
     return true;
@@ -250,17 +265,17 @@ class wheel_core : public wheel_base {
     return is_new && enqueue(bucket_of(due, mask_), due);
   }
 
-  void add(node& n, stripe& s) noexcept {
-    if (in_window(n.due, s))
-      bucket_at(n.due).nodes.push_back(n);
+  void add(node& n, tick_number due, stripe& s) noexcept {
+    if (in_window(due, s))
+      bucket_at(due).nodes.push_back(n);
     else
-      (n.due < s.window_begin ? s.past : s.future).add(n);
+      (due < s.window_begin ? s.past : s.future).add(n);
   }
 
   // Not inlined: otherwise the fast path would save registers for it.
-  [[gnu::noinline]] bool add_slowly(node& n, stripe& s) {
-    const bool is_earliest = make_room(n.due, s);
-    add(n, s);
+  [[gnu::noinline]] bool add_slowly(node& n, tick_number due, stripe& s) {
+    const bool is_earliest = make_room(due, s);
+    add(n, due, s);
     return is_earliest;
   }
 

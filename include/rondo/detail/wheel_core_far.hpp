@@ -117,8 +117,9 @@ template <class Sync>
 
 template <class Sync>
 void wheel_core<Sync>::move_to_bucket(node& n, stripe& s) {
-  bucket& b = bucket_at(n.due);  // if it has chunks, its tick is that of `n`, as both are in the window
-  if (!b.nodes.has_room()) make_room_in_bucket(n.due, s);
+  const tick_number due = n.due;
+  bucket& b = bucket_at(due);  // if it has chunks, its tick is that of `n`, as both are in the window
+  if (!b.nodes.has_room()) make_room_in_bucket(due, s);
   b.nodes.push_back(n);
 }
 
