@@ -31,8 +31,8 @@ core::record_type& record_at(void* r) noexcept { return *static_cast<core::recor
 
 }  // namespace
 
-scoped_timer::scoped_timer(const std::shared_ptr<scope_group>& group)
-    : group_(group), now_(group_->core->now()) {
+scoped_timer::scoped_timer(std::shared_ptr<scope_group> group)
+    : group_(std::move(group)), now_(group_->core->now()) {
   if constexpr (checks) group_->core->begin_call();
   try {
     core::record_type& r = group_->core->take_member_record();

@@ -23,18 +23,18 @@ class counter {
   counter() noexcept = default;
   counter(std::uint64_t value) noexcept : value_(value) {}
   counter(const counter& other) noexcept : value_(other) {}
-  counter& operator=(const counter& other) noexcept { return set(other); }
-
-  operator std::uint64_t() const noexcept { return value_.load(std::memory_order_relaxed); }
-  counter& operator+=(std::uint64_t more) noexcept { return set(*this + more); }
-  counter& operator++() noexcept { return set(*this + 1); }
-  counter& operator--() noexcept { return set(*this - 1); }
-
- private:
-  counter& set(std::uint64_t value) noexcept {
-    value_.store(value, std::memory_order_relaxed);
+  counter& operator=(const counter& other) noexcept {
+    set(other);
     return *this;
   }
+
+  operator std::uint64_t() const noexcept { return value_.load(std::memory_order_relaxed); }
+  void operator+=(std::uint64_t more) noexcept { set(*this + more); }
+  void operator++() noexcept { set(*this + 1); }
+  void operator--() noexcept { set(*this - 1); }
+
+ private:
+  void set(std::uint64_t value) noexcept { value_.store(value, std::memory_order_relaxed); }
 
   std::atomic<std::uint64_t> value_{0};
 };

@@ -37,7 +37,7 @@ class RONDO_EXPORT RONDO_CHECKED_ABI scoped_timer {
   timer_id schedule(const recurrence& when);
 
  private:
-  explicit scoped_timer(const std::shared_ptr<scope_group>&);
+  explicit scoped_timer(std::shared_ptr<scope_group>);
 
   const std::shared_ptr<scope_group> group_;
   const time_point now_;
