@@ -1,5 +1,6 @@
 // How keyed timers end, on real threads.
 #include <rondo/keyed_timers.hpp>
+#include <rondo/manual_timer.hpp>
 
 #include <atomic>
 #include <functional>
