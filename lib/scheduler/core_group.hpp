@@ -31,29 +31,34 @@ template <class Sync>
 timer_id basic_core<Sync>::schedule_member(record_type& r, time_point due, time_point now, group_type& group,
                                            void* tag, timer_id in_place_of, remainder& rest) {
   insert_hooks hooks(*this, insert_hooks::inserts::new_timers);
+  record_lock hold(r.mutex, std::defer_lock);
   record_lock old_hold;
-  record_type* const old = lock_pending(in_place_of, old_hold);
+  record_type* const old = lock_both(r, hold, in_place_of, old_hold);
   if (old == nullptr) limit_.claim_place();
   const timer_id id = id_of(r);
   try {
-    const record_lock hold(r.mutex);
     publish_member(r, due, grid_.of_deadline(due, now), group, tag, hooks);
   } catch (...) {
     if (old == nullptr) limit_.free_place();
     throw;
   }
+  hold.unlock();
   rest.wakes = hooks.top_moved();
   if (old != nullptr) end_at_once(*old, ending::replaced, rest);
   return id;
 }
 
-/// The timer, locked in `hold`, or null if it is not pending.
+/// Locks the record of a new timer, and that of the timer `id`; returns the latter, or null and does not keep the lock if
+/// that timer is not pending. In the order of their addresses, so that no two threads wait for each other.
 template <class Sync>
-typename basic_core<Sync>::record_type* basic_core<Sync>::lock_pending(timer_id id, record_lock& hold) const {
+typename basic_core<Sync>::record_type* basic_core<Sync>::lock_both(record_type& made, record_lock& made_hold,
+                                                                    timer_id id, record_lock& hold) const {
   record_type* const r = find(id);
-  if (r == nullptr) return nullptr;
+  if (r == nullptr || r == &made || std::less<>()(&made, r)) made_hold.lock();
+  if (r == nullptr || r == &made) return nullptr;  // where a stale id's record has just been taken again
   __builtin_prefetch(&r->member, 1);
   record_lock held(r->mutex);
+  if (!made_hold) made_hold.lock();
   if (!r->has_generation(timer_id_access::generation(id)) || !r->state.live()) return nullptr;
   hold = std::move(held);
   return r;

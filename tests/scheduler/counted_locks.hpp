@@ -14,8 +14,8 @@
 
 namespace rondo::test {
 
-/// In the order in which they may be nested; of a rank one at a time, but for two stripes, by their
-/// addresses, and two records, of a timer and of the new one that comes in its place.
+/// In the order in which they may be nested; of a rank one at a time, but for two stripes, and two records (of a timer and
+/// of the new one that comes in its place): these by their addresses.
 enum class lock_rank : std::size_t { waiting, record, stripe, shard, innermost };
 
 /// What this thread holds, and what all threads have done wrong so far.
@@ -30,9 +30,9 @@ class held_locks {
 
   static void add(lock_rank rank, const void* lock) {
     for (const held& outer : held_) {
-      const bool second_stripe = rank == lock_rank::stripe && outer.lock < lock;
-      const bool second_record = rank == lock_rank::record && count(rank) == 1;
-      if (outer.rank > rank || (outer.rank == rank && !second_stripe && !second_record)) ++disorders_;
+      const bool may_be_two = rank == lock_rank::stripe || rank == lock_rank::record;
+      const bool second = may_be_two && count(rank) == 1 && std::less<>()(outer.lock, lock);
+      if (outer.rank > rank || (outer.rank == rank && !second)) ++disorders_;
     }
     held_.push_back({rank, lock});
     ++taken_[static_cast<std::size_t>(rank)];
