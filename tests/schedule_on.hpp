@@ -19,7 +19,7 @@ timer_id schedule_on(Core& core, const When& when, time_point now, task work,
   auto& r = core.take_record();
   try {
     r.work = std::move(work);
-    r.plain = run_on == nullptr;
+    r.plain.release(run_on == nullptr);
     r.run_on = std::move(run_on);
     return core.schedule(r, when, now);
   } catch (...) {

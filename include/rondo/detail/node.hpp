@@ -17,10 +17,16 @@ template <class T>
 class hint {
  public:
   constexpr hint(T value) noexcept : value_(value) {}
+  hint(const hint&) = delete;
+  hint& operator=(const hint&) = delete;
 
   // Under the lock.
   operator T() const noexcept { return value_; }
   void store(T value) noexcept { __atomic_store_n(&value_, value, __ATOMIC_RELAXED); }
+  hint& operator=(T value) noexcept {
+    store(value);
+    return *this;
+  }
   /// As store(); and who acquires the value sees what was done before.
   void release(T value) noexcept { __atomic_store_n(&value_, value, __ATOMIC_RELEASE); }
   /// As store(), where nobody reads without the lock.
