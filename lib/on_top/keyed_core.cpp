@@ -21,9 +21,7 @@ class keyed_core::group final : public timer_group<threads> {
 
 namespace {
 
-constexpr const char* name = "a call of keyed_timers";  // for checked builds
-
-core::record_type& record_at(void* r) noexcept { return *static_cast<core::record_type*>(r); }
+constexpr const char* in_keyed_timers = "a call of keyed_timers";  // for checked builds
 
 }  // namespace
 
@@ -32,12 +30,12 @@ keyed_core::keyed_core(const scheduler& s) : group_(std::make_unique<group>(*thi
 keyed_core::~keyed_core() = default;
 
 void keyed_core::clear() {
-  const checked_call checked(group_->core, name);
+  const checked_call checked(group_->core, in_keyed_timers);
   group_->core->cancel_all(*group_);
 }
 
 void keyed_core::close() {
-  const checked_call checked(group_->core, name);
+  const checked_call checked(group_->core, in_keyed_timers);
   group_->core->close(*group_);
 }
 
@@ -62,7 +60,7 @@ keyed_call::~keyed_call() {
   core& c = *keys_.group_->core;
   if (record_ != nullptr) c.discard_member(record_at(record_));
   c.finish(core::remainder{static_cast<core::record_type*>(ended_), wakes_});
-  if constexpr (checks) c.end_call(name);
+  if constexpr (checks) c.end_call(in_keyed_timers);
 }
 
 void keyed_call::due_after(duration delay) noexcept { due_ = deadline_after(now_, delay); }

@@ -25,9 +25,7 @@ class scope_group final : public timer_group<threads>, public std::enable_shared
 
 namespace {
 
-constexpr const char* name = "a scheduling call";  // for checked builds
-
-core::record_type& record_at(void* r) noexcept { return *static_cast<core::record_type*>(r); }
+constexpr const char* in_scope = "a scheduling call";  // for checked builds
 
 }  // namespace
 
@@ -39,7 +37,7 @@ scoped_timer::scoped_timer(std::shared_ptr<scope_group> group)
     record_ = &r;
     work_ = &r.work;
   } catch (...) {
-    if constexpr (checks) group_->core->end_call(name);
+    if constexpr (checks) group_->core->end_call(in_scope);
     throw;
   }
 }
@@ -51,7 +49,7 @@ scoped_timer::scoped_timer(const std::shared_ptr<scope_group>& group, task&& wor
 
 scoped_timer::~scoped_timer() {
   if (record_ != nullptr) group_->core->discard_member(record_at(record_));
-  if constexpr (checks) group_->core->end_call(name);
+  if constexpr (checks) group_->core->end_call(in_scope);
 }
 
 void scoped_timer::run_on(const on& where) { record_at(record_).run_on = where.shared(); }

@@ -319,6 +319,9 @@ class core : public basic_core<threads> {
   using basic_core::basic_core;
 };
 
+/// The public headers know a record by its address alone.
+inline core::record_type& record_at(void* r) noexcept { return *static_cast<core::record_type*>(r); }
+
 extern template class basic_core<threads>;
 
 }  // namespace rondo::detail

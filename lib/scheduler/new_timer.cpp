@@ -5,9 +5,7 @@
 namespace rondo::detail {
 namespace {
 
-constexpr const char* name = "a scheduling call";  // for checked builds
-
-record<threads>& record_at(void* r) noexcept { return *static_cast<record<threads>*>(r); }
+constexpr const char* in_schedule = "a scheduling call";  // for checked builds
 
 }  // namespace
 
@@ -23,7 +21,7 @@ new_timer::new_timer(const std::shared_ptr<core>& c)
     record_ = &r;
     work_ = &r.work;
   } catch (...) {
-    if constexpr (checks) core_.end_call(name);
+    if constexpr (checks) core_.end_call(in_schedule);
     throw;
   }
 }
@@ -54,13 +52,13 @@ timer_id new_timer::schedule(const recurrence& when) {
 
 timer_id new_timer::made_known(timer_id id) noexcept {
   record_ = nullptr;
-  if constexpr (checks) core_.end_call(name);
+  if constexpr (checks) core_.end_call(in_schedule);
   return id;
 }
 
 void new_timer::discard() noexcept {
   core_.discard(record_at(record_));
-  if constexpr (checks) core_.end_call(name);
+  if constexpr (checks) core_.end_call(in_schedule);
 }
 
 }  // namespace rondo::detail
