@@ -3,14 +3,15 @@
 // The components, in the order in which the data flows:
 //   options      the command line
 //   catalogue    the machine's package records, read once into the
-//   origin       an SQLite database, which has the true values (sqlite: owners for the C interface);
+//   origin       an SQLite database, which has the true values;
 //   writer       changes rows there, as editors would, and enters every change in the
 //   ledger       which knows when each version was superseded
 //   refresher    loads from there into the cache, timed by Rondo (refresh_policy: when, worker_pool: where)
 //   cache        what readers get
-//   readers      read, and judge by the ledger how far behind the origin a value was (pacer: how often)
+//   readers      read, and judge by the ledger how far behind the origin a value was
 //   metrics      counters of all of them (histogram); snapshot: all counters at one moment
-//   display      shows it while it runs, summary at the end (text: numbers as text)
+//   display      shows it while it runs, summary at the end
+// What other examples have as well is in ../common.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -18,7 +19,7 @@
 #include <exception>
 
 #include "display.hpp"
-#include "interrupt.hpp"
+#include "common/interrupt.hpp"
 #include "options.hpp"
 #include "readers.hpp"
 #include "summary.hpp"
@@ -38,7 +39,7 @@ std::vector<row> open_rows(const options& chosen, origin_reader& origin, bool fi
   return rows;
 }
 
-void run(const options& chosen, const interrupt& interrupted) {
+void run(const options& chosen, const common::interrupt& interrupted) {
   const bool filled = prepare_origin(chosen.database, chosen.catalogue, chosen.seed);
   origin_reader origin(chosen.database);
   const std::vector<row> rows = open_rows(chosen, origin, filled);
@@ -75,12 +76,12 @@ void run(const options& chosen, const interrupt& interrupted) {
 }  // namespace cache_refresh
 
 int main(int argc, char** argv) {
-  const cache_refresh::interrupt interrupted;
+  const common::interrupt interrupted;
   const auto [chosen, exit_status] = cache_refresh::read_command_line(argc, argv);
   if (exit_status) return *exit_status;
   try {
     cache_refresh::run(chosen, interrupted);
-  } catch (const cache_refresh::sqlite::error& bad) {
+  } catch (const sqlite::error& bad) {
     fmt::print(stderr, "cache_refresh: {}: {}\n", chosen.database.string(), bad.what());
     return 2;
   } catch (const std::exception& bad) {

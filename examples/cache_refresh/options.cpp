@@ -1,12 +1,10 @@
 #include "options.hpp"
 
-#include <fmt/core.h>
-
 #include <CLI/CLI.hpp>
-#include <cstdlib>
 #include <random>
 #include <string>
-#include <system_error>
+
+#include "common/command_line.hpp"
 
 namespace cache_refresh {
 namespace {
@@ -17,18 +15,6 @@ constexpr const char* about =
     "machine's package catalogue. Readers read through the cache while a writer edits\n"
     "the origin; at the end a summary says how far behind the origin the values served\n"
     "have been. Ctrl-C ends it.\n";
-
-// The folder for caches.
-std::filesystem::path default_database() {
-  const auto variable = [](const char* name) {
-    const char* value = std::getenv(name);
-    return std::filesystem::path(value == nullptr ? "" : value);
-  };
-  std::filesystem::path folder = variable("XDG_CACHE_HOME");
-  if (folder.empty() && !variable("HOME").empty()) folder = variable("HOME") / ".cache";
-  if (folder.empty()) folder = "/tmp";
-  return folder / "rondo" / "cache_refresh.db";
-}
 
 void add_origin(CLI::App& app, options& chosen) {
   app.add_option("--db", chosen.database, "The origin's SQLite database; made if it does not exist")
@@ -82,7 +68,7 @@ void add_run(CLI::App& app, options& chosen) {
 
 command_line read_command_line(int argc, char** argv) {
   options chosen;
-  chosen.database = default_database();
+  chosen.database = common::cached("cache_refresh.db");
   std::string pick = "skewed";
 
   CLI::App app(about, "cache_refresh");
@@ -91,19 +77,8 @@ command_line read_command_line(int argc, char** argv) {
   add_load(app, chosen, pick);
   add_refresh(app, chosen);
   add_run(app, chosen);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& help) {
-    return {chosen, app.exit(help)};
-  } catch (const CLI::ParseError& bad) {
-    fmt::print(stderr, "cache_refresh: {} (--help explains the options)\n", bad.what());
-    return {chosen, 2};
-  }
-  if (app.count("--db") == 0) {
-    // Makes only the folders of the default. If that fails, opening the database reports it.
-    std::error_code ignored;
-    std::filesystem::create_directories(chosen.database.parent_path(), ignored);
-  }
+  if (const std::optional<int> status = common::read(app, argc, argv)) return {chosen, status};
+  if (app.count("--db") == 0) common::make_folder_of(chosen.database);
   chosen.skewed = pick == "skewed";
   if (chosen.seed == 0) chosen.seed = std::random_device{}();
   return {chosen, std::nullopt};

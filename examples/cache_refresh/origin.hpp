@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "catalogue.hpp"
-#include "sqlite.hpp"
+#include "common/sqlite.hpp"
 
 namespace cache_refresh {
 

@@ -2,7 +2,7 @@
 
 #include <random>
 
-#include "pacer.hpp"
+#include "common/pacer.hpp"
 
 namespace cache_refresh {
 namespace {
@@ -41,7 +41,7 @@ void readers::stop() {
 void readers::read_on(const std::stop_token& stop, double per_second, std::uint64_t seed) {
   random_source random(seed);
   auto popular = popularity(cache_.size(), skewed_);
-  pacer pace(per_second);
+  common::pacer pace(per_second);
   while (pace.wait(stop, random)) read(popular(random));
 }
 

@@ -2,11 +2,14 @@
 
 #include <fmt/core.h>
 
-#include "text.hpp"
+#include "common/text.hpp"
 
 namespace cache_refresh {
 
 namespace {
+
+using common::percent;
+using common::readable;
 
 void compare_one(const record& truth, const served& held, comparison& result) {
   if (held.value == nullptr) {

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <random>
 
-#include "pacer.hpp"
+#include "common/pacer.hpp"
 
 namespace cache_refresh {
 
@@ -21,9 +21,9 @@ void writer::stop() {
 }
 
 void writer::write_on(const std::stop_token& stop, double per_second, std::uint64_t seed) {
-  random_source random(seed);
+  std::mt19937_64 random(seed);
   std::uniform_int_distribution<std::size_t> any_key(0, rows_.size() - 1);
-  pacer pace(per_second);
+  common::pacer pace(per_second);
   while (pace.wait(stop, random)) {
     try {
       edit(any_key(random));

@@ -7,9 +7,7 @@
 #include <random>
 #include <stop_token>
 
-#include "refresh_policy.hpp"
-
-namespace cache_refresh {
+namespace common {
 
 class pacer {
  public:
@@ -17,7 +15,7 @@ class pacer {
   explicit pacer(double per_second) : gap_(per_second), next_(clock::now()) {}
 
   // Waits until the next moment, unless that is past. False if asked to stop.
-  bool wait(const std::stop_token& stop, random_source& random) {
+  bool wait(const std::stop_token& stop, std::mt19937_64& random) {
     next_ += std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>(gap_(random)));
     std::unique_lock guard(lock_);
     stopped_.wait_until(guard, stop, next_, [] { return false; });
@@ -33,4 +31,4 @@ class pacer {
   std::condition_variable_any stopped_;  // notified only by the stop token
 };
 
-}  // namespace cache_refresh
+}  // namespace common

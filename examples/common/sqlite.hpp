@@ -1,4 +1,4 @@
-// The SQLite C interface, as far as this example needs it, with owners instead of pointers.
+// The SQLite C interface, as far as the examples need it, with owners instead of pointers.
 //
 // A connection belongs to one thread. Destroy a `rows` before you use its statement again, and soon: until then the
 // connection reads the database as it was when the query began.
@@ -13,7 +13,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace cache_refresh::sqlite {
+namespace sqlite {
 
 struct error : std::runtime_error {
   using std::runtime_error::runtime_error;
@@ -89,4 +89,4 @@ class transaction {
   connection* database_;  // null once committed
 };
 
-}  // namespace cache_refresh::sqlite
+}  // namespace sqlite

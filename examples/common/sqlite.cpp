@@ -1,6 +1,6 @@
 #include "sqlite.hpp"
 
-namespace cache_refresh::sqlite {
+namespace sqlite {
 
 connection::connection(const std::filesystem::path& file, std::chrono::milliseconds patience) {
   sqlite3* opened = nullptr;
@@ -62,4 +62,4 @@ void transaction::commit() {
   database_ = nullptr;
 }
 
-}  // namespace cache_refresh::sqlite
+}  // namespace sqlite

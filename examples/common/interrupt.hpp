@@ -7,7 +7,7 @@
 #include <chrono>
 #include <ctime>
 
-namespace cache_refresh {
+namespace common {
 
 class interrupt {
  public:
@@ -36,4 +36,4 @@ class interrupt {
   sigset_t signals_;
 };
 
-}  // namespace cache_refresh
+}  // namespace common

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-namespace cache_refresh {
+namespace common {
 
 // Three significant digits and a suitable unit: "850 us", "1.25 ms", "12.5 s".
 inline std::string readable(std::chrono::nanoseconds duration) {
@@ -24,4 +24,4 @@ inline std::string percent(std::uint64_t part, std::uint64_t whole) {
   return fmt::format("{:.2f} %", share > 99.99 ? 99.99 : share);
 }
 
-}  // namespace cache_refresh
+}  // namespace common

@@ -1,0 +1,38 @@
+// Figures while a program runs: on a terminal a table that updates in place, elsewhere one line after another.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace common {
+
+// The table's rows: a title and pairs of name and figure.
+struct figure {
+  std::string name;
+  std::string value;
+};
+struct figure_row {
+  std::string title;
+  std::vector<figure> figures;
+};
+
+class live_table {
+ public:
+  // Updates in place if standard output is a terminal that can move the cursor, unless `plain`.
+  explicit live_table(bool plain);
+
+  // The interval between updates.
+  std::chrono::milliseconds interval() const noexcept;
+
+  void show(std::chrono::nanoseconds elapsed, const std::vector<figure_row>&);
+
+ private:
+  void draw(const std::vector<figure_row>&);
+  void print_line(const std::vector<figure_row>&) const;
+
+  const bool in_place_;
+  std::size_t drawn_ = 0;  // lines of the table above the cursor
+};
+
+}  // namespace common
