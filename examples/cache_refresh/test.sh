@@ -1,17 +1,8 @@
 #!/bin/sh
 # test.sh PROGRAM CASE: one look at cache_refresh from outside. Exit status 0 if what it did is right.
 set -eu
-program=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
-script=$(cd "$(dirname "$0")" && pwd)/$(basename "$0")
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
-
-fail() {
-  echo "FAILED: $*"
-  for file in out err; do [ ! -s "$file" ] || sed "s/^/$file: /" "$file"; done
-  exit 1
-}
+. "$(dirname "$0")/../common/test_functions"
+arguments="--db origin.db --catalogue catalogue"
 
 # A catalogue of 100 packages with 5 fields each.
 i=0
@@ -19,24 +10,6 @@ while [ "$i" -lt 100 ]; do
   i=$((i + 1))
   printf 'Package: p%s\nVersion: 1.%s\nArchitecture: all\nSection: misc\nDescription: a package\n of two lines\n\n' "$i" "$i"
 done > catalogue
-
-# run STATUS ARGUMENT...: runs the program, which must exit with this status.
-run() {
-  wanted=$1
-  shift
-  status=0
-  "$program" --db origin.db --catalogue catalogue "$@" > out 2> err || status=$?
-  [ "$status" -eq "$wanted" ] || fail "exit status $status, not $wanted: $*"
-}
-
-# complains ARGUMENT...: must exit with 2, having said one line and nothing else.
-complains() {
-  run 2 "$@"
-  [ "$(wc -l < err)" -eq 1 ] || fail "not one line on standard error: $*"
-  [ ! -s out ] || fail "something on standard output: $*"
-}
-
-shows() { grep -q -e "$1" out || fail "shows no '$1'"; }
 
 case $2 in
   help)
@@ -106,16 +79,11 @@ case $2 in
     ;;
   interrupt)
     for signal in INT TERM; do
-      : > out
-      "$program" --db origin.db --catalogue catalogue --seconds 20 > out 2> err &
-      while ! grep -q '^ *1 s |' out; do
-        kill -0 $! || fail "ended by itself"
-        sleep 0.1
-      done
-      kill -"$signal" $!
-      status=0
-      wait $! || status=$?
-      [ "$status" -eq 0 ] || fail "exit status $status after SIG$signal"
+      begin interrupted --seconds 20
+      waits_for interrupted '^ *1 s |'
+      kill -"$signal" "$pid"
+      ends "$pid"
+      mv interrupted.out out
       shows '^Summary of '
       ! grep -q '^Summary of 20 s' out || fail "SIG$signal did not end it"
     done
@@ -123,7 +91,7 @@ case $2 in
   table)
     # "script" gives the program a terminal; 77 is Meson's word for skipped.
     command -v script > /dev/null || exit 77
-    TERM=xterm script -qec "'$program' --db origin.db --catalogue catalogue --seconds 2" /dev/null > out
+    TERM=xterm script -qec "'$program' $arguments --seconds 2" /dev/null > out
     escape=$(printf '\033')
     shows "^$escape\[6A"
     shows '^Summary of '

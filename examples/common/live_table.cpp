@@ -32,14 +32,17 @@ std::chrono::milliseconds live_table::interval() const noexcept {
   return std::chrono::milliseconds(in_place_ ? 500 : 1000);
 }
 
-void live_table::show(std::chrono::nanoseconds elapsed, const std::vector<figure_row>& rows) {
+void live_table::show(std::chrono::nanoseconds elapsed, const std::vector<figure_row>& rows,
+                      const std::vector<std::string>& messages) {
   const auto seconds = std::chrono::duration<double>(elapsed).count();
   if (in_place_) {
     if (drawn_ > 0) fmt::print("\x1b[{}A\r\x1b[J", drawn_);  // there may have been more rows
+    for (const std::string& each : messages) fmt::print("{}\n", each);
     fmt::print("\r\x1b[K{:.1f} s, Ctrl-C ends it\n", seconds);
     draw(rows);
     drawn_ = rows.size() + 1;
   } else {
+    for (const std::string& each : messages) fmt::print("{}\n", each);
     fmt::print("{:4.0f} s", seconds);
     print_line(rows);
   }

@@ -25,7 +25,9 @@ class live_table {
   // The interval between updates.
   std::chrono::milliseconds interval() const noexcept;
 
-  void show(std::chrono::nanoseconds elapsed, const std::vector<figure_row>&);
+  // `messages` are printed once, above the table.
+  void show(std::chrono::nanoseconds elapsed, const std::vector<figure_row>&,
+            const std::vector<std::string>& messages = {});
 
  private:
   void draw(const std::vector<figure_row>&);

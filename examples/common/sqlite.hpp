@@ -12,6 +12,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace sqlite {
 
@@ -47,6 +48,7 @@ class rows {
   bool next();
   std::int64_t integer(int column) const noexcept { return sqlite3_column_int64(statement_, column); }
   std::string text(int column) const;
+  int columns() const noexcept { return sqlite3_column_count(statement_); }
 
  private:
   sqlite3_stmt* statement_;
@@ -61,6 +63,13 @@ class statement {
   rows operator()(const Parameter&... parameters) {
     int place = 0;
     (bind(++place, parameters), ...);
+    return rows(handle_.get());
+  }
+
+  // The same with a list.
+  rows with(const std::vector<std::string>& parameters) {
+    int place = 0;
+    for (const std::string& each : parameters) bind(++place, each);
     return rows(handle_.get());
   }
 

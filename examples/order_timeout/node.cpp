@@ -1,0 +1,49 @@
+#include "node.hpp"
+
+#include <thread>
+
+#include "attempts.hpp"
+
+namespace order_timeout {
+namespace {
+
+rondo::durable::dispatcher_options dispatching(const options& chosen, messages& messages) {
+  rondo::durable::dispatcher_options result;
+  result.queues = {payment_limits, confirmations, price_changes};
+  result.window =
+      std::chrono::seconds(1);  // a node that dies keeps no more than a second's tasks from the others
+  result.lease = chosen.lease;
+  result.threads = chosen.threads;
+  result.on_error = [&messages](const std::string& line) { messages.add(line); };
+  return result;
+}
+
+}  // namespace
+
+node::node(connections& database, rondo::durable::store& tasks, orders& orders, price_plans& prices,
+           const options& chosen, messages& messages)
+    : database_(database),
+      orders_(orders),
+      prices_(prices),
+      work_(chosen.work),
+      dispatcher_(
+          timer_, tasks, [this](const rondo::durable::task& due) { handle(due); },
+          dispatching(chosen, messages)) {}
+
+void node::handle(const rondo::durable::task& due) {
+  try {
+    std::this_thread::sleep_for(work_);  // in life: asks the bank once more, sends a mail
+    run(due);
+  } catch (...) {
+    note_failure(database_, due);
+    throw;  // it is tried again
+  }
+}
+
+void node::run(const rondo::durable::task& due) {
+  if (due.queue == payment_limits) return orders_.close_unpaid(due);
+  if (due.queue == confirmations) return orders_.confirm(due);
+  prices_.start(due);
+}
+
+}  // namespace order_timeout

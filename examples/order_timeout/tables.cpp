@@ -1,0 +1,25 @@
+#include "tables.hpp"
+
+namespace order_timeout {
+
+void create_tables(connections& from) {
+  std::unique_ptr<database> setup = from.take();
+  setup->begin_setup();
+  // open → paid → confirmed, or open → closed. `task` is the one that waits for the order, if any.
+  const std::string orders = std::string("CREATE TABLE IF NOT EXISTS shop_order (id ") + setup->identity() +
+                             ", state TEXT NOT NULL, price BIGINT NOT NULL, task BIGINT)";
+  setup->ask(orders.c_str());
+  // Times in seconds since 1970.
+  setup->ask(
+      "CREATE TABLE IF NOT EXISTS shop_price_plan"
+      " (starts BIGINT PRIMARY KEY, price BIGINT NOT NULL, started INTEGER NOT NULL)");
+  // Tasks that had to be run again, with the attempt that did it; and the attempts that had failed.
+  setup->ask("CREATE TABLE IF NOT EXISTS shop_again (task BIGINT PRIMARY KEY, attempt INTEGER NOT NULL)");
+  setup->ask(
+      "CREATE TABLE IF NOT EXISTS shop_failed"
+      " (task BIGINT, attempt INTEGER, PRIMARY KEY (task, attempt))");
+  setup->ask("COMMIT");
+  from.give_back(std::move(setup));
+}
+
+}  // namespace order_timeout
