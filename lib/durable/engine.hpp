@@ -39,18 +39,22 @@ struct failure {
 
 /// What a dispatcher has for its database: all of it is one transaction, in the order of the members.
 struct turn {
-  std::vector<ticket> finished;  // runs that are over: their tasks are removed
-  std::vector<failure> failed;
-  std::vector<ticket>
-      unstarted;  // begun, and not to be run here after all: to wait again, with one attempt less
-  std::vector<ticket> returned;  // claimed and not begun: to wait again
-  std::vector<ticket> renewed;   // running: their leases are counted from now
-  std::vector<ticket>
-      begun;           // their runs are to begin: counts an attempt, the lease is counted from now. Again
-                       // for the same ticket: changes nothing but the lease
-  bool adopt = false;  // the answer of an earlier turn got lost: return all claims of this session that have
-                       // not begun
-  std::size_t claim_up_to = 0;  // this many tasks due within the window, or whose lease has run out
+  // Runs that are over: their tasks are removed.
+  std::vector<ticket> finished = {};
+  std::vector<failure> failed = {};
+  // Begun, and not to be run here after all: to wait again, with one attempt less.
+  std::vector<ticket> unstarted = {};
+  // Claimed and not begun: to wait again.
+  std::vector<ticket> returned = {};
+  // Running: their leases are counted from now.
+  std::vector<ticket> renewed = {};
+  // Their runs are to begin: counts an attempt, the lease is counted from now. Again for the same ticket: changes nothing
+  // but the lease.
+  std::vector<ticket> begun = {};
+  // The answer of an earlier turn got lost: return all claims of this session that have not begun.
+  bool adopt = false;
+  // This many tasks due within the window, or whose lease has run out.
+  std::size_t claim_up_to = 0;
 };
 
 /// Which of these the database has done. What is missing was another's by then, or had been cancelled or moved.
