@@ -1,0 +1,35 @@
+// The times in the database: microseconds since 1970, as numbers. A sum of two of them does not overflow.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+
+#include <rondo/durable.hpp>
+#include <rondo/time.hpp>
+
+namespace rondo::durable::detail {
+
+/// Rounded up, so that nothing is early.
+template <class Rep, class Period>
+std::int64_t microseconds_of(std::chrono::duration<Rep, Period> d) {
+  return std::chrono::ceil<std::chrono::microseconds>(d).count();
+}
+
+inline std::int64_t microseconds_of(wall_time t) { return microseconds_of(t.time_since_epoch()); }
+
+/// What lies beyond the ends of `To` becomes its ends.
+template <class To>
+To from_microseconds(std::int64_t count) {
+  using std::chrono::microseconds;
+  const std::int64_t least = std::chrono::ceil<microseconds>(To::min()).count();
+  const std::int64_t most = std::chrono::floor<microseconds>(To::max()).count();
+  if (count > most) return To::max();
+  return std::chrono::duration_cast<To>(microseconds(std::max(count, least)));
+}
+
+inline wall_time wall_time_of(std::int64_t count) {
+  return wall_time(from_microseconds<wall_time::duration>(count));
+}
+
+}  // namespace rondo::durable::detail

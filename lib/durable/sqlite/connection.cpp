@@ -1,0 +1,168 @@
+#include "durable/sqlite/connection.hpp"
+
+#include <thread>
+
+namespace rondo::durable::detail::sqlite {
+
+namespace {
+
+const char* advice(int code) {
+  switch (code & 0xFF) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      return " (another connection holds the lock for too long; transactions of your own best start with "
+             "BEGIN "
+             "IMMEDIATE)";
+    case SQLITE_FULL:
+      return " (nothing was changed; make room and try again)";
+    case SQLITE_READONLY:
+    case SQLITE_CANTOPEN:
+    case SQLITE_PERM:
+      return " (this process has to be able to write to the file and to its folder)";
+    case SQLITE_CORRUPT:
+      return " (run \"PRAGMA integrity_check\", or restore a backup)";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+bool error::broken() const noexcept {
+  switch (code()) {
+    case SQLITE_IOERR:
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+    case SQLITE_READONLY:
+    case SQLITE_CANTOPEN:
+      return true;
+    default:
+      return false;
+  }
+}
+
+void fail(sqlite3* database, int code, bool perhaps_done) {
+  const char* file = database == nullptr ? nullptr : sqlite3_db_filename(database, "main");
+  const char* said = database == nullptr ? sqlite3_errstr(code) : sqlite3_errmsg(database);
+  throw error("rondo: SQLite, " + std::string(file == nullptr ? "" : file) + ": " + said + advice(code), code,
+              perhaps_done);
+}
+
+rows::~rows() {
+  if (statement_ == nullptr || own_ != nullptr) return;
+  sqlite3_reset(statement_);
+  sqlite3_clear_bindings(statement_);  // which may be large, and are the caller's
+}
+
+void rows::bind(int place, std::int64_t value) { check(sqlite3_bind_int64(statement_, place, value)); }
+
+void rows::bind(int place, const std::string& value) {
+  check(sqlite3_bind_text64(statement_, place, value.data(), value.size(), SQLITE_TRANSIENT, SQLITE_UTF8));
+}
+
+void rows::bind(int place, blob value) {
+  check(sqlite3_bind_blob64(statement_, place, value.bytes.data(), value.bytes.size(), SQLITE_STATIC));
+}
+
+void rows::bind(int place, text_or_null value) {
+  if (value.text.empty()) {
+    check(sqlite3_bind_null(statement_, place));
+  } else {
+    bind(place, value.text);
+  }
+}
+
+bool rows::next() {
+  const int code = sqlite3_step(statement_);
+  if (code != SQLITE_ROW && code != SQLITE_DONE) check(code);
+  return code == SQLITE_ROW;
+}
+
+std::string rows::text(int column) const {
+  const auto* bytes = static_cast<const char*>(sqlite3_column_blob(statement_, column));
+  const auto size = static_cast<std::size_t>(sqlite3_column_bytes(statement_, column));
+  return bytes == nullptr ? std::string() : std::string(bytes, size);
+}
+
+void rows::check(int code) const {
+  if (code != SQLITE_OK) fail(sqlite3_db_handle(statement_), code);
+}
+
+connection::connection(const std::string& file, durability level, std::chrono::milliseconds patience) {
+  sqlite3* opened = nullptr;
+  const int code = sqlite3_open_v2(file.c_str(), &opened,
+                                   SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
+  handle_.reset(opened);
+  if (code != SQLITE_OK) {
+    throw error("rondo: SQLite, " + file + ": " + sqlite3_errstr(code) + advice(code), code);
+  }
+  sqlite3_busy_timeout(opened, static_cast<int>(patience.count()));
+  // SQLite opens what it may not write for reading.
+  if (sqlite3_db_readonly(opened, "main") == 1) {
+    throw error("rondo: SQLite, " + file + ": the file cannot be written" + advice(SQLITE_READONLY),
+                SQLITE_READONLY);
+  }
+  use_wal(patience);
+  execute(level == durability::full ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL");
+}
+
+connection::connection(sqlite3* theirs) : handle_(theirs, closer{false}) {}
+
+void connection::use_wal(std::chrono::milliseconds patience) {
+  // Where several processes change the mode of a new database at once, SQLite refuses some of them without patience.
+  const auto end = std::chrono::steady_clock::now() + patience;
+  for (;;) {
+    try {
+      rows mode = query("PRAGMA journal_mode = WAL");
+      mode.next();
+      if (mode.text(0) == "wal") return;
+      throw error("rondo: SQLite, " + std::string(sqlite3_db_filename(handle(), "main")) +
+                      ": the database cannot have a write-ahead log; it is in mode " + mode.text(0),
+                  SQLITE_CANTOPEN);
+    } catch (const error& e) {
+      if (e.code() != SQLITE_BUSY || std::chrono::steady_clock::now() >= end) throw;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+}
+
+rows connection::begin(const char* sql) {
+  const auto found = kept_.find(sql);
+  if (found != kept_.end()) return rows(found->second.get());
+  sqlite3_stmt* made = nullptr;
+  const int code =
+      sqlite3_prepare_v3(handle(), sql, -1, theirs() ? 0 : SQLITE_PREPARE_PERSISTENT, &made, nullptr);
+  compiled statement(made);
+  if (code != SQLITE_OK) fail(handle(), code);
+  if (theirs()) return rows(std::move(statement));
+  return rows(kept_.emplace(sql, std::move(statement)).first->second.get());
+}
+
+void connection::execute(const std::string& sql) {
+  const int code = sqlite3_exec(handle(), sql.c_str(), nullptr, nullptr, nullptr);
+  if (code != SQLITE_OK) fail(handle(), code);
+}
+
+unit_of_work::unit_of_work(connection& database) : database_(&database) {
+  database.change(database.theirs() ? "SAVEPOINT rondo" : "BEGIN IMMEDIATE");
+}
+
+unit_of_work::~unit_of_work() {
+  // After some errors SQLite has undone the whole transaction by itself.
+  if (database_ == nullptr || sqlite3_get_autocommit(database_->handle()) != 0) return;
+  const char* undo = database_->theirs() ? "ROLLBACK TO rondo; RELEASE rondo" : "ROLLBACK";
+  sqlite3_exec(database_->handle(), undo, nullptr, nullptr, nullptr);
+}
+
+void unit_of_work::commit() {
+  try {
+    database_->change(database_->theirs() ? "RELEASE rondo" : "COMMIT");
+  } catch (const error& e) {
+    // The log may have it all the same, and then shows it after a crash.
+    if (e.code() == SQLITE_IOERR && !database_->theirs()) throw error(e.what(), SQLITE_IOERR, true);
+    throw;
+  }
+  database_ = nullptr;
+}
+
+}  // namespace rondo::durable::detail::sqlite

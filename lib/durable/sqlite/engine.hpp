@@ -1,0 +1,60 @@
+// Tasks in a SQLite database.
+//
+// The states of a row: 0 waiting, 1 held (claimed, not begun), 2 running, 3 dead, 4 running and cancelled (without key:
+// the row goes with its run). Times are microseconds of the host's system_clock.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "durable/engine.hpp"
+#include "durable/sqlite/connection.hpp"
+#include "durable/sqlite/schema.hpp"
+
+namespace rondo::durable::detail::sqlite {
+
+/// Other values are for tests.
+struct settings {
+  std::function<wall_time()> clock = std::chrono::system_clock::now;
+  std::function<void(sqlite3*)> connected = {};  // called with each new connection
+  migrations steps = all_migrations();
+  std::chrono::milliseconds patience = std::chrono::seconds(5);
+};
+
+class file_engine final : public engine {
+ public:
+  file_engine(std::string file, settings with);
+
+  std::int64_t submit(const due_time& due, const submission& what, const transaction* in) override;
+  bool cancel(std::int64_t id, const transaction* in) override;
+  bool cancel(const std::string& queue, const std::string& key, const transaction* in) override;
+  bool reschedule(std::int64_t id, const due_time& due, const transaction* in) override;
+  std::optional<task> find(std::int64_t id, const transaction* in) override;
+  std::unique_ptr<session> connect(const std::string& owner, const claim_rules& rules) override;
+
+ private:
+  template <class Function>
+  auto on(const transaction* in, Function f);
+  connection theirs(const transaction& in) const;
+  std::int64_t microseconds_until(const due_time& due) const;
+
+  std::string file_;
+  settings with_;
+  std::mutex mutex_;
+  std::optional<connection> own_;  // none: to be made again
+};
+
+/// A new connection; the schema is as it should be.
+connection open_connection(const std::string& file, connection::durability level, const settings& with);
+
+std::shared_ptr<engine> open(const std::string& file, settings with);
+
+/// A task from these columns: id, queue, key, due, attempt, fence, payload.
+task task_of(const rows& row);
+
+}  // namespace rondo::durable::detail::sqlite

@@ -1,0 +1,109 @@
+#include "durable/sqlite/schema.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace rondo::durable::detail::sqlite {
+
+namespace {
+
+[[noreturn]] void refuse(const connection& database, const std::string& why) {
+  throw store_error("rondo: SQLite, " + std::string(sqlite3_db_filename(database.handle(), "main")) + ": " +
+                    why);
+}
+
+bool exists(connection& database, const std::string& name) {
+  return database.query("SELECT 1 FROM sqlite_schema WHERE name = ?", name).next();
+}
+
+std::size_t version_of(connection& database, const migrations& steps) {
+  if (!exists(database, "rondo_schema")) {
+    if (exists(database, "rondo_task")) {
+      refuse(
+          database,
+          "the schema is damaged: there is a table rondo_task, and no rondo_schema that tells its version");
+    }
+    return 0;
+  }
+  rows all = database.query("SELECT count(*), min(version) FROM rondo_schema");
+  all.next();
+  const std::int64_t version = all.integer(1);
+  if (all.integer(0) != 1 || version < 1) {
+    refuse(database,
+           "the schema is damaged: the table rondo_schema has to have one row, with a version greater than "
+           "zero");
+  }
+  if (version > static_cast<std::int64_t>(steps.size())) {
+    refuse(database, "its schema has version " + std::to_string(version) +
+                         ", which is newer than what this program knows (" + std::to_string(steps.size()) +
+                         "): use a later release of Rondo");
+  }
+  return static_cast<std::size_t>(version);
+}
+
+/// That all is there which the statements of this version use: somebody may have changed it by hand.
+void check_complete(connection& database) {
+  for (const char* index : {"rondo_task_due", "rondo_task_lease", "rondo_task_key"}) {
+    if (!exists(database, index))
+      refuse(database, std::string("the schema is damaged: no such index: ") + index);
+  }
+  try {
+    database.query(
+        "SELECT id, queue, key, due, state, attempt, fence, owner, lease_until, reason, payload FROM "
+        "rondo_task");
+  } catch (const error& e) {
+    if (e.code() != SQLITE_ERROR) throw;
+    refuse(database, std::string("the schema is damaged: ") + sqlite3_errmsg(database.handle()));
+  }
+}
+
+bool is_up_to_date(connection& database, const migrations& steps) {
+  database.execute("BEGIN");  // so that all is read from one state
+  struct end {
+    sqlite3* of;
+    ~end() { sqlite3_exec(of, "ROLLBACK", nullptr, nullptr, nullptr); }
+  } const at_end{database.handle()};
+  if (version_of(database, steps) != steps.size()) return false;
+  check_complete(database);
+  return true;
+}
+
+}  // namespace
+
+const migrations& all_migrations() {
+  static const migrations steps{{
+      "CREATE TABLE rondo_schema (version INTEGER NOT NULL)",
+      "INSERT INTO rondo_schema VALUES (0)",
+      // The payload comes last: what is before it is read without it. For the states see engine.cpp.
+      R"(CREATE TABLE rondo_task (
+           id INTEGER PRIMARY KEY AUTOINCREMENT,
+           queue TEXT NOT NULL,
+           key TEXT,
+           due INTEGER NOT NULL,
+           state INTEGER NOT NULL DEFAULT 0,
+           attempt INTEGER NOT NULL DEFAULT 0,
+           fence INTEGER NOT NULL DEFAULT 0,
+           owner TEXT,
+           lease_until INTEGER,
+           reason TEXT,
+           payload BLOB NOT NULL))",
+      "CREATE INDEX rondo_task_due ON rondo_task (queue, due) WHERE state = 0",
+      "CREATE INDEX rondo_task_lease ON rondo_task (queue, lease_until) WHERE state IN (1, 2, 4)",
+      "CREATE UNIQUE INDEX rondo_task_key ON rondo_task (queue, key) WHERE key IS NOT NULL AND state <> 3",
+  }};
+  return steps;
+}
+
+void bring_up_to_date(connection& database, const migrations& steps) {
+  if (is_up_to_date(database, steps)) return;
+  unit_of_work all(database);
+  // Another process may have been faster.
+  for (std::size_t version = version_of(database, steps); version < steps.size(); ++version) {
+    for (const std::string& statement : steps[version]) database.execute(statement);
+    database.change("UPDATE rondo_schema SET version = version + 1");
+  }
+  check_complete(database);
+  all.commit();
+}
+
+}  // namespace rondo::durable::detail::sqlite

@@ -1,0 +1,205 @@
+#include "durable/sqlite/session.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "durable/microseconds.hpp"
+
+namespace rondo::durable::detail::sqlite {
+
+file_session::file_session(std::string file, settings with, std::string owner, claim_rules rules)
+    : file_(std::move(file)), with_(std::move(with)), owner_(std::move(owner)), rules_(std::move(rules)) {
+  open();
+  seen_version_ = data_version();
+}
+
+void file_session::open() {
+  // A power cut may undo its last commits, and ends all processes of the host with it: what they ran is run again.
+  database_.emplace(open_connection(file_, connection::durability::normal, with_));
+  seen_version_ = -1;  // those of two connections are not to be compared
+}
+
+std::int64_t file_session::data_version() {
+  rows version = database_->query("PRAGMA data_version");
+  version.next();
+  return version.integer(0);
+}
+
+std::int64_t file_session::lease_from(std::int64_t when) const {
+  return when + microseconds_of(rules_.lease);
+}
+
+turn_result file_session::take(const turn& what) {
+  if (!database_) open();
+  try {
+    turn_result done;
+    unit_of_work all(*database_);
+    // Now that the lock is ours, which may have taken a while. Rounded down: what remains is not too short then.
+    now_ = std::chrono::floor<std::chrono::microseconds>(with_.clock()).time_since_epoch().count();
+    finish(what, done);
+    fail(what, done);
+    put_back(what);
+    renew(what, done);
+    begin(what, done);
+    if (what.adopt) adopt(done);
+    if (what.claim_up_to != 0) claim_up_to(what.claim_up_to, done);
+    all.commit();
+    return done;
+  } catch (const error& e) {
+    if (e.broken()) database_.reset();
+    throw;
+  }
+}
+
+void file_session::finish(const turn& what, turn_result& done) {
+  for (const ticket& t : what.finished) {
+    if (database_->change("DELETE FROM rondo_task WHERE id = ? AND fence = ? AND state IN (2, 4)", t.id,
+                          t.fence) != 0)
+      done.finished.push_back(t);
+  }
+}
+
+void file_session::fail(const turn& what, turn_result& done) {
+  for (const failure& f : what.failed) {
+    int changed = 0;
+    if (f.retry_after) {
+      changed = database_->change(
+          "UPDATE rondo_task SET state = 0, due = ?, owner = NULL, lease_until = NULL"
+          " WHERE id = ? AND fence = ? AND state = 2",
+          now_ + 1 + microseconds_of(*f.retry_after), f.of.id, f.of.fence);
+    } else {
+      changed = database_->change(
+          "UPDATE rondo_task SET state = 3, reason = ?, owner = NULL, lease_until = NULL"
+          " WHERE id = ? AND fence = ? AND state = 2",
+          f.reason, f.of.id, f.of.fence);
+    }
+    if (changed == 0) {  // it may have been cancelled
+      changed = database_->change("DELETE FROM rondo_task WHERE id = ? AND fence = ? AND state = 4", f.of.id,
+                                  f.of.fence);
+    }
+    if (changed != 0) done.failed.push_back(f.of);
+  }
+}
+
+void file_session::put_back(const turn& what) {
+  for (const ticket& t : what.unstarted) {
+    database_->change(
+        "UPDATE rondo_task SET state = 0, attempt = attempt - 1, owner = NULL, lease_until = NULL"
+        " WHERE id = ? AND fence = ? AND state = 2",
+        t.id, t.fence);
+    database_->change("DELETE FROM rondo_task WHERE id = ? AND fence = ? AND state = 4", t.id, t.fence);
+  }
+  for (const ticket& t : what.returned) {
+    database_->change(
+        "UPDATE rondo_task SET state = 0, owner = NULL, lease_until = NULL"
+        " WHERE id = ? AND fence = ? AND state = 1",
+        t.id, t.fence);
+  }
+}
+
+void file_session::renew(const turn& what, turn_result& done) {
+  for (const ticket& t : what.renewed) {
+    if (database_->change(
+            "UPDATE rondo_task SET lease_until = ? WHERE id = ? AND fence = ? AND state IN (2, 4)",
+            lease_from(now_), t.id, t.fence) != 0)
+      done.renewed.push_back(t);
+  }
+}
+
+void file_session::begin(const turn& what, turn_result& done) {
+  for (const ticket& t : what.begun) {
+    // In state 2: it is asked for again, as the answer was lost.
+    if (database_->change("UPDATE rondo_task SET state = 2, attempt = attempt + (state = 1), lease_until = ?"
+                          " WHERE id = ? AND fence = ? AND (state = 1 OR state = 2 AND owner = ?)",
+                          lease_from(now_), t.id, t.fence, owner_) != 0)
+      done.begun.push_back(t);
+  }
+}
+
+void file_session::adopt(turn_result& done) {
+  // With a new lease: a claim of the same turn is not to find them expired.
+  for (const std::string& queue : rules_.queues) {
+    rows held = database_->query(
+        "UPDATE rondo_task SET lease_until = max(due, ?) + ?"
+        " WHERE queue = ? AND state IN (1, 2, 4) AND state = 1 AND owner = ?"
+        " RETURNING id, queue, key, due, attempt, fence, payload",
+        now_, microseconds_of(rules_.lease), queue, owner_);
+    while (held.next()) {
+      done.claimed.push_back({task_of(held), from_microseconds<duration>(held.integer(3) - now_)});
+    }
+  }
+}
+
+void file_session::claim_up_to(std::size_t limit, turn_result& done) {
+  std::vector<candidate> found;
+  for (const std::string& queue : rules_.queues) {
+    end_expired(queue, done);
+    find_claimable(queue, limit, found);
+  }
+  std::ranges::sort(found);
+  found.erase(std::ranges::unique(found).begin(), found.end());  // a queue may be named twice
+  if (found.size() > limit) found.resize(limit);
+  for (const candidate& c : found) take_over(c.id, done);
+}
+
+void file_session::end_expired(const std::string& queue, turn_result& done) {
+  database_->change(
+      "DELETE FROM rondo_task WHERE queue = ? AND state IN (1, 2, 4) AND lease_until < ? AND state = 4",
+      queue, now_);
+  rows dead = database_->query(
+      "UPDATE rondo_task SET state = 3, reason = 'lease ran out', owner = NULL, lease_until = NULL"
+      " WHERE queue = ? AND state IN (1, 2, 4) AND lease_until < ? AND state = 2 AND attempt >= ?"
+      " RETURNING id, queue, key, due, attempt, fence, payload",
+      queue, now_, rules_.max_attempts);
+  while (dead.next()) done.expired.push_back(task_of(dead));
+}
+
+void file_session::find_claimable(const std::string& queue, std::size_t limit,
+                                  std::vector<candidate>& found) {
+  const auto most = static_cast<std::int64_t>(limit);
+  rows waiting = database_->query(
+      "SELECT due, id FROM rondo_task WHERE queue = ? AND state = 0 AND due < ? ORDER BY due, id LIMIT ?",
+      queue, now_ + microseconds_of(rules_.window), most);
+  while (waiting.next()) found.push_back({waiting.integer(0), waiting.integer(1)});
+  // In the order of the index, not of the due times: there may be more of them than the limit.
+  rows expired = database_->query(
+      "SELECT due, id FROM rondo_task WHERE queue = ? AND state IN (1, 2, 4) AND lease_until < ?"
+      " ORDER BY lease_until LIMIT ?",
+      queue, now_, most);
+  while (expired.next()) found.push_back({expired.integer(0), expired.integer(1)});
+}
+
+void file_session::take_over(std::int64_t id, turn_result& done) {
+  rows claimed = database_->query(
+      "UPDATE rondo_task SET state = 1, owner = ?, lease_until = max(due, ?) + ?, fence = fence + 1 WHERE id "
+      "= ?"
+      " RETURNING id, queue, key, due, attempt, fence, payload",
+      owner_, now_, microseconds_of(rules_.lease), id);
+  claimed.next();
+  done.claimed.push_back({task_of(claimed), from_microseconds<duration>(claimed.integer(3) - now_)});
+}
+
+bool file_session::changed() {
+  try {
+    if (!database_) open();
+    const std::int64_t version = data_version();
+    return std::exchange(seen_version_, version) != version;
+  } catch (const store_error&) {
+    return true;  // the turn that follows shows what is wrong
+  }
+}
+
+bool file_session::wait() {
+  std::unique_lock lock(mutex_);
+  woken_.wait(lock, [this] { return interrupted_; });
+  interrupted_ = false;
+  return false;
+}
+
+void file_session::interrupt() noexcept {
+  const std::lock_guard lock(mutex_);
+  interrupted_ = true;
+  woken_.notify_one();
+}
+
+}  // namespace rondo::durable::detail::sqlite

@@ -1,0 +1,62 @@
+// A dispatcher's connection to a SQLite database.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "durable/engine.hpp"
+#include "durable/sqlite/connection.hpp"
+#include "durable/sqlite/engine.hpp"
+
+namespace rondo::durable::detail::sqlite {
+
+class file_session final : public session {
+ public:
+  file_session(std::string file, settings with, std::string owner, claim_rules rules);
+
+  turn_result take(const turn& what) override;
+  bool wait() override;
+  bool changed() override;
+  duration look_every() const override { return std::chrono::milliseconds(50); }
+  void interrupt() noexcept override;
+
+ private:
+  struct candidate {
+    std::int64_t due, id;
+    friend auto operator<=>(const candidate&, const candidate&) = default;
+  };
+
+  void open();
+  std::int64_t data_version();
+  std::int64_t lease_from(std::int64_t when) const;
+
+  // The parts of a turn, in their order.
+  void finish(const turn& what, turn_result& done);
+  void fail(const turn& what, turn_result& done);
+  void put_back(const turn& what);
+  void renew(const turn& what, turn_result& done);
+  void begin(const turn& what, turn_result& done);
+  void adopt(turn_result& done);
+  void end_expired(const std::string& queue, turn_result& done);
+  void find_claimable(const std::string& queue, std::size_t limit, std::vector<candidate>& found);
+  void claim_up_to(std::size_t limit, turn_result& done);
+  void take_over(std::int64_t id, turn_result& done);
+
+  std::string file_;
+  settings with_;
+  std::string owner_;
+  claim_rules rules_;
+  std::optional<connection> database_;  // none: to be made again
+  std::int64_t seen_version_ = 0;       // of the data
+  std::int64_t now_ = 0;                // of the turn
+
+  std::mutex mutex_;
+  std::condition_variable woken_;
+  bool interrupted_ = false;
+};
+
+}  // namespace rondo::durable::detail::sqlite

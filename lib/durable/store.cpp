@@ -1,0 +1,83 @@
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include <rondo/durable.hpp>
+
+#include "durable/engine.hpp"
+#include "durable/open.hpp"
+#include "durable/text.hpp"
+
+namespace rondo::durable {
+
+namespace {
+
+// At once is zero, however far it lies back.
+detail::due_time after(duration delay) { return std::max(delay, duration::zero()); }
+
+std::int64_t submit_to(detail::engine& e, const detail::due_time& due, const submission& what,
+                       const transaction* in) {
+  detail::check(what);
+  return e.submit(due, what, in);
+}
+
+bool cancel_in(detail::engine& e, const std::string& queue, const std::string& key, const transaction* in) {
+  detail::check_queue(queue);
+  detail::check_key(key);
+  return !key.empty() && e.cancel(queue, key, in);
+}
+
+}  // namespace
+
+transaction::transaction(sqlite3* connection) : sqlite_(connection) {
+  if (connection == nullptr) throw std::invalid_argument("rondo: the sqlite3* of a transaction is null");
+}
+
+transaction::transaction(pg_conn* connection) : postgresql_(connection) {
+  if (connection == nullptr) throw std::invalid_argument("rondo: the PGconn* of a transaction is null");
+}
+
+store::store(std::shared_ptr<detail::engine> engine) : engine_(std::move(engine)) {}
+store::~store() = default;
+
+std::unique_ptr<store> store::open(const std::string& url) {
+  return std::unique_ptr<store>(new store(detail::open_engine(url)));
+}
+
+std::int64_t store::submit_after(any_duration delay, const submission& what) {
+  return submit_to(*engine_, after(delay), what, nullptr);
+}
+std::int64_t store::submit_after(transaction in, any_duration delay, const submission& what) {
+  return submit_to(*engine_, after(delay), what, &in);
+}
+std::int64_t store::submit_at(wall_time due, const submission& what) {
+  return submit_to(*engine_, due, what, nullptr);
+}
+std::int64_t store::submit_at(transaction in, wall_time due, const submission& what) {
+  return submit_to(*engine_, due, what, &in);
+}
+
+bool store::cancel(std::int64_t id) { return engine_->cancel(id, nullptr); }
+bool store::cancel(transaction in, std::int64_t id) { return engine_->cancel(id, &in); }
+bool store::cancel(const std::string& queue, const std::string& key) {
+  return cancel_in(*engine_, queue, key, nullptr);
+}
+bool store::cancel(transaction in, const std::string& queue, const std::string& key) {
+  return cancel_in(*engine_, queue, key, &in);
+}
+
+bool store::reschedule_after(std::int64_t id, any_duration delay) {
+  return engine_->reschedule(id, after(delay), nullptr);
+}
+bool store::reschedule_after(transaction in, std::int64_t id, any_duration delay) {
+  return engine_->reschedule(id, after(delay), &in);
+}
+bool store::reschedule_at(std::int64_t id, wall_time due) { return engine_->reschedule(id, due, nullptr); }
+bool store::reschedule_at(transaction in, std::int64_t id, wall_time due) {
+  return engine_->reschedule(id, due, &in);
+}
+
+std::optional<task> store::find(std::int64_t id) { return engine_->find(id, nullptr); }
+std::optional<task> store::find(transaction in, std::int64_t id) { return engine_->find(id, &in); }
+
+}  // namespace rondo::durable

@@ -1,0 +1,98 @@
+#include "durable/text.hpp"
+
+#include <array>
+#include <cstddef>
+#include <stdexcept>
+#include <string_view>
+
+namespace rondo::durable::detail {
+
+namespace {
+
+constexpr std::size_t longest_name = 255;
+constexpr std::size_t largest_payload = std::size_t{64} << 20;
+
+unsigned byte_at(std::string_view text, std::size_t place) { return static_cast<unsigned char>(text[place]); }
+
+/// How many bytes the character at the beginning of `text` has; 0: it is not UTF-8. Neither are surrogates, what could
+/// be shorter, and what is beyond U+10FFFF. Precondition: not empty.
+std::size_t character_size(std::string_view text) {
+  struct form {
+    unsigned mask, lead, smallest;
+  };
+  static constexpr std::array<form, 4> forms{
+      {{0x80, 0x00, 0}, {0xE0, 0xC0, 0x80}, {0xF0, 0xE0, 0x800}, {0xF8, 0xF0, 0x10000}}};
+  for (std::size_t more = 0; more < forms.size(); ++more) {
+    const auto [mask, lead, smallest] = forms[more];
+    if ((byte_at(text, 0) & mask) != lead) continue;
+    if (text.size() <= more) return 0;
+    unsigned character = byte_at(text, 0) & ~mask & 0xFFU;
+    for (std::size_t i = 1; i <= more; ++i) {
+      if ((byte_at(text, i) & 0xC0U) != 0x80U) return 0;
+      character = character << 6U | (byte_at(text, i) & 0x3FU);
+    }
+    const bool surrogate = character >= 0xD800 && character <= 0xDFFF;
+    return character < smallest || character > 0x10FFFF || surrogate ? 0 : more + 1;
+  }
+  return 0;
+}
+
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t size = character_size(text);
+    if (size == 0) return false;
+    text.remove_prefix(size);
+  }
+  return true;
+}
+
+void check_name(const char* what, const std::string& name) {
+  const auto refuse = [&](const std::string& why) {
+    throw std::invalid_argument(std::string("rondo: the ") + what + ' ' + quoted(name) + ' ' + why);
+  };
+  if (name.size() > longest_name) {
+    refuse("has " + std::to_string(name.size()) + " bytes; at most " + std::to_string(longest_name) +
+           " are allowed");
+  }
+  if (name.find('\0') != std::string::npos) refuse("contains a zero byte");
+  if (!is_utf8(name)) refuse("is not UTF-8");
+}
+
+}  // namespace
+
+std::string quoted(const std::string& text) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  constexpr std::size_t enough = 80;
+  std::string result = "\"";
+  const bool readable = is_utf8(text);
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const unsigned byte = byte_at(text, i);
+    // Not in the middle of a character.
+    if (i >= enough && (!readable || (byte & 0xC0U) != 0x80U)) return result + "...\"";
+    if (byte < 0x20 || byte == 0x7F || (byte >= 0x80 && !readable)) {
+      result += {'\\', 'x', digits[byte >> 4U], digits[byte & 0xFU]};
+    } else {
+      result += text[i];
+    }
+  }
+  return result + '"';
+}
+
+void check_queue(const std::string& queue) {
+  if (queue.empty()) throw std::invalid_argument("rondo: the queue \"\" is empty");
+  check_name("queue", queue);
+}
+
+void check_key(const std::string& key) { check_name("key", key); }
+
+void check(const submission& what) {
+  check_queue(what.queue);
+  check_key(what.key);
+  if (what.payload.size() > largest_payload) {
+    throw std::invalid_argument("rondo: the payload has " + std::to_string(what.payload.size()) +
+                                " bytes; at most " + std::to_string(largest_payload) +
+                                " (64 MiB) are allowed");
+  }
+}
+
+}  // namespace rondo::durable::detail

@@ -1,0 +1,20 @@
+// What queues, keys and payloads may be, the same for all engines; and texts of the user's in messages.
+#pragma once
+
+#include <string>
+
+#include <rondo/durable.hpp>
+
+namespace rondo::durable::detail {
+
+/// In quotation marks, what is not printable as \xNN; of a long text the beginning.
+std::string quoted(const std::string& text);
+
+///@{
+/// Throws std::invalid_argument, with the value.
+void check_queue(const std::string& queue);
+void check_key(const std::string& key);  // which may be empty
+void check(const submission& what);
+///@}
+
+}  // namespace rondo::durable::detail

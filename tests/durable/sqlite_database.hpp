@@ -1,0 +1,49 @@
+// Databases of SQLite, with a clock that the tests set, in a temporary folder.
+#pragma once
+
+#include <sqlite3.h>
+
+#include <atomic>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "durable/database.hpp"
+#include "durable/sqlite/engine.hpp"
+
+namespace durable_test {
+
+/// Removed with all that is in it.
+class temporary_folder {
+ public:
+  temporary_folder();
+  ~temporary_folder();
+  temporary_folder(const temporary_folder&) = delete;
+  temporary_folder& operator=(const temporary_folder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+class sqlite_database final : public database {
+ public:
+  std::string file() const { return (folder_.path() / "tasks.db").string(); }
+  std::string url() const override { return "sqlite:" + file(); }
+  std::shared_ptr<rondo::durable::detail::engine> open() override;
+  std::unique_ptr<their_connection> connect() override;
+  void pass(rondo::duration time) override;
+  rondo::durable::wall_time now() override { return clock_->load(); }
+  std::string ask(const std::string& sql) override;
+
+  /// With this clock.
+  rondo::durable::detail::sqlite::settings settings() const;
+
+ private:
+  temporary_folder folder_;
+  std::shared_ptr<std::atomic<rondo::durable::wall_time>> clock_ =
+      std::make_shared<std::atomic<rondo::durable::wall_time>>(
+          rondo::durable::wall_time(std::chrono::hours(500'000)));
+};
+
+}  // namespace durable_test

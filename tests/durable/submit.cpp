@@ -1,0 +1,306 @@
+// Submissions, their keys, and what find() tells of them: the same for each engine.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <stdexcept>
+#include <string>
+
+#include "durable/database.hpp"
+
+namespace {
+
+using namespace durable_test;
+using rondo::durable::key_taken;
+using rondo::durable::submission;
+using rondo::durable::task;
+using rondo::durable::wall_time;
+
+std::string all_bytes() {
+  std::string result;
+  for (int byte = 0; byte < 256; ++byte) result += static_cast<char>(byte);
+  return result;
+}
+
+std::string refusal(rondo::durable::store& store, const submission& what) {
+  try {
+    store.submit_after(0s, what);
+    return "";
+  } catch (const std::invalid_argument& e) {
+    return e.what();
+  }
+}
+
+TEST_CASE("a submitted task is found as it was submitted") {
+  const auto db = new_database();
+  const auto store = db->open_store();
+  const std::int64_t id = store->submit_after(90s, {.queue = "mail", .payload = "hello", .key = "order 7"});
+  CHECK(id > 0);
+  const auto found = store->find(id);
+  REQUIRE(found);
+  CHECK(found->id == id);
+  CHECK(found->queue == "mail");
+  CHECK(found->payload == "hello");
+  CHECK(found->key == "order 7");
+  CHECK(found->attempt == 0);
+}
+
+TEST_CASE("a submission with defaults is in the queue `default`, without key and payload") {
+  const auto db = new_database();
+  const auto store = db->open_store();
+  const auto found = store->find(store->submit_after(1h, {}));
+  REQUIRE(found);
+  CHECK(found->queue == "default");
+  CHECK(found->key.empty());
+  CHECK(found->payload.empty());
+}
+
+TEST_CASE("a delay counts from the engine's now, rounded up to microseconds") {
+  const auto db = new_database();
+  const auto store = db->open_store();
+  const wall_time before = db->now();
+  const auto found = store->find(store->submit_after(90s + 1ns, {}));
+  const wall_time after = db->now();
+  REQUIRE(found);
+  CHECK(found->due >= before + 90s + 1ns);
+  CHECK(found->due <= after + 90s + 2us);
+}
+
+TEST_CASE("a time of the wall clock is kept, rounded up to microseconds") {
+  const auto db = new_database();
+  const auto store = db->open_store();
+  const wall_time due = db->now() + 1h;
+  const auto whole = std::chrono::ceil<std::chrono::microseconds>(due);
+  CHECK(store->find(store->submit_at(whole, {}))->due == whole);
+  CHECK(store->find(store->submit_at(whole - 1ns, {}))->due == whole);
+  CHECK(store->find(store->submit_at(whole - 999ns, {}))->due == whole);
+  CHECK(store->find(store->submit_at(whole - 1us, {}))->due == whole - 1us);
+}
+
+TEST_CASE("the ends of the wall clock and of durations are kept, as far as microseconds tell them") {
+  const auto db = new_database();
+  const auto store = db->open_store();
+  CHECK(store->find(store->submit_at(wall_time::max(), {}))->due >= wall_time::max() - 1us);
+  CHECK(store->find(store->submit_at(wall_time::min(), {}))->due <= wall_time::min() + 1us);
+  CHECK(store->find(store->submit_after(std::chrono::hours::max(), {}))->due >= wall_time::max() - 1us);
+  worker w(*db);
+  CHECK(w.claim_up_to(10).size() == 1);
+}
+
+TEST_CASE(
+    "what is due at once can be claimed at once: a delay of zero, a negative one, a time that has gone by") {
+  const auto db = new_database();
+  const auto store = db->open_store();
+  worker w(*db);
+  CHECK(w.claim_up_to(10).empty());
+  store->submit_after(0s, {});
+  CHECK(w.claim_one().remaining <= 0s);
+  store->submit_after(-1h, {});
+  CHECK(w.claim_one().remaining <= 0s);
+  store->submit_after(rondo::duration::min(), {});
+  CHECK(w.claim_one().remaining <= 0s);
+  store->submit_at(db->now() - 1h, {});
+  CHECK(w.claim_one().remaining <= -1h);
+}
+
+TEST_CASE("a negative delay is zero: the due time is not before the submission") {
+  const auto db = new_database();
+  const auto store = db->open_store();
+  const wall_time before = db->now();
+  CHECK(store->find(store->submit_after(-1h, {}))->due >= before);
+}
+
+TEST_CASE("a NaN as a delay is refused") {
+  const auto db = new_database();
+  const auto store = db->open_store();
+  CHECK_THROWS_AS(store->submit_after(std::chrono::duration<double>(std::nan("")), {}),
+                  std::invalid_argument);
+}
+
+TEST_CASE("a payload keeps all bytes, zero bytes among them") {
+  const auto db = new_database();
+  const auto store = db->open_store();
+  CHECK(store->find(store->submit_after(1h, {.payload = all_bytes()}))->payload == all_bytes());
+  CHECK(store->find(store->submit_after(1h, {.payload = std::string(3, '\0')}))->payload ==
+        std::string(3, '\0'));
+}
+
+TEST_CASE("a payload of some megabytes is kept, found and claimed") {
+  const auto db = new_database();
+  const auto store = db->open_store();
+  std::string large;
+  while (large.size() < 5'000'000) large += all_bytes();
+  const std::int64_t id = store->submit_after(0s, {.payload = large});
+  CHECK((store->find(id)->payload == large));
+  worker w(*db);
+  CHECK((w.claim_one().what.payload == large));
+}
+
+TEST_CASE("queues and keys are any UTF-8 of up to 255 bytes") {
+  const auto db = new_database();
+  const auto store = db->open_store();
+  for (const std::string& name : {std::string(255, 'x'), std::string("Grüße, 世界 😀"),
+                                  std::string("'; DROP TABLE rondo_task; --\n\t\"%s\\"), std::string("\x7f"),
+                                  std::string("\xf4\x8f\xbf\xbf\xed\x9f\xbf\xee\x80\x80")}) {
+    const std::int64_t id = store->submit_after(1h, {.queue = name, .key = name});
+    CHECK(store->find(id)->queue == name);
+    CHECK(store->find(id)->key == name);
+    CHECK(store->cancel(name, name));
+  }
+}
+
+TEST_CASE("queues, keys and payloads out of their ranges are refused, with the value") {
+  const auto db = new_database();
+  const auto store = db->open_store();
+  CHECK(refusal(*store, {.queue = ""}) == "rondo: the queue \"\" is empty");
+  CHECK(refusal(*store, {.queue = std::string(256, 'q')}) ==
+        "rondo: the queue \"" + std::string(80, 'q') + "...\" has 256 bytes; at most 255 are allowed");
+  CHECK(refusal(*store, {.key = std::string(256, 'k')}) ==
+        "rondo: the key \"" + std::string(80, 'k') + "...\" has 256 bytes; at most 255 are allowed");
+  CHECK(refusal(*store, {.queue = std::string("a\0b", 3)}) ==
+        "rondo: the queue \"a\\x00b\" contains a zero byte");
+  CHECK(refusal(*store, {.key = std::string("\0", 1)}) == "rondo: the key \"\\x00\" contains a zero byte");
+  CHECK(refusal(*store, {.queue = "a\xff"}) == "rondo: the queue \"a\\xff\" is not UTF-8");
+  CHECK(refusal(*store, {.payload = std::string((64U << 20U) + 1, 'p')}) ==
+        "rondo: the payload has 67108865 bytes; at most 67108864 (64 MiB) are allowed");
+  CHECK(db->ask("SELECT count(*) FROM rondo_task") == "0");
+}
+
+TEST_CASE("what only looks like UTF-8 is refused") {
+  const auto db = new_database();
+  const auto store = db->open_store();
+  for (const char* key : {"\x80", "\xc3", "\xc3(", "\xc0\xaf", "\xc1\xbf", "\xe0\x80\xaf", "\xe0\x9f\xbf",
+                          "\xed\xa0\x80", "\xed\xbf\xbf", "\xe2\x82", "\xf0\x80\x80\xaf", "\xf0\x9f\x98",
+                          "\xf4\x90\x80\x80", "\xf8\x88\x80\x80\x80", "\xfe", "good\xe2\x82"}) {
+    CAPTURE(key);
+    CHECK(refusal(*store, {.key = key}).find("is not UTF-8") != std::string::npos);
+  }
+}
+
+TEST_CASE("a key that a live task of the queue has refuses the submission, and names that task") {
+  const auto db = new_database();
+  const auto store = db->open_store();
+  const std::int64_t first = store->submit_after(1h, {.payload = "first", .key = "k"});
+  try {
+    store->submit_after(1h, {.payload = "second", .key = "k"});
+    FAIL("it was accepted");
+  } catch (const key_taken& e) {
+    CHECK(e.id() == first);
+    CHECK(std::string(e.what()) ==
+          "rondo: task " + std::to_string(first) + " of the queue \"default\" has the key \"k\"");
+  }
+  CHECK(store->find(first)->payload == "first");
+  CHECK(db->ask("SELECT count(*) FROM rondo_task") == "1");
+}
+
+TEST_CASE("the same key in another queue, another key, and no key are no conflict") {
+  const auto db = new_database();
+  const auto store = db->open_store();
+  store->submit_after(1h, {.key = "k"});
+  CHECK_NOTHROW(store->submit_after(1h, {.queue = "other", .key = "k"}));
+  CHECK_NOTHROW(store->submit_after(1h, {.key = "K"}));
+  CHECK_NOTHROW(store->submit_after(1h, {.key = "k "}));
+  CHECK_NOTHROW(store->submit_after(1h, {}));
+  CHECK_NOTHROW(store->submit_after(1h, {}));
+}
+
+TEST_CASE("a key is taken while its task waits, is held, runs, or is to be tried again") {
+  for (const state s : {state::waiting, state::held, state::running, state::retried}) {
+    const auto db = new_database();
+    const auto store = db->open_store();
+    worker w(*db);
+    const std::int64_t id = task_in(s, *store, w, {.key = "k"});
+    try {
+      store->submit_after(1h, {.key = "k"});
+      FAIL("it was accepted");
+    } catch (const key_taken& e) {
+      CHECK(e.id() == id);
+    }
+  }
+}
+
+TEST_CASE("a key is free when its task is dead, was cancelled while it ran, or is done") {
+  for (const state s : {state::dead, state::cancelled_while_running, state::done}) {
+    const auto db = new_database();
+    const auto store = db->open_store();
+    worker w(*db);
+    const std::int64_t id = task_in(s, *store, w, {.key = "k"});
+    CHECK(store->submit_after(1h, {.key = "k"}) > id);
+  }
+}
+
+TEST_CASE("a replacement removes a task whose run has not begun") {
+  for (const state s : {state::waiting, state::held, state::retried}) {
+    const auto db = new_database();
+    const auto store = db->open_store();
+    worker w(*db);
+    const std::int64_t old = task_in(s, *store, w, {.key = "k"});
+    const std::int64_t id = store->submit_after(0s, {.payload = "new", .key = "k", .replace = true});
+    CHECK(id > old);
+    CHECK(!store->find(old));
+    CHECK(store->find(id)->key == "k");
+    CHECK(db->ask("SELECT count(*) FROM rondo_task") == "1");
+    CHECK(w.claim_one().what.id == id);
+  }
+}
+
+TEST_CASE("a replacement lets a run go on, as the last one, and has the key") {
+  const auto db = new_database();
+  const auto store = db->open_store();
+  worker w(*db);
+  store->submit_after(0s, {.key = "k"});
+  const ticket old = ticket_of(w.claim_one());
+  CHECK(w.begin(old));
+  const std::int64_t id = store->submit_after(1h, {.key = "k", .replace = true});
+  CHECK(store->find(id)->key == "k");
+  CHECK_THROWS_AS(store->submit_after(1h, {.key = "k"}), key_taken);
+  CHECK(w.retry(old, 0s));
+  CHECK(!store->find(old.id));
+  CHECK(w.claim_up_to(10).empty());
+}
+
+TEST_CASE("a replacement is a plain submission if nothing has the key, or there is none") {
+  const auto db = new_database();
+  const auto store = db->open_store();
+  const std::int64_t other = store->submit_after(1h, {.queue = "other", .key = "k"});
+  const std::int64_t none = store->submit_after(1h, {});
+  CHECK(store->submit_after(1h, {.key = "k", .replace = true}) > none);
+  CHECK(store->submit_after(1h, {.replace = true}) > none);
+  CHECK(store->find(other));
+  CHECK(store->find(none));
+}
+
+TEST_CASE("an id is never used again, not even that of the last task after all were removed") {
+  const auto db = new_database();
+  std::int64_t last = 0;
+  for (int i = 0; i < 3; ++i) {
+    const auto store = db->open_store();
+    const std::int64_t id = store->submit_after(1h, {});
+    CHECK(id > last);
+    last = id;
+    CHECK(store->cancel(id));
+    CHECK(db->ask("SELECT count(*) FROM rondo_task") == "0");
+  }
+}
+
+TEST_CASE("a live task is found, also while it runs; one that is dead or done, or was never there, is not") {
+  for (const state s : {state::waiting, state::held, state::running, state::retried,
+                        state::cancelled_while_running, state::dead, state::done}) {
+    const auto db = new_database();
+    const auto store = db->open_store();
+    worker w(*db);
+    const std::int64_t id = task_in(s, *store, w, {.payload = "p"});
+    const auto found = store->find(id);
+    CHECK(found.has_value() == (s != state::dead && s != state::done));
+    if (!found) continue;
+    CHECK(found->payload == "p");
+    CHECK(found->attempt == (s == state::waiting || s == state::held ? 0 : 1));
+    CHECK(found->fence == (s == state::waiting ? 0 : 1));
+  }
+  const auto db = new_database();
+  const auto store = db->open_store();
+  for (const std::int64_t id : {std::int64_t{1}, std::int64_t{0}, std::int64_t{-1}, INT64_MAX, INT64_MIN}) {
+    CHECK(!store->find(id));
+  }
+}
+
+}  // namespace
