@@ -1,0 +1,155 @@
+#include <rondo/durable.hpp>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include <unistd.h>
+
+#include "durable/dispatcher/attempt.hpp"
+#include "durable/dispatcher/counters.hpp"
+#include "durable/dispatcher/database_thread.hpp"
+#include "durable/dispatcher/error_reports.hpp"
+#include "durable/dispatcher/handler_threads.hpp"
+#include "durable/dispatcher/held_tasks.hpp"
+#include "durable/dispatcher/inbox.hpp"
+#include "durable/dispatcher/wheel_jobs.hpp"
+#include "durable/engine.hpp"
+#include "durable/store_access.hpp"
+#include "durable/text.hpp"
+
+namespace rondo::durable {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+void refuse_unless(bool is_right, const char* what) {
+  if (!is_right) throw std::invalid_argument(std::string("rondo: ") + what);
+}
+
+dispatcher_options checked(dispatcher_options o, const std::function<void(const task&)>& handler) {
+  refuse_unless(handler != nullptr, "a dispatcher needs a handler");
+  refuse_unless(!o.queues.empty(), "a dispatcher needs a queue");
+  for (const std::string& queue : o.queues) detail::check_queue(queue);
+  refuse_unless(o.window > duration::zero(), "window must be positive");
+  refuse_unless(o.lease >= 100ms, "lease must be at least 100 ms");
+  refuse_unless(o.max_held > 0, "max_held must be positive");
+  refuse_unless(o.max_attempts > 0, "max_attempts must be positive");
+  refuse_unless(o.first_retry >= duration::zero(), "first_retry must not be negative");
+  refuse_unless(o.longest_retry >= duration::zero(), "longest_retry must not be negative");
+  refuse_unless(o.threads > 0, "threads must be positive");
+  std::ranges::sort(o.queues);
+  o.queues.erase(std::ranges::unique(o.queues).begin(), o.queues.end());
+  return o;
+}
+
+std::uint64_t fresh_seed() {
+  try {
+    std::random_device source;
+    return (std::uint64_t{source()} << 32) | source();
+  } catch (const std::exception&) {  // the system has no source
+    return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+  }
+}
+
+/// "host:1234:89abcdef01234567"
+std::string owner_name() {
+  std::array<char, 256> host{};
+  if (gethostname(host.data(), host.size() - 1) != 0) host = {'?'};
+  std::array<char, 64> rest{};
+  std::snprintf(rest.data(), rest.size(), ":%ld:%016llx", static_cast<long>(getpid()),
+                static_cast<unsigned long long>(fresh_seed()));
+  return std::string(host.data()) + rest.data();
+}
+
+/// The dispatcher whose thread this is, or null.
+thread_local const void* own_dispatcher = nullptr;
+
+}  // namespace
+
+class dispatcher::implementation {
+ public:
+  implementation(scheduler& on, const store& from, std::function<void(const task&)> handler,
+                 dispatcher_options options)
+      : options_(checked(std::move(options), handler)),
+        errors_(options_.on_error),
+        engine_(detail::store_access::engine_of(from)),
+        session_(engine_->connect(owner_name(),
+                                  {options_.queues, options_.window, options_.lease, options_.max_attempts})),
+        inbox_(*session_),
+        wheel_(on, inbox_, held_),
+        threads_(options_.threads, inbox_, mine(detail::attempt(on, counters_, errors_, std::move(handler)))),
+        database_({on, *session_, inbox_, held_, threads_, wheel_, counters_, errors_}, options_,
+                  fresh_seed()) {
+    const duration look = detail::database_thread::look_every(options_);
+    wheel_.start(std::min(look, session_->look_every()), options_.lease / 3);
+    database_thread_ = std::thread([this] {
+      own_dispatcher = this;
+      database_.run();
+    });
+  }
+
+  void stop() {
+    if (own_dispatcher == this) throw std::logic_error("rondo: a dispatcher cannot be stopped from inside");
+    const std::lock_guard one_at_a_time(stop_);
+    if (!database_thread_.joinable()) return;
+    wheel_.stop_claiming();
+    threads_.close();
+    inbox_.raise(detail::inbox::closing);
+    threads_.join();  // the leases of what they run are renewed
+    inbox_.raise(detail::inbox::last);
+    database_thread_.join();
+    wheel_.stop();
+  }
+
+  dispatcher_statistics stats() const {
+    dispatcher_statistics s = counters_.snapshot();
+    s.held = held_.size();
+    s.running = threads_.size();
+    return s;
+  }
+
+ private:
+  std::function<void(detail::run&)> mine(detail::attempt a) const {
+    return [this, a = std::move(a)](detail::run& r) {
+      own_dispatcher = this;
+      a(r);
+    };
+  }
+
+  const dispatcher_options options_;
+  const detail::error_reports errors_;
+  detail::counters counters_;
+  const std::shared_ptr<detail::engine> engine_;
+  const std::unique_ptr<detail::session> session_;
+  detail::inbox inbox_;
+  detail::held_tasks held_;
+  detail::wheel_jobs wheel_;
+  detail::handler_threads threads_;
+  detail::database_thread database_;
+  std::mutex stop_;
+  std::thread database_thread_;
+};
+
+dispatcher::dispatcher(scheduler& on, store& from, std::function<void(const task&)> handler,
+                       dispatcher_options options)
+    : impl_(std::make_unique<implementation>(on, from, std::move(handler), std::move(options))) {}
+
+dispatcher::~dispatcher() { stop(); }
+
+void dispatcher::stop() { impl_->stop(); }
+
+dispatcher_statistics dispatcher::stats() const { return impl_->stats(); }
+
+}  // namespace rondo::durable

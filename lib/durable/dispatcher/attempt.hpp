@@ -1,0 +1,64 @@
+// One run of the handler.
+#pragma once
+
+#include <exception>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include <rondo/scheduler.hpp>
+
+#include "durable/dispatcher/counters.hpp"
+#include "durable/dispatcher/error_reports.hpp"
+#include "durable/dispatcher/run.hpp"
+
+namespace rondo::durable::detail {
+
+/// Calls the handler, measures that, and notes in the run how it ended. May be called from several threads at a time.
+class attempt {
+ public:
+  /// `clock`, `counts` and `errors` outlive this object and its copies.
+  attempt(const scheduler& clock, counters& counts, const error_reports& errors,
+          std::function<void(const task&)> handler)
+      : clock_(&clock), counters_(&counts), errors_(&errors), handler_(std::move(handler)) {}
+
+  void operator()(run& r) const noexcept {
+    const time_point begin = clock_->now();
+    // The process stood still, or the transaction took that long: by now another dispatcher may run the task.
+    if (begin >= r.lease_until) {
+      r.how = run::outcome::not_started;
+      counters_->add(&dispatcher_statistics::leases_lost);
+      errors_->say([&] { return name_of(r.what) + " is not run: its lease ran out before its run began"; });
+      return;
+    }
+    counters_->began(saturating_difference(begin, r.due));
+    r.how = run::outcome::finished;
+    try {
+      handler_(r.what);
+    } catch (const std::exception& e) {
+      fail(r, e.what());
+    } catch (...) {
+      fail(r, "the handler threw what is no std::exception");
+    }
+    counters_->ended(saturating_difference(clock_->now(), begin));
+  }
+
+ private:
+  void fail(run& r, const char* reason) const noexcept {
+    r.how = run::outcome::failed;
+    errors_->say(
+        [&] { return name_of(r.what) + ", attempt " + std::to_string(r.what.attempt) + ": " + reason; });
+    try {
+      r.reason = reason;
+    } catch (const std::exception&) {  // no memory for the words: that it failed is told all the same
+      r.reason.clear();
+    }
+  }
+
+  const scheduler* clock_;
+  counters* counters_;
+  const error_reports* errors_;
+  std::function<void(const task&)> handler_;
+};
+
+}  // namespace rondo::durable::detail

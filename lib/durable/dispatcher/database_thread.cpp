@@ -1,0 +1,323 @@
+#include "durable/dispatcher/database_thread.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include <rondo/errors.hpp>
+
+namespace rondo::durable::detail {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr duration shortest_backoff = 100ms, longest_backoff = 5s;
+// What stop() grants a database that does not answer, and how often that is asked. Of real time, as a manual_timer may
+// stand still.
+constexpr duration last_wait = 2s, last_rest = 50ms;
+
+bool has(const std::vector<ticket>& sorted, ticket t) { return std::ranges::binary_search(sorted, t); }
+
+}  // namespace
+
+database_thread::database_thread(const dispatcher_parts& parts, const dispatcher_options& options,
+                                 std::uint64_t seed)
+    : d_(parts),
+      options_(options),
+      look_every_(look_every(options)),
+      polls_(parts.database.look_every() != duration::max()),
+      random_(seed) {}
+
+void database_thread::run() noexcept {
+  while (!last_) {
+    gather();
+    if (last_) break;
+    if (backs_off_) {
+      d_.arrivals.wait();
+      continue;
+    }
+    look();
+    if (is_turn_due() && !backs_off_) {
+      if (!take_turn()) back_off();
+    } else if (!backs_off_) {
+      rest();
+    }
+  }
+  tell_the_last();
+}
+
+// ---- What is to be done
+
+void database_thread::gather() {
+  inbox::contents c = d_.arrivals.take();
+  if (c.empty()) return;
+  // Without an alarm, as the scheduler is stopped, whatever happens is an occasion to try again.
+  if (backs_off_ && ((c.signals & inbox::retry) != 0 || !has_alarm_)) backs_off_ = false;
+  d_.threads.ended(c.ended.size());
+  add_ended(c.ended);
+  if ((c.signals & inbox::look) != 0) asked_to_look_ = true;
+  if ((c.signals & inbox::renew) != 0) {
+    renew_ = renew_ || d_.threads.size() != 0;
+    // What no thread has taken within a third of its lease: somebody else may have one.
+    run_list waiting = d_.threads.take_waiting(saturating_add(d_.clock.now(), options_.lease / 3 * 2));
+    for (detail::run& r : waiting) r.how = detail::run::outcome::not_started;
+    unsettled_.ended.splice(unsettled_.ended.end(), waiting);
+  }
+  if ((c.signals & inbox::closing) != 0) close();
+  if ((c.signals & inbox::last) != 0) last_ = true;
+}
+
+void database_thread::add_ended(run_list& ended) {
+  for (detail::run& r : ended)
+    if (r.how == detail::run::outcome::failed && r.what.attempt < options_.max_attempts)
+      r.retry_after = random_.full_jitter(r.what.attempt, options_.first_retry, options_.longest_retry);
+  unsettled_.ended.splice(unsettled_.ended.end(), ended);
+}
+
+void database_thread::close() noexcept {
+  closing_ = true;
+  run_list waiting = d_.threads.take_waiting(time_point::max());
+  for (detail::run& r : waiting) r.how = detail::run::outcome::not_started;
+  unsettled_.ended.splice(unsettled_.ended.end(), waiting);
+  unsettled_.give_up_beginning();
+  stop_claiming();
+}
+
+void database_thread::look() {
+  if (!std::exchange(asked_to_look_, false)) return;
+  try {
+    if (!polls_ || d_.database.changed() || saturating_difference(d_.clock.now(), last_claim_) >= look_every_)
+      look_ = true;
+  } catch (const std::exception& e) {
+    asked_to_look_ = true;
+    failed(e.what(), false);
+    back_off();
+  }
+}
+
+bool database_thread::is_turn_due() const {
+  return !unsettled_.empty() || adopt_ || (renew_ && d_.threads.size() != 0) ||
+         (d_.held.any_due() && d_.threads.room() != 0) || claims_wanted() != 0;
+}
+
+std::size_t database_thread::free_places() const {
+  const std::size_t taken = d_.held.size() + d_.threads.size() + unsettled_.beginning.size();
+  return taken < options_.max_held ? options_.max_held - taken : 0;
+}
+
+std::size_t database_thread::claims_wanted() const {
+  if (!claims_) return 0;
+  const std::size_t free = free_places();
+  if (look_) return free;
+  // There are more. But a claim for every single place that becomes free would be a costly way to take them.
+  if (last_claim_was_full_ && (free >= (options_.max_held + 3) / 4 || d_.held.size() == 0)) return free;
+  return 0;
+}
+
+// ---- One turn
+
+void database_thread::rest() {
+  try {
+    if (d_.database.wait()) look_ = true;
+  } catch (const std::exception& e) {
+    failed(e.what(), false);
+    back_off();
+  }
+}
+
+bool database_thread::take_turn() {
+  try {
+    const turn t = next_turn();
+    const time_point sent = d_.clock.now();
+    turn_result done = d_.database.take(t);
+    const time_point received = d_.clock.now();
+    d_.counts.add(&dispatcher_statistics::turns);
+    failures_in_a_row_ = 0;
+    renew_ = false;
+    settle_ends(done);
+    settle_returned();
+    settle_begun(done, sent);
+    settle_expired(done);
+    if (t.claim_up_to != 0) {
+      last_claim_was_full_ = done.claimed.size() >= t.claim_up_to;
+      last_claim_ = received;
+      look_ = false;
+    }
+    take_claims(done.claimed, t.adopt, sent, received);
+    adopt_ = false;
+    return true;
+  } catch (const store_error& e) {
+    failed(e.what(), e.perhaps_done());
+  } catch (const std::exception& e) {  // no memory, before the turn or after it
+    failed(e.what(), true);
+  }
+  return false;
+}
+
+turn database_thread::next_turn() {
+  turn t;
+  const std::size_t room = d_.threads.room(), there = unsettled_.beginning.size();
+  run_list next = d_.held.take_due(room > there ? room - there : 0);
+  unsettled_.beginning.splice(unsettled_.beginning.end(), next);
+  unsettled_.put_into(t);
+  if (renew_) t.renewed = d_.threads.in_progress();
+  t.adopt = adopt_;
+  t.claim_up_to = claims_wanted();
+  return t;
+}
+
+void database_thread::settle_ends(turn_result& done) {
+  std::ranges::sort(done.finished);
+  std::ranges::sort(done.failed);
+  for (const detail::run& r : unsettled_.ended) settle_end(r, done);
+  unsettled_.ended.clear();
+}
+
+void database_thread::settle_end(const detail::run& r, const turn_result& done) {
+  using outcome = detail::run::outcome;
+  if (r.how == outcome::not_started) {
+    if (closing_) d_.counts.add(&dispatcher_statistics::handed_back);
+    return;
+  }
+  const bool is_finished = r.how == outcome::finished;
+  // What the database does not know any more was done by the turn whose answer was lost.
+  if (!has(is_finished ? done.finished : done.failed, r.of()) && !r.perhaps_told) {
+    d_.counts.add(&dispatcher_statistics::leases_lost);
+    d_.errors.say([&] {
+      return name_of(r.what) + ", attempt " + std::to_string(r.what.attempt) +
+             ": its lease ran out during the run, and it is another's by now";
+    });
+    return;
+  }
+  if (is_finished) return d_.counts.add(&dispatcher_statistics::completed);
+  if (r.retry_after) return d_.counts.add(&dispatcher_statistics::retried);
+  d_.counts.add(&dispatcher_statistics::dead);
+  d_.errors.say([&] {
+    return name_of(r.what) + " is dead, after " + std::to_string(r.what.attempt) + " attempts: " + r.reason;
+  });
+}
+
+void database_thread::settle_returned() noexcept {
+  if (closing_) d_.counts.add(&dispatcher_statistics::handed_back, unsettled_.returned.size());
+  unsettled_.returned.clear();
+}
+
+void database_thread::settle_begun(turn_result& done, time_point sent) {
+  std::ranges::sort(done.begun);
+  for (auto r = unsettled_.beginning.begin(); r != unsettled_.beginning.end();) {
+    if (has(done.begun, r->of())) {
+      ++r->what.attempt;
+      r->lease_until = saturating_add(sent, options_.lease);
+      ++r;
+      continue;
+    }
+    const bool is_lost = sent >= r->lease_until;
+    d_.counts.add(is_lost ? &dispatcher_statistics::leases_lost : &dispatcher_statistics::withdrawn);
+    if (is_lost)
+      d_.errors.say([&] { return name_of(r->what) + " is not run: its lease ran out before its run began"; });
+    r = unsettled_.beginning.erase(r);
+  }
+  d_.threads.add(unsettled_.beginning);
+}
+
+void database_thread::settle_expired(const turn_result& done) {
+  for (const task& t : done.expired) {
+    d_.counts.add(&dispatcher_statistics::dead);
+    d_.errors.say([&] {
+      return name_of(t) + " is dead, after " + std::to_string(t.attempt) +
+             " attempts: the lease of the last one ran out";
+    });
+  }
+}
+
+void database_thread::take_claims(std::vector<claim>& claims, bool adopted, time_point sent,
+                                  time_point received) {
+  const std::vector<ticket> own = adopted ? own_tickets() : std::vector<ticket>{};
+  for (const claim& c : claims)
+    if (!has(own, {c.what.id, c.what.fence})) hold(c, sent, received);
+}
+
+void database_thread::hold(const claim& c, time_point sent, time_point received) {
+  // The engine's clock was read between these two.
+  const time_point lease_until =
+      saturating_add(saturating_add(sent, std::max(c.remaining, duration::zero())), options_.lease);
+  run_list one;
+  one.push_back({c.what, saturating_add(received, c.remaining), lease_until});
+  d_.counts.add(&dispatcher_statistics::claimed);
+  if (!claims_) return unsettled_.returned.splice(unsettled_.returned.end(), one);
+  if (c.remaining <= duration::zero()) return d_.held.add_due(one);
+  const time_point due = one.front().due;
+  const held_tasks::place p = d_.held.add_waiting(one);
+  try {
+    d_.wheel.due_at(due, p);
+  } catch (const stopped_error& e) {
+    one = d_.held.take_back(p);
+    give_back(one, e.what());
+    stop_claiming();
+  } catch (const std::exception& e) {  // the scheduler has too many timers, or no memory
+    one = d_.held.take_back(p);
+    give_back(one, e.what());
+    last_claim_was_full_ = false;
+  }
+}
+
+void database_thread::give_back(run_list& held, const char* why) noexcept {
+  d_.errors.say([&] { return name_of(held.front().what) + " is given back: " + why; });
+  unsettled_.returned.splice(unsettled_.returned.end(), held);
+}
+
+/// The scheduler is stopped, so what waits on its wheel would wait for ever.
+void database_thread::stop_claiming() noexcept {
+  claims_ = false;
+  d_.wheel.stop_claiming();
+  run_list held = d_.held.take_all();
+  unsettled_.returned.splice(unsettled_.returned.end(), held);
+}
+
+std::vector<ticket> database_thread::own_tickets() const {
+  std::vector<ticket> own = d_.held.tickets();
+  unsettled_.add_tickets_to(own);
+  std::ranges::sort(own);
+  return own;
+}
+
+// ---- Failures
+
+void database_thread::failed(const char* what, bool perhaps_done) noexcept {
+  d_.counts.add(&dispatcher_statistics::failures);
+  d_.errors.say([&] { return std::string("the database failed, and is tried again: ") + what; });
+  if (perhaps_done) unsettled_.answer_lost();
+  // The session may have a new connection by now, and some time has passed.
+  adopt_ = renew_ = true;
+  ++failures_in_a_row_;
+}
+
+void database_thread::back_off() noexcept {
+  backs_off_ = true;
+  try {
+    d_.wheel.retry_after(random_.at_least(failures_in_a_row_, shortest_backoff, longest_backoff));
+    has_alarm_ = true;
+  } catch (const std::exception&) {
+    has_alarm_ = false;
+  }
+}
+
+void database_thread::tell_the_last() {
+  const auto until = std::chrono::steady_clock::now() + last_wait;
+  while (!unsettled_.empty() || adopt_) {
+    if (take_turn()) continue;
+    if (std::chrono::steady_clock::now() >= until) break;
+    std::this_thread::sleep_for(last_rest);
+  }
+  if (!unsettled_.empty())
+    d_.errors.say([&] {
+      return std::to_string(unsettled_.size()) +
+             " tasks are left to their leases: the database did not answer in time";
+    });
+}
+
+}  // namespace rondo::durable::detail

@@ -1,0 +1,33 @@
+// Who is told of what went wrong.
+#pragma once
+
+#include <exception>
+#include <functional>
+#include <iostream>
+#include <string>
+#include <utility>
+
+namespace rondo::durable::detail {
+
+/// Calls dispatcher_options::on_error. All members may be called from any thread.
+class error_reports {
+ public:
+  explicit error_reports(std::function<void(const std::string&)> to) : to_(std::move(to)) {}
+
+  /// `words()` makes the line. If there is no memory for it, or the user's function throws, nobody is left to be told.
+  template <class Words>
+  void say(const Words& words) const noexcept {
+    try {
+      if (to_)
+        to_(words());
+      else
+        std::cerr << "rondo: " + words() + '\n';
+    } catch (...) {  // NOLINT(bugprone-empty-catch)
+    }
+  }
+
+ private:
+  std::function<void(const std::string&)> to_;
+};
+
+}  // namespace rondo::durable::detail

@@ -1,0 +1,100 @@
+#include "durable/dispatcher/handler_threads.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace rondo::durable::detail {
+
+handler_threads::handler_threads(std::size_t threads, inbox& to, std::function<void(run&)> body)
+    : inbox_(to), body_(std::move(body)), count_(threads) {
+  try {
+    for (std::size_t i = 0; i != threads; ++i) threads_.emplace_back([this] { work(); });
+  } catch (...) {  // the system has no more threads
+    close();
+    join();
+    throw;
+  }
+}
+
+handler_threads::~handler_threads() {
+  close();
+  join();
+}
+
+std::size_t handler_threads::room() const {
+  const std::lock_guard hold(mutex_);
+  const std::size_t wanted = count_ + ahead_, there = waiting_.size() + in_progress_.size();
+  return closed_ || there >= wanted ? 0 : wanted - there;
+}
+
+std::size_t handler_threads::size() const {
+  const std::lock_guard hold(mutex_);
+  return waiting_.size() + in_progress_.size();
+}
+
+std::vector<ticket> handler_threads::in_progress() const {
+  const std::lock_guard hold(mutex_);
+  std::vector<ticket> all;
+  for (const run& r : in_progress_) all.push_back(r.of());
+  return all;
+}
+
+std::vector<ticket> handler_threads::tickets() const {
+  const std::lock_guard hold(mutex_);
+  std::vector<ticket> all;
+  for (const run_list* list : {&waiting_, &in_progress_})
+    for (const run& r : *list) all.push_back(r.of());
+  std::ranges::sort(all);
+  return all;
+}
+
+void handler_threads::add(run_list& begun) noexcept {
+  if (begun.empty()) return;
+  const std::lock_guard hold(mutex_);
+  waiting_.splice(waiting_.end(), begun);
+  added_.notify_all();
+}
+
+void handler_threads::ended(std::size_t n) noexcept {
+  const std::lock_guard hold(mutex_);
+  // A transaction without an end says little: it may have been a short one.
+  ahead_ = std::max(std::min(2 * n, most_ahead), ahead_ / 2);
+}
+
+run_list handler_threads::take_waiting(time_point lease_before) noexcept {
+  const std::lock_guard hold(mutex_);
+  // Their leases were counted from their beginnings, one after another.
+  const auto end =
+      std::ranges::find_if(waiting_, [&](const run& r) { return r.lease_until >= lease_before; });
+  run_list taken;
+  taken.splice(taken.end(), waiting_, waiting_.begin(), end);
+  return taken;
+}
+
+void handler_threads::close() noexcept {
+  const std::lock_guard hold(mutex_);
+  closed_ = true;
+  added_.notify_all();
+}
+
+void handler_threads::join() {
+  for (std::thread& t : threads_)
+    if (t.joinable()) t.join();
+}
+
+void handler_threads::work() noexcept {
+  std::unique_lock hold(mutex_);
+  for (;;) {
+    added_.wait(hold, [this] { return closed_ || !waiting_.empty(); });
+    if (closed_) return;
+    const auto mine = waiting_.begin();
+    in_progress_.splice(in_progress_.end(), waiting_, mine);
+    hold.unlock();
+    body_(*mine);
+    hold.lock();
+    inbox_.ended(in_progress_, mine);  // at no moment it is in neither: somebody counts them
+  }
+}
+
+}  // namespace rondo::durable::detail

@@ -1,0 +1,90 @@
+// Tasks that are claimed and whose run has not begun.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "durable/dispatcher/run.hpp"
+
+namespace rondo::durable::detail {
+
+/// Some wait on the wheel, the others are due, in the order in which they became that. All members may be called from any
+/// thread.
+class held_tasks {
+ public:
+  using place = run_list::iterator;  // the wheel's name for one
+
+  /// Takes the only run of `one`. It stays where it is until came_due() or take_back().
+  place add_waiting(run_list& one) noexcept {
+    const std::lock_guard hold(mutex_);
+    waiting_.splice(waiting_.end(), one);
+    return std::prev(waiting_.end());
+  }
+
+  void add_due(run_list& one) noexcept {
+    const std::lock_guard hold(mutex_);
+    due_.splice(due_.end(), one);
+  }
+
+  /// The wheel says so. O(1).
+  void came_due(place p) noexcept {
+    const std::lock_guard hold(mutex_);
+    due_.splice(due_.end(), waiting_, p);
+  }
+
+  /// One that waits, and that the wheel does not know after all.
+  run_list take_back(place p) noexcept {
+    const std::lock_guard hold(mutex_);
+    run_list one;
+    one.splice(one.end(), waiting_, p);
+    return one;
+  }
+
+  /// Those that have been due for longest, at most `most`.
+  run_list take_due(std::size_t most) noexcept {
+    const std::lock_guard hold(mutex_);
+    run_list taken;
+    const auto n = static_cast<run_list::difference_type>(std::min(most, due_.size()));
+    taken.splice(taken.end(), due_, due_.begin(), std::next(due_.begin(), n));
+    return taken;
+  }
+
+  /// All of them. The wheel must not name any of them afterwards.
+  run_list take_all() noexcept {
+    const std::lock_guard hold(mutex_);
+    run_list taken = std::move(due_);
+    taken.splice(taken.end(), waiting_);
+    due_.clear();
+    return taken;
+  }
+
+  std::size_t size() const noexcept {
+    const std::lock_guard hold(mutex_);
+    return waiting_.size() + due_.size();
+  }
+
+  bool any_due() const noexcept {
+    const std::lock_guard hold(mutex_);
+    return !due_.empty();
+  }
+
+  /// Of all of them, in order. Throws std::bad_alloc.
+  std::vector<ticket> tickets() const {
+    const std::lock_guard hold(mutex_);
+    std::vector<ticket> all;
+    for (const run_list* list : {&waiting_, &due_})
+      for (const run& r : *list) all.push_back(r.of());
+    std::ranges::sort(all);
+    return all;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  run_list waiting_, due_;
+};
+
+}  // namespace rondo::durable::detail

@@ -1,0 +1,224 @@
+// When, in which order, how many at a time, and with what the handler is called.
+#include <doctest/doctest.h>
+
+#include <map>
+#include <set>
+
+#include "durable/workplace.hpp"
+
+namespace {
+
+using namespace durable_test;
+
+TEST_CASE("a task runs when it is due, to the tick, and never before") {
+  workplace w;
+  diary d(w);
+  dispatcher runs(w.time, *w.tasks, d.handler(), w.options());
+  const auto soon = w.tasks->submit_after(1234567us, {.payload = "a"});
+  const auto later = w.tasks->submit_after(20s, {.payload = "b"});
+  const auto at = w.tasks->submit_at(workplace::beginning + 7s, {.payload = "c"});
+  w.rest().notify();
+  w.pass(21s, {&runs}, 1ms);
+  const auto e = d.entries();
+  REQUIRE(d.ids() == std::vector{soon, at, later});
+  for (const diary::entry& each : e) {
+    CHECK(each.at >= each.what.due);
+    CHECK(each.at - each.what.due < 1ms + 1us);  // the scheduler's tick, and that of the database
+  }
+  CHECK(e[1].what.due == workplace::beginning + 7s);
+  const dispatcher_statistics s = runs.stats();
+  CHECK(s.lateness.count() == 3);
+  CHECK(s.lateness.max() <= 1100us);
+  CHECK(s.completed == 3);
+  CHECK(w.tasks->find(soon) == std::nullopt);
+}
+
+TEST_CASE("a task that was due before is run at once, and its lateness counts from then") {
+  workplace w;
+  diary d(w);
+  w.tasks->submit_at(workplace::beginning - 90s, {});
+  dispatcher runs(w.time, *w.tasks, d.handler(), w.options());
+  REQUIRE(w.settle({&runs}));
+  REQUIRE(d.size() == 1);
+  CHECK(runs.stats().lateness.min() >= 88s);
+  CHECK(runs.stats().lateness.max() <= 92s);
+}
+
+TEST_CASE("the handler sees the task as it was submitted, its attempt, and a fence") {
+  workplace w;
+  diary d(w);
+  const std::string bytes("\0\x80 payload", 10);
+  const auto id = w.tasks->submit_after(3s, {.payload = bytes, .key = "order 7"});
+  dispatcher runs(w.time, *w.tasks, d.handler(), w.options());
+  w.pass(4s, {&runs});
+  REQUIRE(d.size() == 1);
+  const task t = d.entries()[0].what;
+  CHECK(t.id == id);
+  CHECK(t.queue == "default");
+  CHECK(t.key == "order 7");
+  CHECK(t.payload == bytes);
+  CHECK(t.due == workplace::beginning + 3s);
+  CHECK(t.attempt == 1);
+  CHECK(t.fence > 0);
+}
+
+TEST_CASE("due tasks begin in the order of their times, whenever they were submitted") {
+  workplace w;
+  diary d(w);
+  std::multimap<int, std::int64_t> wanted;
+  for (const int s : {9, 3, 7, 1, 8, 2, 6, 4, 5}) wanted.emplace(s, w.tasks->submit_after(s * 1s, {}));
+  auto o = w.options();
+  o.threads = 1;
+  dispatcher runs(w.time, *w.tasks, d.handler(), o);
+  w.pass(10s, {&runs});
+  std::vector<std::int64_t> in_order;
+  for (const auto& [s, id] : wanted) in_order.push_back(id);
+  CHECK(d.ids() == in_order);
+}
+
+TEST_CASE("only what is due within the window is claimed") {
+  workplace w;
+  diary d(w);
+  w.tasks->submit_after(4s, {});
+  w.tasks->submit_after(6s, {});
+  w.tasks->submit_after(1h, {});
+  dispatcher runs(w.time, *w.tasks, d.handler(), w.options());
+  REQUIRE(w.settle({&runs}));
+  CHECK(runs.stats().claimed == 1);
+  CHECK(runs.stats().held == 1);
+  w.pass(2500ms, {&runs});
+  CHECK(runs.stats().claimed == 2);
+  w.pass(1min, {&runs}, 500ms);
+  CHECK(runs.stats().claimed == 2);
+  CHECK(d.size() == 2);
+}
+
+TEST_CASE("a window of an hour is looked at every 2.5 s all the same") {
+  workplace w;
+  diary d(w);
+  auto o = w.options();
+  o.window = 1h;
+  dispatcher runs(w.time, *w.tasks, d.handler(), o);
+  REQUIRE(w.settle({&runs}));
+  w.tasks->submit_after(0s, {});  // from another process: this one is not notified
+  w.pass(2400ms, {&runs});
+  CHECK(d.size() == 0);
+  w.pass(100ms, {&runs});
+  CHECK(d.size() == 1);
+}
+
+TEST_CASE(
+    "a database without notifications is claimed from when somebody else has changed it, or half a window "
+    "passed") {
+  workplace w;
+  diary d(w);
+  w.watched->look_every = 50ms;
+  dispatcher runs(w.time, *w.tasks, d.handler(), w.options());
+  w.pass(1s, {&runs}, 50ms);
+  const auto before = runs.stats().turns;
+  w.pass(1s, {&runs}, 50ms);
+  CHECK(runs.stats().turns == before);  // looked at, and nothing was there
+  w.tasks->submit_after(0s, {});
+  w.pass(50ms, {&runs}, 50ms);
+  CHECK(d.size() == 1);
+  const auto quiet = runs.stats().turns;
+  w.pass(10s, {&runs}, 50ms);
+  CHECK(runs.stats().turns - quiet >= 3);
+  CHECK(runs.stats().turns - quiet <= 5);
+}
+
+TEST_CASE("no more than max_held tasks are claimed; as they end, others follow") {
+  workplace w;
+  std::set<std::int64_t> seen;
+  std::mutex mutex;
+  std::uint64_t most = 0;
+  auto o = w.options();
+  o.max_held = 5;
+  o.threads = 2;
+  for (int i = 0; i != 40; ++i) w.tasks->submit_after(0s, {});
+  dispatcher* self = nullptr;
+  gate made;
+  dispatcher runs(
+      w.time, *w.tasks,
+      [&](const task& t) {
+        made.wait();
+        const auto s = self->stats();
+        const std::lock_guard hold(mutex);
+        most = std::max(most, s.held + s.running);
+        seen.insert(t.id);
+      },
+      o);
+  self = &runs;
+  made.open();
+  REQUIRE(eventually([&] { return runs.stats().completed == 40; }));  // without time
+  CHECK(seen.size() == 40);
+  CHECK(most <= 5);
+  for (const detail::turn& t : w.line().turns()) CHECK(t.claim_up_to <= 5);
+}
+
+TEST_CASE("of the due tasks only so many begin as there are threads for; the others can still be cancelled") {
+  workplace w;
+  gate begun, may_end;
+  auto o = w.options();
+  o.threads = 3;
+  for (int i = 0; i != 20; ++i) w.tasks->submit_after(0s, {.key = std::to_string(i)});
+  dispatcher runs(
+      w.time, *w.tasks,
+      [&](const task&) {
+        begun.open();
+        may_end.wait();
+      },
+      o);
+  REQUIRE(begun.wait(3));
+  CHECK(runs.stats().running == 3);
+  CHECK(runs.stats().held == 17);
+  for (int i = 0; i != 3; ++i) CHECK_FALSE(w.tasks->cancel("default", std::to_string(i)));
+  for (int i = 3; i != 20; ++i) CHECK(w.tasks->cancel("default", std::to_string(i)));
+  may_end.open();
+  REQUIRE(eventually([&] { return runs.stats().withdrawn == 17; }));
+  CHECK(runs.stats().fired == 3);
+}
+
+TEST_CASE("several dispatchers share the tasks of a store: each runs once, in one of them") {
+  workplace w;
+  diary a(w), b(w), c(w);
+  auto o = w.options();
+  o.max_held = 7;
+  for (int i = 0; i != 100; ++i) w.tasks->submit_after(i * 50ms, {});
+  dispatcher one(w.time, *w.tasks, a.handler(), o), two(w.time, *w.tasks, b.handler(), o),
+      three(w.time, *w.tasks, c.handler(), o);
+  w.pass(6s, {&one, &two, &three}, 50ms);
+  std::vector<std::int64_t> all = a.ids();
+  for (const auto& more : {b.ids(), c.ids()}) all.insert(all.end(), more.begin(), more.end());
+  CHECK(all.size() == 100);
+  CHECK(std::set(all.begin(), all.end()).size() == 100);
+  CHECK(one.stats().leases_lost + two.stats().leases_lost + three.stats().leases_lost == 0);
+}
+
+TEST_CASE("a dispatcher runs the tasks of its queues, and no others") {
+  workplace w;
+  diary ab(w), c(w);
+  auto o = w.options();
+  std::map<std::string, std::int64_t> ids;
+  for (const auto* q : {"a", "b", "c", "d"}) ids[q] = w.tasks->submit_after(1s, {.queue = q});
+  o.queues = {"b", "a", "b"};
+  dispatcher one(w.time, *w.tasks, ab.handler(), o);
+  o.queues = {"c"};
+  dispatcher two(w.time, *w.tasks, c.handler(), o);
+  w.pass(10s, {&one, &two}, 500ms);
+  CHECK(ab.ids() == std::vector{ids["a"], ids["b"]});
+  CHECK(c.ids() == std::vector{ids["c"]});
+  CHECK(w.tasks->find(ids["d"])->attempt == 0);
+}
+
+TEST_CASE("many ends and beginnings share a transaction") {
+  workplace w;
+  diary d(w);
+  for (int i = 0; i != 1000; ++i) w.tasks->submit_after(0s, {});
+  dispatcher runs(w.time, *w.tasks, d.handler(), w.options());
+  REQUIRE(eventually([&] { return runs.stats().completed == 1000; }));
+  // One for each task would be a thousand. The threads are asked for more as they prove to be quick.
+  CHECK(runs.stats().turns < 500);
+}
+
+}  // namespace

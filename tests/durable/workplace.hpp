@@ -1,0 +1,307 @@
+// Shared by the tests of dispatchers: a SQLite database on virtual time, whose answers can be made to fail.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <rondo/durable.hpp>
+#include <rondo/manual_timer.hpp>
+
+#include "durable/engine.hpp"
+#include "durable/sqlite/engine.hpp"
+#include "durable/sqlite_database.hpp"
+#include "durable/store_access.hpp"
+#include "threads/patience.hpp"
+
+namespace durable_test {
+
+using namespace rondo::durable;  // whose `task` is not the callable of that name
+namespace detail = rondo::durable::detail;
+using rondo::duration;
+using rondo::manual_timer;
+using rondo::test::gate;
+using rondo::test::patience;
+
+/// Asks again and again; false if that took too long.
+template <class Condition>
+bool eventually(const Condition& holds) {
+  const auto end = std::chrono::steady_clock::now() + patience;
+  while (!holds()) {
+    if (std::chrono::steady_clock::now() >= end) return false;
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+  return true;
+}
+
+/// What happens to the turns of all dispatchers of a workplace, and what they were.
+class line_to_the_database {
+ public:
+  enum class fault { none, before, after };
+
+  /// So many turns fail, before anything of them is done or, with the answer lost, afterwards. -1: all of them.
+  void fail(int turns, fault how = fault::before) {
+    const std::lock_guard hold(mutex_);
+    left_ = turns;
+    how_ = how;
+  }
+  void mend() { fail(0); }
+
+  std::vector<detail::turn> turns() const {
+    const std::lock_guard hold(mutex_);
+    return turns_;
+  }
+  std::size_t count() const {
+    const std::lock_guard hold(mutex_);
+    return turns_.size();
+  }
+
+  /// Called with each turn before it is made.
+  void on_turn(std::function<void(const detail::turn&)> f) {
+    const std::lock_guard hold(mutex_);
+    hook_ = std::move(f);
+  }
+
+  // From the session.
+
+  fault next(const detail::turn& t) {
+    std::unique_lock hold(mutex_);
+    turns_.push_back(t);
+    if (const auto hook = hook_) {
+      hold.unlock();
+      hook(t);
+      hold.lock();
+    }
+    if (left_ == 0) return fault::none;
+    if (left_ > 0) --left_;
+    return how_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<detail::turn> turns_;
+  std::function<void(const detail::turn&)> hook_;
+  int left_ = 0;
+  fault how_ = fault::none;
+};
+
+/// Who is waiting for what, so that a test knows when nothing is in progress.
+class rest_stop {
+ public:
+  void ask() {
+    const std::lock_guard hold(mutex_);
+    ++asked_;
+    changed_.notify_all();
+  }
+  /// As if somebody had submitted what is due soon.
+  void notify() {
+    const std::lock_guard hold(mutex_);
+    notified_ = true;
+    ++asked_;
+    changed_.notify_all();
+  }
+  bool wait() {
+    std::unique_lock hold(mutex_);
+    waiting_ = true;
+    changed_.wait(hold, [this] { return asked_ != taken_; });
+    waiting_ = false;
+    taken_ = asked_;
+    return std::exchange(notified_, false);
+  }
+  /// How often it was asked; none: it is at work.
+  std::optional<unsigned long> at_rest() const {
+    const std::lock_guard hold(mutex_);
+    return waiting_ && asked_ == taken_ ? std::optional(asked_) : std::nullopt;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  unsigned long asked_ = 0, taken_ = 0;
+  bool waiting_ = false, notified_ = false;
+};
+
+class watched_session final : public detail::session {
+ public:
+  watched_session(std::unique_ptr<detail::session> of, line_to_the_database& line,
+                  std::shared_ptr<rest_stop> rest, const duration& look_every)
+      : of_(std::move(of)), line_(line), rest_(std::move(rest)), look_every_(look_every) {}
+
+  detail::turn_result take(const detail::turn& t) override {
+    const auto fault = line_.next(t);
+    if (fault == line_to_the_database::fault::before) throw store_error("the line is cut");
+    detail::turn_result done = of_->take(t);
+    if (fault == line_to_the_database::fault::after) throw store_error("the answer is lost", true);
+    return done;
+  }
+  bool wait() override { return rest_->wait(); }
+  bool changed() override { return of_->changed(); }
+  duration look_every() const override { return look_every_; }
+  void interrupt() noexcept override { rest_->ask(); }
+
+ private:
+  const std::unique_ptr<detail::session> of_;
+  line_to_the_database& line_;
+  const std::shared_ptr<rest_stop> rest_;
+  const duration look_every_;
+};
+
+class watched_engine final : public detail::engine {
+ public:
+  explicit watched_engine(std::shared_ptr<detail::engine> of) : of_(std::move(of)) {}
+
+  std::int64_t submit(const detail::due_time& due, const submission& what, const transaction* in) override {
+    return of_->submit(due, what, in);
+  }
+  bool cancel(std::int64_t id, const transaction* in) override { return of_->cancel(id, in); }
+  bool cancel(const std::string& queue, const std::string& key, const transaction* in) override {
+    return of_->cancel(queue, key, in);
+  }
+  bool reschedule(std::int64_t id, const detail::due_time& due, const transaction* in) override {
+    return of_->reschedule(id, due, in);
+  }
+  std::optional<task> find(std::int64_t id, const transaction* in) override { return of_->find(id, in); }
+  std::unique_ptr<detail::session> connect(const std::string& owner,
+                                           const detail::claim_rules& rules) override {
+    auto rest = std::make_shared<rest_stop>();
+    auto s = std::make_unique<watched_session>(of_->connect(owner, rules), line, rest, look_every);
+    rests.push_back(std::move(rest));
+    return s;
+  }
+
+  line_to_the_database line;
+  std::vector<std::shared_ptr<rest_stop>> rests;  // of the dispatchers, as they were made
+  duration look_every = duration::max();          // as if the database notified
+
+ private:
+  const std::shared_ptr<detail::engine> of_;
+};
+
+/// A database, a scheduler, and their common time.
+class workplace {
+ public:
+  workplace() = default;
+
+  manual_timer time;
+  temporary_folder folder;
+  const std::string file = (folder.path() / "tasks.db").string();
+
+  static constexpr wall_time beginning{std::chrono::hours(24 * 365 * 50)};
+  wall_time wall() const { return beginning + time.now().time_since_epoch(); }
+
+  const std::shared_ptr<detail::engine> sqlite = detail::sqlite::open(file, settings());
+  const std::shared_ptr<watched_engine> watched = std::make_shared<watched_engine>(sqlite);
+  std::unique_ptr<store> tasks = detail::store_access::make(watched);
+
+  /// The first column of the first row.
+  std::string ask(const std::string& sql) const {
+    detail::sqlite::connection own(file, detail::sqlite::connection::durability::normal, 5s);
+    auto rows = own.query(sql.c_str());
+    return rows.next() ? rows.text(0) : "";
+  }
+
+  line_to_the_database& line() { return watched->line; }
+  rest_stop& rest(std::size_t dispatcher = 0) { return *watched->rests.at(dispatcher); }
+
+  /// Lines given to on_error.
+  std::vector<std::string> errors() const {
+    const std::lock_guard hold(mutex_);
+    return errors_;
+  }
+  bool was_told(const std::string& part) const {
+    return std::ranges::any_of(errors(), [&](const auto& e) { return e.find(part) != std::string::npos; });
+  }
+
+  /// Options with the defaults, except that errors go to errors().
+  dispatcher_options options() {
+    dispatcher_options o;
+    o.on_error = [this](const std::string& line) {
+      const std::lock_guard hold(mutex_);
+      errors_.push_back(line);
+    };
+    return o;
+  }
+
+  /// Waits until the dispatchers have nothing to do before time passes; their handlers must not wait for the test.
+  [[nodiscard]] bool settle(const std::vector<const dispatcher*>& all) const {
+    return eventually([&] {
+      const auto before = who_rests();
+      const auto runs = [](const dispatcher* d) { return d->stats().running != 0; };
+      const auto rests = [](const auto& r) { return r.has_value(); };
+      return std::ranges::all_of(before, rests) && std::ranges::none_of(all, runs) && who_rests() == before;
+    });
+  }
+  /// Lets time pass, in steps in which all that is due is done.
+  void pass(duration d, const std::vector<const dispatcher*>& all, duration step = 100ms) {
+    REQUIRE(settle(all));
+    for (; d > duration::zero(); d -= step) {
+      time.advance(std::min(d, step));
+      REQUIRE(settle(all));
+    }
+  }
+
+ private:
+  std::vector<std::optional<unsigned long>> who_rests() const {
+    std::vector<std::optional<unsigned long>> all;
+    for (const auto& r : watched->rests) all.push_back(r->at_rest());
+    return all;
+  }
+
+  detail::sqlite::settings settings() {
+    detail::sqlite::settings s;
+    s.clock = [this] { return wall(); };
+    return s;
+  }
+
+  mutable std::mutex mutex_;
+  std::vector<std::string> errors_;
+};
+
+/// What handlers were called with, and when.
+class diary {
+ public:
+  struct entry {
+    task what;
+    wall_time at;
+  };
+
+  explicit diary(const workplace& of) : at_(of) {}
+
+  void write(const task& t) {
+    const wall_time now = at_.wall();
+    const std::lock_guard hold(mutex_);
+    entries_.push_back({t, now});
+  }
+  auto handler() {
+    return [this](const task& t) { write(t); };
+  }
+
+  std::vector<entry> entries() const {
+    const std::lock_guard hold(mutex_);
+    return entries_;
+  }
+  std::size_t size() const { return entries().size(); }
+  std::vector<std::int64_t> ids() const {
+    std::vector<std::int64_t> all;
+    for (const entry& e : entries()) all.push_back(e.what.id);
+    return all;
+  }
+
+ private:
+  const workplace& at_;
+  mutable std::mutex mutex_;
+  std::vector<entry> entries_;
+};
+
+}  // namespace durable_test
