@@ -1,0 +1,257 @@
+// Which tasks a session claims, and how: the same for each engine.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "durable/database.hpp"
+
+namespace {
+
+using namespace durable_test;
+using ids = std::vector<std::int64_t>;
+
+claim_rules rules_with(std::vector<std::string> queues, rondo::duration window = 5min) {
+  return {.queues = std::move(queues), .window = window, .lease = 30s, .max_attempts = 3};
+}
+
+TEST_CASE("a claim tells all of the task, and how long it is until it is due") {
+  const auto db = new_database();
+  const auto store = db->open_store();
+  worker w(*db, "w", rules_with({"mail"}));
+  const std::int64_t id =
+      store->submit_after(3min, {.queue = "mail", .payload = std::string("a\0b", 3), .key = "k"});
+  const claim c = w.claim_one();
+  CHECK(c.what.id == id);
+  CHECK(c.what.queue == "mail");
+  CHECK(c.what.payload == std::string("a\0b", 3));
+  CHECK(c.what.key == "k");
+  CHECK(c.what.attempt == 0);
+  CHECK(c.what.fence == 1);
+  CHECK(c.what.due == store->find(id)->due);
+  CHECK(c.remaining <= 3min + 1us);
+  CHECK(c.remaining > 2min);
+}
+
+TEST_CASE("what is overdue has a negative time until it is due") {
+  const auto db = new_database();
+  const auto store = db->open_store();
+  worker w(*db);
+  store->submit_at(db->now() - 10min, {});
+  const claim c = w.claim_one();
+  CHECK(c.remaining <= -10min + 1us);
+  CHECK(c.remaining > -11min);
+}
+
+TEST_CASE("tasks due within the window are claimed, and no others") {
+  const auto db = new_database();
+  const auto store = db->open_store();
+  worker w(*db, "w", rules_with({"default"}));
+  const std::int64_t in_4 = store->submit_after(4min, {});
+  const std::int64_t in_6 = store->submit_after(6min, {});
+  store->submit_after(24h, {});
+  CHECK(ids_of(w.claim_up_to(10)) == ids{in_4});
+  CHECK(w.claim_up_to(10).empty());
+  db->pass(2min);
+  CHECK(ids_of(w.claim_up_to(10)) == ids{in_6});
+}
+
+TEST_CASE("a window of any length is one") {
+  const auto db = new_database();
+  const auto store = db->open_store();
+  worker forever(*db, "w", rules_with({"default"}, rondo::duration::max()));
+  const std::int64_t id = store->submit_after(std::chrono::hours(24 * 365 * 100), {});
+  CHECK(ids_of(forever.claim_up_to(10)) == ids{id});
+}
+
+TEST_CASE("tasks are claimed in the order of their due times, those due first if there are too many") {
+  const auto db = new_database();
+  const auto store = db->open_store();
+  worker w(*db, "w", rules_with({"default"}));
+  const std::int64_t third = store->submit_after(3min, {});
+  const std::int64_t first = store->submit_at(db->now() - 1h, {});
+  const std::int64_t fourth = store->submit_after(4min, {});
+  const std::int64_t second = store->submit_after(0s, {});
+  CHECK(w.claim_up_to(0).empty());
+  CHECK(ids_of(w.claim_up_to(1)) == ids{first});
+  CHECK(ids_of(w.claim_up_to(2)) == ids{second, third});
+  CHECK(ids_of(w.claim_up_to(2)) == ids{fourth});
+  CHECK(w.claim_up_to(2).empty());
+}
+
+TEST_CASE(
+    "tasks of several queues are claimed in the order of their due times, all of these queues together") {
+  const auto db = new_database();
+  const auto store = db->open_store();
+  worker w(*db, "w", rules_with({"a", "b", "c"}));
+  ids expected;
+  for (int minute = 0; minute < 4; ++minute) {
+    for (const char* queue : {"b", "c", "a"}) {
+      expected.push_back(store->submit_at(db->now() + minute * 1min + static_cast<int>(expected.size()) * 1s,
+                                          {.queue = queue}));
+    }
+  }
+  store->submit_after(0s, {.queue = "d"});
+  const ids first = ids_of(w.claim_up_to(5));
+  const ids rest = ids_of(w.claim_up_to(100));
+  CHECK(first == ids(expected.begin(), expected.begin() + 5));
+  CHECK(rest == ids(expected.begin() + 5, expected.end()));
+}
+
+TEST_CASE("a session has only the tasks of its queues") {
+  const auto db = new_database();
+  const auto store = db->open_store();
+  worker of_a(*db, "a", rules_with({"a"}));
+  worker of_b(*db, "b", rules_with({"b"}));
+  const std::int64_t a = store->submit_after(0s, {.queue = "a"});
+  const std::int64_t b = store->submit_after(0s, {.queue = "b"});
+  store->submit_after(0s, {.queue = "A"});
+  CHECK(ids_of(of_b.claim_up_to(10)) == ids{b});
+  CHECK(ids_of(of_a.claim_up_to(10)) == ids{a});
+}
+
+TEST_CASE("a queue that is named twice, or that nothing was ever submitted to, is no fault") {
+  const auto db = new_database();
+  const auto store = db->open_store();
+  worker w(*db, "w", rules_with({"a", "empty", "a"}));
+  const std::int64_t first = store->submit_at(db->now() - 1min, {.queue = "a"});
+  const std::int64_t second = store->submit_after(0s, {.queue = "a"});
+  CHECK(ids_of(w.claim_up_to(2)) == ids{first, second});
+  CHECK(w.claim_up_to(10).empty());
+}
+
+TEST_CASE("what one session has claimed no other gets") {
+  const auto db = new_database();
+  const auto store = db->open_store();
+  worker one(*db, "one"), other(*db, "other");
+  ids expected;
+  for (int i = 0; i < 10; ++i) expected.push_back(store->submit_after(0s, {}));
+  ids got = ids_of(one.claim_up_to(4));
+  CHECK(got.size() == 4);
+  const ids second = ids_of(other.claim_up_to(100));
+  got.insert(got.end(), second.begin(), second.end());
+  std::ranges::sort(got);
+  CHECK(got == expected);
+  CHECK(one.claim_up_to(10).empty());
+  CHECK(other.claim_up_to(10).empty());
+}
+
+TEST_CASE("a lease is counted from the due time of a task that is not due yet") {
+  const auto db = new_database();
+  const auto store = db->open_store();
+  worker one(*db, "one", rules_with({"default"})), other(*db, "other", rules_with({"default"}));
+  const std::int64_t id = store->submit_after(4min, {});
+  const ticket t = ticket_of(one.claim_one());
+  db->pass(4min + 15s);
+  CHECK(other.claim_up_to(10).empty());
+  db->pass(30s);
+  const claim c = other.claim_one();
+  CHECK(c.what.id == id);
+  CHECK(c.what.fence > t.fence);
+  CHECK(!one.begin(t));
+  CHECK(other.begin(ticket_of(c)));
+}
+
+TEST_CASE("a lease is counted from the claim of a task that is overdue") {
+  const auto db = new_database();
+  const auto store = db->open_store();
+  worker one(*db, "one"), other(*db, "other");
+  store->submit_at(db->now() - 1h, {});
+  one.claim_one();
+  CHECK(other.claim_up_to(10).empty());
+  db->pass(15s);
+  CHECK(other.claim_up_to(10).empty());
+  db->pass(30s);
+  CHECK(other.claim_up_to(10).size() == 1);
+}
+
+TEST_CASE("a session takes over what it has let expire itself") {
+  const auto db = new_database();
+  const auto store = db->open_store();
+  worker w(*db);
+  store->submit_after(0s, {});
+  const ticket old = ticket_of(w.claim_one());
+  db->pass(1min);
+  const ticket t = ticket_of(w.claim_one());
+  CHECK(t.id == old.id);
+  CHECK(t.fence > old.fence);
+  CHECK(!w.begin(old));
+  CHECK(w.begin(t));
+}
+
+TEST_CASE("what has expired and what is due are claimed together, in the order of their due times") {
+  const auto db = new_database();
+  const auto store = db->open_store();
+  worker one(*db, "one"), other(*db, "other");
+  const std::int64_t held = store->submit_at(db->now() - 2h, {});
+  one.claim_one();
+  const std::int64_t run = store->submit_at(db->now() - 1h, {});
+  CHECK(one.begin(ticket_of(one.claim_one())));
+  db->pass(1min);
+  const std::int64_t oldest = store->submit_at(db->now() - 3h, {});
+  const std::int64_t newest = store->submit_at(db->now(), {});
+  CHECK(ids_of(other.claim_up_to(1)) == ids{oldest});
+  const std::vector<claim> claims = other.claim_up_to(10);
+  CHECK(ids_of(claims) == ids{held, run, newest});
+  CHECK(claims[0].what.attempt == 0);
+  CHECK(claims[1].what.attempt == 1);
+}
+
+TEST_CASE("no more than the limit is claimed of what has expired, in several queues") {
+  const auto db = new_database();
+  const auto store = db->open_store();
+  worker one(*db, "one", rules_with({"a", "b"})), other(*db, "other", rules_with({"a", "b"}));
+  for (int i = 0; i < 10; ++i) store->submit_after(0s, {.queue = i % 2 == 0 ? "a" : "b"});
+  CHECK(one.claim_up_to(10).size() == 10);
+  db->pass(1min);
+  CHECK(other.claim_up_to(3).size() == 3);
+  CHECK(other.claim_up_to(100).size() == 7);
+}
+
+TEST_CASE("a session adopts what it has claimed and not begun, when the answer got lost") {
+  const auto db = new_database();
+  const auto store = db->open_store();
+  worker one(*db, "one"), other(*db, "other");
+  for (int i = 0; i < 4; ++i) store->submit_at(db->now() - (4 - i) * 1min, {.payload = std::to_string(i)});
+  const std::vector<claim> claims = one.claim_up_to(3);
+  CHECK(one.begin(ticket_of(claims[0])));
+  other.claim_one();
+  std::vector<claim> again = one.take({.adopt = true}).claimed;
+  std::ranges::sort(again, {}, [](const claim& c) { return c.what.id; });
+  REQUIRE(ids_of(again) == ids{claims[1].what.id, claims[2].what.id});
+  CHECK(again[0].what.payload == "1");
+  CHECK(again[0].what.fence == claims[1].what.fence);
+  CHECK(again[0].remaining <= -3min);
+  for (const claim& c : again) CHECK(one.begin(ticket_of(c)));
+  CHECK(one.take({.adopt = true}).claimed.empty());
+}
+
+TEST_CASE("what is adopted is not claimed again in the same turn, not even if its lease has run out") {
+  const auto db = new_database();
+  const auto store = db->open_store();
+  worker w(*db);
+  const std::int64_t first = store->submit_after(0s, {});
+  w.claim_one();
+  db->pass(1min);
+  const std::int64_t second = store->submit_after(0s, {});
+  const std::vector<claim> claims = w.take({.adopt = true, .claim_up_to = 10}).claimed;
+  CHECK(ids_of(claims) == ids{first, second});
+  for (const claim& c : claims) CHECK(w.begin(ticket_of(c)));
+}
+
+TEST_CASE("nothing is adopted of what another session took over, was cancelled, or was moved") {
+  const auto db = new_database();
+  const auto store = db->open_store();
+  worker one(*db, "one"), other(*db, "other");
+  for (int i = 0; i < 3; ++i) store->submit_after(0s, {});
+  CHECK(one.claim_up_to(3).size() == 3);
+  CHECK(store->cancel(1));
+  CHECK(store->reschedule_after(2, 1h));
+  db->pass(1min);
+  CHECK(other.claim_one().what.id == 3);
+  CHECK(one.take({.adopt = true}).claimed.empty());
+}
+
+}  // namespace

@@ -1,0 +1,320 @@
+// What becomes of a task that was claimed: begun, finished, failed, put back, renewed, expired. The same for each engine.
+#include <doctest/doctest.h>
+
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "durable/database.hpp"
+
+namespace {
+
+using namespace durable_test;
+using rondo::durable::task;
+using ids = std::vector<std::int64_t>;
+
+struct in_use {
+  std::unique_ptr<database> db = new_database();
+  std::unique_ptr<rondo::durable::store> store = db->open_store();
+  worker w = worker(*db, "w"), other = worker(*db, "other");
+
+  ticket claimed(const rondo::durable::submission& what = {}) {
+    store->submit_after(0s, what);
+    return ticket_of(w.claim_one());
+  }
+  ticket begun(const rondo::durable::submission& what = {}) {
+    const ticket t = claimed(what);
+    if (!w.begin(t)) throw std::logic_error("it does not begin");
+    return t;
+  }
+  std::string rows() { return db->ask("SELECT count(*) FROM rondo_task"); }
+  std::string column(const char* name, std::int64_t id) {
+    return db->ask(std::string("SELECT ") + name + " FROM rondo_task WHERE id = " + std::to_string(id));
+  }
+};
+
+TEST_CASE("an attempt is counted when the run begins") {
+  in_use x;
+  const ticket t = x.claimed();
+  CHECK(x.store->find(t.id)->attempt == 0);
+  CHECK(x.w.begin(t));
+  CHECK(x.store->find(t.id)->attempt == 1);
+  CHECK(x.w.retry(t, 0s));
+  CHECK(x.store->find(t.id)->attempt == 1);
+  const claim again = x.w.claim_one();
+  CHECK(again.what.attempt == 1);
+  CHECK(again.what.fence > t.fence);
+  CHECK(x.w.begin(ticket_of(again)));
+  CHECK(x.store->find(t.id)->attempt == 2);
+}
+
+TEST_CASE("a run that is begun again, as the answer got lost, is one attempt, with a new lease") {
+  in_use x;
+  const ticket t = x.begun();
+  x.db->pass(20s);
+  CHECK(x.w.begin(t));
+  CHECK(x.store->find(t.id)->attempt == 1);
+  x.db->pass(20s);
+  CHECK(x.other.claim_up_to(10).empty());
+  x.db->pass(20s);
+  CHECK(x.other.claim_up_to(10).size() == 1);
+}
+
+TEST_CASE("a run does not begin twice with two sessions, or without the claim's fence") {
+  in_use x;
+  const ticket t = x.claimed();
+  CHECK(!x.other.begin({.id = t.id, .fence = t.fence + 1}));
+  CHECK(!x.other.begin({.id = t.id, .fence = t.fence - 1}));
+  CHECK(!x.other.begin({.id = t.id + 1, .fence = t.fence}));
+  CHECK(x.w.begin(t));
+  CHECK(!x.other.begin(t));
+  CHECK(x.store->find(t.id)->attempt == 1);
+}
+
+TEST_CASE("the lease of a run is counted from its beginning") {
+  in_use x;
+  const ticket t = x.claimed();
+  x.db->pass(20s);
+  CHECK(x.w.begin(t));
+  x.db->pass(20s);
+  CHECK(x.other.claim_up_to(10).empty());
+  x.db->pass(20s);
+  const claim c = x.other.claim_one();
+  CHECK(c.what.id == t.id);
+  CHECK(c.what.attempt == 1);
+}
+
+TEST_CASE("a lease that is renewed is counted from then") {
+  in_use x;
+  const ticket t = x.begun();
+  for (int i = 0; i < 5; ++i) {
+    x.db->pass(20s);
+    CHECK(x.w.renew(t));
+    CHECK(x.other.claim_up_to(10).empty());
+  }
+  x.db->pass(40s);
+  CHECK(x.other.claim_up_to(10).size() == 1);
+}
+
+TEST_CASE("a lease is renewed of what runs, and by who runs it") {
+  in_use x;
+  const ticket held = x.claimed();
+  CHECK(!x.w.renew(held));
+  CHECK(x.w.begin(held));
+  CHECK(!x.w.renew({.id = held.id, .fence = held.fence + 1}));
+  CHECK(x.w.renew(held));
+  x.db->pass(1min);
+  const ticket taken = ticket_of(x.other.claim_one());
+  CHECK(!x.w.renew(held));
+  CHECK(x.other.begin(taken));
+  CHECK(!x.w.renew(held));
+  CHECK(x.other.renew(taken));
+}
+
+TEST_CASE("a lease that has run out, and that nobody has taken over, is renewed") {
+  in_use x;
+  const ticket t = x.begun();
+  x.db->pass(1min);
+  CHECK(x.w.renew(t));
+  CHECK(x.other.claim_up_to(10).empty());
+}
+
+TEST_CASE("a finished task is removed") {
+  in_use x;
+  const ticket t = x.begun();
+  CHECK(x.w.finish(t));
+  CHECK(!x.store->find(t.id));
+  CHECK(x.rows() == "0");
+  CHECK(!x.w.finish(t));
+}
+
+TEST_CASE("whoever lost a task to another ends nothing of it") {
+  in_use x;
+  const ticket lost = x.begun({.payload = "p"});
+  x.db->pass(1min);
+  const ticket t = ticket_of(x.other.claim_one());
+  const auto none_works = [&] {
+    CHECK(!x.w.finish(lost));
+    CHECK(!x.w.retry(lost, 0s));
+    CHECK(!x.w.give_up(lost, "no use"));
+    CHECK(!x.w.renew(lost));
+    CHECK(!x.w.begin(lost));
+    x.w.unstart(lost);
+    x.w.give_back(lost);
+    CHECK(x.w.claim_up_to(10).empty());
+  };
+  none_works();
+  CHECK(x.other.begin(t));
+  none_works();
+  CHECK(x.store->find(t.id)->attempt == 2);
+  CHECK(x.other.finish(t));
+  CHECK(x.rows() == "0");
+  none_works();
+}
+
+TEST_CASE("what has not begun neither ends nor fails") {
+  in_use x;
+  const ticket t = x.claimed();
+  CHECK(!x.w.finish(t));
+  CHECK(!x.w.retry(t, 0s));
+  CHECK(!x.w.give_up(t, "no use"));
+  x.w.unstart(t);
+  CHECK(x.w.claim_up_to(10).empty());
+  CHECK(x.w.begin(t));
+}
+
+TEST_CASE("a failed task waits for its retry, with its key") {
+  in_use x;
+  const auto before = x.db->now();
+  const ticket t = x.begun({.payload = "p", .key = "k"});
+  CHECK(x.w.retry(t, 1h));
+  const auto found = x.store->find(t.id);
+  CHECK(found->due >= before + 1h);
+  CHECK(found->due < before + 1h + 1min);
+  CHECK(found->key == "k");
+  CHECK(found->payload == "p");
+  x.db->pass(59min);
+  CHECK(x.other.claim_up_to(10).empty());
+  x.db->pass(1min);
+  const claim c = x.other.claim_one();
+  CHECK(c.what.attempt == 1);
+  CHECK(c.what.fence > t.fence);
+}
+
+TEST_CASE("a task that is given up is kept as dead, with the reason and its key, and is never claimed") {
+  in_use x;
+  const ticket t = x.begun({.payload = "p", .key = "k"});
+  const std::string reason = "the shop's \"till\" is closed;\nGrüße";
+  CHECK(x.w.give_up(t, reason));
+  CHECK(x.column("reason", t.id) == reason);
+  CHECK(x.column("state", t.id) == "3");
+  CHECK(x.column("key", t.id) == "k");
+  CHECK(x.column("attempt", t.id) == "1");
+  x.db->pass(24h);
+  CHECK(x.other.claim_up_to(10).empty());
+  CHECK(!x.store->find(t.id));
+}
+
+TEST_CASE("a task of which nothing was run after all waits again, with one attempt less") {
+  in_use x;
+  const ticket t = x.begun();
+  x.w.unstart(t);
+  CHECK(x.store->find(t.id)->attempt == 0);
+  const claim c = x.other.claim_one();
+  CHECK(c.what.id == t.id);
+  CHECK(c.what.attempt == 0);
+  CHECK(!x.w.begin(t));
+}
+
+TEST_CASE("a claim that is handed back waits again, as it was") {
+  in_use x;
+  worker far(*x.db, "far", {.queues = {"default"}, .window = 1h, .lease = 30s, .max_attempts = 3});
+  const std::int64_t id = x.store->submit_after(30min, {.payload = "p", .key = "k"});
+  const auto due = x.store->find(id)->due;
+  const ticket t = ticket_of(far.claim_one());
+  far.give_back(t);
+  const auto found = x.store->find(id);
+  CHECK(found->due == due);
+  CHECK(found->attempt == 0);
+  CHECK(found->key == "k");
+  CHECK(!far.begin(t));
+  CHECK(far.claim_one().what.id == id);
+}
+
+TEST_CASE("what has begun is not handed back as if it had not") {
+  in_use x;
+  const ticket t = x.begun();
+  x.w.give_back(t);
+  CHECK(x.other.claim_up_to(10).empty());
+  CHECK(x.w.finish(t));
+}
+
+TEST_CASE("a task whose last attempt's lease runs out is dead, and told of") {
+  in_use x;
+  const ticket first = x.begun({.payload = "p", .key = "k"});
+  for (int attempt = 2; attempt <= 3; ++attempt) {
+    x.db->pass(1min);
+    const claim c = x.other.claim_one();
+    CHECK(c.what.attempt == attempt - 1);
+    CHECK(x.other.begin(ticket_of(c)));
+  }
+  x.db->pass(1min);
+  const turn_result result = x.w.take({.claim_up_to = 10});
+  CHECK(result.claimed.empty());
+  REQUIRE(result.expired.size() == 1);
+  const task& dead = result.expired.front();
+  CHECK(dead.id == first.id);
+  CHECK(dead.queue == "default");
+  CHECK(dead.key == "k");
+  CHECK(dead.payload == "p");
+  CHECK(dead.attempt == 3);
+  CHECK(!x.store->find(dead.id));
+  CHECK(x.column("state", dead.id) == "3");
+  CHECK(x.column("reason", dead.id) == "lease ran out");
+  CHECK(x.w.take({.claim_up_to = 10}).expired.empty());
+  CHECK_NOTHROW(x.store->submit_after(1h, {.key = "k"}));
+}
+
+TEST_CASE("attempts that were not run do not count: a claim may expire any number of times") {
+  in_use x;
+  x.claimed();
+  for (int i = 0; i < 10; ++i) {
+    x.db->pass(1min);
+    CHECK(x.other.claim_one().what.attempt == 0);
+  }
+}
+
+TEST_CASE("what expires in other queues is not this session's") {
+  in_use x;
+  worker a(*x.db, "a", {.queues = {"a"}, .window = 5s, .lease = 30s, .max_attempts = 1});
+  x.begun();
+  x.db->pass(1min);
+  const turn_result result = a.take({.claim_up_to = 10});
+  CHECK(result.claimed.empty());
+  CHECK(result.expired.empty());
+  CHECK(x.other.claim_up_to(10).size() == 1);
+}
+
+TEST_CASE("a turn does all of its parts, in their order") {
+  in_use x;
+  std::vector<ticket> t;
+  for (int i = 0; i < 7; ++i) t.push_back(x.claimed());
+  for (const int i : {0, 1, 2, 3, 4}) CHECK(x.w.begin(t[static_cast<std::size_t>(i)]));
+  CHECK(!x.store->cancel(t[4].id));
+  const turn_result result = x.w.take({.finished = {t[0], t[4]},
+                                       .failed = {{.of = t[1], .retry_after = 0s, .reason = "r"},
+                                                  {.of = t[2], .retry_after = {}, .reason = "r"}},
+                                       .unstarted = {t[3]},
+                                       .returned = {t[5]},
+                                       .renewed = {t[0], t[1]},
+                                       .begun = {t[6], t[5], t[0]},
+                                       .claim_up_to = 10});
+  CHECK(result.finished == std::vector{t[0], t[4]});
+  CHECK(result.failed == std::vector{t[1], t[2]});
+  CHECK(result.renewed.empty());
+  CHECK(result.begun == std::vector{t[6]});
+  // What the turn itself has put back is claimed by it.
+  CHECK(result.claimed.size() == 3);
+  CHECK(x.store->find(t[3].id)->attempt == 0);
+  CHECK(x.rows() == "5");
+}
+
+TEST_CASE("a turn of nothing does nothing") {
+  in_use x;
+  x.claimed();
+  const turn_result result = x.w.take({});
+  CHECK(result.claimed.empty());
+  CHECK(result.expired.empty());
+}
+
+TEST_CASE("a wait ends with interrupt(), also with one that came before") {
+  in_use x;
+  x.w.session().interrupt();
+  CHECK(!x.w.session().wait());
+  std::thread waiter([&] { CHECK(!x.w.session().wait()); });
+  x.w.session().interrupt();
+  waiter.join();
+}
+
+}  // namespace
