@@ -1,0 +1,192 @@
+#include "durable/postgresql/connection.hpp"
+
+#include <array>
+#include <new>
+#include <string_view>
+#include <utility>
+
+#include <poll.h>
+
+#include <rondo/durable.hpp>
+
+#include "durable/postgresql/pipeline.hpp"
+
+namespace rondo::durable::detail::postgresql {
+namespace {
+
+// Every statement finds its rows by an index, and the plan is made once. Statistics cannot mislead it: those of a queue
+// are always old, and one that is read from its beginning stands still.
+constexpr const char* own_settings =
+    "set default_transaction_isolation = 'read committed';"
+    "set plan_cache_mode = force_generic_plan;"
+    "set enable_seqscan = off; set enable_bitmapscan = off; set enable_hashjoin = off; set enable_mergejoin "
+    "= off;"
+    "set jit = off;";  // it would take the cost of what is switched off for work that pays for compiling
+
+std::string one_line(std::string_view message) {
+  std::string line;
+  for (const char c : message) {
+    if (c != '\n')
+      line += c == '\t' ? ' ' : c;
+    else if (!line.empty() && line.back() != ' ')
+      line += ' ';
+  }
+  while (!line.empty() && line.back() == ' ') line.pop_back();
+  return "rondo: PostgreSQL: " + (line.empty() ? "the connection broke" : line);
+}
+
+std::string message_of(PGconn* c, const result& answer) {
+  const char* primary = PQresultErrorField(answer.get(), PG_DIAG_MESSAGE_PRIMARY);
+  if (primary == nullptr) return one_line(answer ? PQresultErrorMessage(answer.get()) : PQerrorMessage(c));
+  const char* detail = PQresultErrorField(answer.get(), PG_DIAG_MESSAGE_DETAIL);
+  return one_line(std::string(primary) + (detail == nullptr ? "" : std::string(" (") + detail + ")") +
+                  ", SQLSTATE " + answer.state());
+}
+
+/// Whether a new connection may do what this one cannot: the server ends it or is not there yet (08, 57P), has become a
+/// replica (25006), or somebody has discarded its prepared statements (26000).
+bool needs_new_connection(const std::string& state) {
+  return state.starts_with("08") || state.starts_with("57P") || state == "25006" || state == "26000";
+}
+
+result execute(PGconn* c, const statement& what, const parameters& with, bool prepared) {
+  const auto values = with.pointers();
+  constexpr int binary = 1;
+  return result(prepared ? PQexecPrepared(c, what.name, with.count(), values.data(), with.lengths().data(),
+                                          with.formats().data(), binary)
+                         : PQexecParams(c, what.text, with.count(), nullptr, values.data(),
+                                        with.lengths().data(), with.formats().data(), binary));
+}
+
+}  // namespace
+
+connection::connection(std::string url, std::string greeting)
+    : url_(std::move(url)), greeting_(std::move(greeting)) {}
+
+bool connection::make() {
+  if (connected_ != nullptr && !broken()) return false;
+  if (std::exchange(begun_, false)) {
+    connected_.reset();
+    throw store_error(one_line("the connection broke in a transaction"));
+  }
+  connect();
+  return true;
+}
+
+/// What the server said last is read first: it closes a connection with a message, and perhaps long ago.
+bool connection::broken() noexcept {
+  pollfd socket{.fd = PQsocket(get()), .events = POLLIN, .revents = 0};
+  while (PQstatus(get()) == CONNECTION_OK && ::poll(&socket, 1, 0) > 0)
+    if (PQconsumeInput(get()) == 0) return true;
+  return PQstatus(get()) != CONNECTION_OK;
+}
+
+void connection::connect() {
+  connected_.reset();
+  prepared_.clear();
+  // What comes before the URL may be set otherwise there. A connection whose other side has vanished is given up after
+  // some 15 seconds, not hours.
+  constexpr std::array keywords{"fallback_application_name",
+                                "connect_timeout",
+                                "keepalives_idle",
+                                "keepalives_interval",
+                                "keepalives_count",
+                                "tcp_user_timeout",
+                                "dbname",
+                                "client_encoding",
+                                static_cast<const char*>(nullptr)};
+  const std::array values{
+      "rondo", "3", "5", "5", "2", "15000", url_.c_str(), "UTF8", static_cast<const char*>(nullptr)};
+  static_assert(keywords.size() == std::tuple_size_v<decltype(values)>);
+  std::unique_ptr<PGconn, finish> made(PQconnectdbParams(keywords.data(), values.data(), 1));
+  if (made == nullptr) throw std::bad_alloc();
+  if (PQstatus(made.get()) != CONNECTION_OK) throw store_error(one_line(PQerrorMessage(made.get())));
+  PQsetNoticeProcessor(
+      made.get(), [](void*, const char*) {}, nullptr);  // not to std::cerr
+  const result answer(PQexec(made.get(), (own_settings + greeting_).c_str()));
+  if (!answer.good()) throw store_error(message_of(made.get(), answer));
+  connected_ = std::move(made);
+}
+
+result connection::run_plain(const char* what) {
+  make();
+  result answer(PQexecParams(get(), what, 0, nullptr, nullptr, nullptr, nullptr, 1));
+  if (!answer.good()) fail(answer);
+  return answer;
+}
+
+void connection::run_script(const char* what) {
+  make();
+  const result answer(PQexec(get(), what));
+  if (!answer.good()) fail(answer);
+}
+
+void connection::begin() {
+  run_script("begin");
+  begun_ = true;
+}
+
+void connection::commit_all() {
+  run_script("commit");
+  begun_ = false;
+}
+
+void connection::roll_back() noexcept {
+  begun_ = false;
+  if (get() != nullptr && PQtransactionStatus(get()) != PQTRANS_IDLE) result(PQexec(get(), "rollback"));
+}
+
+result connection::run(const statement& what, const parameters& with) {
+  make();
+  if (!prepared_.contains(&what)) prepare(what);
+  auto answer = execute(get(), what, with, true);
+  if (!answer.good()) fail(answer);
+  return answer;
+}
+
+void connection::prepare(const statement& what) {
+  const result answer(PQprepare(get(), what.name, what.text, 0, nullptr));
+  if (!answer.good()) fail(answer, doubt::never);
+  prepared_.insert(&what);
+}
+
+std::vector<result> connection::run_all(const std::vector<call>& calls, commit how) {
+  make();
+  pipeline together(get(), prepared_);
+  bool sent = together.enter() && together.send("begin");
+  if (how == commit::soon) sent = sent && together.send("set local synchronous_commit = off");
+  for (const auto& each : calls) sent = sent && together.send(each);
+  sent = sent && together.send("commit") && together.sync();
+  if (!sent) {
+    const result none;
+    fail(none, doubt::always);  // and leaves the connection: libpq may have sent some of it
+  }
+  auto answers = together.answers();
+  if (!together.wrong().has_value()) return answers;
+  roll_back();
+  fail(*together.wrong());
+}
+
+void connection::fail(const result& answer, doubt may_be_done) {
+  const auto state = answer.state();
+  const bool broke = PQstatus(get()) != CONNECTION_OK;
+  const bool done =
+      may_be_done == doubt::always || (may_be_done == doubt::if_broken && broke && state.empty());
+  const store_error error(message_of(get(), answer), done);
+  if (broke || state.empty() || needs_new_connection(state)) connected_.reset();
+  throw error;
+}
+
+result run_on(PGconn* callers, const statement& what, const parameters& with) {
+  if (PQclientEncoding(callers) != pg_char_to_encoding("UTF8"))
+    throw store_error("rondo: PostgreSQL: the transaction's connection must have the client_encoding UTF8");
+  if (PQpipelineStatus(callers) != PQ_PIPELINE_OFF || PQtransactionStatus(callers) == PQTRANS_ACTIVE)
+    throw store_error("rondo: PostgreSQL: the transaction's connection is in use, or in pipeline mode");
+  const bool alone = PQtransactionStatus(callers) == PQTRANS_IDLE;
+  auto answer = execute(callers, what, with, false);
+  if (answer.good()) return answer;
+  const bool broke = PQstatus(callers) != CONNECTION_OK && answer.state().empty();
+  throw store_error(message_of(callers, answer), alone && broke);
+}
+
+}  // namespace rondo::durable::detail::postgresql

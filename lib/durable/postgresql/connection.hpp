@@ -1,0 +1,70 @@
+// A connection to a PostgreSQL server, made again when it broke.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include <libpq-fe.h>
+
+#include "durable/postgresql/parameters.hpp"
+#include "durable/postgresql/pipeline.hpp"
+#include "durable/postgresql/result.hpp"
+
+namespace rondo::durable::detail::postgresql {
+
+enum class commit { durable, soon };
+
+/// Used by one thread at a time. All members but the first throw store_error. Its perhaps_done() says that the connection
+/// broke after something was sent and before the server has answered; what the server refused has not been done.
+class connection {
+ public:
+  /// Connects when it is first used. `greeting`: statements for each new connection, besides this class's own.
+  explicit connection(std::string url, std::string greeting = "");
+
+  /// Connects unless the connection stands, as far as this side can see. True if it did.
+  bool make();
+  /// One statement, a transaction by itself.
+  result run(const statement& what, const parameters& with);
+  /// All of them in one transaction and one round trip. The answers, in the same order.
+  std::vector<result> run_all(const std::vector<call>& calls, commit how);
+  /// One statement without parameters, which is not prepared.
+  result run_plain(const char* what);
+  /// Statements without parameters, separated by semicolons, as far as they go.
+  void run_script(const char* what);
+  ///@{
+  /// A transaction of several calls. It ends if the connection breaks, which the next call then says.
+  void begin();
+  void commit_all();
+  void roll_back() noexcept;  ///< if there is one
+  ///@}
+
+  /// Null before the first use, and after the connection broke.
+  PGconn* get() const noexcept { return connected_.get(); }
+
+ private:
+  struct finish {
+    void operator()(PGconn* c) const noexcept { PQfinish(c); }
+  };
+
+  /// Whether what was asked for may have been done, although the server has not said so.
+  enum class doubt { never, if_broken, always };
+
+  bool broken() noexcept;
+  void connect();
+  void prepare(const statement& what);
+  [[noreturn]] void fail(const result& answer, doubt may_be_done = doubt::if_broken);
+
+  std::string url_;
+  std::string greeting_;
+  bool begun_ = false;  // and neither committed nor rolled back
+  std::unique_ptr<PGconn, finish> connected_;
+  std::unordered_set<const statement*> prepared_;
+};
+
+/// One statement on the caller's connection, as a part of the caller's transaction if there is one. Throws store_error; a
+/// transaction is aborted by then, as always after an error, and only where there was none perhaps_done() may be true.
+result run_on(PGconn* callers, const statement& what, const parameters& with);
+
+}  // namespace rondo::durable::detail::postgresql

@@ -1,0 +1,75 @@
+// A store in PostgreSQL.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "durable/engine.hpp"
+#include "durable/postgresql/connection.hpp"
+
+namespace rondo::durable::detail::postgresql {
+
+/// The store's connections. Calls of several threads use several, as each waits for the server's disk.
+class connection_pool {
+ public:
+  explicit connection_pool(std::string url) : url_(std::move(url)) {}
+
+  /// With one that nobody else uses, calls `f`. Waits while all are in use.
+  template <class Function>
+  auto with_one(Function f) {
+    const borrowed one(*this);
+    return f(*one.what);
+  }
+
+ private:
+  static constexpr std::size_t most = 8;
+
+  struct borrowed {
+    explicit borrowed(connection_pool& from) : pool(from), what(from.take()) {}
+    ~borrowed() { pool.give_back(std::move(what)); }
+    borrowed(const borrowed&) = delete;
+    borrowed& operator=(const borrowed&) = delete;
+
+    connection_pool& pool;
+    std::unique_ptr<connection> what;
+  };
+
+  std::unique_ptr<connection> take();
+  void give_back(std::unique_ptr<connection> one) noexcept;
+
+  std::string url_;
+  std::mutex mutex_;
+  std::condition_variable given_back_;
+  std::vector<std::unique_ptr<connection>> idle_;
+  std::size_t in_use_ = 0;
+};
+
+class server_engine final : public engine {
+ public:
+  /// Creates or migrates the schema.
+  explicit server_engine(std::string url);
+
+  std::int64_t submit(const due_time& due, const submission& what, const transaction* in) override;
+  bool cancel(std::int64_t id, const transaction* in) override;
+  bool cancel(const std::string& queue, const std::string& key, const transaction* in) override;
+  bool reschedule(std::int64_t id, const due_time& due, const transaction* in) override;
+  std::optional<task> find(std::int64_t id, const transaction* in) override;
+  std::unique_ptr<session> connect(const std::string& owner, const claim_rules& rules) override;
+
+ private:
+  result run(const statement& what, const parameters& with, const transaction* in);
+
+  std::string url_;
+  connection_pool connections_;
+};
+
+/// From an answer whose columns are id, fence, attempt, queue, key, payload, due.
+task task_of(const result& answer, int row);
+
+}  // namespace rondo::durable::detail::postgresql

@@ -1,0 +1,61 @@
+#include "durable/postgresql/parameters.hpp"
+
+#include <utility>
+
+namespace rondo::durable::detail::postgresql {
+namespace {
+
+std::string quoted(const std::string& text) {
+  std::string in_quotes = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') in_quotes += '\\';
+    in_quotes += c;
+  }
+  return in_quotes + '"';
+}
+
+template <class Values, class ToText>
+std::string array(const Values& values, ToText to_text) {
+  std::string literal = "{";
+  for (const auto& value : values) {
+    if (literal.size() > 1) literal += ',';
+    literal += to_text(value);
+  }
+  return literal + '}';
+}
+
+}  // namespace
+
+parameters& parameters::integer(std::int64_t value) { return add(std::to_string(value), false); }
+parameters& parameters::boolean(bool value) { return add(value ? "t" : "f", false); }
+parameters& parameters::text(std::string value) { return add(std::move(value), false); }
+parameters& parameters::bytes(std::string value) { return add(std::move(value), true); }
+parameters& parameters::null() { return add(std::nullopt, false); }
+
+parameters& parameters::integers(const std::vector<std::int64_t>& values) {
+  return text(array(values, [](std::int64_t value) { return std::to_string(value); }));
+}
+
+parameters& parameters::integers(const std::vector<std::optional<std::int64_t>>& values) {
+  return text(array(values, [](const std::optional<std::int64_t>& value) {
+    return value.has_value() ? std::to_string(*value) : std::string("NULL");
+  }));
+}
+
+parameters& parameters::texts(const std::vector<std::string>& values) { return text(array(values, quoted)); }
+
+std::vector<const char*> parameters::pointers() const {
+  std::vector<const char*> all;
+  all.reserve(values_.size());
+  for (const auto& value : values_) all.push_back(value.has_value() ? value->c_str() : nullptr);
+  return all;
+}
+
+parameters& parameters::add(std::optional<std::string> value, bool binary) {
+  lengths_.push_back(value.has_value() ? static_cast<int>(value->size()) : 0);
+  formats_.push_back(binary ? 1 : 0);
+  values_.push_back(std::move(value));
+  return *this;
+}
+
+}  // namespace rondo::durable::detail::postgresql

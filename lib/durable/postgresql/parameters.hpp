@@ -1,0 +1,40 @@
+// The parameters of a statement.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace rondo::durable::detail::postgresql {
+
+/// In order: the first is $1. All are sent as text, which the statement casts where it is not obvious, but for bytes.
+class parameters {
+ public:
+  parameters& integer(std::int64_t value);
+  parameters& boolean(bool value);
+  parameters& text(std::string value);
+  parameters& bytes(std::string value);
+  parameters& null();
+  ///@{
+  /// An array's literal.
+  parameters& integers(const std::vector<std::int64_t>& values);
+  parameters& integers(const std::vector<std::optional<std::int64_t>>& values);
+  parameters& texts(const std::vector<std::string>& values);
+  ///@}
+
+  int count() const noexcept { return static_cast<int>(values_.size()); }
+  /// As libpq takes them: valid until this changes.
+  std::vector<const char*> pointers() const;
+  const std::vector<int>& lengths() const noexcept { return lengths_; }
+  const std::vector<int>& formats() const noexcept { return formats_; }
+
+ private:
+  parameters& add(std::optional<std::string> value, bool binary);
+
+  std::vector<std::optional<std::string>> values_;
+  std::vector<int> lengths_;
+  std::vector<int> formats_;
+};
+
+}  // namespace rondo::durable::detail::postgresql

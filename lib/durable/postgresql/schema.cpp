@@ -1,0 +1,113 @@
+#include "durable/postgresql/schema.hpp"
+
+#include <array>
+#include <string>
+
+#include <rondo/durable.hpp>
+
+namespace rondo::durable::detail::postgresql {
+namespace {
+
+// state: 0 waiting, 1 held (claimed, not begun), 2 running, 3 dead, 4 running and cancelled.
+//
+// Texts are compared as bytes (collate "C"), as SQLite does, and faster.
+//
+// Storage. Each task leaves some dead rows behind: one when it is claimed, one when its run begins, one when it ends.
+// - By default a table is vacuumed when a fifth of its rows are dead. With a million far-off tasks that would be 200,000
+//   dead entries at the beginning of the index that each claim reads, so it is 2,000 and one percent; and vacuum does not
+//   pause, as an index of a queue is soon worth another.
+// - vacuum_truncate would lock out everybody for a moment to shorten a file that grows again at once.
+// - fillfactor stays at 100: an update changes `state`, `due` or `lease_until`, which the indices contain, so none can
+//   stay within its page, and space reserved for that would only make the table larger.
+constexpr const char* version_1 = R"sql(
+  create table rondo_schema (version integer not null);
+  insert into rondo_schema values (1);
+  create table rondo_task (
+    id bigint generated always as identity primary key,
+    queue text collate "C" not null,
+    key text collate "C",
+    payload bytea not null,
+    due timestamp with time zone not null,
+    state smallint not null default 0,
+    attempt integer not null default 0,
+    fence bigint not null default 0,
+    owner text,
+    lease_until timestamp with time zone,
+    reason text
+  ) with (
+    autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0,
+    vacuum_truncate = off
+  );
+  create index rondo_task_due on rondo_task (queue, due) where state = 0;
+  create index rondo_task_lease on rondo_task (queue, lease_until) where state in (1, 2, 4);
+  create unique index rondo_task_key on rondo_task (queue, key) where key is not null and state <> 3;
+)sql";
+
+constexpr std::array all{migration{1, version_1}};
+
+// "rondo" in ASCII. Whoever creates or migrates a schema has it; it is given back with the transaction.
+constexpr const char* lock = "select pg_advisory_xact_lock(491495777391)";
+
+[[noreturn]] void damaged(const std::string& why) {
+  throw store_error(
+      "rondo: PostgreSQL: the tables rondo_schema and rondo_task are damaged, or not this library's: " + why);
+}
+
+/// Zero: there are no tables.
+int version_of(connection& database) {
+  const auto tables = database.run_plain(
+      "select to_regclass('rondo_schema') is not null, to_regclass('rondo_task') is not null");
+  if (!tables.boolean(0, 0) && !tables.boolean(0, 1)) return 0;
+  if (!tables.boolean(0, 0)) damaged("rondo_schema is missing");
+  const auto versions = database.run_plain("select version from rondo_schema");
+  if (versions.rows() != 1 || versions.null(0, 0)) damaged("rondo_schema has not exactly one row");
+  return static_cast<int>(versions.integer(0, 0));
+}
+
+/// A column or an index that somebody has dropped is found here, not by a submission in the night.
+void check(connection& database) {
+  try {
+    database.run_plain(
+        "select id, queue, key, payload, due, state, attempt, fence, owner, lease_until, reason from "
+        "rondo_task "
+        "limit 0");
+  } catch (const store_error& error) {
+    if (database.get() == nullptr) throw;  // nothing is wrong but the connection
+    damaged(error.what());
+  }
+  const auto indices = database.run_plain(
+      "select to_regclass('rondo_task_due') is not null and to_regclass('rondo_task_lease') is not null and "
+      "to_regclass('rondo_task_key') is not null");
+  if (!indices.boolean(0, 0)) damaged("an index of rondo_task is missing");
+}
+
+void migrate_from(int version, connection& database, std::span<const migration> to) {
+  if (version > to.back().version)
+    throw store_error("rondo: PostgreSQL: the schema has version " + std::to_string(version) +
+                      ", and this program knows only those up to " + std::to_string(to.back().version) +
+                      ": it needs a later version of rondo-durable");
+  for (const auto& step : to) {
+    if (step.version <= version) continue;
+    database.run_script(step.statements);
+    database.run_script(("update rondo_schema set version = " + std::to_string(step.version)).c_str());
+  }
+}
+
+}  // namespace
+
+std::span<const migration> migrations() noexcept { return all; }
+
+void migrate(connection& database, std::span<const migration> to) {
+  database.begin();
+  try {
+    database.run_plain(lock);
+    migrate_from(version_of(database), database, to);
+    check(database);
+    database.commit_all();
+  } catch (...) {
+    database.roll_back();
+    throw;
+  }
+}
+
+}  // namespace rondo::durable::detail::postgresql

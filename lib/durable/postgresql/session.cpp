@@ -1,0 +1,147 @@
+#include "durable/postgresql/session.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include <poll.h>
+
+#include "durable/microseconds.hpp"
+#include "durable/postgresql/engine.hpp"
+#include "durable/postgresql/statements.hpp"
+
+namespace rondo::durable::detail::postgresql {
+namespace {
+
+template <class Values, class Member>
+std::vector<std::int64_t> each(const Values& values, Member member) {
+  std::vector<std::int64_t> all;
+  all.reserve(values.size());
+  for (const auto& value : values) all.push_back(member(value));
+  return all;
+}
+
+parameters ids_and_fences(const std::vector<ticket>& tickets) {
+  parameters with;
+  with.integers(each(tickets, [](const ticket& t) { return t.id; }));
+  with.integers(each(tickets, [](const ticket& t) { return t.fence; }));
+  return with;
+}
+
+parameters of_failures(const std::vector<failure>& failures) {
+  std::vector<std::optional<std::int64_t>> retries;
+  std::vector<std::string> reasons;
+  for (const auto& f : failures) {
+    retries.push_back(f.retry_after.has_value() ? std::optional(microseconds_of(*f.retry_after))
+                                                : std::nullopt);
+    reasons.push_back(f.reason);
+  }
+  parameters with;
+  with.integers(each(failures, [](const failure& f) { return f.of.id; }));
+  with.integers(each(failures, [](const failure& f) { return f.of.fence; }));
+  with.integers(retries).texts(reasons);
+  return with;
+}
+
+void add_tickets(const result& from, std::vector<ticket>& to) {
+  for (int row = 0; row < from.rows(); ++row) to.push_back({from.integer(row, 0), from.integer(row, 1)});
+}
+
+void add_claims(const result& from, turn_result& to) {
+  for (int row = 0; row < from.rows(); ++row) {
+    if (from.boolean(row, 8)) {
+      to.expired.push_back(task_of(from, row));
+      continue;
+    }
+    const auto remaining = from.microseconds(row, 6) - from.microseconds(row, 7);
+    to.claimed.push_back({task_of(from, row), from_microseconds<duration>(remaining)});
+  }
+}
+
+void add(const call& asked, const result& answer, turn_result& to) {
+  if (asked.what == &finish)
+    add_tickets(answer, to.finished);
+  else if (asked.what == &fail)
+    add_tickets(answer, to.failed);
+  else if (asked.what == &renew)
+    add_tickets(answer, to.renewed);
+  else if (asked.what == &begin)
+    add_tickets(answer, to.begun);
+  else if (asked.what == &adopt || asked.what == &claim_due)
+    add_claims(answer, to);
+}
+
+}  // namespace
+
+server_session::server_session(std::string url, std::string owner, claim_rules rules)
+    : database_(std::move(url), listen), owner_(std::move(owner)), rules_(std::move(rules)) {
+  database_.make();
+}
+
+std::vector<call> server_session::calls_for(const turn& what) const {
+  const auto lease = microseconds_of(rules_.lease);
+  std::vector<call> calls;
+  if (!what.finished.empty()) calls.push_back({&finish, ids_and_fences(what.finished)});
+  if (!what.failed.empty()) calls.push_back({&fail, of_failures(what.failed)});
+  if (!what.unstarted.empty()) calls.push_back({&take_back, ids_and_fences(what.unstarted)});
+  if (!what.returned.empty()) calls.push_back({&give_back, ids_and_fences(what.returned)});
+  if (!what.renewed.empty()) calls.push_back({&renew, ids_and_fences(what.renewed).integer(lease)});
+  if (!what.begun.empty()) calls.push_back({&begin, ids_and_fences(what.begun).integer(lease).text(owner_)});
+  if (what.adopt) calls.push_back({&adopt, parameters().texts(rules_.queues).text(owner_).integer(lease)});
+  if (what.claim_up_to != 0)
+    calls.push_back({&claim_due, parameters()
+                                     .texts(rules_.queues)
+                                     .integer(static_cast<std::int64_t>(what.claim_up_to))
+                                     .integer(microseconds_of(rules_.window))
+                                     .integer(lease)
+                                     .text(owner_)
+                                     .integer(rules_.max_attempts)});
+  return calls;
+}
+
+turn_result server_session::take(const turn& what) {
+  turn_result done;
+  const auto calls = calls_for(what);
+  if (calls.empty()) return done;
+  if (database_.make()) perhaps_missed_some_ = true;
+  // A crash of the server may undo what it has not written to its disk yet, and then a run that ended is run again. A
+  // claim must not be undone: the next one would get the same fence.
+  const auto answers = database_.run_all(calls, what.claim_up_to != 0 ? commit::durable : commit::soon);
+  for (std::size_t i = 0; i < calls.size(); ++i) add(calls[i], answers[i], done);
+  return done;
+}
+
+/// Takes all that has been announced. Not what this session has: it knows of the tasks that it gave back.
+bool server_session::heard_news() {
+  bool news = std::exchange(perhaps_missed_some_, false);
+  if (database_.get() == nullptr) return news;
+  struct free_memory {
+    void operator()(PGnotify* n) const noexcept { PQfreemem(n); }
+  };
+  while (const std::unique_ptr<PGnotify, free_memory> told{PQnotifies(database_.get())})
+    if (told->be_pid != PQbackendPID(database_.get()) &&
+        std::find(rules_.queues.begin(), rules_.queues.end(), told->extra) != rules_.queues.end())
+      news = true;
+  return news;
+}
+
+bool server_session::wait() {
+  for (;;) {
+    if (interrupts_.woken()) return false;
+    if (heard_news()) return true;
+    // Without a connection poll() passes over the -1; the next turn makes one.
+    const bool connected = database_.get() != nullptr && PQstatus(database_.get()) == CONNECTION_OK;
+    std::array<pollfd, 2> sockets{
+        {{.fd = interrupts_.descriptor(), .events = POLLIN, .revents = 0},
+         {.fd = connected ? PQsocket(database_.get()) : -1, .events = POLLIN, .revents = 0}}};
+    if (::poll(sockets.data(), sockets.size(), -1) > 0 && sockets[1].revents != 0 &&
+        PQconsumeInput(database_.get()) == 0)
+      return true;  // the connection broke: a look makes it again
+  }
+}
+
+}  // namespace rondo::durable::detail::postgresql

@@ -1,0 +1,35 @@
+// A dispatcher's connection to PostgreSQL.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "durable/engine.hpp"
+#include "durable/postgresql/connection.hpp"
+#include "durable/postgresql/wake_pipe.hpp"
+
+namespace rondo::durable::detail::postgresql {
+
+class server_session final : public session {
+ public:
+  server_session(std::string url, std::string owner, claim_rules rules);
+
+  turn_result take(const turn& what) override;
+  bool wait() override;
+  bool changed() override { return false; }  // the server says so: see wait()
+  duration look_every() const override { return duration::max(); }
+  void interrupt() noexcept override { interrupts_.wake(); }
+
+ private:
+  std::vector<call> calls_for(const turn& what) const;
+  bool heard_news();
+
+  connection database_;
+  std::string owner_;
+  claim_rules rules_;
+  wake_pipe interrupts_;
+  // The connection has been made again: what was submitted meanwhile has not been announced to this one.
+  bool perhaps_missed_some_ = false;
+};
+
+}  // namespace rondo::durable::detail::postgresql

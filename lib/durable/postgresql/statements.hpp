@@ -1,0 +1,185 @@
+// What is said to the server. Moments are taken from its clock alone: statement_timestamp() where an index is searched,
+// as that needs what stands still during a statement, otherwise clock_timestamp(), as now() is the beginning of a caller's
+// transaction, perhaps long ago. Rows whose state decides what happens are locked first, so that it cannot change between
+// two parts of a statement.
+#pragma once
+
+#include "durable/postgresql/pipeline.hpp"
+
+namespace rondo::durable::detail::postgresql {
+
+/// On which dispatchers listen; what is sent is a queue.
+constexpr const char* listen = "listen rondo_task";
+
+// A store's. $n is explained where it is passed, in engine.cpp.
+
+/// In one statement: cancels the task that has the key if $6 says so, adds one, wakes the dispatchers if it is due soon;
+/// or finds the task that has the key. No row: somebody else's has come or gone in the middle of it.
+inline constexpr statement submit{"rondo_submit", R"sql(
+  with old as materialized (
+    select id, state from rondo_task where $6::boolean and queue = $1::text and key = $2::text and state <> 3 for update
+  ), gone as (
+    delete from rondo_task where id = any(array(select id from old where state in (0, 1))) returning id
+  ), going as (
+    update rondo_task set state = 4, key = null where id = any(array(select id from old where state = 2)) returning id
+  ), made as (
+    insert into rondo_task (queue, key, payload, due)
+    select $1::text, $2::text, $3::bytea, case when $4::boolean then clock_timestamp() else timestamptz 'epoch' end
+      + $5::bigint * interval '1 microsecond'
+    from (select count(*) from gone) g, (select count(*) from going) h  -- after these
+    on conflict (queue, key) where key is not null and state <> 3 do nothing
+    returning id, due
+  )
+  select id, true, case when due < clock_timestamp() + $7::bigint * interval '1 microsecond'
+    then pg_notify('rondo_task', $1::text)::text end from made
+  union all
+  select id, false, null from rondo_task
+  where queue = $1::text and key = $2::text and state <> 3 and not exists (select from made)
+)sql"};
+
+inline constexpr statement cancel_id{"rondo_cancel_id", R"sql(
+  with old as materialized (
+    select id, state from rondo_task where id = $1::bigint and state in (0, 1, 2) for update
+  ), going as (
+    update rondo_task set state = 4, key = null where id = any(array(select id from old where state = 2))
+  )
+  delete from rondo_task where id = any(array(select id from old where state in (0, 1))) returning id
+)sql"};
+
+inline constexpr statement cancel_key{"rondo_cancel_key", R"sql(
+  with old as materialized (
+    select id, state from rondo_task where queue = $1::text and key = $2::text and state <> 3 for update
+  ), going as (
+    update rondo_task set state = 4, key = null where id = any(array(select id from old where state = 2))
+  )
+  delete from rondo_task where id = any(array(select id from old where state in (0, 1))) returning id
+)sql"};
+
+inline constexpr statement reschedule{"rondo_reschedule", R"sql(
+  with moved as (
+    update rondo_task set state = 0, owner = null, lease_until = null, fence = fence + 1,
+      due = case when $2::boolean then clock_timestamp() else timestamptz 'epoch' end + $3::bigint * interval '1 microsecond'
+    where id = $1::bigint and state in (0, 1)
+    returning queue, due
+  )
+  select case when due < clock_timestamp() + $4::bigint * interval '1 microsecond'
+    then pg_notify('rondo_task', queue)::text end from moved
+)sql"};
+
+inline constexpr statement find{"rondo_find", R"sql(
+  select id, fence, attempt, queue, key, payload, due from rondo_task where id = $1::bigint and state <> 3
+)sql"};
+
+// A session's. $1 and $2: the ids and fences of tickets.
+
+inline constexpr statement finish{"rondo_finish", R"sql(
+  delete from rondo_task t using unnest($1::bigint[], $2::bigint[]) as u(id, fence)
+  where t.id = u.id and t.fence = u.fence and t.state in (2, 4)
+  returning t.id, t.fence
+)sql"};
+
+/// $3: after how long each is tried again (null: not at all), $4: the reasons.
+inline constexpr statement fail{"rondo_fail", R"sql(
+  with old as materialized (
+    select t.id, t.fence, t.state, u.retry_after, u.why
+    from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[]) as u(id, fence, retry_after, why)
+    join rondo_task t on t.id = u.id and t.fence = u.fence and t.state in (2, 4)
+    for update of t
+  ), gone as (
+    delete from rondo_task where id = any(array(select id from old where state = 4))
+  ), failed as (
+    update rondo_task t
+    set state = case when retry_after is null then 3 else 0 end, owner = null, lease_until = null, reason = case when retry_after is null then why end,
+      due = case when retry_after is null then due else clock_timestamp() + retry_after * interval '1 microsecond' end
+    from old where t.id = old.id and old.state = 2
+  )
+  select id, fence from old
+)sql"};
+
+inline constexpr statement take_back{"rondo_take_back", R"sql(
+  with old as materialized (
+    select t.id, t.state from unnest($1::bigint[], $2::bigint[]) as u(id, fence)
+    join rondo_task t on t.id = u.id and t.fence = u.fence and t.state in (2, 4)
+    for update of t
+  ), gone as (
+    delete from rondo_task where id = any(array(select id from old where state = 4))
+  ), back as (
+    update rondo_task set state = 0, attempt = attempt - 1, owner = null, lease_until = null
+    where id = any(array(select id from old where state = 2)) returning queue
+  )
+  select pg_notify('rondo_task', queue) from (select distinct queue from back) q
+)sql"};
+
+inline constexpr statement give_back{"rondo_give_back", R"sql(
+  with back as (
+    update rondo_task t set state = 0, owner = null, lease_until = null
+    from unnest($1::bigint[], $2::bigint[]) as u(id, fence)
+    where t.id = u.id and t.fence = u.fence and t.state = 1
+    returning t.queue
+  )
+  select pg_notify('rondo_task', queue) from (select distinct queue from back) q
+)sql"};
+
+/// $3: the lease.
+inline constexpr statement renew{"rondo_renew", R"sql(
+  update rondo_task t set lease_until = clock_timestamp() + $3::bigint * interval '1 microsecond'
+  from unnest($1::bigint[], $2::bigint[]) as u(id, fence)
+  where t.id = u.id and t.fence = u.fence and t.state in (2, 4)
+  returning t.id, t.fence
+)sql"};
+
+/// $3: the lease, $4: the owner, who may say it twice.
+inline constexpr statement begin{"rondo_begin", R"sql(
+  update rondo_task t set state = 2, attempt = attempt + case t.state when 1 then 1 else 0 end,
+    lease_until = clock_timestamp() + $3::bigint * interval '1 microsecond'
+  from unnest($1::bigint[], $2::bigint[]) as u(id, fence)
+  where t.id = u.id and t.fence = u.fence and (t.state = 1 or t.state = 2 and t.owner = $4::text)
+  returning t.id, t.fence
+)sql"};
+
+/// $1: the queues, $2: the owner, $3: the lease, which is new, so that a claim of the same turn does not find them expired.
+inline constexpr statement adopt{"rondo_adopt", R"sql(
+  update rondo_task set lease_until = greatest(due, clock_timestamp()) + $3::bigint * interval '1 microsecond'
+  where queue = any($1::text[]) and state in (1, 2, 4) and state = 1 and owner = $2::text
+  returning id, fence, attempt, queue, key, payload, due, clock_timestamp(), false
+)sql"};
+
+/// $1: the queues, $2: how many at most, $3: the window, $4: the lease, $5: the owner, $6: how many attempts at most.
+///
+/// Each queue's part reads its index from the beginning and stops after $2 rows, past those that others are about to
+/// take. "= any(array(…))" makes the server look rows up by their ids, whatever it believes about their number.
+inline constexpr statement claim_due{"rondo_claim", R"sql(
+  with waiting as materialized (
+    select t.* from unnest($1::text[]) as q(name) cross join lateral (
+      select id, due from rondo_task
+      where queue = q.name and state = 0 and due < statement_timestamp() + $3::bigint * interval '1 microsecond'
+      order by due limit $2::bigint for update skip locked
+    ) t
+  ), expired as materialized (
+    select t.* from unnest($1::text[]) as q(name) cross join lateral (
+      select id, due, state, attempt from rondo_task
+      where queue = q.name and state in (1, 2, 4) and lease_until < statement_timestamp()
+      order by lease_until limit $2::bigint for update skip locked
+    ) t
+  ), gone as (
+    delete from rondo_task where id = any(array(select id from expired where state = 4))
+  ), dead as (
+    update rondo_task set state = 3, owner = null, lease_until = null, reason = 'lease ran out'
+    where id = any(array(select id from expired where state = 2 and attempt >= $6::integer))
+    returning id, fence, attempt, queue, key, payload, due
+  ), claimed as (
+    update rondo_task set state = 1, owner = $5::text, fence = fence + 1,
+      lease_until = greatest(due, clock_timestamp()) + $4::bigint * interval '1 microsecond'
+    where id = any(array(
+      select id from (
+        select id, due from waiting
+        union all select id, due from expired where state = 1 or state = 2 and attempt < $6::integer
+      ) c order by due limit $2::bigint
+    ))
+    returning id, fence, attempt, queue, key, payload, due
+  )
+  select *, clock_timestamp(), false from claimed union all select *, clock_timestamp(), true from dead
+  order by due
+)sql"};
+
+}  // namespace rondo::durable::detail::postgresql

@@ -1,0 +1,55 @@
+#include "durable/postgresql_database.hpp"
+
+#include <chrono>
+#include <stdexcept>
+
+#include "durable/microseconds.hpp"
+#include "durable/open.hpp"
+
+namespace durable_test {
+namespace {
+
+class postgresql_caller final : public their_connection {
+ public:
+  explicit postgresql_caller(const std::string& url) : connection_(url) {}
+
+  rondo::durable::transaction handle() override { return connection_.get(); }
+  void execute(const std::string& sql) override { connection_.run(sql); }
+
+ private:
+  user_connection connection_;
+};
+
+}  // namespace
+
+postgresql_database::~postgresql_database() {
+  own_.reset();
+  server_->drop_database(url_);
+}
+
+std::shared_ptr<rondo::durable::detail::engine> postgresql_database::open() {
+  return rondo::durable::detail::open_engine(url_);
+}
+
+std::unique_ptr<their_connection> postgresql_database::connect() {
+  return std::make_unique<postgresql_caller>(url_);
+}
+
+void postgresql_database::pass(rondo::duration time) {
+  const auto back =
+      std::to_string(rondo::durable::detail::microseconds_of(time)) + " * interval '1 microsecond'";
+  ask("update rondo_task set due = due - " + back + ", lease_until = lease_until - " + back);
+}
+
+rondo::durable::wall_time postgresql_database::now() {
+  const auto count = ask("select (extract(epoch from clock_timestamp()) * 1000000)::bigint");
+  return rondo::durable::detail::wall_time_of(std::stoll(count));
+}
+
+std::string postgresql_database::ask(const std::string& sql) {
+  if (own_ == nullptr || PQstatus(own_->get()) != CONNECTION_OK)
+    own_ = std::make_unique<user_connection>(url_);
+  return own_->run(sql);
+}
+
+}  // namespace durable_test

@@ -1,0 +1,14 @@
+#include <stdexcept>
+
+#include "durable/postgresql_database.hpp"
+
+namespace durable_test {
+
+// Where there is no server, main() has ended the program before a test asks.
+std::unique_ptr<database> new_database() {
+  auto* const server = postgresql_server::get();
+  if (server == nullptr) throw std::runtime_error("PostgreSQL is not installed");
+  return std::make_unique<postgresql_database>(*server);
+}
+
+}  // namespace durable_test

@@ -1,0 +1,211 @@
+#include "durable/postgresql_server.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace durable_test {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+
+constexpr auto patience = 60s;
+constexpr const char* prefix = "rondo-postgresql-";
+
+/// Debian keeps the server's programs out of the PATH.
+std::string find_programs() {
+  std::vector<fs::path> folders;
+  std::error_code none;
+  for (const auto& version : fs::directory_iterator("/usr/lib/postgresql", none))
+    folders.push_back(version.path() / "bin");
+  std::sort(folders.rbegin(), folders.rend());
+  const char* path = std::getenv("PATH");
+  std::string rest = path == nullptr ? "" : path;
+  for (std::size_t end = 0; end != std::string::npos; rest.erase(0, end + 1)) {
+    end = rest.find(':');
+    folders.emplace_back(rest.substr(0, end));
+    if (end == std::string::npos) break;
+  }
+  for (const auto& folder : folders)
+    if (fs::exists(folder / "initdb", none) && fs::exists(folder / "postgres", none)) return folder.string();
+  return "";
+}
+
+/// What test programs left behind that were killed: the folders end with their process ids.
+void remove_leftovers() {
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator("/tmp", none)) {
+    const auto name = entry.path().filename().string();
+    const auto number = name.rfind('-') + 1;
+    pid_t owner = 0;
+    if (!name.starts_with(prefix)) continue;
+    std::from_chars(name.data() + number, name.data() + name.size(), owner);
+    if (owner > 0 && ::kill(owner, 0) != 0 && errno == ESRCH) fs::remove_all(entry.path(), none);
+  }
+}
+
+int free_port() {
+  const int s = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  const bool bound = ::bind(s, reinterpret_cast<const sockaddr*>(&address), size) == 0 &&
+                     ::getsockname(s, reinterpret_cast<sockaddr*>(&address), &size) == 0;
+  ::close(s);
+  if (!bound) throw std::runtime_error("no free port on 127.0.0.1");
+  return ntohs(address.sin_port);
+}
+
+/// Its output goes to `log`. It gets SIGQUIT, which makes a server stop at once, when this process ends in any way.
+pid_t run_as(uid_t user, gid_t group, std::vector<std::string> words, const std::string& log) {
+  std::vector<char*> arguments;
+  for (auto& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  const pid_t self = ::getpid();
+  const pid_t child = ::fork();
+  if (child != 0) return child;
+  const int output = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  ::dup2(output, 1);
+  ::dup2(output, 2);
+  ::setpgid(0, 0);  // Ctrl-C is for the tests
+  if (::geteuid() == 0 && (::setgroups(0, nullptr) != 0 || ::setgid(group) != 0 || ::setuid(user) != 0))
+    ::_exit(126);
+  ::prctl(PR_SET_PDEATHSIG, SIGQUIT);  // after setuid(), which forgets it
+  if (::getppid() != self) ::_exit(125);
+  ::execv(arguments[0], arguments.data());
+  ::_exit(127);
+}
+
+int end_of(pid_t process) {
+  int status = -1;
+  while (::waitpid(process, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
+}
+
+std::string contents_of(const std::string& file) {
+  std::ifstream in(file);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+}  // namespace
+
+postgresql_server* postgresql_server::get() {
+  static const std::unique_ptr<postgresql_server> only = [] {
+    auto programs = find_programs();
+    if (programs.empty()) std::cout << "SKIP: PostgreSQL is not installed (Debian: postgresql)\n";
+    return std::unique_ptr<postgresql_server>(programs.empty() ? nullptr
+                                                               : new postgresql_server(std::move(programs)));
+  }();
+  return only.get();
+}
+
+postgresql_server::postgresql_server(std::string programs)
+    : programs_(std::move(programs)), folder_(std::string("/tmp/") + prefix + std::to_string(::getpid())) {
+  remove_leftovers();
+  user_ = ::geteuid();
+  group_ = ::getegid();
+  if (user_ == 0) {
+    const passwd* other = ::getpwnam("postgres");
+    if (other == nullptr) other = ::getpwnam("nobody");
+    if (other == nullptr) throw std::runtime_error("there is no user to run PostgreSQL as");
+    user_ = other->pw_uid;
+    group_ = other->pw_gid;
+  }
+  fs::create_directory(folder_);
+  if (::geteuid() == 0 && ::chown(folder_.c_str(), user_, group_) != 0)
+    throw std::runtime_error("chown " + folder_);
+  port_ = free_port();
+  make_cluster();
+  start();
+}
+
+postgresql_server::~postgresql_server() {
+  if (process_ != 0) stop(how::immediate);
+  std::error_code none;
+  fs::remove_all(folder_, none);
+}
+
+void postgresql_server::make_cluster() {
+  const auto log = folder_ + "/initdb.log";
+  const auto made = run_as(user_, group_,
+                           {programs_ + "/initdb", "-D", folder_ + "/data", "-U", "rondo", "-A", "trust",
+                            "-E", "UTF8", "--locale=C", "--no-sync"},
+                           log);
+  if (end_of(made) != 0) throw std::runtime_error("initdb failed: " + contents_of(log));
+}
+
+void postgresql_server::start() {
+  const auto port = std::to_string(port_);
+  const auto log = folder_ + "/server.log";
+  process_ = run_as(user_, group_,
+                    {programs_ + "/postgres", "-D", folder_ + "/data", "-k", folder_, "-p", port, "-c",
+                     "listen_addresses=127.0.0.1", "-c", "shared_buffers=32MB", "-c", "max_connections=100"},
+                    log);
+  const auto late = std::chrono::steady_clock::now() + patience;
+  while (PQping(url().c_str()) != PQPING_OK) {
+    if (::waitpid(process_, nullptr, WNOHANG) == process_ || std::chrono::steady_clock::now() > late)
+      throw std::runtime_error("PostgreSQL did not start: " + contents_of(log));
+    std::this_thread::sleep_for(20ms);
+  }
+}
+
+void postgresql_server::stop(how h) {
+  ::kill(process_, h == how::fast ? SIGINT : SIGQUIT);
+  end_of(std::exchange(process_, 0));
+}
+
+std::string postgresql_server::url() const {
+  return "postgresql://rondo@/postgres?host=" + folder_ + "&port=" + std::to_string(port_);
+}
+
+// A schema, which is made and removed in a tenth of the time.
+std::string postgresql_server::new_database() {
+  const auto name = "tests_" + std::to_string(++databases_);
+  user_connection(url()).run("create schema " + name);
+  return url() + "&options=-csearch_path%3D" + name;
+}
+
+void postgresql_server::drop_database(const std::string& url_of_it) noexcept {
+  try {
+    user_connection(url()).run("drop schema " + url_of_it.substr(url_of_it.rfind("3D") + 2) + " cascade");
+  } catch (const std::exception&) {
+    // The server ends with the tests, and it with it.
+  }
+}
+
+std::string postgresql_server::by_tcp(const std::string& url, int port) {
+  return "postgresql://rondo@127.0.0.1:" + std::to_string(port) + "/postgres?" +
+         url.substr(url.find("options="));
+}
+
+std::string user_connection::run(const std::string& sql) {
+  const std::unique_ptr<PGresult, void (*)(PGresult*)> answer(PQexec(get(), sql.c_str()), PQclear);
+  const auto status = PQresultStatus(answer.get());
+  if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK)
+    throw std::runtime_error(sql + ": " + PQerrorMessage(get()));
+  return PQntuples(answer.get()) > 0 ? PQgetvalue(answer.get(), 0, 0) : "";
+}
+
+}  // namespace durable_test

@@ -1,0 +1,12 @@
+// Without a server there is nothing to test.
+#define DOCTEST_CONFIG_IMPLEMENT
+#include <doctest/doctest.h>
+
+#include "durable/postgresql_server.hpp"
+
+int main(int argc, char** argv) {
+  doctest::Context context(argc, argv);
+  const bool only_asked = context.shouldExit();
+  if (!only_asked && durable_test::postgresql_server::get() == nullptr) return 77;  // skipped, to Meson
+  return context.run();
+}
