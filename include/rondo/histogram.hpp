@@ -51,7 +51,7 @@ class RONDO_EXPORT histogram {
 };
 
 namespace detail {
-struct histogram_access {
+struct RONDO_EXPORT histogram_access {
   /// `counts`: by bucket of log_linear. Zeros at the end are removed.
   static histogram make(std::vector<std::uint64_t> counts) noexcept;
 };
