@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <libpq-fe.h>
 #include <sys/types.h>
@@ -21,8 +22,8 @@ class postgresql_server {
   postgresql_server& operator=(const postgresql_server&) = delete;
 
   /// As a superuser.
-  std::string url() const;
-  /// The URL of what is an empty database, to those who only know that URL.
+  std::string url(const std::string& database = "postgres") const;
+  /// The URL of an empty one.
   std::string new_database();
   void drop_database(const std::string& url_of_it) noexcept;
   /// The same, by TCP on that port of this host.
@@ -49,12 +50,16 @@ class postgresql_server {
   int port_ = 0;
   pid_t process_ = 0;
   int databases_ = 0;
+  std::vector<std::string> empty_;  // their URLs
 };
 
 /// A connection as a user has one.
 class user_connection {
  public:
-  explicit user_connection(const std::string& url) : connection_(PQconnectdb(url.c_str())) {}
+  explicit user_connection(const std::string& url) : connection_(PQconnectdb(url.c_str())) {
+    PQsetNoticeProcessor(
+        get(), [](void*, const char*) {}, nullptr);
+  }
 
   PGconn* get() const noexcept { return connection_.get(); }
   /// The first column of the first row, or "". Throws std::runtime_error.

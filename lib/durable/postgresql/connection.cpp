@@ -49,14 +49,7 @@ bool needs_new_connection(const std::string& state) {
   return state.starts_with("08") || state.starts_with("57P") || state == "25006" || state == "26000";
 }
 
-result execute(PGconn* c, const statement& what, const parameters& with, bool prepared) {
-  const auto values = with.pointers();
-  constexpr int binary = 1;
-  return result(prepared ? PQexecPrepared(c, what.name, with.count(), values.data(), with.lengths().data(),
-                                          with.formats().data(), binary)
-                         : PQexecParams(c, what.text, with.count(), nullptr, values.data(),
-                                        with.lengths().data(), with.formats().data(), binary));
-}
+constexpr int binary = 1;  // as all answers are wanted
 
 }  // namespace
 
@@ -110,7 +103,7 @@ void connection::connect() {
 
 result connection::run_plain(const char* what) {
   make();
-  result answer(PQexecParams(get(), what, 0, nullptr, nullptr, nullptr, nullptr, 1));
+  result answer(PQexecParams(get(), what, 0, nullptr, nullptr, nullptr, nullptr, binary));
   if (!answer.good()) fail(answer);
   return answer;
 }
@@ -139,7 +132,9 @@ void connection::roll_back() noexcept {
 result connection::run(const statement& what, const parameters& with) {
   make();
   if (!prepared_.contains(&what)) prepare(what);
-  auto answer = execute(get(), what, with, true);
+  const auto values = with.pointers();
+  result answer(PQexecPrepared(get(), what.name, with.count(), values.data(), with.lengths().data(),
+                               with.formats().data(), binary));
   if (!answer.good()) fail(answer);
   return answer;
 }
@@ -177,13 +172,15 @@ void connection::fail(const result& answer, doubt may_be_done) {
   throw error;
 }
 
-result run_on(PGconn* callers, const statement& what, const parameters& with) {
+result run_on(PGconn* callers, const std::string& what, const parameters& with) {
   if (PQclientEncoding(callers) != pg_char_to_encoding("UTF8"))
     throw store_error("rondo: PostgreSQL: the transaction's connection must have the client_encoding UTF8");
   if (PQpipelineStatus(callers) != PQ_PIPELINE_OFF || PQtransactionStatus(callers) == PQTRANS_ACTIVE)
     throw store_error("rondo: PostgreSQL: the transaction's connection is in use, or in pipeline mode");
   const bool alone = PQtransactionStatus(callers) == PQTRANS_IDLE;
-  auto answer = execute(callers, what, with, false);
+  const auto values = with.pointers();
+  result answer(PQexecParams(callers, what.c_str(), with.count(), nullptr, values.data(),
+                             with.lengths().data(), with.formats().data(), binary));
   if (answer.good()) return answer;
   const bool broke = PQstatus(callers) != CONNECTION_OK && answer.state().empty();
   throw store_error(message_of(callers, answer), alone && broke);

@@ -65,6 +65,6 @@ class connection {
 
 /// One statement on the caller's connection, as a part of the caller's transaction if there is one. Throws store_error; a
 /// transaction is aborted by then, as always after an error, and only where there was none perhaps_done() may be true.
-result run_on(PGconn* callers, const statement& what, const parameters& with);
+result run_on(PGconn* callers, const std::string& what, const parameters& with);
 
 }  // namespace rondo::durable::detail::postgresql

@@ -1,6 +1,7 @@
 #include "durable/postgresql/engine.hpp"
 
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -58,14 +59,36 @@ task task_of(const result& answer, int row) {
 }
 
 server_engine::server_engine(std::string url) : url_(std::move(url)), connections_(url_) {
-  connections_.with_one([](connection& database) { migrate(database); });
+  connections_.with_one([&](connection& database) {
+    migrate(database);
+    home_ =
+        database
+            .run_plain(
+                "select quote_ident(nspname) from pg_class c join pg_namespace n on n.oid = c.relnamespace "
+                "where c.oid = 'rondo_task'::regclass")
+            .bytes(0, 0);
+    database_ = PQdb(database.get());
+  });
+}
+
+/// For the caller's connection, which may look for tables in other schemas than the URL's.
+std::string server_engine::in_home(const char* text) const {
+  constexpr std::string_view table = " rondo_task";
+  std::string qualified = text;
+  for (auto at = qualified.find(table); at != std::string::npos; at = qualified.find(table, at + 1))
+    qualified.insert(at + 1, home_ + '.');
+  return qualified;
 }
 
 result server_engine::run(const statement& what, const parameters& with, const transaction* in) {
   if (in == nullptr) return connections_.with_one([&](connection& own) { return own.run(what, with); });
   if (in->postgresql() == nullptr)
     throw std::invalid_argument("rondo: the transaction is SQLite's, and the store PostgreSQL's");
-  return run_on(in->postgresql(), what, with);
+  const char* database = PQdb(in->postgresql());
+  if (database != nullptr && database != database_)
+    throw std::invalid_argument("rondo: the transaction is one of the database " + quoted(database) +
+                                ", and the store is in " + quoted(database_));
+  return run_on(in->postgresql(), in_home(what.text), with);
 }
 
 std::int64_t server_engine::submit(const due_time& due, const submission& what, const transaction* in) {

@@ -64,9 +64,12 @@ class server_engine final : public engine {
 
  private:
   result run(const statement& what, const parameters& with, const transaction* in);
+  std::string in_home(const char* text) const;
 
   std::string url_;
   connection_pool connections_;
+  std::string database_;  // its name
+  std::string home_;      // the schema of the tables, quoted where it must be
 };
 
 /// From an answer whose columns are id, fence, attempt, queue, key, payload, due.
