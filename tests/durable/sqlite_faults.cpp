@@ -1,0 +1,172 @@
+// A full disk, a lock that somebody holds, a file that breaks: what is said, and that it goes on afterwards.
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "durable/sqlite_database.hpp"
+
+namespace {
+
+using namespace durable_test;
+using rondo::durable::store_error;
+
+/// A store and a session, and what SQLite knows them by.
+struct in_use {
+  sqlite_database db;
+  std::vector<sqlite3*> connections;
+  std::shared_ptr<rondo::durable::detail::engine> engine;
+  std::unique_ptr<rondo::durable::store> store;
+  std::unique_ptr<rondo::durable::detail::session> session;
+
+  in_use() {
+    auto settings = db.settings();
+    settings.patience = 20ms;
+    settings.connected = [this](sqlite3* made) { connections.push_back(made); };
+    engine = rondo::durable::detail::sqlite::open(db.file(), settings);
+    store = rondo::durable::detail::store_access::make(engine);
+    session = engine->connect("w", worker::default_rules());
+  }
+  std::string rows() { return db.ask("SELECT count(*) FROM rondo_task"); }
+};
+
+void pragma(sqlite3* connection, const std::string& what) {
+  REQUIRE(sqlite3_exec(connection, ("PRAGMA " + what).c_str(), nullptr, nullptr, nullptr) == SQLITE_OK);
+}
+
+template <class Function>
+std::string error_of(Function f) {
+  try {
+    f();
+    return "";
+  } catch (const store_error& e) {
+    CHECK(!e.perhaps_done());
+    return e.what();
+  }
+}
+
+TEST_CASE("a full disk refuses submissions and loses nothing, and it goes on when there is room again") {
+  in_use x;
+  pragma(x.connections[0], "max_page_count = 60");
+  std::vector<std::int64_t> accepted;
+  std::string said;
+  for (int i = 0; i < 1000 && said.empty(); ++i) {
+    said =
+        error_of([&] { accepted.push_back(x.store->submit_after(1h, {.payload = std::string(1000, 'p')})); });
+  }
+  CHECK(said == "rondo: SQLite, " + x.db.file() +
+                    ": database or disk is full (nothing was changed; make room and try again)");
+  CHECK(accepted.size() > 10);
+  CHECK(x.rows() == std::to_string(accepted.size()));
+  for (const std::int64_t id : accepted) CHECK(x.store->find(id)->payload.size() == 1000);
+  CHECK(error_of([&] { x.store->submit_after(1h, {.payload = std::string(1000, 'p')}); }) == said);
+
+  pragma(x.connections[0], "max_page_count = 1000");
+  CHECK(x.store->submit_after(1h, {.payload = std::string(1000, 'p')}) > accepted.back());
+  CHECK(x.rows() == std::to_string(accepted.size() + 1));
+}
+
+TEST_CASE("a replacement that finds the disk full leaves the old task") {
+  in_use x;
+  const std::int64_t old = x.store->submit_after(1h, {.payload = "old", .key = "k"});
+  pragma(x.connections[0], "max_page_count = 12");
+  CHECK(error_of([&] {
+          x.store->submit_after(1h, {.payload = std::string(100'000, 'p'), .key = "k", .replace = true});
+        }).find("full") != std::string::npos);
+  CHECK(x.store->find(old)->payload == "old");
+  CHECK(x.store->find(old)->key == "k");
+}
+
+TEST_CASE("a full disk takes nothing out of the user's transaction, if SQLite leaves it one") {
+  in_use x;
+  const auto mine = x.db.connect();
+  mine->execute("PRAGMA max_page_count = 12");
+  mine->execute("BEGIN");
+  const std::int64_t first = x.store->submit_after(mine->handle(), 1h, {});
+  CHECK(error_of([&] {
+          x.store->submit_after(mine->handle(), 1h, {.payload = std::string(100'000, 'p')});
+        }) != "");
+  const bool goes_on = sqlite3_get_autocommit(mine->handle().sqlite()) == 0;
+  if (goes_on) mine->execute("COMMIT");
+  CHECK(x.store->find(first).has_value() == goes_on);
+  CHECK(x.rows() == (goes_on ? "1" : "0"));
+}
+
+TEST_CASE("a turn that finds the disk full does nothing, and is done when there is room again") {
+  in_use x;
+  for (int i = 0; i < 50; ++i) x.store->submit_after(0s, {.payload = std::string(200, 'p')});
+  const turn claim = {.claim_up_to = 50};
+  std::vector<ticket> begun;
+  for (const auto& c : x.session->take({.claim_up_to = 50}).claimed) begun.push_back(ticket_of(c));
+  CHECK(begun.size() == 50);
+  CHECK(x.session->take({.begun = begun}).begun.size() == 50);
+  pragma(x.connections[1], "max_page_count = 10");
+  turn ends = {.finished = {begun[0]}};
+  for (std::size_t i = 1; i < begun.size(); ++i)
+    ends.failed.push_back({.of = begun[i], .retry_after = {}, .reason = std::string(4000, 'r')});
+  CHECK(error_of([&] { x.session->take(ends); }).find("full") != std::string::npos);
+  CHECK(x.rows() == "50");
+  CHECK(x.db.ask("SELECT count(*) FROM rondo_task WHERE state = 2") == "50");
+  pragma(x.connections[1], "max_page_count = 1000");
+  const turn_result done = x.session->take(ends);
+  CHECK(done.finished.size() == 1);
+  CHECK(done.failed.size() == 49);
+  CHECK(x.rows() == "49");
+}
+
+TEST_CASE(
+    "a lock that another holds for too long is an error, and nothing is changed; afterwards it goes on") {
+  in_use x;
+  const std::int64_t id = x.store->submit_after(0s, {});
+  const auto mine = x.db.connect();
+  mine->execute("BEGIN IMMEDIATE");
+  const auto locked = [](const std::string& said) {
+    return said.find("database is locked (") != std::string::npos;
+  };
+  CHECK(locked(error_of([&] { x.store->submit_after(1h, {}); })));
+  CHECK(locked(error_of([&] { x.store->cancel(id); })));
+  CHECK(locked(error_of([&] { x.store->reschedule_after(id, 1h); })));
+  CHECK(locked(error_of([&] { x.session->take({.claim_up_to = 1}); })));
+  CHECK(x.store->find(id));  // which needs no lock
+  mine->execute("ROLLBACK");
+  CHECK(x.rows() == "1");
+  CHECK(x.session->take({.claim_up_to = 1}).claimed.size() == 1);
+  CHECK(x.store->cancel(id));
+  CHECK(x.connections.size() == 2);
+}
+
+TEST_CASE("a transaction of the user's that began to read before another wrote is refused, not undone") {
+  in_use x;
+  const auto mine = x.db.connect();
+  mine->execute("CREATE TABLE orders (number INTEGER)");
+  mine->execute("BEGIN; SELECT count(*) FROM rondo_task");
+  x.store->submit_after(1h, {});
+  CHECK(error_of([&] {
+          x.store->submit_after(mine->handle(), 1h, {});
+        }).find("best start with BEGIN IMMEDIATE") != std::string::npos);
+  mine->execute("ROLLBACK; BEGIN IMMEDIATE");
+  CHECK_NOTHROW(x.store->submit_after(mine->handle(), 1h, {}));
+  mine->execute("COMMIT");
+  CHECK(x.rows() == "2");
+}
+
+TEST_CASE("a connection that broke is made again by the next call") {
+  in_use x;
+  const std::int64_t id = x.store->submit_after(0s, {});
+  x.db.ask("PRAGMA wal_checkpoint(TRUNCATE)");
+  std::string header(100, '\0');
+  std::fstream file(x.db.file(), std::ios::in | std::ios::out | std::ios::binary);
+  const auto write = [&](const std::string& bytes) { file.seekp(0).write(bytes.data(), 100).flush(); };
+  file.read(header.data(), 100);
+  write(std::string(100, 'x'));
+  CHECK(error_of([&] { x.store->find(id); }) != "");
+  CHECK(error_of([&] { x.session->take({.claim_up_to = 1}); }) != "");
+  CHECK(error_of([&] { x.store->find(id); }) != "");
+  write(header);
+  CHECK(x.store->find(id));
+  CHECK(x.session->take({.claim_up_to = 1}).claimed.size() == 1);
+  CHECK(x.connections.size() == 4);
+}
+
+}  // namespace

@@ -1,0 +1,207 @@
+// What store::open() makes of files that are databases, are none, or cannot be written.
+#include <doctest/doctest.h>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "durable/child.hpp"
+#include "durable/sqlite_database.hpp"
+
+namespace {
+
+using namespace durable_test;
+using rondo::durable::store;
+using rondo::durable::store_error;
+
+/// What open() says; empty if it opens.
+std::string refusal(const std::string& url) {
+  try {
+    store::open(url);
+    return "";
+  } catch (const store_error& e) {
+    return e.what();
+  }
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST_CASE("a URL that is no store's is refused, without what may be its password") {
+  CHECK(refusal("tasks.db") ==
+        "rondo: \"tasks.db\" is not the URL of a store: it begins with sqlite: or with postgresql://");
+  CHECK(refusal("") == "rondo: \"\" is not the URL of a store: it begins with sqlite: or with postgresql://");
+  CHECK(refusal("mysql://me:secret@here/") ==
+        "rondo: \"mysql:\" begins no URL of a store: it begins with sqlite: or with postgresql://");
+  CHECK(contains(refusal("SQLITE:tasks.db"), "begins no URL"));
+  CHECK(refusal(std::string("sqlite:a\0b", 10)) ==
+        "rondo: the URL of the store (sqlite:...) contains a zero byte");
+  CHECK(refusal("sqlite:") == "rondo: the URL \"sqlite:\" names no file");
+  CHECK(contains(refusal("sqlite::memory:"), "cannot be in memory"));
+}
+
+TEST_CASE("a store of the host's clock takes tasks, and tells their due times by it") {
+  const sqlite_database db;
+  const auto opened = store::open(db.url());
+  const auto before = std::chrono::system_clock::now();
+  const auto found = opened->find(opened->submit_after(1h, {}));
+  CHECK(found->due >= before + 1h);
+  CHECK(found->due <= std::chrono::system_clock::now() + 1h + 1us);
+}
+
+TEST_CASE("a store is opened again with its tasks") {
+  const sqlite_database db;
+  const std::int64_t id = store::open(db.url())->submit_after(1h, {.payload = "p"});
+  CHECK(store::open(db.url())->find(id)->payload == "p");
+}
+
+TEST_CASE("the file may be the user's own, with other tables") {
+  sqlite_database db;
+  db.ask("CREATE TABLE orders (number INTEGER); INSERT INTO orders VALUES (7)");
+  const auto opened = store::open(db.url());
+  opened->submit_after(1h, {});
+  CHECK(db.ask("SELECT number FROM orders") == "7");
+}
+
+TEST_CASE("a name that SQLite would take for a URI is a file's name") {
+  const temporary_folder folder;
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path());
+  {
+    const auto opened = store::open("sqlite:file:tasks?mode=memory");
+    opened->submit_after(1h, {});
+  }
+  CHECK(std::filesystem::exists(folder.path() / "file:tasks?mode=memory"));
+  const auto relative = store::open("sqlite:tasks.db");
+  std::filesystem::current_path(before);
+  // The connection is one of the file that was named, wherever the process is now.
+  const auto engine = rondo::durable::detail::store_access::engine_of(*relative);
+  const std::int64_t id = relative->submit_after(0s, {});
+  const auto session = engine->connect("w", worker::default_rules());
+  CHECK(session->take({.claim_up_to = 1}).claimed.at(0).what.id == id);
+}
+
+TEST_CASE("a store and a connection of the user's may reach the file over different names") {
+  sqlite_database db;
+  const temporary_folder folder;
+  std::filesystem::create_symlink(db.file(), folder.path() / "link.db");
+  const auto opened = store::open("sqlite:" + (folder.path() / "link.db").string());
+  const auto mine = db.connect();
+  const std::int64_t id = opened->submit_after(mine->handle(), 1h, {});
+  CHECK(opened->find(id));
+}
+
+TEST_CASE("a store is durable to the disk with each call, a session as far as its process") {
+  const sqlite_database db;
+  std::vector<sqlite3*> connections;
+  auto settings = db.settings();
+  settings.connected = [&](sqlite3* made) { connections.push_back(made); };
+  const auto engine = rondo::durable::detail::sqlite::open(db.file(), settings);
+  const auto session = engine->connect("w", worker::default_rules());
+  REQUIRE(connections.size() == 2);
+  const auto asked = [](sqlite3* of, const char* what) {
+    rondo::durable::detail::sqlite::connection c(of);
+    auto row = c.query(what);
+    row.next();
+    return row.text(0);
+  };
+  CHECK(asked(connections[0], "PRAGMA synchronous") == "2");
+  CHECK(asked(connections[1], "PRAGMA synchronous") == "1");
+  CHECK(asked(connections[0], "PRAGMA journal_mode") == "wal");
+}
+
+TEST_CASE("what is no database is refused, and left as it is") {
+  sqlite_database db;
+  const std::string text(5000, 'x');
+  std::ofstream(db.file()) << text;
+  CHECK(contains(refusal(db.url()), "file is not a database"));
+  CHECK(contains(refusal(db.url()), db.file()));
+  std::string left;
+  std::ifstream(db.file()) >> left;
+  CHECK((left == text));
+}
+
+TEST_CASE("a folder, and a file in a folder that is not there, are refused") {
+  const temporary_folder folder;
+  CHECK(contains(refusal("sqlite:" + folder.path().string()), "unable to open database file"));
+  CHECK(contains(refusal("sqlite:" + (folder.path() / "none" / "tasks.db").string()),
+                 "unable to open database file (this process has to be able to write"));
+}
+
+/// In a process that may not write what is another's, as root may.
+template <class Function>
+bool without_rights(Function f) {
+  return child([&] { return (geteuid() != 0 || setuid(65534) == 0) && f(); }).succeeded();
+}
+
+TEST_CASE("a file that may only be read is refused") {
+  sqlite_database db;
+  store::open(db.url());
+  const std::filesystem::path folder = std::filesystem::path(db.file()).parent_path();
+  chmod(folder.c_str(), 0777);
+  chmod(db.file().c_str(), 0444);
+  CHECK(without_rights([&] {
+    const std::string said = refusal(db.url());
+    return contains(said,
+                    "cannot be written (this process has to be able to write to the file and to its folder)");
+  }));
+}
+
+TEST_CASE("a folder that may only be read is refused, with and without the file in it") {
+  sqlite_database db;
+  const std::filesystem::path folder = std::filesystem::path(db.file()).parent_path();
+  const auto is_refused = [&] {
+    return without_rights(
+        [&] { return contains(refusal(db.url()), "has to be able to write to the file and to its folder"); });
+  };
+  chmod(folder.c_str(), 0555);
+  CHECK(is_refused());
+  chmod(folder.c_str(), 0755);
+  store::open(db.url());
+  chmod(db.file().c_str(), 0666);
+  chmod(folder.c_str(), 0555);
+  CHECK(is_refused());
+  chmod(folder.c_str(), 0755);
+}
+
+TEST_CASE("threads that open an empty file at once all get their store") {
+  for (int round = 0; round < 10; ++round) {
+    sqlite_database db;
+    std::atomic<int> ready{0}, opened{0};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([&] {
+        ++ready;
+        while (ready < 4) std::this_thread::yield();
+        store::open(db.url())->submit_after(1h, {});
+        ++opened;
+      });
+    }
+    for (std::thread& t : threads) t.join();
+    CHECK(opened == 4);
+    CHECK(db.ask("SELECT count(*) FROM rondo_task") == "4");
+    CHECK(db.ask("SELECT group_concat(version) FROM rondo_schema") == "1");
+  }
+}
+
+TEST_CASE("processes that open an empty file at once all get their store") {
+  for (int round = 0; round < 5; ++round) {
+    sqlite_database db;
+    const auto work = [&] { return store::open(db.url())->submit_after(1h, {}) > 0; };
+    child one(work), two(work), three(work);
+    CHECK(one.succeeded());
+    CHECK(two.succeeded());
+    CHECK(three.succeeded());
+    CHECK(db.ask("SELECT count(*) FROM rondo_task") == "3");
+    CHECK(db.ask("SELECT group_concat(version) FROM rondo_schema") == "1");
+  }
+}
+
+}  // namespace

@@ -1,0 +1,203 @@
+// Several connections, threads and processes on one file.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "durable/child.hpp"
+#include "durable/sqlite_database.hpp"
+
+namespace {
+
+using namespace durable_test;
+using rondo::durable::store;
+
+TEST_CASE("a session sees that another changed the database, once, and not what it changed itself") {
+  sqlite_database db;
+  const auto mine = db.open_store();
+  worker w(db), other(db, "other");
+  CHECK(!w.session().changed());
+  const std::int64_t id = mine->submit_after(0s, {});
+  CHECK(w.session().changed());
+  CHECK(!w.session().changed());
+  const ticket t = ticket_of(w.claim_one());
+  CHECK(w.begin(t));
+  CHECK(!w.session().changed());
+  CHECK(other.claim_up_to(1).empty());
+  CHECK(!w.session().changed());
+  mine->cancel(id);
+  CHECK(w.session().changed());
+  CHECK(w.session().look_every() < rondo::durable::detail::soon);
+}
+
+TEST_CASE("two stores on one file submit and cancel from several threads, and nothing is lost") {
+  sqlite_database db;
+  const auto one = store::open(db.url()), two = store::open(db.url());
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&, i] {
+      store& mine = i % 2 == 0 ? *one : *two;
+      for (int n = 0; n < 50; ++n) {
+        const std::int64_t id = mine.submit_after(1h, {.payload = std::to_string(n)});
+        if (n % 5 == 0) mine.cancel(id);
+      }
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  CHECK(db.ask("SELECT count(*) FROM rondo_task") == "160");
+  CHECK(db.ask("SELECT seq FROM sqlite_sequence WHERE name = 'rondo_task'") == "200");
+}
+
+TEST_CASE("of the submissions with one key, from several threads, one is accepted") {
+  for (int round = 0; round < 5; ++round) {
+    sqlite_database db;
+    const auto one = store::open(db.url()), two = store::open(db.url());
+    std::atomic<int> accepted{0}, refused{0};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([&, i] {
+        try {
+          (i % 2 == 0 ? *one : *two).submit_after(1h, {.key = "k"});
+          ++accepted;
+        } catch (const rondo::durable::key_taken&) {
+          ++refused;
+        }
+      });
+    }
+    for (std::thread& t : threads) t.join();
+    CHECK(accepted == 1);
+    CHECK(refused == 3);
+  }
+}
+
+/// Claims, begins and finishes until nothing is left; notes in the table `done` what it ran.
+void run_all(const std::string& file, const std::string& name) {
+  const auto engine = rondo::durable::detail::sqlite::open(file, {});
+  const auto session = engine->connect(name, worker::default_rules());
+  rondo::durable::detail::sqlite::connection notes(
+      file, rondo::durable::detail::sqlite::connection::durability::normal, 10s);
+  for (;;) {
+    std::vector<ticket> claimed;
+    for (const auto& c : session->take({.claim_up_to = 7}).claimed) claimed.push_back(ticket_of(c));
+    if (claimed.empty()) return;
+    const std::vector<ticket> begun = session->take({.begun = claimed}).begun;
+    for (const ticket& t : begun) notes.change("INSERT INTO done VALUES (?, ?)", t.id, name);
+    session->take({.finished = begun});
+  }
+}
+
+TEST_CASE("sessions of several threads run each task once") {
+  sqlite_database db;
+  db.ask("CREATE TABLE done (id INTEGER, name TEXT)");
+  const auto mine = store::open(db.url());
+  for (int i = 0; i < 200; ++i) mine->submit_after(0s, {});
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) threads.emplace_back([&, i] { run_all(db.file(), std::to_string(i)); });
+  for (std::thread& t : threads) t.join();
+  CHECK(db.ask("SELECT count(*) FROM done") == "200");
+  CHECK(db.ask("SELECT count(DISTINCT id) FROM done") == "200");
+  CHECK(db.ask("SELECT count(*) FROM rondo_task") == "0");
+}
+
+TEST_CASE("sessions of several processes run each task once") {
+  sqlite_database db;
+  db.ask("CREATE TABLE done (id INTEGER, name TEXT)");
+  {
+    const auto mine = store::open(db.url());
+    for (int i = 0; i < 200; ++i) mine->submit_after(0s, {});
+  }
+  const auto work = [&](const char* name) {
+    return [&, name] {
+      run_all(db.file(), name);
+      return true;
+    };
+  };
+  child one(work("one")), two(work("two"));
+  CHECK(one.succeeded());
+  CHECK(two.succeeded());
+  CHECK(db.ask("SELECT count(*) FROM done") == "200");
+  CHECK(db.ask("SELECT count(DISTINCT id) FROM done") == "200");
+  CHECK(db.ask("SELECT count(*) FROM rondo_task") == "0");
+}
+
+TEST_CASE("a process that is killed between claim and end leaves its tasks to the others") {
+  sqlite_database db;
+  const auto mine = db.open_store();
+  const std::int64_t held = mine->submit_after(0s, {});
+  const std::int64_t run = mine->submit_after(0s, {});
+  child killed([&] {
+    worker w(db, "killed");
+    const auto claims = w.claim_up_to(2);
+    if (claims.size() != 2 || !w.begin(ticket_of(claims[1]))) return false;
+    _exit(0);  // without any destructor
+  });
+  CHECK(killed.succeeded());
+  worker w(db);
+  CHECK(w.claim_up_to(10).empty());
+  db.pass(1min);
+  const auto claims = w.claim_up_to(10);
+  CHECK(ids_of(claims) == std::vector{held, run});
+  CHECK(claims.at(0).what.attempt == 0);
+  CHECK(claims.at(1).what.attempt == 1);
+}
+
+TEST_CASE("no statement on tasks reads them all, or sorts them") {
+  sqlite_database db;
+  std::vector<sqlite3*> connections;
+  auto settings = db.settings();
+  settings.connected = [&](sqlite3* made) { connections.push_back(made); };
+  const auto engine = rondo::durable::detail::sqlite::open(db.file(), settings);
+  const auto mine = rondo::durable::detail::store_access::make(engine);
+  const auto session =
+      engine->connect("w", {.queues = {"default", "other"}, .window = 5s, .lease = 30s, .max_attempts = 1});
+  db.ask(
+      "BEGIN; WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)"
+      " INSERT INTO rondo_task (queue, key, due, payload, state, fence, lease_until)"
+      " SELECT 'default', i, 9000000000000000, '', i % 5, 1, CASE WHEN i % 5 IN (1, 2, 4) THEN "
+      "9000000000000000 END"
+      " FROM n; COMMIT");
+  for (int round = 0; round < 2; ++round) {
+    for (int i = 0; i < 5; ++i) mine->submit_after(0s, {});
+    std::vector<ticket> t;
+    for (const auto& c : session->take({.claim_up_to = 100}).claimed) t.push_back(ticket_of(c));
+    REQUIRE(t.size() == 5);
+    session->take({.begun = t});
+    session->take({.finished = {t[0]},
+                   .failed = {{.of = t[1], .retry_after = 1h, .reason = ""},
+                              {.of = t[2], .retry_after = {}, .reason = ""}},
+                   .unstarted = {t[3]},
+                   .returned = {t[4]},
+                   .renewed = {t[4]},
+                   .adopt = true});
+    mine->submit_after(1h, {.key = "k", .replace = true});
+    CHECK_THROWS_AS(mine->submit_after(1h, {.key = "k"}), rondo::durable::key_taken);
+    mine->cancel("default", "k");
+    mine->cancel(t[3].id);
+    mine->reschedule_after(t[1].id, 2h);
+    mine->find(t[1].id);
+    db.pass(1min);
+    session->take({.claim_up_to = 10});
+  }
+  int seen = 0;
+  for (sqlite3* of : connections) {
+    for (sqlite3_stmt* s = sqlite3_next_stmt(of, nullptr); s != nullptr; s = sqlite3_next_stmt(of, s)) {
+      const std::string sql = sqlite3_sql(s);
+      if (sql.find("rondo_task") == std::string::npos) continue;
+      CAPTURE(sql);
+      CHECK(sqlite3_stmt_status(s, SQLITE_STMTSTATUS_FULLSCAN_STEP, 0) == 0);
+      CHECK(sqlite3_stmt_status(s, SQLITE_STMTSTATUS_SORT, 0) == 0);
+      CHECK(sqlite3_stmt_status(s, SQLITE_STMTSTATUS_AUTOINDEX, 0) == 0);
+      // Nor by an index, one after the other; adopt() alone looks at all that somebody holds.
+      if (sql.find("state = 1 AND owner") == std::string::npos)
+        CHECK(sqlite3_stmt_status(s, SQLITE_STMTSTATUS_VM_STEP, 0) < 4000);
+      ++seen;
+    }
+  }
+  CHECK(seen > 15);
+}
+
+}  // namespace
