@@ -86,8 +86,8 @@ result server_engine::run(const statement& what, const parameters& with, const t
     throw std::invalid_argument("rondo: the transaction is SQLite's, and the store PostgreSQL's");
   const char* database = PQdb(in->postgresql());
   if (database != nullptr && database != database_)
-    throw std::invalid_argument("rondo: the transaction is one of the database " + quoted(database) +
-                                ", and the store is in " + quoted(database_));
+    throw std::invalid_argument("rondo: the transaction is one of the database " + detail::quoted(database) +
+                                ", and the store is in " + detail::quoted(database_));
   return run_on(in->postgresql(), in_home(what.text), with);
 }
 
@@ -105,12 +105,13 @@ std::int64_t server_engine::submit(const due_time& due, const submission& what, 
     const auto id = answer.integer(0, 0);
     if (answer.boolean(0, 1)) return id;
     if (!what.replace)
-      throw key_taken("rondo: task " + std::to_string(id) + " of the queue " + quoted(what.queue) +
-                          " has the key " + quoted(what.key),
+      throw key_taken("rondo: task " + std::to_string(id) + " of the queue " + detail::quoted(what.queue) +
+                          " has the key " + detail::quoted(what.key),
                       id);
   }
-  throw store_error("rondo: PostgreSQL: the tasks with the key " + quoted(what.key) + " of the queue " +
-                    quoted(what.queue) + " come and go too fast, or the transaction does not see them");
+  throw store_error("rondo: PostgreSQL: the tasks with the key " + detail::quoted(what.key) +
+                    " of the queue " + detail::quoted(what.queue) +
+                    " come and go too fast, or the transaction does not see them");
 }
 
 bool server_engine::cancel(std::int64_t id, const transaction* in) {
