@@ -120,6 +120,7 @@ TEST_CASE("a queue that is named twice, or that nothing was ever submitted to, i
   const std::int64_t second = store->submit_after(0s, {.queue = "a"});
   CHECK(ids_of(w.claim_up_to(2)) == ids{first, second});
   CHECK(w.claim_up_to(10).empty());
+  CHECK(w.take({.adopt = true}).claimed.size() == 2);
 }
 
 TEST_CASE("what one session has claimed no other gets") {

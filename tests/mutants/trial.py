@@ -6,7 +6,8 @@ import signal
 import subprocess
 import time
 
-ALL = ("values", "wheel", "scheduler", "on_top", "adapters", "readme", "model", "threads", "interleavings")
+ALL = ("values", "wheel", "scheduler", "on_top", "adapters", "readme", "model", "durable", "threads",
+       "interleavings")
 # The suites likeliest to notice a change of a file, by the beginning of its name.
 LIKELY = {
     "include/rondo/detail/keyed_core": ("on_top", "readme"),
@@ -26,6 +27,8 @@ LIKELY = {
     "lib/on_top/": ("on_top", "readme"),
     "include/rondo/asio": ("adapters",),
     "include/rondo/event_fd": ("adapters",),
+    "include/rondo/durable": ("durable",),
+    "lib/durable/": ("durable",),
     "lib/values/": ("values", "scheduler", "model"),
     "include/rondo/": ("values", "scheduler", "model"),
 }

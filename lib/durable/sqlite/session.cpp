@@ -7,8 +7,18 @@
 
 namespace rondo::durable::detail::sqlite {
 
+namespace {
+
+// For the lock. Dispatchers try again, and stop() gives up after two seconds.
+constexpr std::chrono::milliseconds longest_wait{1000};
+
+}  // namespace
+
 file_session::file_session(std::string file, settings with, std::string owner, claim_rules rules)
     : file_(std::move(file)), with_(std::move(with)), owner_(std::move(owner)), rules_(std::move(rules)) {
+  std::ranges::sort(rules_.queues);  // each is to be looked at once
+  rules_.queues.erase(std::ranges::unique(rules_.queues).begin(), rules_.queues.end());
+  with_.patience = std::min(with_.patience, longest_wait);
   open();
   seen_version_ = data_version();
 }
@@ -137,7 +147,6 @@ void file_session::claim_up_to(std::size_t limit, turn_result& done) {
     find_claimable(queue, limit, found);
   }
   std::ranges::sort(found);
-  found.erase(std::ranges::unique(found).begin(), found.end());  // a queue may be named twice
   if (found.size() > limit) found.resize(limit);
   for (const candidate& c : found) take_over(c.id, done);
 }
@@ -171,9 +180,8 @@ void file_session::find_claimable(const std::string& queue, std::size_t limit,
 
 void file_session::take_over(std::int64_t id, turn_result& done) {
   rows claimed = database_->query(
-      "UPDATE rondo_task SET state = 1, owner = ?, lease_until = max(due, ?) + ?, fence = fence + 1 WHERE id "
-      "= ?"
-      " RETURNING id, queue, key, due, attempt, fence, payload",
+      "UPDATE rondo_task SET state = 1, owner = ?, lease_until = max(due, ?) + ?, fence = fence + 1"
+      " WHERE id = ? RETURNING id, queue, key, due, attempt, fence, payload",
       owner_, now_, microseconds_of(rules_.lease), id);
   claimed.next();
   done.claimed.push_back({task_of(claimed), from_microseconds<duration>(claimed.integer(3) - now_)});
