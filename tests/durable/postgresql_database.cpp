@@ -47,9 +47,13 @@ rondo::durable::wall_time postgresql_database::now() {
 }
 
 std::string postgresql_database::ask(const std::string& sql) {
-  if (own_ == nullptr || PQstatus(own_->get()) != CONNECTION_OK)
-    own_ = std::make_unique<user_connection>(url_);
-  return own_->run(sql);
+  try {
+    if (own_ == nullptr) own_ = std::make_unique<user_connection>(url_);
+    return own_->run(sql);
+  } catch (const std::runtime_error&) {
+    own_ = std::make_unique<user_connection>(url_);  // the server may have been restarted
+    return own_->run(sql);
+  }
 }
 
 }  // namespace durable_test

@@ -203,7 +203,8 @@ std::string postgresql_server::new_database() {
 
 void postgresql_server::drop_database(const std::string& url_of_it) noexcept {
   try {
-    user_connection(url_of_it).run("drop schema public cascade; create schema public");
+    user_connection(url_of_it).run(
+        "drop schema public cascade; create schema public; grant usage on schema public to public");
     empty_.push_back(url_of_it);
   } catch (const std::exception&) {
     // The server ends with the tests, and it with it.

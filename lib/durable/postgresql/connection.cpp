@@ -66,12 +66,21 @@ bool connection::make() {
   return true;
 }
 
-/// What the server said last is read first: it closes a connection with a message, and perhaps long ago.
+/// To libpq a message that nobody waits for is a notice, also the last one of a connection. (Others go nowhere: not to
+/// std::cerr.)
+void connection::hear(void* self, const PGresult* notice) noexcept {
+  const char* state = PQresultErrorField(notice, PG_DIAG_SQLSTATE);
+  if (state != nullptr && std::string_view(state).starts_with("57P"))
+    static_cast<connection*>(self)->given_notice_ = true;
+}
+
+/// What the server has said since the last call is read first: it may have ended the connection long ago.
 bool connection::broken() noexcept {
   pollfd socket{.fd = PQsocket(get()), .events = POLLIN, .revents = 0};
   while (PQstatus(get()) == CONNECTION_OK && ::poll(&socket, 1, 0) > 0)
     if (PQconsumeInput(get()) == 0) return true;
-  return PQstatus(get()) != CONNECTION_OK;
+  PQisBusy(get());  // so that libpq looks at what it has read
+  return given_notice_ || PQstatus(get()) != CONNECTION_OK;
 }
 
 void connection::connect() {
@@ -94,8 +103,8 @@ void connection::connect() {
   std::unique_ptr<PGconn, finish> made(PQconnectdbParams(keywords.data(), values.data(), 1));
   if (made == nullptr) throw std::bad_alloc();
   if (PQstatus(made.get()) != CONNECTION_OK) throw store_error(one_line(PQerrorMessage(made.get())));
-  PQsetNoticeProcessor(
-      made.get(), [](void*, const char*) {}, nullptr);  // not to std::cerr
+  given_notice_ = false;
+  PQsetNoticeReceiver(made.get(), hear, this);
   const result answer(PQexec(made.get(), (own_settings + greeting_).c_str()));
   if (!answer.good()) throw store_error(message_of(made.get(), answer));
   connected_ = std::move(made);
@@ -154,7 +163,7 @@ std::vector<result> connection::run_all(const std::vector<call>& calls, commit h
   sent = sent && together.send("commit") && together.sync();
   if (!sent) {
     const result none;
-    fail(none, doubt::always);  // and leaves the connection: libpq may have sent some of it
+    fail(none);  // libpq may have sent some of it
   }
   auto answers = together.answers();
   if (!together.wrong().has_value()) return answers;
@@ -162,17 +171,18 @@ std::vector<result> connection::run_all(const std::vector<call>& calls, commit h
   fail(*together.wrong());
 }
 
+/// What the server refuses has an SQLSTATE. Anything else, also that nothing more can be sent (which does not change
+/// PQstatus()), is of this side, and the connection is given up.
 void connection::fail(const result& answer, doubt may_be_done) {
   const auto state = answer.state();
-  const bool broke = PQstatus(get()) != CONNECTION_OK;
-  const bool done =
-      may_be_done == doubt::always || (may_be_done == doubt::if_broken && broke && state.empty());
-  const store_error error(message_of(get(), answer), done);
-  if (broke || state.empty() || needs_new_connection(state)) connected_.reset();
+  const store_error error(message_of(get(), answer), may_be_done == doubt::unless_answered && state.empty());
+  if (PQstatus(get()) != CONNECTION_OK || state.empty() || needs_new_connection(state)) connected_.reset();
   throw error;
 }
 
 result run_on(PGconn* callers, const std::string& what, const parameters& with) {
+  if (PQstatus(callers) != CONNECTION_OK)
+    throw store_error(one_line("the transaction's connection is broken"));
   if (PQclientEncoding(callers) != pg_char_to_encoding("UTF8"))
     throw store_error("rondo: PostgreSQL: the transaction's connection must have the client_encoding UTF8");
   if (PQpipelineStatus(callers) != PQ_PIPELINE_OFF || PQtransactionStatus(callers) == PQTRANS_ACTIVE)
@@ -182,8 +192,7 @@ result run_on(PGconn* callers, const std::string& what, const parameters& with) 
   result answer(PQexecParams(callers, what.c_str(), with.count(), nullptr, values.data(),
                              with.lengths().data(), with.formats().data(), binary));
   if (answer.good()) return answer;
-  const bool broke = PQstatus(callers) != CONNECTION_OK && answer.state().empty();
-  throw store_error(message_of(callers, answer), alone && broke);
+  throw store_error(message_of(callers, answer), alone && answer.state().empty());
 }
 
 }  // namespace rondo::durable::detail::postgresql

@@ -22,6 +22,9 @@ class connection {
  public:
   /// Connects when it is first used. `greeting`: statements for each new connection, besides this class's own.
   explicit connection(std::string url, std::string greeting = "");
+  ~connection() = default;
+  connection(const connection&) = delete;  // libpq keeps a pointer to it
+  connection& operator=(const connection&) = delete;
 
   /// Connects unless the connection stands, as far as this side can see. True if it did.
   bool make();
@@ -49,16 +52,18 @@ class connection {
   };
 
   /// Whether what was asked for may have been done, although the server has not said so.
-  enum class doubt { never, if_broken, always };
+  enum class doubt { never, unless_answered };
 
+  static void hear(void* self, const PGresult* notice) noexcept;
   bool broken() noexcept;
   void connect();
   void prepare(const statement& what);
-  [[noreturn]] void fail(const result& answer, doubt may_be_done = doubt::if_broken);
+  [[noreturn]] void fail(const result& answer, doubt may_be_done = doubt::unless_answered);
 
   std::string url_;
   std::string greeting_;
-  bool begun_ = false;  // and neither committed nor rolled back
+  bool given_notice_ = false;  // the server is about to end the connection
+  bool begun_ = false;         // and neither committed nor rolled back
   std::unique_ptr<PGconn, finish> connected_;
   std::unordered_set<const statement*> prepared_;
 };

@@ -1,0 +1,56 @@
+// Stands between a client and a server, to cut their connection at a chosen moment.
+#pragma once
+
+#include <atomic>
+#include <thread>
+
+namespace durable_test {
+
+/// Passes on what both say, for any number of connections on 127.0.0.1.
+class cutting_proxy {
+ public:
+  explicit cutting_proxy(int server_port);
+  ~cutting_proxy();
+  cutting_proxy(const cutting_proxy&) = delete;
+  cutting_proxy& operator=(const cutting_proxy&) = delete;
+
+  int port() const noexcept { return port_; }
+
+  enum class cut {
+    nowhere,
+    answer,  // what the server says next gets lost, and the connection with it: it has done what it was asked for
+    request,  // what the client says next gets lost: the server has done nothing
+  };
+  /// Once; then it is `nowhere` again.
+  void cut_next(cut where) noexcept { next_cut_ = where; }
+  bool has_cut() const noexcept { return next_cut_ == cut::nowhere; }
+
+ private:
+  class pair;
+
+  void serve();
+
+  int server_port_;
+  int listener_;
+  int port_;
+  int end_[2] = {-1, -1};
+  std::atomic<cut> next_cut_ = cut::nowhere;
+  std::thread thread_;
+};
+
+/// A port of 127.0.0.1 on which connections are made, and nobody answers.
+class silent_port {
+ public:
+  silent_port();
+  ~silent_port();
+  silent_port(const silent_port&) = delete;
+  silent_port& operator=(const silent_port&) = delete;
+
+  int port() const noexcept { return port_; }
+
+ private:
+  int listener_;
+  int port_;
+};
+
+}  // namespace durable_test

@@ -1,0 +1,246 @@
+// Connections to PostgreSQL that break, and servers that go and come back.
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <functional>
+#include <string>
+
+#include "durable/cutting_proxy.hpp"
+#include "durable/postgresql_database.hpp"
+
+namespace {
+
+using namespace durable_test;
+using rondo::durable::key_taken;
+using rondo::durable::store;
+using rondo::durable::store_error;
+
+enum class outcome { done, refused, perhaps_done };
+
+outcome try_it(const std::function<void()>& f) {
+  try {
+    f();
+    return outcome::done;
+  } catch (const store_error& error) {
+    CHECK(std::string(error.what()).starts_with("rondo: PostgreSQL: "));
+    CHECK(std::string(error.what()).find('\n') == std::string::npos);
+    return error.perhaps_done() ? outcome::perhaps_done : outcome::refused;
+  }
+}
+
+/// A store whose connections a proxy cuts. What it prepares is prepared.
+struct cut_store {
+  postgresql_database db{*postgresql_server::get()};
+  cutting_proxy proxy{postgresql_server::get()->port()};
+  std::string url = postgresql_server::by_tcp(db.url(), proxy.port());
+  std::unique_ptr<store> tasks = store::open(url);
+
+  cut_store() { tasks->cancel(tasks->submit_after(1h, {})); }
+  std::string count() { return db.ask("select count(*) from rondo_task"); }
+  void end_all_sessions() {
+    db.ask(
+        "select count(pg_terminate_backend(pid)) from pg_stat_activity where pid <> pg_backend_pid() "
+        "and datname = current_database()");
+    while (db.ask("select count(*) from pg_stat_activity where pid <> pg_backend_pid() "
+                  "and datname = current_database()") != "0")
+      std::this_thread::sleep_for(1ms);
+  }
+};
+
+/// A session of a dispatcher whose connection a proxy cuts.
+struct cut_session : cut_store {
+  std::shared_ptr<rondo::durable::detail::engine> engine =
+      rondo::durable::detail::store_access::engine_of(*tasks);
+  std::unique_ptr<rondo::durable::detail::session> session = engine->connect("cut", worker::default_rules());
+
+  cut_session() { session->take({.claim_up_to = 1}); }
+  turn_result take(const turn& what) { return session->take(what); }
+  /// The session has heard of it: that is not the answer that is to get lost.
+  std::int64_t submit(const rondo::durable::submission& what) {
+    const auto id = tasks->submit_after(0s, what);
+    CHECK(session->wait());
+    return id;
+  }
+};
+
+TEST_CASE("a submission whose answer gets lost has perhaps been made; with a key it is not made twice") {
+  cut_store s;
+  s.proxy.cut_next(cutting_proxy::cut::answer);
+  CHECK(try_it([&] { s.tasks->submit_after(1h, {.key = "k"}); }) == outcome::perhaps_done);
+  CHECK(s.count() == "1");
+  CHECK_THROWS_AS(s.tasks->submit_after(1h, {.key = "k"}), key_taken);
+  CHECK(s.count() == "1");
+}
+
+TEST_CASE(
+    "a submission that gets lost on its way has perhaps been made; with a key it is made by the next try") {
+  cut_store s;
+  s.proxy.cut_next(cutting_proxy::cut::request);
+  CHECK(try_it([&] { s.tasks->submit_after(1h, {.key = "k"}); }) == outcome::perhaps_done);
+  CHECK(s.count() == "0");
+  CHECK(s.tasks->submit_after(1h, {.key = "k"}) > 0);
+}
+
+TEST_CASE("a statement that could not even be prepared has not been done") {
+  cut_store s;
+  const auto id = s.tasks->submit_after(1h, {});
+  s.proxy.cut_next(cutting_proxy::cut::request);
+  CHECK(try_it([&] { s.tasks->reschedule_after(id, 2h); }) == outcome::refused);  // its first time
+}
+
+TEST_CASE("claims whose answer gets lost are adopted by the next turn, and by nobody else") {
+  cut_session s;
+  const auto id = s.submit({.payload = "p"});
+  s.proxy.cut_next(cutting_proxy::cut::answer);
+  CHECK(try_it([&] { s.take({.claim_up_to = 10}); }) == outcome::perhaps_done);
+  CHECK(s.db.ask("select state from rondo_task") == "1");
+  CHECK(worker(s.db).claim_up_to(10).empty());
+  const auto found = s.take({.adopt = true, .claim_up_to = 10}).claimed;
+  REQUIRE(ids_of(found) == std::vector{id});
+  CHECK(found[0].what.payload == "p");
+  CHECK(s.take({.begun = {ticket_of(found[0])}}).begun.size() == 1);
+}
+
+TEST_CASE("a run whose beginning was not answered begins by the repetition, with one attempt") {
+  cut_session s;
+  s.submit({});
+  const auto t = ticket_of(s.take({.claim_up_to = 1}).claimed.at(0));
+  s.take({.begun = {{.id = -1, .fence = 1}}});  // so that the statement is prepared
+  s.proxy.cut_next(cutting_proxy::cut::answer);
+  CHECK(try_it([&] { s.take({.begun = {t}}); }) == outcome::perhaps_done);
+  CHECK(s.take({.begun = {t}}).begun == std::vector{t});
+  CHECK(s.db.ask("select attempt from rondo_task") == "1");
+}
+
+TEST_CASE("a turn whose request gets lost changes nothing, and can be repeated") {
+  cut_session s;
+  s.submit({});
+  s.proxy.cut_next(cutting_proxy::cut::request);
+  CHECK(try_it([&] { s.take({.claim_up_to = 10}); }) == outcome::perhaps_done);
+  CHECK(s.db.ask("select state from rondo_task") == "0");
+  CHECK(s.take({.adopt = true, .claim_up_to = 10}).claimed.size() == 1);
+}
+
+TEST_CASE("connections that the server has ended are made again without an error") {
+  for (int round = 0; round < 20; ++round) {
+    postgresql_database db(*postgresql_server::get());
+    const auto tasks = db.open_store();
+    worker w(db);
+    const std::string others =
+        " from pg_stat_activity where pid <> pg_backend_pid() and datname = current_database()";
+    db.ask("select count(pg_terminate_backend(pid))" + others);
+    while (db.ask("select count(*)" + others) != "0") std::this_thread::yield();
+    CHECK(try_it([&] { tasks->submit_after(0s, {}); }) == outcome::done);
+    CHECK(w.claim_up_to(10).size() == 1);
+  }
+}
+
+TEST_CASE("a store and a session survive a restart of the server between their calls") {
+  auto& server = *postgresql_server::get();
+  for (const auto how : {postgresql_server::how::fast, postgresql_server::how::immediate}) {
+    postgresql_database db(server);
+    const auto tasks = db.open_store();
+    worker w(db);
+    const auto kept = tasks->submit_after(0s, {});
+    const auto t = ticket_of(w.claim_one());
+    server.restart(how);
+    CHECK(try_it([&] { tasks->submit_after(1h, {}); }) == outcome::done);
+    CHECK(tasks->find(kept).has_value());
+    CHECK(w.begin(t));  // the claim was durable, so its fence is still the latest
+    CHECK(w.finish(t));
+  }
+}
+
+TEST_CASE("while the server is away calls say so at once and nothing is done; then they work again") {
+  auto& server = *postgresql_server::get();
+  postgresql_database db(server);
+  const auto tasks = db.open_store();
+  worker w(db);
+  server.stop(postgresql_server::how::fast);
+  CHECK(try_it([&] { tasks->submit_after(0s, {}); }) == outcome::refused);
+  CHECK(try_it([&] { w.claim_up_to(1); }) == outcome::refused);
+  CHECK(try_it([&] { w.claim_up_to(1); }) == outcome::refused);
+  CHECK_THROWS_AS(store::open(db.url()), store_error);
+  server.start();
+  CHECK(db.ask("select count(*) from rondo_task") == "0");
+  CHECK(try_it([&] { tasks->submit_after(0s, {}); }) == outcome::done);
+  CHECK(w.claim_up_to(1).size() == 1);
+}
+
+/// Runs f in another thread, and calls `meanwhile` when a statement of its waits for a lock.
+outcome while_it_waits(postgresql_database& db, const std::function<void()>& f,
+                       const std::function<void()>& meanwhile) {
+  auto result = outcome::done;
+  std::thread other([&] { result = try_it(f); });
+  while (db.ask("select count(*) from pg_stat_activity where wait_event_type = 'Lock'") == "0")
+    std::this_thread::sleep_for(1ms);
+  meanwhile();
+  other.join();
+  return result;
+}
+
+TEST_CASE(
+    "a session that the server ends in the middle of a call has done nothing, and says that it has not") {
+  auto& server = *postgresql_server::get();
+  postgresql_database db(server);
+  const auto tasks = db.open_store();
+  user_connection blocks(db.url());
+  blocks.run("begin; lock table rondo_task in exclusive mode");
+  const auto seen = while_it_waits(
+      db, [&] { tasks->submit_after(1h, {}); },
+      [&] {
+        db.ask("select pg_terminate_backend(pid) from pg_stat_activity where wait_event_type = 'Lock'");
+      });
+  CHECK(seen == outcome::refused);
+  blocks.run("rollback");
+  CHECK(db.ask("select count(*) from rondo_task") == "0");
+  CHECK(try_it([&] { tasks->submit_after(1h, {}); }) == outcome::done);
+}
+
+TEST_CASE("a server that is restarted in the middle of a turn undoes it") {
+  auto& server = *postgresql_server::get();
+  for (const auto how : {postgresql_server::how::fast, postgresql_server::how::immediate}) {
+    postgresql_database db(server);
+    const auto tasks = db.open_store();
+    worker w(db);
+    tasks->submit_after(0s, {});
+    const auto t = ticket_of(w.claim_one());
+    CHECK(w.begin(t));
+    tasks->submit_after(0s, {});
+    user_connection blocks(db.url());
+    blocks.run("begin; lock table rondo_task in exclusive mode");
+    const auto seen = while_it_waits(
+        db, [&] { w.take({.finished = {t}, .claim_up_to = 1}); }, [&] { server.restart(how); });
+    // Ended in good order it says so; otherwise nothing is known.
+    CHECK(seen == (how == postgresql_server::how::fast ? outcome::refused : outcome::perhaps_done));
+    CHECK(db.ask("select count(*) from rondo_task where state = 2") == "1");
+    const auto again = w.take({.finished = {t}, .adopt = true, .claim_up_to = 1});
+    CHECK(again.finished == std::vector{t});
+    CHECK(again.claimed.size() == 1);
+  }
+}
+
+TEST_CASE("what cannot be connected to is refused with a reason, within seconds") {
+  const auto begun = std::chrono::steady_clock::now();
+  const auto reason = [](const std::string& url) {
+    try {
+      store::open(url);
+      return std::string("opened");
+    } catch (const store_error& error) {
+      CHECK(!error.perhaps_done());
+      return std::string(error.what());
+    }
+  };
+  auto& server = *postgresql_server::get();
+  CHECK(reason("postgresql://rondo@127.0.0.1:1/x").find("Connection refused") != std::string::npos);
+  CHECK(reason(server.url("nowhere")).find("\"nowhere\" does not exist") != std::string::npos);
+  CHECK(reason("postgresql://[").starts_with("rondo: PostgreSQL: "));
+  CHECK(reason("postgresql://x?nonsense=1").find("nonsense") != std::string::npos);
+  // A port that takes connections and says nothing.
+  const silent_port nobody;
+  CHECK(reason("postgresql://rondo@127.0.0.1:" + std::to_string(nobody.port()) + "/x")
+            .find("timeout expired") != std::string::npos);
+  CHECK(std::chrono::steady_clock::now() - begun < 60s);
+}
+
+}  // namespace

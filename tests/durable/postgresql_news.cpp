@@ -1,0 +1,111 @@
+// What wakes a session of PostgreSQL that waits.
+#include <doctest/doctest.h>
+
+#include <future>
+#include <string>
+#include <thread>
+
+#include "durable/postgresql_database.hpp"
+
+namespace {
+
+using namespace durable_test;
+
+constexpr auto patience = 60s;
+
+struct waiting {
+  postgresql_database db{*postgresql_server::get()};
+  std::unique_ptr<rondo::durable::store> tasks = db.open_store();
+  worker w{db};
+
+  /// Whether a wait ends with news. It is interrupted when `what` has been done, so without news it ends as well.
+  template <class Function>
+  bool woken_by(Function what) {
+    auto woken = std::async(std::launch::async, [&] { return w.session().wait(); });
+    what();
+    // What was announced before reaches the session before this does.
+    tasks->submit_after(0s, {.queue = "another"});
+    if (woken.wait_for(300ms) == std::future_status::timeout) w.session().interrupt();
+    return woken.get();
+  }
+};
+
+TEST_CASE("a submission that is due soon wakes a session that waits, one that is due later does not") {
+  waiting x;
+  CHECK(x.woken_by([&] { x.tasks->submit_after(0s, {}); }));
+  CHECK(x.woken_by([&] { x.tasks->submit_after(4s, {}); }));
+  CHECK(!x.woken_by([&] { x.tasks->submit_after(1h, {}); }));
+}
+
+TEST_CASE("a submission to another queue wakes nobody") {
+  waiting x;
+  CHECK(!x.woken_by([&] { x.tasks->submit_after(0s, {.queue = "other"}); }));
+}
+
+TEST_CASE("a submission in a transaction wakes a session when it commits, and not if it is rolled back") {
+  waiting x;
+  const auto mine = x.db.connect();
+  mine->execute("begin");
+  CHECK(!x.woken_by([&] { x.tasks->submit_after(mine->handle(), 0s, {}); }));
+  CHECK(x.woken_by([&] { mine->execute("commit"); }));
+  mine->execute("begin");
+  x.tasks->submit_after(mine->handle(), 0s, {});
+  CHECK(!x.woken_by([&] { mine->execute("rollback"); }));
+}
+
+TEST_CASE("a task that is moved to soon wakes a session") {
+  waiting x;
+  const auto id = x.tasks->submit_after(1h, {});
+  CHECK(!x.woken_by([&] { x.tasks->reschedule_after(id, 2h); }));
+  CHECK(x.woken_by([&] { x.tasks->reschedule_after(id, 1s); }));
+}
+
+TEST_CASE("tasks that a session hands back wake the others, and not itself") {
+  waiting x;
+  worker other(x.db, "other");
+  x.tasks->submit_after(0s, {});
+  CHECK(x.w.session().wait());
+  const auto t = ticket_of(x.w.claim_one());
+  CHECK(!x.woken_by([] {}));
+  x.w.give_back(t);
+  CHECK(other.session().wait());  // of the submission and of this
+  CHECK(!x.woken_by([] {}));
+  const auto u = ticket_of(other.claim_one());
+  CHECK(x.woken_by([&] { other.give_back(u); }));
+  const auto v = ticket_of(other.claim_one());
+  CHECK(other.begin(v));
+  CHECK(x.woken_by([&] { other.unstart(v); }));
+}
+
+TEST_CASE("an interrupt ends a wait, or the next one, once") {
+  waiting x;
+  auto woken = std::async(std::launch::async, [&] { return x.w.session().wait(); });
+  x.w.session().interrupt();
+  CHECK(!woken.get());
+  for (int i = 0; i < 100'000; ++i) x.w.session().interrupt();  // more than a pipe takes
+  CHECK(!x.w.session().wait());
+  CHECK(x.woken_by([&] { x.tasks->submit_after(0s, {}); }));
+}
+
+TEST_CASE("a connection that breaks ends a wait, and what was submitted meanwhile is news") {
+  waiting x;
+  x.w.take({.claim_up_to = 1});
+  auto& server = *postgresql_server::get();
+  CHECK(x.woken_by([&] { server.restart(postgresql_server::how::fast); }));
+  CHECK(x.w.claim_up_to(10).empty());
+  CHECK(x.w.session().wait());  // it listens again, but has not heard what came before
+  CHECK(x.woken_by([&] { x.tasks->submit_after(0s, {}); }));
+}
+
+TEST_CASE("a session whose connection broke waits for an interrupt alone") {
+  waiting x;
+  auto& server = *postgresql_server::get();
+  server.stop(postgresql_server::how::fast);
+  CHECK(x.w.session().wait());
+  CHECK_THROWS_AS(x.w.claim_up_to(1), rondo::durable::store_error);
+  x.w.session().interrupt();
+  CHECK(!x.w.session().wait());
+  server.start();
+}
+
+}  // namespace

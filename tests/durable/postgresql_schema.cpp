@@ -1,0 +1,142 @@
+// How the tables of PostgreSQL come about, and what is said when they are not as they were left.
+#include <doctest/doctest.h>
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "durable/postgresql/schema.hpp"
+#include "durable/postgresql_database.hpp"
+
+namespace {
+
+using namespace durable_test;
+using rondo::durable::store;
+using rondo::durable::store_error;
+namespace postgresql = rondo::durable::detail::postgresql;
+
+postgresql_database new_postgresql_database() { return postgresql_database(*postgresql_server::get()); }
+
+std::string refusal(const std::function<void()>& f) {
+  try {
+    f();
+    return "";
+  } catch (const store_error& error) {
+    return error.what();
+  }
+}
+
+std::string refusal_to_open(const postgresql_database& db) {
+  return refusal([&] { store::open(db.url()); });
+}
+
+TEST_CASE("several that open an empty database at once make its tables once") {
+  for (int round = 0; round < 5; ++round) {
+    auto db = new_postgresql_database();
+    std::atomic<int> opened = 0;
+    {
+      std::vector<std::jthread> threads;
+      for (int i = 0; i < 6; ++i)
+        threads.emplace_back([&] {
+          try {
+            store::open(db.url())->submit_after(1h, {});
+            ++opened;
+          } catch (const std::exception& error) {
+            MESSAGE(error.what());
+          }
+        });
+    }
+    CHECK(opened == 6);
+    CHECK(db.ask("select count(*) from rondo_task") == "6");
+    CHECK(db.ask("select string_agg(version::text, ',') from rondo_schema") == "1");
+  }
+}
+
+TEST_CASE("a database that is opened again keeps its tasks") {
+  auto db = new_postgresql_database();
+  const auto id = store::open(db.url())->submit_after(1h, {.payload = "p"});
+  CHECK(store::open(db.url())->find(id)->payload == "p");
+}
+
+TEST_CASE("a schema that is newer is refused, and not touched") {
+  auto db = new_postgresql_database();
+  store::open(db.url());
+  db.ask("update rondo_schema set version = 7");
+  CHECK(refusal_to_open(db) ==
+        "rondo: PostgreSQL: the schema has version 7, and this program knows only those up to 1: it needs a "
+        "later "
+        "version of rondo-durable");
+  CHECK(db.ask("select version from rondo_schema") == "7");
+}
+
+TEST_CASE("a damaged schema is refused, with what is wrong with it") {
+  const std::array<std::array<const char*, 2>, 8> damages{{
+      {"alter table rondo_task drop column fence", "column \"fence\" does not exist"},
+      {"drop table rondo_task", "relation \"rondo_task\" does not exist"},
+      {"drop table rondo_schema", "rondo_schema is missing"},
+      {"delete from rondo_schema", "rondo_schema has not exactly one row"},
+      {"insert into rondo_schema values (1)", "rondo_schema has not exactly one row"},
+      {"drop index rondo_task_due", "an index of rondo_task is missing"},
+      {"drop index rondo_task_lease", "an index of rondo_task is missing"},
+      {"drop index rondo_task_key", "an index of rondo_task is missing"},
+  }};
+  for (const auto& [damage, what] : damages) {
+    auto db = new_postgresql_database();
+    store::open(db.url());
+    db.ask(damage);
+    const auto said = refusal_to_open(db);
+    CAPTURE(said);
+    CHECK(said.find("damaged") != std::string::npos);
+    CHECK(said.find(what) != std::string::npos);
+  }
+}
+
+TEST_CASE("a table of another program that has the name is not taken for ours") {
+  auto db = new_postgresql_database();
+  db.ask("create table rondo_task (id integer)");
+  CHECK(refusal_to_open(db).find("damaged, or not this library's") != std::string::npos);
+}
+
+TEST_CASE("a later version's statements are run once, and those of earlier ones not again") {
+  auto db = new_postgresql_database();
+  const auto id = store::open(db.url())->submit_after(1h, {});
+  std::vector<postgresql::migration> steps(postgresql::migrations().begin(), postgresql::migrations().end());
+  steps.push_back({2, "alter table rondo_task add column colour text; update rondo_task set colour = 'red'"});
+  postgresql::connection own(db.url());
+  for (int i = 0; i < 2; ++i) postgresql::migrate(own, steps);
+  CHECK(db.ask("select colour from rondo_task where id = " + std::to_string(id)) == "red");
+  CHECK(db.ask("select version from rondo_schema") == "2");
+  CHECK(refusal_to_open(db).find("version 2") != std::string::npos);
+}
+
+TEST_CASE("a migration that fails leaves the schema as it was") {
+  auto db = new_postgresql_database();
+  store::open(db.url());
+  std::vector<postgresql::migration> steps(postgresql::migrations().begin(), postgresql::migrations().end());
+  steps.push_back({2, "alter table rondo_task add column colour text"});
+  steps.push_back({3, "alter table rondo_task drop column nonsense"});
+  postgresql::connection own(db.url());
+  CHECK(refusal([&] { postgresql::migrate(own, steps); }).find("nonsense") != std::string::npos);
+  CHECK(db.ask("select version from rondo_schema") == "1");
+  CHECK(db.ask("select count(*) from pg_attribute where attrelid = 'rondo_task'::regclass and attname = "
+               "'colour'") == "0");
+  CHECK_NOTHROW(store::open(db.url()));
+}
+
+TEST_CASE("who may only read and write the tables can open them; who may not create them is told so") {
+  auto db = new_postgresql_database();
+  db.ask("drop role if exists plain");
+  db.ask("create role plain login");
+  auto url = db.url();
+  url.replace(url.find("rondo@"), 6, "plain@");
+  CHECK(refusal([&] { store::open(url); }).find("permission denied for schema public") != std::string::npos);
+  store::open(db.url());
+  db.ask(
+      "grant select on rondo_schema to plain; grant select, insert, update, delete on rondo_task to plain");
+  CHECK(store::open(url)->submit_after(1h, {}) > 0);
+}
+
+}  // namespace

@@ -1,0 +1,171 @@
+// A caller's transaction in PostgreSQL: what its own rules bring with them.
+#include <doctest/doctest.h>
+
+#include <future>
+#include <string>
+#include <thread>
+
+#include "durable/postgresql_database.hpp"
+
+namespace {
+
+using namespace durable_test;
+using rondo::durable::key_taken;
+using rondo::durable::store_error;
+
+struct in_use {
+  postgresql_database db{*postgresql_server::get()};
+  std::unique_ptr<rondo::durable::store> tasks = db.open_store();
+  user_connection mine{db.url()};
+
+  void wait_until_somebody_waits() {
+    while (db.ask("select count(*) from pg_stat_activity where wait_event_type = 'Lock'") == "0")
+      std::this_thread::sleep_for(1ms);
+  }
+};
+
+TEST_CASE("a key that is taken leaves the transaction usable") {
+  in_use x;
+  const auto first = x.tasks->submit_after(1h, {.key = "k"});
+  x.mine.run("begin");
+  CHECK_THROWS_AS(x.tasks->submit_after(x.mine.get(), 1h, {.key = "k"}), key_taken);
+  CHECK(x.mine.run("select 1") == "1");
+  const auto second = x.tasks->submit_after(x.mine.get(), 1h, {.key = "k", .replace = true});
+  x.mine.run("commit");
+  CHECK(!x.tasks->find(first));
+  CHECK(x.tasks->find(second));
+}
+
+TEST_CASE("a transaction that is aborted refuses each call, in the server's words") {
+  in_use x;
+  x.mine.run("begin");
+  CHECK_THROWS(x.mine.run("nonsense"));
+  try {
+    x.tasks->submit_after(x.mine.get(), 1h, {});
+    FAIL("it was accepted");
+  } catch (const store_error& error) {
+    CHECK(!error.perhaps_done());
+    CHECK(
+        std::string(error.what()) ==
+        "rondo: PostgreSQL: current transaction is aborted, commands ignored until end of transaction block, "
+        "SQLSTATE 25P02");
+  }
+  x.mine.run("rollback");
+  CHECK(x.tasks->submit_after(x.mine.get(), 1h, {}) > 0);
+}
+
+TEST_CASE("a delay counts from the call, not from the beginning of a long transaction") {
+  in_use x;
+  x.mine.run("begin");
+  x.mine.run("select now(), pg_sleep(0.2)");
+  const auto before = x.db.now();
+  const auto id = x.tasks->submit_after(x.mine.get(), 1s, {});
+  CHECK(x.tasks->reschedule_after(x.mine.get(), id, 2s));
+  CHECK(x.tasks->find(x.mine.get(), id)->due >= before + 2s);
+}
+
+TEST_CASE("on a connection without a transaction a call is one by itself") {
+  in_use x;
+  const auto id = x.tasks->submit_after(x.mine.get(), 1h, {});
+  CHECK(x.tasks->find(id));
+  CHECK(PQtransactionStatus(x.mine.get()) == PQTRANS_IDLE);
+}
+
+TEST_CASE("the search path of the caller's connection does not matter") {
+  in_use x;
+  x.mine.run(
+      "create schema elsewhere; create table elsewhere.rondo_task (id integer); set search_path = elsewhere");
+  const auto id = x.tasks->submit_after(x.mine.get(), 1h, {.key = "k"});
+  CHECK(x.tasks->find(id));
+  CHECK_THROWS_AS(x.tasks->submit_after(x.mine.get(), 1h, {.key = "k"}), key_taken);
+  CHECK(x.tasks->submit_after(x.mine.get(), 1h, {.key = "k", .replace = true}) > id);
+  CHECK(x.tasks->reschedule_after(x.mine.get(), id + 1, 1h) == x.tasks->find(id + 1).has_value());
+  CHECK(x.tasks->cancel(x.mine.get(), "default", "k"));
+  x.mine.run("drop schema elsewhere cascade");
+}
+
+TEST_CASE(
+    "a connection that is busy, in pipeline mode or of another encoding is refused, and stays as it is") {
+  in_use x;
+  const auto submit = [&] { x.tasks->submit_after(x.mine.get(), 1h, {}); };
+  PQsendQuery(x.mine.get(), "select 1");
+  CHECK_THROWS_AS(submit(), store_error);
+  while (PGresult* answer = PQgetResult(x.mine.get())) PQclear(answer);
+  PQenterPipelineMode(x.mine.get());
+  CHECK_THROWS_AS(submit(), store_error);
+  PQexitPipelineMode(x.mine.get());
+  x.mine.run("set client_encoding = latin1");
+  CHECK_THROWS_AS(submit(), store_error);
+  x.mine.run("set client_encoding = utf8");
+  CHECK_NOTHROW(submit());
+}
+
+TEST_CASE(
+    "a key that an open transaction has submitted is waited for: taken if it commits, free if it does not") {
+  for (const std::string end : {"commit", "rollback"}) {
+    in_use x;
+    x.mine.run("begin");
+    const auto id = x.tasks->submit_after(x.mine.get(), 1h, {.key = "k"});
+    auto other = std::async(std::launch::async, [&] { return x.tasks->submit_after(1h, {.key = "k"}); });
+    x.wait_until_somebody_waits();
+    x.mine.run(end);
+    if (end == "commit") {
+      CHECK_THROWS_AS(other.get(), key_taken);
+      CHECK(x.tasks->find(id));
+    } else {
+      CHECK(other.get() > id);
+    }
+  }
+}
+
+TEST_CASE("a replacement that waits for another one replaces what that has submitted") {
+  in_use x;
+  x.tasks->submit_after(1h, {.payload = "first", .key = "k"});
+  x.mine.run("begin");
+  x.tasks->submit_after(x.mine.get(), 1h, {.payload = "second", .key = "k", .replace = true});
+  auto other = std::async(std::launch::async, [&] {
+    return x.tasks->submit_after(1h, {.payload = "third", .key = "k", .replace = true});
+  });
+  x.wait_until_somebody_waits();
+  x.mine.run("commit");
+  const auto id = other.get();
+  CHECK(x.tasks->find(id)->payload == "third");
+  CHECK(x.db.ask("select count(*) from rondo_task") == "1");
+}
+
+TEST_CASE("a cancellation and the beginning of a run wait for each other, and agree") {
+  in_use x;
+  worker w(x.db);
+  const auto id = x.tasks->submit_after(0s, {});
+  const auto t = ticket_of(w.claim_one());
+  x.mine.run("begin");
+  CHECK(x.tasks->cancel(x.mine.get(), id));
+  auto begun = std::async(std::launch::async, [&] { return w.begin(t); });
+  x.wait_until_somebody_waits();
+  x.mine.run("commit");
+  CHECK(!begun.get());
+
+  const auto second = x.tasks->submit_after(0s, {});
+  const auto u = ticket_of(w.claim_one());
+  x.mine.run("begin; update rondo_task set state = 2, attempt = 1");  // as a turn does it
+  auto cancelled = std::async(std::launch::async, [&] { return x.tasks->cancel(second); });
+  x.wait_until_somebody_waits();
+  x.mine.run("commit");
+  CHECK(!cancelled.get());
+  CHECK(x.db.ask("select state from rondo_task") == "4");
+  CHECK(w.finish(u));
+}
+
+TEST_CASE("claims pass over tasks that an open transaction has locked") {
+  in_use x;
+  worker w(x.db);
+  const auto locked = x.tasks->submit_after(0s, {});
+  const auto free = x.tasks->submit_after(0s, {});
+  x.mine.run("begin");
+  CHECK(x.tasks->cancel(x.mine.get(), locked));
+  CHECK(ids_of(w.claim_up_to(10)) == std::vector{free});
+  x.mine.run("rollback");
+  CHECK(ids_of(w.claim_up_to(10)) == std::vector{locked});
+}
+
+}  // namespace
