@@ -29,8 +29,9 @@ std::vector<common::figure_row> figures(const account& now, std::int64_t waiting
         {"p99", readable(own.lateness.quantile(0.99))},
         {"max", readable(own.lateness.max())}}},
   };
-  for (const holding& each : holdings)
-    result.push_back({each.owner, {{"held", each.held}, {"running", each.running}}});
+  for (const holding& each : holdings)  // "host:process:random"
+    result.push_back(
+        {each.owner.substr(0, each.owner.rfind(':')), {{"held", each.held}, {"running", each.running}}});
   return result;
 }
 
@@ -40,7 +41,7 @@ void print_summary(std::chrono::nanoseconds elapsed, const account& all,
   fmt::print("{} orders, {} closed, {} paid, {} lost, {} run again after a lease ran out\n", all.orders,
              all.closed, all.paid, all.lost, all.again);
   if (all.open > 0) fmt::print("  {} more are open: their limits wait in the store\n", all.open);
-  fmt::print("  of those paid {} are confirmed, {} will be; {} price changes\n", all.confirmed,
+  fmt::print("  of those paid {} are confirmed, {} will be; price changes: {}\n", all.confirmed,
              all.paid - all.confirmed, all.prices);
   fmt::print("  this node  {} fired, {} retried, {} leases lost, {} handed back; lateness p50 {}, p99 {}\n",
              own.fired, own.retried, own.leases_lost, own.handed_back, readable(own.lateness.quantile(0.5)),
