@@ -1,0 +1,91 @@
+// Which rows and indices PostgreSQL's statements read: only what they need, among many tasks that are far off.
+#include <doctest/doctest.h>
+
+#include <regex>
+#include <string>
+
+#include "durable/postgresql/connection.hpp"
+#include "durable/postgresql/statements.hpp"
+#include "durable/postgresql_database.hpp"
+
+namespace {
+
+using namespace durable_test;
+namespace postgresql = rondo::durable::detail::postgresql;
+
+/// 20,000 tasks far off, 300 due, 60 whose lease has run out, in three queues; the statistics know of none.
+struct crowd {
+  postgresql_database db{*postgresql_server::get()};
+  postgresql::connection own{db.url()};
+
+  crowd() {
+    db.open();
+    db.ask(
+        "insert into rondo_task (queue, key, payload, due, state, attempt, owner, lease_until) "
+        "select (array['a', 'b', 'c'])[1 + i % 3], i::text, '', now() + case when i <= 20000 then interval "
+        "'1 day' "
+        "else interval '-1 day' end, case when i > 20300 then 2 else 0 end, 1, case when i > 20300 then "
+        "'gone' end, "
+        "case when i > 20300 then now() - interval '1 hour' end from generate_series(1, 20360) i");
+  }
+
+  /// As the server tells what it has done.
+  std::string explained(const std::string& execute) {
+    std::string text;
+    const auto lines = own.run_plain(("explain (analyze, costs off, timing off) execute " + execute).c_str());
+    for (int row = 0; row < lines.rows(); ++row) text += lines.bytes(row, 0) + '\n';
+    return text;
+  }
+};
+
+/// The rows that scans of the table have returned or passed over.
+long rows_read(const std::string& plan) {
+  static const std::regex scan(R"(Scan using rondo_task_\w+ on rondo_task.*rows=(\d+) loops=(\d+))");
+  static const std::regex passed(R"(Rows Removed by Filter: (\d+))");
+  long rows = 0;
+  for (std::sregex_iterator i(plan.begin(), plan.end(), scan), end; i != end; ++i)
+    rows += std::stol((*i)[1]) * std::stol((*i)[2]);
+  for (std::sregex_iterator i(plan.begin(), plan.end(), passed), end; i != end; ++i)
+    rows += std::stol((*i)[1]);
+  return rows;
+}
+
+TEST_CASE("a claim reads no more rows than it may claim from each queue, by the indices") {
+  crowd x;
+  x.own.run(postgresql::claim_due,
+            postgresql::parameters().texts({"none"}).integer(1).integer(1).integer(1).text("x").integer(3));
+  const auto plan = x.explained("rondo_claim('{a,b,c}', 10, 5000000, 30000000, 'me', 3)");
+  INFO(plan);
+  CHECK(plan.find("Seq Scan") == std::string::npos);
+  CHECK(plan.find("Index Scan using rondo_task_due") != std::string::npos);
+  CHECK(plan.find("Index Scan using rondo_task_lease") != std::string::npos);
+  CHECK(rows_read(plan) >= 60);   // ten of each queue that wait, and ten whose lease has run out
+  CHECK(rows_read(plan) <= 150);  // those that are claimed are read again, and passed from part to part
+  CHECK(x.db.ask("select count(*) from rondo_task where owner = 'me'") == "10");
+}
+
+TEST_CASE("submissions, cancellations and adoptions read their rows by the indices") {
+  crowd x;
+  const auto check = [&](const postgresql::statement& what, const postgresql::parameters& with,
+                         const std::string& execute, long most) {
+    x.own.run(what, with);
+    const auto plan = x.explained(execute);
+    INFO(plan);
+    CHECK(plan.find("Seq Scan") == std::string::npos);
+    CHECK(rows_read(plan) <= most);
+  };
+  const auto new_task = [](bool replace) {
+    postgresql::parameters p;
+    p.text("a").text("new").bytes("").boolean(true).integer(1'000'000'000).boolean(replace).integer(0);
+    return p;
+  };
+  check(postgresql::submit, new_task(false), "rondo_submit('a', 'new', '', true, 1000000000, false, 0)", 1);
+  check(postgresql::submit, new_task(true), "rondo_submit('a', 'new', '', true, 1000000000, true, 0)", 3);
+  check(postgresql::cancel_key, postgresql::parameters().text("a").text("new"), "rondo_cancel_key('a', '3')",
+        3);
+  check(postgresql::cancel_id, postgresql::parameters().integer(1), "rondo_cancel_id(2)", 3);
+  check(postgresql::adopt, postgresql::parameters().texts({"a"}).text("x").integer(1),
+        "rondo_adopt('{a,b,c}', 'gone', 1)", 60);
+}
+
+}  // namespace
