@@ -79,9 +79,11 @@ class session {
   virtual ~session() = default;
   /// One transaction. Makes the connection again if it broke. Throws store_error: if not perhaps_done(), nothing was done.
   virtual turn_result take(const turn& what) = 0;
-  /// Waits until interrupt() was called since the last wait, or somebody has submitted what is due soon (true: look).
+  /// Waits until interrupt() was called since the last wait, or somebody has submitted what is due soon (true: look). Does
+  /// not throw, and without a connection waits for interrupt() alone: take() will make one, after a while.
   virtual bool wait() = 0;
-  /// Whether somebody else has changed the database since it was last asked, where wait() cannot tell (SQLite). Cheap.
+  /// Whether somebody else has changed the database since it was last asked, where wait() cannot tell (SQLite). Cheap. Does
+  /// not throw: whether the connection is good is found out by take().
   virtual bool changed() = 0;
   /// How often changed() should be asked. duration::max(): not at all.
   virtual duration look_every() const = 0;

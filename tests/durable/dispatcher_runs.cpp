@@ -135,7 +135,7 @@ TEST_CASE("no more than max_held tasks are claimed; as they end, others follow")
   auto o = w.options();
   o.max_held = 5;
   o.threads = 2;
-  for (int i = 0; i != 40; ++i) w.tasks->submit_after(0s, {});
+  w.submit_many(40, 0s);
   dispatcher* self = nullptr;
   gate made;
   dispatcher runs(
@@ -214,7 +214,7 @@ TEST_CASE("a dispatcher runs the tasks of its queues, and no others") {
 TEST_CASE("many ends and beginnings share a transaction") {
   workplace w;
   diary d(w);
-  for (int i = 0; i != 1000; ++i) w.tasks->submit_after(0s, {});
+  w.submit_many(1000, 0s);
   dispatcher runs(w.time, *w.tasks, d.handler(), w.options());
   REQUIRE(eventually([&] { return runs.stats().completed == 1000; }));
   // One for each task would be a thousand. The threads are asked for more as they prove to be quick.

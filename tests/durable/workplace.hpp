@@ -73,7 +73,20 @@ class line_to_the_database {
     hook_ = std::move(f);
   }
 
+  /// Called after each turn that was made, before its answer arrives.
+  void after_turn(std::function<void(const detail::turn&)> f) {
+    const std::lock_guard hold(mutex_);
+    after_ = std::move(f);
+  }
+
   // From the session.
+
+  void made(const detail::turn& t) {
+    std::unique_lock hold(mutex_);
+    const auto hook = after_;
+    hold.unlock();
+    if (hook) hook(t);
+  }
 
   fault next(const detail::turn& t) {
     std::unique_lock hold(mutex_);
@@ -91,7 +104,7 @@ class line_to_the_database {
  private:
   mutable std::mutex mutex_;
   std::vector<detail::turn> turns_;
-  std::function<void(const detail::turn&)> hook_;
+  std::function<void(const detail::turn&)> hook_, after_;
   int left_ = 0;
   fault how_ = fault::none;
 };
@@ -142,6 +155,7 @@ class watched_session final : public detail::session {
     const auto fault = line_.next(t);
     if (fault == line_to_the_database::fault::before) throw store_error("the line is cut");
     detail::turn_result done = of_->take(t);
+    line_.made(t);
     if (fault == line_to_the_database::fault::after) throw store_error("the answer is lost", true);
     return done;
   }
@@ -211,6 +225,16 @@ class workplace {
     return rows.next() ? rows.text(0) : "";
   }
 
+  /// In one transaction, as each alone waits for the disk.
+  std::vector<std::int64_t> submit_many(int count, duration delay) {
+    detail::sqlite::connection own(file, detail::sqlite::connection::durability::normal, 5s);
+    std::vector<std::int64_t> ids;
+    own.execute("BEGIN IMMEDIATE");
+    for (int i = 0; i != count; ++i) ids.push_back(tasks->submit_after(own.handle(), delay, {}));
+    own.execute("COMMIT");
+    return ids;
+  }
+
   line_to_the_database& line() { return watched->line; }
   rest_stop& rest(std::size_t dispatcher = 0) { return *watched->rests.at(dispatcher); }
 
@@ -261,6 +285,7 @@ class workplace {
   detail::sqlite::settings settings() {
     detail::sqlite::settings s;
     s.clock = [this] { return wall(); };
+    s.patience = 200ms;
     return s;
   }
 

@@ -36,15 +36,10 @@ void database_thread::run() noexcept {
   while (!last_) {
     gather();
     if (last_) break;
-    if (backs_off_) {
-      d_.arrivals.wait();
-      continue;
-    }
-    look();
-    if (is_turn_due() && !backs_off_) {
-      if (!take_turn()) back_off();
-    } else if (!backs_off_) {
-      rest();
+    if (backs_off_ || !is_turn_due()) {
+      if (d_.database.wait()) look_ = true;
+    } else if (!take_turn()) {
+      back_off();
     }
   }
   tell_the_last();
@@ -59,13 +54,12 @@ void database_thread::gather() {
   if (backs_off_ && ((c.signals & inbox::retry) != 0 || !has_alarm_)) backs_off_ = false;
   d_.threads.ended(c.ended.size());
   add_ended(c.ended);
-  if ((c.signals & inbox::look) != 0) asked_to_look_ = true;
+  if ((c.signals & inbox::look) != 0 &&
+      (!polls_ || d_.database.changed() || saturating_difference(d_.clock.now(), last_claim_) >= look_every_))
+    look_ = true;
   if ((c.signals & inbox::renew) != 0) {
     renew_ = renew_ || d_.threads.size() != 0;
-    // What no thread has taken within a third of its lease: somebody else may have one.
-    run_list waiting = d_.threads.take_waiting(saturating_add(d_.clock.now(), options_.lease / 3 * 2));
-    for (detail::run& r : waiting) r.how = detail::run::outcome::not_started;
-    unsettled_.ended.splice(unsettled_.ended.end(), waiting);
+    give_back_waiting();
   }
   if ((c.signals & inbox::closing) != 0) close();
   if ((c.signals & inbox::last) != 0) last_ = true;
@@ -78,6 +72,18 @@ void database_thread::add_ended(run_list& ended) {
   unsettled_.ended.splice(unsettled_.ended.end(), ended);
 }
 
+/// What has waited for a thread for so long that somebody else may have one sooner.
+void database_thread::give_back_waiting() noexcept {
+  const time_point now = d_.clock.now();
+  run_list begun = d_.threads.take_waiting(saturating_add(now, options_.lease / 3 * 2));
+  for (detail::run& r : begun) r.how = detail::run::outcome::not_started;
+  unsettled_.ended.splice(unsettled_.ended.end(), begun);
+  // Before the next of these signals its lease would run out.
+  run_list held = d_.held.take_due_with_lease_before(saturating_add(now, options_.lease / 3));
+  if (!held.empty()) too_busy_ = true;
+  unsettled_.returned.splice(unsettled_.returned.end(), held);
+}
+
 void database_thread::close() noexcept {
   closing_ = true;
   run_list waiting = d_.threads.take_waiting(time_point::max());
@@ -85,18 +91,6 @@ void database_thread::close() noexcept {
   unsettled_.ended.splice(unsettled_.ended.end(), waiting);
   unsettled_.give_up_beginning();
   stop_claiming();
-}
-
-void database_thread::look() {
-  if (!std::exchange(asked_to_look_, false)) return;
-  try {
-    if (!polls_ || d_.database.changed() || saturating_difference(d_.clock.now(), last_claim_) >= look_every_)
-      look_ = true;
-  } catch (const std::exception& e) {
-    asked_to_look_ = true;
-    failed(e.what(), false);
-    back_off();
-  }
 }
 
 bool database_thread::is_turn_due() const {
@@ -110,7 +104,7 @@ std::size_t database_thread::free_places() const {
 }
 
 std::size_t database_thread::claims_wanted() const {
-  if (!claims_) return 0;
+  if (!claims_ || (too_busy_ && d_.threads.room() == 0)) return 0;
   const std::size_t free = free_places();
   if (look_) return free;
   // There are more. But a claim for every single place that becomes free would be a costly way to take them.
@@ -119,15 +113,6 @@ std::size_t database_thread::claims_wanted() const {
 }
 
 // ---- One turn
-
-void database_thread::rest() {
-  try {
-    if (d_.database.wait()) look_ = true;
-  } catch (const std::exception& e) {
-    failed(e.what(), false);
-    back_off();
-  }
-}
 
 bool database_thread::take_turn() {
   try {
@@ -144,6 +129,7 @@ bool database_thread::take_turn() {
     settle_expired(done);
     if (t.claim_up_to != 0) {
       last_claim_was_full_ = done.claimed.size() >= t.claim_up_to;
+      too_busy_ = false;
       last_claim_ = received;
       look_ = false;
     }

@@ -54,15 +54,14 @@ class database_thread {
   // What is to be done
   void gather();
   void add_ended(run_list& ended);
+  void give_back_waiting() noexcept;
   void close() noexcept;
   void stop_claiming() noexcept;
-  void look();
   bool is_turn_due() const;
   std::size_t free_places() const;
   std::size_t claims_wanted() const;
 
   // One turn
-  void rest();
   bool take_turn();
   turn next_turn();
   void settle_ends(turn_result& done);
@@ -88,9 +87,9 @@ class database_thread {
   unsettled unsettled_;
   time_point last_claim_ = time_point::min();
   int failures_in_a_row_ = 0;
-  bool asked_to_look_ = false;  // by the wheel
-  bool look_ = true;            // there may be something to be claimed
+  bool look_ = true;  // there may be something to be claimed
   bool last_claim_was_full_ = false;
+  bool too_busy_ = false;  // claims went back as no thread took them: others first, until one is free
   bool renew_ = false;
   bool adopt_ = false;
   bool backs_off_ = false;

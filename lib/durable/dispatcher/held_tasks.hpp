@@ -53,6 +53,16 @@ class held_tasks {
     return taken;
   }
 
+  /// Those that are due, and whose lease runs out before `t`. (Who became due first was claimed for the shortest time: but
+  /// for the time that a claim takes the leases run out in this order, too.)
+  run_list take_due_with_lease_before(time_point t) noexcept {
+    const std::lock_guard hold(mutex_);
+    const auto end = std::ranges::find_if(due_, [&](const run& r) { return r.lease_until >= t; });
+    run_list taken;
+    taken.splice(taken.end(), due_, due_.begin(), end);
+    return taken;
+  }
+
   /// All of them. The wheel must not name any of them afterwards.
   run_list take_all() noexcept {
     const std::lock_guard hold(mutex_);

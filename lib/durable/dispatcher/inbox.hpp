@@ -1,8 +1,6 @@
 // What others leave for the database thread.
 #pragma once
 
-#include <chrono>
-#include <condition_variable>
 #include <mutex>
 #include <utility>
 
@@ -51,12 +49,6 @@ class inbox {
     return std::exchange(contents_, {});
   }
 
-  /// Waits until there is something, without asking the database: as long as that does not answer.
-  void wait() {
-    std::unique_lock hold(mutex_);
-    filled_.wait(hold, [this] { return !contents_.empty(); });
-  }
-
  private:
   template <class Change>
   void add(const Change& change) noexcept {
@@ -65,14 +57,12 @@ class inbox {
       const std::lock_guard hold(mutex_);
       is_first = contents_.empty();
       change();
-      if (is_first) filled_.notify_one();
     }
     if (is_first) session_.interrupt();  // later ones are found with the first
   }
 
   session& session_;
   std::mutex mutex_;
-  std::condition_variable filled_;
   contents contents_;
 };
 

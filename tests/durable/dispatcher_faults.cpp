@@ -1,0 +1,230 @@
+// A database that fails, does not answer, or answers too late.
+#include <doctest/doctest.h>
+
+#include <set>
+
+#include "durable/workplace.hpp"
+
+namespace {
+
+using namespace durable_test;
+using fault = line_to_the_database::fault;
+
+TEST_CASE("a turn that failed is made again after 100 ms at least; nothing is lost and nothing runs twice") {
+  for (const auto how : {fault::before, fault::after}) {
+    for (int turns = 1; turns != 6; ++turns) {
+      CAPTURE(turns);
+      workplace w;
+      diary d(w);
+      dispatcher runs(w.time, *w.tasks, d.handler(), w.options());
+      REQUIRE(w.settle({&runs}));
+      const auto ids = w.submit_many(20, 1s);
+      w.line().fail(turns, how);
+      w.rest().notify();
+      w.pass(30s, {&runs});
+      auto ran = d.ids();
+      std::ranges::sort(ran);
+      CHECK(ran == ids);
+      const auto s = runs.stats();
+      CHECK(s.failures == static_cast<std::uint64_t>(turns));
+      CHECK(s.completed == 20);
+      CHECK(s.leases_lost == 0);
+      CHECK(s.withdrawn == 0);
+      CHECK(s.held == 0);
+      CHECK(w.was_told(how == fault::before ? "the line is cut" : "the answer is lost"));
+    }
+  }
+}
+
+TEST_CASE("the n-th turn that fails, whichever it is, loses nothing") {
+  for (const auto how : {fault::before, fault::after}) {
+    for (std::size_t n = 0; n != 12; ++n) {
+      CAPTURE(n);
+      workplace w;
+      diary d(w);
+      auto o = w.options();
+      o.first_retry = 200ms;
+      std::size_t made = 0;
+      w.line().on_turn([&](const turn&) {
+        if (made++ == n) w.line().fail(1, how);
+      });
+      for (int i = 0; i != 6; ++i) w.tasks->submit_after(i * 300ms, {.payload = i % 2 == 0 ? "fails" : ""});
+      dispatcher runs(
+          w.time, *w.tasks,
+          [&](const task& t) {
+            d.write(t);
+            if (t.payload == "fails" && t.attempt == 1) throw std::runtime_error("x");
+          },
+          o);
+      w.pass(30s, {&runs});
+      const auto s = runs.stats();
+      CHECK(s.completed == 6);
+      CHECK(s.retried == 3);
+      CHECK(d.size() == 9);
+      CHECK(s.leases_lost == 0);
+      CHECK(w.ask("SELECT count(*) FROM rondo_task") == "0");
+    }
+  }
+}
+
+TEST_CASE("while the database does not answer it is asked ever more rarely, every 5 s at last") {
+  workplace w;
+  diary d(w);
+  dispatcher runs(w.time, *w.tasks, d.handler(), w.options());
+  REQUIRE(w.settle({&runs}));
+  w.line().fail(-1);
+  w.rest().notify();
+  w.pass(1min, {&runs});
+  const auto begin = w.line().count();
+  w.pass(1min, {&runs});
+  const auto in_a_minute = w.line().count() - begin;
+  CHECK(in_a_minute >= 11);  // 5 s at most
+  CHECK(in_a_minute <= 60);  // on average 2.5 s
+  w.line().mend();
+  w.tasks->submit_after(0s, {});
+  w.pass(5100ms, {&runs});
+  CHECK(d.size() == 1);
+}
+
+TEST_CASE("handlers go on while the database fails, and their ends are told afterwards") {
+  workplace w;
+  gate begun, may_end;
+  w.submit_many(3, 0s);
+  dispatcher runs(
+      w.time, *w.tasks,
+      [&](const task&) {
+        begun.open();
+        may_end.wait();
+      },
+      w.options());
+  REQUIRE(begun.wait(3));
+  w.line().fail(3, fault::after);
+  may_end.open();
+  REQUIRE(eventually([&] { return runs.stats().failures >= 1; }));
+  w.line().mend();
+  w.time.advance(10s);
+  REQUIRE(eventually([&] { return runs.stats().completed == 3; }));
+  CHECK(runs.stats().leases_lost == 0);
+}
+
+TEST_CASE(
+    "after the database has failed for longer than the lease, runs in progress keep their tasks if nobody "
+    "took them") {
+  workplace w;
+  gate begun, may_end;
+  diary d(w);
+  auto o = w.options();
+  o.lease = 3s;
+  w.tasks->submit_after(0s, {});
+  dispatcher runs(
+      w.time, *w.tasks,
+      [&](const task& t) {
+        d.write(t);
+        begun.open();
+        may_end.wait();
+      },
+      o);
+  REQUIRE(begun.wait());
+  w.line().fail(-1);
+  w.rest().notify();
+  for (int i = 0; i != 100; ++i) {
+    w.time.advance(100ms);
+    REQUIRE(eventually([&] { return w.rest().at_rest().has_value(); }));
+  }
+  w.line().mend();
+  const auto failures = runs.stats().failures;
+  CHECK(failures >= 2);
+  for (int i = 0; i != 50; ++i) {  // it comes back: renews first, and then claims
+    w.time.advance(100ms);
+    REQUIRE(eventually([&] { return w.rest().at_rest().has_value(); }));
+  }
+  CHECK(runs.stats().failures == failures);
+  may_end.open();
+  REQUIRE(eventually([&] { return runs.stats().completed == 1; }));
+  CHECK(d.size() == 1);
+  CHECK(runs.stats().leases_lost == 0);
+}
+
+TEST_CASE("the end of a run that an answer was lost of is not taken for a lost lease") {
+  workplace w;
+  gate begun, may_end;
+  w.tasks->submit_after(0s, {});
+  dispatcher runs(
+      w.time, *w.tasks,
+      [&](const task&) {
+        begun.open();
+        may_end.wait();
+      },
+      w.options());
+  REQUIRE(begun.wait());
+  w.line().fail(1, fault::after);
+  may_end.open();
+  REQUIRE(eventually([&] { return runs.stats().failures == 1; }));
+  CHECK(w.ask("SELECT count(*) FROM rondo_task") == "0");  // it was done
+  w.pass(5s, {&runs});
+  CHECK(runs.stats().completed == 1);
+  CHECK(runs.stats().leases_lost == 0);
+}
+
+TEST_CASE("claims whose answer was lost are found again, and run in time") {
+  workplace w;
+  diary d(w);
+  dispatcher runs(w.time, *w.tasks, d.handler(), w.options());
+  REQUIRE(w.settle({&runs}));
+  w.tasks->submit_after(4s, {});
+  w.line().fail(1, fault::after);
+  w.rest().notify();
+  REQUIRE(eventually([&] { return runs.stats().failures == 1; }));
+  CHECK(w.ask("SELECT state FROM rondo_task") == "1");
+  CHECK(runs.stats().held == 0);
+  w.pass(1s, {&runs});
+  CHECK(runs.stats().held == 1);
+  CHECK(runs.stats().claimed == 1);
+  w.pass(4s, {&runs});
+  REQUIRE(d.size() == 1);
+  CHECK(d.entries()[0].at <= workplace::beginning + 4100ms);
+}
+
+TEST_CASE("claims that are known are not held twice when they are found again") {
+  workplace w;
+  diary d(w);
+  w.submit_many(10, 3s);
+  dispatcher runs(w.time, *w.tasks, d.handler(), w.options());
+  REQUIRE(w.settle({&runs}));
+  REQUIRE(runs.stats().held == 10);
+  w.line().fail(1, fault::after);
+  w.rest().notify();
+  REQUIRE(eventually([&] { return runs.stats().failures == 1; }));
+  w.pass(1s, {&runs});
+  CHECK(runs.stats().held == 10);
+  CHECK(runs.stats().claimed == 10);
+  w.pass(5s, {&runs});
+  CHECK(d.size() == 10);
+  CHECK(runs.stats().withdrawn == 0);
+}
+
+TEST_CASE("a database that somebody else has locked is waited for") {
+  workplace w;
+  diary d(w);
+  dispatcher runs(w.time, *w.tasks, d.handler(), w.options());
+  w.tasks->submit_after(1s, {});
+  w.pass(500ms, {&runs});
+  w.rest().notify();
+  REQUIRE(w.settle({&runs}));
+  REQUIRE(runs.stats().held == 1);
+  {
+    detail::sqlite::connection lock(w.file, detail::sqlite::connection::durability::normal, 5s);
+    lock.execute("BEGIN IMMEDIATE");
+    w.time.advance(500ms);
+    REQUIRE(eventually([&] { return runs.stats().failures >= 1; }));  // this takes 0.2 s of real time
+    CHECK(d.size() == 0);
+    lock.execute("COMMIT");
+  }
+  REQUIRE(eventually([&] {
+    w.time.advance(100ms);
+    return runs.stats().completed == 1;
+  }));
+  CHECK(w.was_told("locked"));
+}
+
+}  // namespace

@@ -1,0 +1,268 @@
+// How long a task is left alone by other dispatchers.
+#include <doctest/doctest.h>
+
+#include "durable/workplace.hpp"
+
+namespace {
+
+using namespace durable_test;
+
+const claim_rules other_rules{.queues = {"default"}, .window = 5s, .lease = 30s, .max_attempts = 10};
+
+std::vector<claim> claims_of(detail::session& s) { return s.take({.claim_up_to = 100}).claimed; }
+
+TEST_CASE("the lease of a claimed task is counted from when it is due") {
+  workplace w;
+  gate begun, may_end;
+  auto o = w.options();
+  o.lease = 10s;
+  o.window = 1min;
+  o.threads = 1;
+  w.tasks->submit_after(1s, {});  // which has the only thread
+  const auto id = w.tasks->submit_after(50s, {});
+  dispatcher runs(
+      w.time, *w.tasks,
+      [&](const task&) {
+        begun.open();
+        may_end.wait();
+      },
+      o);
+  REQUIRE(eventually([&] { return runs.stats().held == 2; }));
+  w.time.advance(1s);
+  REQUIRE(begun.wait());
+  const auto other = w.sqlite->connect("other", other_rules);
+  w.time.elapse(58s);  // 9 s after it was due: nobody may have it but who has claimed it so long ago
+  for (const claim& c : claims_of(*other)) CHECK(c.what.id != id);
+  w.time.elapse(1001ms);
+  const auto claimed = claims_of(*other);
+  CHECK(std::ranges::any_of(claimed, [&](const claim& c) { return c.what.id == id; }));
+  may_end.open();
+}
+
+TEST_CASE("the lease of a run in progress is renewed, every third of it") {
+  workplace w;
+  gate begun, may_end;
+  auto o = w.options();
+  o.lease = 9s;
+  w.tasks->submit_after(0s, {});
+  dispatcher runs(
+      w.time, *w.tasks,
+      [&](const task&) {
+        begun.open();
+        may_end.wait();
+      },
+      o);
+  REQUIRE(begun.wait());
+  const auto other = w.sqlite->connect("other", other_rules);
+  for (int i = 0; i != 20; ++i) {
+    w.time.advance(3s);
+    REQUIRE(eventually([&] { return w.rest().at_rest().has_value(); }));
+    CHECK(claims_of(*other).empty());
+  }
+  may_end.open();
+  REQUIRE(eventually([&] { return runs.stats().completed == 1; }));
+  CHECK(runs.stats().leases_lost == 0);
+  CHECK(runs.stats().run_time.max() >= 58s);
+}
+
+TEST_CASE("who loses the lease of a run is refused at its end, and the other's run counts") {
+  for (const bool fails : {false, true}) {
+    workplace w;
+    gate begun, may_end;
+    auto o = w.options();
+    o.lease = 9s;
+    const auto id = w.tasks->submit_after(0s, {});
+    dispatcher runs(
+        w.time, *w.tasks,
+        [&](const task&) {
+          begun.open();
+          may_end.wait();
+          if (fails) throw std::runtime_error("x");
+        },
+        o);
+    REQUIRE(begun.wait());
+    w.time.elapse(9001ms);  // the process stands still, and its wheel with it
+    const auto other = w.sqlite->connect("other", other_rules);
+    const auto claimed = claims_of(*other);
+    REQUIRE(claimed.size() == 1);
+    CHECK(claimed[0].what.id == id);
+    CHECK(claimed[0].what.attempt == 1);  // that of the run which has lost its lease
+    const ticket t{id, claimed[0].what.fence};
+    REQUIRE(other->take({.begun = {t}}).begun.size() == 1);
+    may_end.open();
+    REQUIRE(eventually([&] { return runs.stats().leases_lost == 1; }));
+    CHECK(runs.stats().completed == 0);
+    CHECK(runs.stats().retried == 0);
+    CHECK(w.was_told("task " + std::to_string(id) + " of queue 'default', attempt 1: its lease ran out"));
+    CHECK(w.tasks->find(id)->attempt == 2);
+    CHECK(other->take({.finished = {t}}).finished == std::vector{t});
+  }
+}
+
+TEST_CASE("a task whose dispatcher has vanished is run by another one, as soon as its lease has run out") {
+  workplace w;
+  diary d(w);
+  const auto id = w.tasks->submit_after(1s, {});
+  {
+    const auto vanishing = w.sqlite->connect("vanishing", other_rules);
+    const auto claimed = claims_of(*vanishing);
+    REQUIRE(claimed.size() == 1);
+    w.time.advance(1s);
+    REQUIRE(vanishing->take({.begun = {{id, claimed[0].what.fence}}}).begun.size() == 1);
+  }
+  dispatcher runs(w.time, *w.tasks, d.handler(), w.options());
+  w.pass(29900ms, {&runs});
+  CHECK(d.size() == 0);
+  w.pass(3s, {&runs});
+  REQUIRE(d.size() == 1);
+  CHECK(d.entries()[0].what.attempt == 2);
+  CHECK(d.entries()[0].at >= workplace::beginning + 31s);
+  CHECK(d.entries()[0].at <= workplace::beginning + 31s + 2500ms);  // half a window later
+  CHECK(runs.stats().completed == 1);
+}
+
+TEST_CASE("a task whose last attempt lost its lease is dead, and the dispatcher that finds it says so") {
+  workplace w;
+  diary d(w);
+  auto o = w.options();
+  o.max_attempts = 1;
+  const auto id = w.tasks->submit_after(0s, {});
+  {
+    const auto vanishing = w.sqlite->connect("vanishing", other_rules);
+    const auto claimed = claims_of(*vanishing);
+    REQUIRE(vanishing->take({.begun = {{id, claimed[0].what.fence}}}).begun.size() == 1);
+  }
+  dispatcher runs(w.time, *w.tasks, d.handler(), o);
+  w.pass(40s, {&runs});
+  CHECK(d.size() == 0);
+  CHECK(runs.stats().dead == 1);
+  CHECK(w.was_told("task " + std::to_string(id) + " of queue 'default' is dead, after 1 attempts"));
+}
+
+TEST_CASE("a run is not made if its lease ran out before it had begun") {
+  workplace w;
+  diary d(w);
+  w.tasks->submit_after(0s, {});
+  // The process stands still in the middle of the transaction, just before its answer arrives.
+  std::atomic<bool> once{true};
+  w.line().after_turn([&](const turn& t) {
+    if (!t.begun.empty() && once.exchange(false)) w.time.elapse(31s);
+  });
+  dispatcher runs(w.time, *w.tasks, d.handler(), w.options());
+  w.pass(5s, {&runs});
+  CHECK(runs.stats().leases_lost == 1);
+  CHECK(w.was_told("is not run: its lease ran out before its run began"));
+  CHECK(d.size() == 1);  // it was put back, as nobody had taken it, and claimed again
+  CHECK(d.entries()[0].what.attempt == 1);
+  CHECK(d.entries()[0].at >= workplace::beginning + 31s);
+}
+
+TEST_CASE("a held task whose lease ran out, and which nobody has taken, is run all the same") {
+  workplace w;
+  diary d(w);
+  w.tasks->submit_after(3s, {});
+  dispatcher runs(w.time, *w.tasks, d.handler(), w.options());
+  REQUIRE(w.settle({&runs}));
+  w.time.elapse(1min);
+  w.pass(0s, {&runs});
+  w.time.advance(0s);
+  REQUIRE(w.settle({&runs}));
+  CHECK(d.size() == 1);
+  CHECK(runs.stats().leases_lost == 0);
+}
+
+TEST_CASE(
+    "due tasks that no thread takes go back before their lease runs out, and another dispatcher can have "
+    "them") {
+  workplace w;
+  gate begun, may_end;
+  auto o = w.options();
+  o.threads = 1;
+  o.lease = 9s;
+  w.submit_many(10, 0s);
+  dispatcher runs(
+      w.time, *w.tasks,
+      [&](const task&) {
+        begun.open();
+        may_end.wait();
+      },
+      o);
+  REQUIRE(begun.wait());
+  const auto rest = [&] { return eventually([&] { return w.rest().at_rest().has_value(); }); };
+  for (int i = 0; i != 100; ++i) {
+    w.time.advance(3s);
+    REQUIRE(rest());
+    CHECK(runs.stats().held <= 9);  // it has none of them twice
+  }
+  CHECK(w.ask("SELECT count(*) FROM rondo_task WHERE state = 0") == "9");
+  diary d(w);
+  dispatcher other(w.time, *w.tasks, d.handler(), w.options());
+  for (int i = 0; i != 10; ++i) {
+    w.time.advance(1s);
+    REQUIRE(rest());
+  }
+  CHECK(eventually([&] { return other.stats().completed == 9; }));
+  may_end.open();
+  REQUIRE(eventually([&] {
+    w.time.advance(1s);
+    return runs.stats().completed + other.stats().completed == 10;
+  }));
+  CHECK(runs.stats().leases_lost == 0);
+  CHECK(other.stats().leases_lost == 0);
+}
+
+TEST_CASE("a task that another one has taken before its run began is not run, and counted as a lost lease") {
+  workplace w;
+  diary d(w);
+  w.tasks->submit_after(3s, {});
+  dispatcher runs(w.time, *w.tasks, d.handler(), w.options());
+  REQUIRE(w.settle({&runs}));
+  w.line().fail(-1);
+  w.pass(34s, {&runs}, 1s);
+  const auto other = w.sqlite->connect("other", other_rules);
+  REQUIRE(claims_of(*other).size() == 1);
+  w.line().mend();
+  w.pass(6s, {&runs}, 1s);
+  CHECK(d.size() == 0);
+  CHECK(runs.stats().leases_lost == 1);
+  CHECK(runs.stats().withdrawn == 0);
+  CHECK(w.was_told("is not run: its lease ran out before its run began"));
+}
+
+TEST_CASE("what no thread takes within a third of the lease is put back, for others") {
+  workplace w;
+  gate begun, may_end;
+  auto o = w.options();
+  o.threads = 1;
+  o.lease = 9s;
+  // The first ones are quick: so some more are begun than there are threads.
+  w.submit_many(40, 0s);
+  std::atomic<int> quick{20};
+  dispatcher runs(
+      w.time, *w.tasks,
+      [&](const task&) {
+        if (quick-- > 0) return;
+        begun.open();
+        may_end.wait();
+      },
+      o);
+  REQUIRE(begun.wait());
+  REQUIRE(eventually([&] { return w.rest().at_rest().has_value(); }));
+  const auto ahead = runs.stats().running;
+  REQUIRE(ahead > 1);
+  for (int i = 0; i != 10; ++i) {
+    w.time.advance(3s);
+    REQUIRE(eventually([&] { return w.rest().at_rest().has_value(); }));
+  }
+  CHECK(runs.stats().running == 1);  // fewer and fewer are begun ahead
+  CHECK(w.ask("SELECT count(*) FROM rondo_task WHERE state = 0") == "19");
+  CHECK(runs.stats().leases_lost == 0);
+  may_end.open();
+  REQUIRE(eventually([&] {
+    w.rest().notify();
+    return runs.stats().completed == 40;
+  }));
+  CHECK(runs.stats().fired == 40);
+}
+
+}  // namespace

@@ -1,0 +1,346 @@
+// The end of a dispatcher, and of what it stands on.
+#include <doctest/doctest.h>
+
+#include <stdexcept>
+
+#include "durable/workplace.hpp"
+
+namespace {
+
+using namespace durable_test;
+using fault = line_to_the_database::fault;
+
+std::string waiting(const workplace& w) {
+  return w.ask("SELECT count(*) FROM rondo_task WHERE state = 0 AND attempt = 0 AND owner IS NULL");
+}
+
+TEST_CASE("stop() hands back what waits, so that another dispatcher has it at once") {
+  workplace w;
+  diary a(w), b(w);
+  w.submit_many(10, 3s);
+  dispatcher one(w.time, *w.tasks, a.handler(), w.options());
+  REQUIRE(w.settle({&one}));
+  REQUIRE(one.stats().held == 10);
+  one.stop();
+  CHECK(waiting(w) == "10");
+  CHECK(one.stats().handed_back == 10);
+  CHECK(one.stats().held == 0);
+  dispatcher two(w.time, *w.tasks, b.handler(), w.options());
+  w.watched->rests.erase(w.watched->rests.begin());
+  w.pass(4s, {&two});
+  CHECK(a.size() == 0);
+  CHECK(b.size() == 10);
+}
+
+TEST_CASE("stop() waits for what runs and reports it; what was begun and has no thread yet waits again") {
+  workplace w;
+  gate begun, may_end;
+  auto o = w.options();
+  o.threads = 2;
+  w.submit_many(60, 0s);
+  std::atomic<int> quick{20};
+  dispatcher runs(
+      w.time, *w.tasks,
+      [&](const task&) {
+        if (quick-- > 0) return;
+        begun.open();
+        may_end.wait();
+      },
+      o);
+  REQUIRE(begun.wait(2));
+  std::atomic<bool> is_over{false};
+  std::thread stopper([&] {
+    runs.stop();
+    is_over = true;
+  });
+  // All but the two are back before these have ended.
+  CHECK(eventually([&] { return waiting(w) == "38"; }));
+  CHECK_FALSE(is_over);
+  may_end.open();
+  stopper.join();
+  CHECK(runs.stats().completed == 22);
+  CHECK(runs.stats().handed_back == 38);
+  CHECK(w.ask("SELECT count(*) FROM rondo_task") == "38");
+  CHECK(w.errors().empty());
+}
+
+TEST_CASE("the leases of what stop() waits for are renewed") {
+  workplace w;
+  gate begun, may_end;
+  auto o = w.options();
+  o.lease = 3s;
+  w.tasks->submit_after(0s, {});
+  dispatcher runs(
+      w.time, *w.tasks,
+      [&](const task&) {
+        begun.open();
+        may_end.wait();
+      },
+      o);
+  REQUIRE(begun.wait());
+  std::thread stopper([&] { runs.stop(); });
+  for (int i = 0; i != 30; ++i) {
+    w.time.advance(1s);
+    REQUIRE(eventually([&] { return w.rest().at_rest().has_value(); }));
+  }
+  may_end.open();
+  stopper.join();
+  CHECK(runs.stats().completed == 1);
+  const auto turns = w.line().turns();
+  CHECK(std::ranges::count_if(turns, [](const turn& t) { return !t.renewed.empty(); }) >= 29);
+}
+
+TEST_CASE(
+    "after stop() nothing is claimed and nothing runs; it may be called again, and from several threads") {
+  workplace w;
+  diary d(w);
+  dispatcher runs(w.time, *w.tasks, d.handler(), w.options());
+  REQUIRE(w.settle({&runs}));
+  std::vector<std::thread> callers;
+  for (int i = 0; i != 4; ++i) callers.emplace_back([&] { runs.stop(); });
+  for (std::thread& t : callers) t.join();
+  runs.stop();
+  w.tasks->submit_after(0s, {});
+  const auto turns = w.line().count();
+  w.time.advance(1min);
+  CHECK(w.line().count() == turns);
+  CHECK(d.size() == 0);
+  CHECK(w.time.pending() == 0);
+}
+
+TEST_CASE("stop() from inside the handler, or on_error, is a logic error") {
+  workplace w;
+  dispatcher* self = nullptr;
+  gate made;
+  std::atomic<int> refused{0};
+  const auto try_it = [&] {
+    made.wait();
+    try {
+      self->stop();
+    } catch (const std::logic_error&) {
+      ++refused;
+    }
+  };
+  auto o = w.options();
+  o.on_error = [&](const std::string&) { try_it(); };
+  o.max_attempts = 1;
+  w.tasks->submit_after(0s, {});
+  dispatcher runs(
+      w.time, *w.tasks,
+      [&](const task&) {
+        try_it();
+        throw std::runtime_error("x");
+      },
+      o);
+  self = &runs;
+  made.open();
+  REQUIRE(eventually([&] { return runs.stats().dead == 1 && refused == 3; }));
+}
+
+TEST_CASE("one dispatcher is stopped by the handler of another") {
+  workplace w;
+  diary d(w);
+  auto o = w.options();
+  o.queues = {"other"};
+  dispatcher other(w.time, *w.tasks, d.handler(), o);
+  w.tasks->submit_after(0s, {});
+  dispatcher runs(
+      w.time, *w.tasks, [&](const task&) { other.stop(); }, w.options());
+  CHECK(eventually([&] { return runs.stats().completed == 1; }));
+}
+
+TEST_CASE(
+    "a database that does not answer holds stop() up for two seconds, and what it was not told is left to "
+    "the leases") {
+  workplace w;
+  gate begun, may_end;
+  auto o = w.options();
+  w.submit_many(2, 0s);
+  w.submit_many(3, 4s);
+  dispatcher runs(
+      w.time, *w.tasks,
+      [&](const task&) {
+        begun.open();
+        may_end.wait();
+      },
+      o);
+  REQUIRE(begun.wait(2));
+  REQUIRE(eventually([&] { return runs.stats().held == 3; }));
+  w.line().fail(-1);
+  may_end.open();
+  const auto begin = std::chrono::steady_clock::now();
+  runs.stop();
+  CHECK(std::chrono::steady_clock::now() - begin >= 2s);
+  CHECK(w.was_told("5 tasks are left to their leases"));
+  CHECK(runs.stats().handed_back == 0);
+  CHECK(w.ask("SELECT count(*) FROM rondo_task WHERE state IN (1, 2)") == "5");
+}
+
+TEST_CASE("stop() while the database fails tells everything as soon as it answers") {
+  for (const auto how : {fault::before, fault::after}) {
+    workplace w;
+    gate begun, may_end;
+    w.submit_many(2, 0s);
+    w.submit_many(3, 4s);
+    dispatcher runs(
+        w.time, *w.tasks,
+        [&](const task&) {
+          begun.open();
+          may_end.wait();
+        },
+        w.options());
+    REQUIRE(begun.wait(2));
+    REQUIRE(eventually([&] { return runs.stats().held == 3; }));
+    w.line().fail(3, how);
+    may_end.open();
+    runs.stop();
+    CHECK(runs.stats().completed == 2);
+    CHECK(runs.stats().handed_back == 3);
+    CHECK(runs.stats().leases_lost == 0);
+    CHECK(waiting(w) == "3");
+  }
+}
+
+TEST_CASE("stop() hands back what was begun or claimed by a turn whose answer was lost") {
+  for (const bool begins : {false, true}) {
+    workplace w;
+    diary d(w);
+    dispatcher runs(w.time, *w.tasks, d.handler(), w.options());
+    REQUIRE(w.settle({&runs}));
+    w.submit_many(5, begins ? 1s : 3s);
+    if (begins) {
+      w.rest().notify();
+      REQUIRE(eventually([&] { return runs.stats().held == 5; }));
+      REQUIRE(w.settle({&runs}));
+    }
+    w.line().fail(1, fault::after);
+    if (begins)
+      w.time.advance(1s);
+    else
+      w.rest().notify();
+    REQUIRE(eventually([&] { return runs.stats().failures == 1; }));
+    runs.stop();
+    CHECK(d.size() == 0);
+    CHECK(waiting(w) == "5");
+  }
+}
+
+TEST_CASE("a scheduler that is stopped first leaves the dispatcher idle, to be stopped as ever") {
+  workplace w;
+  gate begun, may_end;
+  w.submit_many(1, 0s);
+  w.submit_many(5, 4s);
+  dispatcher runs(
+      w.time, *w.tasks,
+      [&](const task&) {
+        begun.open();
+        may_end.wait();
+      },
+      w.options());
+  REQUIRE(begun.wait());
+  REQUIRE(eventually([&] { return runs.stats().held == 5; }));
+  const auto unfired = w.time.stop();
+  CHECK(unfired.size() >= 6);
+  may_end.open();
+  CHECK(eventually([&] { return runs.stats().completed == 1; }));  // a run in progress is told
+  // What it claims it could not wait for: that and what it has goes back.
+  w.submit_many(1, 3s);
+  w.rest().notify();
+  CHECK(eventually([&] { return waiting(w) == "6"; }));
+  CHECK(w.was_told("is given back"));
+  const auto turns = w.line().count();
+  w.rest().notify();
+  REQUIRE(w.settle({&runs}));
+  CHECK(w.line().count() == turns);
+  runs.stop();
+}
+
+TEST_CASE(
+    "a database that fails when the scheduler is stopped is tried again at the next occasion, and by "
+    "stop()") {
+  workplace w;
+  gate begun, may_end;
+  w.submit_many(2, 0s);
+  dispatcher runs(
+      w.time, *w.tasks,
+      [&](const task& t) {
+        begun.open();
+        may_end.wait(t.id);
+      },
+      w.options());
+  REQUIRE(begun.wait(2));
+  w.time.stop();
+  w.line().fail(1);
+  may_end.open();
+  REQUIRE(eventually([&] { return runs.stats().failures == 1; }));
+  CHECK(runs.stats().completed == 0);
+  may_end.open();
+  CHECK(eventually([&] { return runs.stats().completed == 2; }));
+  runs.stop();
+}
+
+TEST_CASE("what a stopped scheduler handed back may be called, before and after the end of the dispatcher") {
+  workplace w;
+  diary d(w);
+  w.submit_many(3, 4s);
+  std::vector<rondo::unfired> unfired;
+  {
+    dispatcher runs(w.time, *w.tasks, d.handler(), w.options());
+    REQUIRE(w.settle({&runs}));
+    unfired = w.time.stop();
+    for (int twice = 0; twice != 2; ++twice)
+      for (auto& u : unfired) u.work();
+    REQUIRE(eventually([&] { return d.size() == 3; }));
+  }
+  for (auto& u : unfired) u.work();
+  CHECK(d.size() == 3);
+}
+
+TEST_CASE("a scheduler without room for a claim's timer makes it go back, not round in circles") {
+  workplace w;
+  diary d(w);
+  manual_timer small({.max_pending = 4});
+  w.submit_many(10, 3s);
+  dispatcher runs(small, *w.tasks, d.handler(), w.options());
+  REQUIRE(w.settle({&runs}));
+  CHECK(runs.stats().held == 2);  // beside the feeder and the renewal
+  CHECK(waiting(w) == "8");
+  CHECK(w.line().count() <= 3);
+}
+
+TEST_CASE("options out of their ranges are refused, in words") {
+  workplace w;
+  const auto refusal = [&](auto change) -> std::string {
+    dispatcher_options o = w.options();
+    change(o);
+    try {
+      dispatcher runs(
+          w.time, *w.tasks, [](const task&) {}, o);
+    } catch (const std::invalid_argument& e) {
+      return e.what();
+    }
+    return "";
+  };
+  CHECK(refusal([](auto&) {}) == "");
+  CHECK(refusal([](auto& o) { o.queues.clear(); }).find("queue") != std::string::npos);
+  CHECK(refusal([](auto& o) { o.queues = {""}; }) != "");
+  CHECK(refusal([](auto& o) { o.window = 0s; }).find("window") != std::string::npos);
+  CHECK(refusal([](auto& o) { o.lease = 99ms; }).find("lease") != std::string::npos);
+  CHECK(refusal([](auto& o) { o.lease = 100ms; }) == "");
+  CHECK(refusal([](auto& o) { o.max_held = 0; }).find("max_held") != std::string::npos);
+  CHECK(refusal([](auto& o) { o.max_attempts = 0; }).find("max_attempts") != std::string::npos);
+  CHECK(refusal([](auto& o) { o.first_retry = -1ns; }).find("first_retry") != std::string::npos);
+  CHECK(refusal([](auto& o) { o.longest_retry = -1ns; }).find("longest_retry") != std::string::npos);
+  CHECK(refusal([](auto& o) { o.threads = 0; }).find("threads") != std::string::npos);
+  CHECK_THROWS_AS(dispatcher(w.time, *w.tasks, nullptr, w.options()), std::invalid_argument);
+}
+
+TEST_CASE("a dispatcher on a stopped scheduler is not made") {
+  workplace w;
+  w.time.stop();
+  CHECK_THROWS_AS(dispatcher(
+                      w.time, *w.tasks, [](const task&) {}, w.options()),
+                  rondo::stopped_error);
+}
+
+}  // namespace
