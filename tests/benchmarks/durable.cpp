@@ -1,0 +1,99 @@
+// What durable tasks cost: submitting, claiming and completing them, how late they are, what the database does for one.
+// With many far-off tasks in the table. See README.md.
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "durable_counts.hpp"
+#include "durable_workloads.hpp"
+#include "report.hpp"
+#ifdef WITH_SQLITE
+#include "durable/sqlite_database.hpp"
+#endif
+#ifdef WITH_POSTGRESQL
+#include "durable/postgresql_database.hpp"
+#endif
+
+namespace {
+
+using namespace durable_workloads;
+
+struct sizes {
+  std::size_t far_off, submitted, due, in_time, held;
+  std::chrono::seconds ahead;  // of what is not due yet: further than the window sees, but in miniature
+};
+constexpr sizes all{1'000'000, 1'000, 20'000, 2'000, 100'000, 7s};
+constexpr sizes small{100, 20, 100, 20, 100, 0s};
+constexpr std::size_t per_second = 200;
+
+double milliseconds(rondo::duration d) { return std::chrono::duration<double, std::milli>(d).count(); }
+
+void measure_lateness(measure::report& report, place& at, const sizes& n) {
+  const std::string name = at.name() + ": lateness";
+  if (!report.wanted(name)) return;
+  measure::table result{.workload = name, .unit = "ms", .rows = {}, .compared = false};
+  const auto add = [&](const std::string& what, const dispatcher_statistics& s) {
+    result.rows.push_back({what + ", p50", milliseconds(s.lateness.quantile(0.5))});
+    result.rows.push_back({what + ", p99", milliseconds(s.lateness.quantile(0.99))});
+  };
+  for (const std::size_t times : {1, 5})
+    add(std::to_string(times * per_second) + " a second",
+        run_in_time(at, {times * n.in_time, times * per_second, n.ahead}));
+  add("submitted 20 ms before", run_soon(at, n.in_time / 10));
+  report.add(result);
+}
+
+template <class Count>
+void count_work(measure::report& report, place& at, const sizes& n, Count count) {
+  const std::string name = at.name() + ": work of the database for a task";
+  if (!report.wanted(name)) return;
+  measure::table result{.workload = name, .unit = "", .rows = {}, .compared = false};
+  const auto add = [&](const std::string& what, const counts& c) {
+    result.rows.push_back({what + ": statements", c.statements});
+    result.rows.push_back({what + ": rows changed", c.rows});
+    result.rows.push_back({what + ": transactions", c.transactions});
+  };
+  add("all are due", count(at, {n.due / 4, 1'000'000, -1s}));
+  add(std::to_string(per_second) + " a second", count(at, {n.in_time, per_second, n.ahead}));
+  report.add(result);
+}
+
+template <class Count>
+void measure_all(measure::report& report, place& at, const sizes& n, Count count) {
+  at.fill_far_off(n.far_off);
+  report.compare(at.name() + ": submit", "µs a task",
+                 {{"one by one", [&] { return submit(at, n.submitted, 1); }},
+                  {"10 in a transaction", [&] { return submit(at, n.submitted, 10); }},
+                  {"1,000 in a transaction", [&] { return submit(at, n.submitted, 1'000); }}});
+  report.compare(at.name() + ": claim, run, complete", "µs a task",
+                 {{"one dispatcher", [&] { return run_all(at, n.due, 1); }},
+                  {"three dispatchers", [&] { return run_all(at, n.due, 3); }}});
+  measure_lateness(report, at, n);
+  count_work(report, at, n, count);
+  const std::string held = at.name() + ": memory of a held task";
+  if (report.wanted(held))
+    report.add(
+        {.workload = held, .unit = "bytes", .rows = {{"held", bytes_held(at, n.held)}}, .compared = false});
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  measure::report report(measure::read_options(argc, argv));
+  const sizes& n = report.small() ? small : all;
+#ifdef WITH_SQLITE
+  if (report.takes_part("SQLite")) {
+    place at("SQLite", std::make_unique<durable_test::sqlite_database>(), true);
+    measure_all(report, at, n, count_sqlite);
+  }
+#endif
+#ifdef WITH_POSTGRESQL
+  durable_test::postgresql_server* const server =
+      report.takes_part("PostgreSQL") ? durable_test::postgresql_server::get() : nullptr;
+  if (server != nullptr) {
+    place at("PostgreSQL", std::make_unique<durable_test::postgresql_database>(*server), false);
+    measure_all(report, at, n, count_postgresql);
+  }
+#endif
+  return report.finish();
+}

@@ -1,0 +1,205 @@
+// What rondo-durable is measured with: one engine's database, and the workloads.
+#pragma once
+
+#include <rondo/durable.hpp>
+#include <rondo/timer.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "durable/database.hpp"
+#include "held_bytes.hpp"
+#include "measure.hpp"
+
+namespace durable_workloads {
+
+using namespace std::chrono_literals;
+using rondo::durable::dispatcher;
+using rondo::durable::dispatcher_options;
+using rondo::durable::dispatcher_statistics;
+
+/// A database with the rows that a workload starts from, which plain SQL makes faster than the library would.
+class place {
+ public:
+  place(std::string name, std::unique_ptr<durable_test::database> database, bool is_sqlite)
+      : name_(std::move(name)),
+        database_(std::move(database)),
+        store_(rondo::durable::store::open(database_->url())),
+        is_sqlite_(is_sqlite) {}
+
+  const std::string& name() const { return name_; }
+  rondo::durable::store& store() { return *store_; }
+  std::string url() const { return database_->url(); }
+  std::unique_ptr<durable_test::their_connection> connect() { return database_->connect(); }
+  std::string ask(const std::string& sql) { return database_->ask(sql); }
+
+  /// n tasks, the first of them due in `first`, each a gap after the one before, with their numbers as payloads.
+  void fill(std::size_t n, std::chrono::microseconds first, std::chrono::microseconds gap = 0us) {
+    const std::string count = std::to_string(n), from = std::to_string(first.count()),
+                      each = std::to_string(gap.count());
+    if (is_sqlite_)
+      ask("INSERT INTO rondo_task (queue, due, payload) WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i "
+          "+ 1 "
+          "FROM n WHERE i + 1 < " +
+          count + ") SELECT 'default', CAST((julianday('now') - 2440587.5) * 86400e6 AS INTEGER) + " + from +
+          " + i * " + each + ", CAST(CAST(i AS TEXT) AS BLOB) FROM n");
+    else
+      ask("INSERT INTO rondo_task (queue, due, payload) SELECT 'default', now() + (" + from + " + i * " +
+          each + ") * interval '1 microsecond', convert_to(i::text, 'UTF8') FROM generate_series(0, " +
+          count + "::bigint - 1) AS i");
+  }
+
+  /// Those that are due within two years are removed; the far-off ones stay.
+  void clear() {
+    ask(is_sqlite_ ? "DELETE FROM rondo_task WHERE due < (unixepoch() + 2 * 365 * 86400) * 1000000"
+                   : "DELETE FROM rondo_task WHERE due < now() + interval '2 years'");
+    ask(is_sqlite_ ? "PRAGMA wal_checkpoint(TRUNCATE)" : "VACUUM rondo_task");
+  }
+
+  void fill_far_off(std::size_t n) {
+    fill(n, std::chrono::hours(24 * 365 * 10), 1ms);
+    ask("ANALYZE");
+  }
+
+ private:
+  std::string name_;
+  std::unique_ptr<durable_test::database> database_;
+  std::unique_ptr<rondo::durable::store> store_;
+  bool is_sqlite_;
+};
+
+/// Several dispatchers, each with a scheduler of its own, as if each were a process.
+class crew {
+ public:
+  crew(place& at, std::size_t dispatchers, const dispatcher_options& options = {}) {
+    for (std::size_t i = 0; i != dispatchers; ++i) {
+      timers_.push_back(std::make_unique<rondo::timer>());
+      members_.push_back(std::make_unique<dispatcher>(
+          *timers_.back(), at.store(),
+          [this](const rondo::durable::task& t) { sum_ += std::stoull(t.payload) + 1; }, options));
+    }
+  }
+
+  template <class Condition>
+  void wait_until(const Condition& holds) const {
+    while (!holds(total())) std::this_thread::sleep_for(1ms);
+  }
+  void stop() {
+    for (const auto& each : members_) each->stop();
+  }
+
+  struct totals {
+    std::uint64_t completed = 0, held = 0, fired = 0, turns = 0;
+  };
+  totals total() const {
+    totals all;
+    for (const auto& each : members_) {
+      const dispatcher_statistics s = each->stats();
+      all.completed += s.completed;
+      all.held += s.held;
+      all.fired += s.fired;
+      all.turns += s.turns;
+    }
+    return all;
+  }
+  dispatcher_statistics first() const { return members_.front()->stats(); }
+  std::uint64_t sum() const { return sum_; }
+
+ private:
+  std::atomic<std::uint64_t> sum_{0};  // of what was run
+  std::vector<std::unique_ptr<rondo::timer>> timers_;
+  std::vector<std::unique_ptr<dispatcher>> members_;
+};
+
+inline double microseconds_each(measure::clock::time_point start, std::size_t n) {
+  return measure::per_operation(start, n) / 1000;
+}
+
+/// n tasks, `batch` in a transaction, or each by itself.
+inline measure::sample submit(place& at, std::size_t n, std::size_t batch) {
+  const auto caller = at.connect();
+  std::uint64_t made = 0;
+  const auto start = measure::now();
+  for (std::size_t i = 0; i != n; ++i) {
+    const rondo::durable::submission what{.payload = std::to_string(i)};
+    if (batch == 1) {
+      made += at.store().submit_after(1h, what) > 0 ? 1u : 0u;
+      continue;
+    }
+    if (i % batch == 0) caller->execute("BEGIN");
+    made += at.store().submit_after(caller->handle(), 1h, what) > 0 ? 1u : 0u;
+    if (i % batch == batch - 1 || i == n - 1) caller->execute("COMMIT");
+  }
+  const double each = microseconds_each(start, n);
+  at.clear();
+  return {each, made};
+}
+
+/// n tasks that are due: until all have been run and removed.
+inline measure::sample run_all(place& at, std::size_t n, std::size_t dispatchers) {
+  at.fill(n, -1s);
+  const auto start = measure::now();
+  crew workers(at, dispatchers);
+  workers.wait_until([n](const crew::totals& t) { return t.completed >= n; });
+  const double each = microseconds_each(start, n);
+  workers.stop();
+  at.clear();
+  return {each, workers.sum()};
+}
+
+/// n tasks that become due one after another, the first of them `first` from now.
+struct timetable {
+  std::size_t n, per_second;
+  std::chrono::seconds first;
+};
+inline void fill(place& at, const timetable& t) {
+  at.fill(t.n, t.first, std::chrono::microseconds(1'000'000 / t.per_second));
+}
+
+/// How late they are.
+inline dispatcher_statistics run_in_time(place& at, const timetable& t) {
+  fill(at, t);
+  crew workers(at, 1);
+  workers.wait_until([n = t.n](const crew::totals& all) { return all.completed >= n; });
+  dispatcher_statistics result = workers.first();
+  workers.stop();
+  at.clear();
+  return result;
+}
+
+/// How late they are if they are submitted 20 ms before they are due: somebody has to wake the dispatcher.
+inline dispatcher_statistics run_soon(place& at, std::size_t n) {
+  crew workers(at, 1);
+  for (std::size_t i = 0; i != n; ++i) {
+    at.store().submit_after(20ms, {.payload = std::to_string(i)});
+    std::this_thread::sleep_for(10ms);
+  }
+  workers.wait_until([n](const crew::totals& t) { return t.completed >= n; });
+  dispatcher_statistics result = workers.first();
+  workers.stop();
+  at.clear();
+  return result;
+}
+
+/// What is in use of the heap for each task that is claimed and waits on the wheel. With payloads of up to six bytes.
+inline double bytes_held(place& at, std::size_t n) {
+  at.fill(n, 30min);
+  const std::size_t before = held_bytes();
+  dispatcher_options all_of_them;
+  all_of_them.window = 1h;
+  all_of_them.max_held = n;
+  crew workers(at, 1, all_of_them);
+  workers.wait_until([n](const crew::totals& t) { return t.held >= n; });
+  const std::size_t held = held_bytes() - before;
+  workers.stop();
+  at.clear();
+  return static_cast<double>(held) / static_cast<double>(n);
+}
+
+}  // namespace durable_workloads
