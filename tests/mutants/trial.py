@@ -7,7 +7,7 @@ import subprocess
 import time
 
 ALL = ("values", "wheel", "scheduler", "on_top", "adapters", "readme", "model", "durable", "threads",
-       "interleavings")
+       "interleavings", "durable_servers")
 # The suites likeliest to notice a change of a file, by the beginning of its name.
 LIKELY = {
     "include/rondo/detail/keyed_core": ("on_top", "readme"),
@@ -28,6 +28,7 @@ LIKELY = {
     "include/rondo/asio": ("adapters",),
     "include/rondo/event_fd": ("adapters",),
     "include/rondo/durable": ("durable",),
+    "lib/durable/postgresql/": ("durable_servers",),
     "lib/durable/": ("durable",),
     "lib/values/": ("values", "scheduler", "model"),
     "include/rondo/": ("values", "scheduler", "model"),

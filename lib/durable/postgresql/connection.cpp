@@ -155,7 +155,6 @@ void connection::prepare(const statement& what) {
 }
 
 std::vector<result> connection::run_all(const std::vector<call>& calls, commit how) {
-  make();
   pipeline together(get(), prepared_);
   bool sent = together.enter() && together.send("begin");
   if (how == commit::soon) sent = sent && together.send("set local synchronous_commit = off");
@@ -175,9 +174,11 @@ std::vector<result> connection::run_all(const std::vector<call>& calls, commit h
 /// PQstatus()), is of this side, and the connection is given up.
 void connection::fail(const result& answer, doubt may_be_done) {
   const auto state = answer.state();
-  const store_error error(message_of(get(), answer), may_be_done == doubt::unless_answered && state.empty());
-  if (PQstatus(get()) != CONNECTION_OK || state.empty() || needs_new_connection(state)) connected_.reset();
-  throw error;
+  const auto message = message_of(get(), answer);
+  if (PQstatus(get()) != CONNECTION_OK || PQpipelineStatus(get()) != PQ_PIPELINE_OFF || state.empty() ||
+      needs_new_connection(state))
+    connected_.reset();
+  throw store_error(message, may_be_done == doubt::unless_answered && state.empty());
 }
 
 result run_on(PGconn* callers, const std::string& what, const parameters& with) {

@@ -30,7 +30,8 @@ class connection {
   bool make();
   /// One statement, a transaction by itself.
   result run(const statement& what, const parameters& with);
-  /// All of them in one transaction and one round trip. The answers, in the same order.
+  /// All of them in one transaction and one round trip. The answers, in the same order. After make(), which this does not
+  /// do: the caller has to know of a new connection.
   std::vector<result> run_all(const std::vector<call>& calls, commit how);
   /// One statement without parameters, which is not prepared.
   result run_plain(const char* what);

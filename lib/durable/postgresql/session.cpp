@@ -80,8 +80,9 @@ void add(const call& asked, const result& answer, turn_result& to) {
 server_session::server_session(std::string url, std::string owner, claim_rules rules)
     : database_(std::move(url), listen), owner_(std::move(owner)), rules_(std::move(rules)) {
   // One that is named twice would have its tasks counted twice by the claim.
-  std::ranges::sort(rules_.queues);
-  rules_.queues.erase(std::ranges::unique(rules_.queues).begin(), rules_.queues.end());
+  auto& queues = rules_.queues;
+  std::sort(queues.begin(), queues.end());
+  queues.erase(std::unique(queues.begin(), queues.end()), queues.end());
   database_.make();
 }
 
