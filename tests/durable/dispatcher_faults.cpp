@@ -203,6 +203,38 @@ TEST_CASE("claims that are known are not held twice when they are found again") 
   CHECK(runs.stats().withdrawn == 0);
 }
 
+TEST_CASE("a server that forgot in a crash that a run had begun is told again: the run is not made twice") {
+  for (const bool ends_meanwhile : {false, true}) {
+    workplace w;
+    gate begun, may_end;
+    const auto id = w.tasks->submit_after(0s, {});
+    dispatcher runs(
+        w.time, *w.tasks,
+        [&](const task&) {
+          begun.open();
+          may_end.wait();
+        },
+        w.options());
+    REQUIRE(begun.wait());
+    REQUIRE(eventually([&] { return w.rest().at_rest().has_value(); }));
+    w.line().fail(1);
+    if (ends_meanwhile)
+      may_end.open();
+    else
+      w.rest().notify();
+    REQUIRE(eventually([&] { return runs.stats().failures == 1; }));
+    w.run("UPDATE rondo_task SET state = 1, attempt = 0");
+    w.time.advance(1s);
+    REQUIRE(eventually([&] { return w.rest().at_rest().has_value(); }));
+    if (!ends_meanwhile) CHECK(w.tasks->find(id)->attempt == 1);
+    may_end.open();
+    CHECK(eventually([&] { return runs.stats().completed == 1; }));
+    CHECK(runs.stats().fired == 1);
+    CHECK(runs.stats().leases_lost == 0);
+    CHECK(w.ask("SELECT count(*) FROM rondo_task") == "0");
+  }
+}
+
 TEST_CASE("a database that somebody else has locked is waited for") {
   workplace w;
   diary d(w);

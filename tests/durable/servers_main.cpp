@@ -3,8 +3,10 @@
 #include <doctest/doctest.h>
 
 #include "durable/postgresql_server.hpp"
+#include "durable/worker.hpp"
 
 int main(int argc, char** argv) {
+  durable_test::be_worker_if_asked(argc, argv);
   doctest::Context context(argc, argv);
   const bool only_asked = context.shouldExit();
   if (!only_asked && durable_test::postgresql_server::get() == nullptr) return 77;  // skipped, to Meson

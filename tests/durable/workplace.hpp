@@ -225,6 +225,10 @@ class workplace {
     return rows.next() ? rows.text(0) : "";
   }
 
+  void run(const std::string& sql) const {
+    detail::sqlite::connection(file, detail::sqlite::connection::durability::normal, 5s).execute(sql);
+  }
+
   /// In one transaction, as each alone waits for the disk.
   std::vector<std::int64_t> submit_many(int count, duration delay) {
     detail::sqlite::connection own(file, detail::sqlite::connection::durability::normal, 5s);

@@ -123,7 +123,8 @@ bool database_thread::take_turn() {
     d_.counts.add(&dispatcher_statistics::turns);
     failures_in_a_row_ = 0;
     renew_ = false;
-    settle_ends(done);
+    const std::vector<ticket> own = t.adopt ? own_tickets() : std::vector<ticket>{};
+    if (!t.adopt) settle_ends(done);
     settle_returned();
     settle_begun(done, sent);
     settle_expired(done);
@@ -133,7 +134,11 @@ bool database_thread::take_turn() {
       last_claim_ = received;
       look_ = false;
     }
-    take_claims(done.claimed, t.adopt, sent, received);
+    for (const claim& c : done.claimed)
+      if (!t.adopt)
+        hold(c, sent, received);
+      else if (!has(own, {c.what.id, c.what.fence}))
+        give_back_unknown(c);
     adopt_ = false;
     return true;
   } catch (const store_error& e) {
@@ -149,11 +154,23 @@ turn database_thread::next_turn() {
   const std::size_t room = d_.threads.room(), there = unsettled_.beginning.size();
   run_list next = d_.held.take_due(room > there ? room - there : 0);
   unsettled_.beginning.splice(unsettled_.beginning.end(), next);
-  unsettled_.put_into(t);
+  unsettled_.put_rest_into(t);
+  if (adopt_)
+    begin_again(t);
+  else
+    unsettled_.put_ends_into(t);
   if (renew_) t.renewed = d_.threads.in_progress();
   t.adopt = adopt_;
-  t.claim_up_to = claims_wanted();
+  t.claim_up_to = adopt_ ? 0 : claims_wanted();
   return t;
+}
+
+/// A server that has crashed may have forgotten that runs had begun, and would take their ends for those of others. So it is
+/// told again, and the ends are told in the next turn. What it remembers does not change.
+void database_thread::begin_again(turn& t) const {
+  const std::vector<ticket> in_threads = d_.threads.tickets();
+  t.begun.insert(t.begun.end(), in_threads.begin(), in_threads.end());
+  for (const detail::run& r : unsettled_.ended) t.begun.push_back(r.of());
 }
 
 void database_thread::settle_ends(turn_result& done) {
@@ -220,13 +237,6 @@ void database_thread::settle_expired(const turn_result& done) {
   }
 }
 
-void database_thread::take_claims(std::vector<claim>& claims, bool adopted, time_point sent,
-                                  time_point received) {
-  const std::vector<ticket> own = adopted ? own_tickets() : std::vector<ticket>{};
-  for (const claim& c : claims)
-    if (!has(own, {c.what.id, c.what.fence})) hold(c, sent, received);
-}
-
 void database_thread::hold(const claim& c, time_point sent, time_point received) {
   // The engine's clock was read between these two.
   const time_point lease_until =
@@ -251,6 +261,15 @@ void database_thread::hold(const claim& c, time_point sent, time_point received)
   }
 }
 
+/// A claim whose answer was lost. Or it was held here, has been run and ended, and the server has forgotten that in a crash:
+/// so it is not to be run with the same fence, which a new claim changes.
+void database_thread::give_back_unknown(const claim& c) {
+  run_list one;
+  one.push_back({c.what, time_point::max(), time_point::max()});
+  unsettled_.returned.splice(unsettled_.returned.end(), one);
+  look_ = true;
+}
+
 void database_thread::give_back(run_list& held, const char* why) noexcept {
   d_.errors.say([&] { return name_of(held.front().what) + " is given back: " + why; });
   unsettled_.returned.splice(unsettled_.returned.end(), held);
@@ -266,6 +285,8 @@ void database_thread::stop_claiming() noexcept {
 
 std::vector<ticket> database_thread::own_tickets() const {
   std::vector<ticket> own = d_.held.tickets();
+  const std::vector<ticket> in_threads = d_.threads.tickets();
+  own.insert(own.end(), in_threads.begin(), in_threads.end());
   unsettled_.add_tickets_to(own);
   std::ranges::sort(own);
   return own;

@@ -36,8 +36,9 @@ struct dispatcher_parts {
 /// Takes what is in the inbox and makes one transaction of it, again and again; what arrives meanwhile is in the next. So
 /// the busier the dispatcher, the more a transaction does.
 ///
-/// A turn that fails is made again, with what has arrived since. Then the database says which claims it knows of, and the
-/// leases of the runs in progress are renewed: their tasks are not claimed in the same turn although they ran out.
+/// A turn that fails is made again, with what has arrived since. Before that one reconciles us with the database: it says
+/// which claims it knows of, is told again which runs have begun, and renews their leases, so that the claims of the next
+/// one do not find them expired.
 class database_thread {
  public:
   /// How often the database is looked at, whether or not it notifies.
@@ -64,13 +65,14 @@ class database_thread {
   // One turn
   bool take_turn();
   turn next_turn();
+  void begin_again(turn& t) const;
   void settle_ends(turn_result& done);
   void settle_end(const detail::run& r, const turn_result& done);
   void settle_returned() noexcept;
   void settle_begun(turn_result& done, time_point sent);
   void settle_expired(const turn_result& done);
-  void take_claims(std::vector<claim>& claims, bool adopted, time_point sent, time_point received);
   void hold(const claim& c, time_point sent, time_point received);
+  void give_back_unknown(const claim& c);
   void give_back(run_list& held, const char* why) noexcept;
   std::vector<ticket> own_tickets() const;
 

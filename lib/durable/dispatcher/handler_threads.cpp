@@ -45,7 +45,6 @@ std::vector<ticket> handler_threads::tickets() const {
   std::vector<ticket> all;
   for (const run_list* list : {&waiting_, &in_progress_})
     for (const run& r : *list) all.push_back(r.of());
-  std::ranges::sort(all);
   return all;
 }
 

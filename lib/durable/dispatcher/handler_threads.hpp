@@ -39,7 +39,7 @@ class handler_threads {
   std::size_t size() const;
   /// Those that have a thread. Throws std::bad_alloc.
   std::vector<ticket> in_progress() const;
-  /// Those of any kind, in order. Throws std::bad_alloc.
+  /// These, and those that wait. Throws std::bad_alloc.
   std::vector<ticket> tickets() const;
 
   // From the database thread.

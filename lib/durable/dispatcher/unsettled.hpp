@@ -32,18 +32,22 @@ class unsettled {
       for (run& r : *list) r.perhaps_told = true;
   }
 
-  /// Adds what is here to a turn. Throws std::bad_alloc.
-  void put_into(turn& t) const {
-    for (const run& r : ended) {
-      if (r.how == run::outcome::finished) t.finished.push_back(r.of());
-      if (r.how == run::outcome::failed) t.failed.push_back({r.of(), r.retry_after, r.reason});
-      if (r.how == run::outcome::not_started) t.unstarted.push_back(r.of());
-    }
+  /// Adds what is here to a turn, but for the ends. Throws std::bad_alloc.
+  void put_rest_into(turn& t) const {
     for (const run& r : returned) {
       t.returned.push_back(r.of());
       if (r.perhaps_told) t.unstarted.push_back(r.of());  // perhaps its run has begun in the database
     }
     for (const run& r : beginning) t.begun.push_back(r.of());
+  }
+
+  /// Throws std::bad_alloc.
+  void put_ends_into(turn& t) const {
+    for (const run& r : ended) {
+      if (r.how == run::outcome::finished) t.finished.push_back(r.of());
+      if (r.how == run::outcome::failed) t.failed.push_back({r.of(), r.retry_after, r.reason});
+      if (r.how == run::outcome::not_started) t.unstarted.push_back(r.of());
+    }
   }
 
   /// Of all that may be found in the database as a claim of this session. Throws std::bad_alloc.

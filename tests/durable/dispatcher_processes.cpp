@@ -1,0 +1,233 @@
+// Several processes with dispatchers on one database, killed, halted, and cut off from it. In real time: the bounds from
+// below are exact, those from above generous.
+#include <doctest/doctest.h>
+
+#include <csignal>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <set>
+#include <thread>
+
+#include "durable/database.hpp"
+#include "durable/postgresql_server.hpp"
+#include "durable/worker.hpp"
+
+namespace {
+
+using namespace durable_test;
+using namespace std::chrono_literals;
+using rondo::durable::store;
+using std::chrono::steady_clock;
+
+class folder {
+ public:
+  folder() {
+    std::string name = (std::filesystem::temp_directory_path() / "rondo-workers-XXXXXX").string();
+    REQUIRE(mkdtemp(name.data()) != nullptr);
+    path_ = name;
+  }
+  ~folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  folder(const folder&) = delete;
+  folder& operator=(const folder&) = delete;
+  std::string file(const char* name) const { return (path_ / name).string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// A database, of either engine, with processes on it.
+class site {
+ public:
+  explicit site(bool with_server) {
+    if (with_server) server_ = new_database();
+    settings.url = with_server ? server_->url() : "sqlite:" + folder_.file("tasks.db");
+    settings.journal = folder_.file("journal");
+    tasks = store::open(settings.url);
+  }
+
+  worker_process::settings settings;
+  std::unique_ptr<store> tasks;
+  std::vector<worker_process> workers;
+  std::map<std::int64_t, steady_clock::time_point> due;  // not before this
+
+  void start(int count) {
+    for (int i = 0; i != count; ++i) workers.emplace_back(settings);
+  }
+  std::int64_t submit(rondo::duration delay, const std::string& payload) {
+    const auto from = steady_clock::now();
+    const auto id = tasks->submit_after(delay, {.payload = payload});
+    due.emplace(id, from + delay);
+    return id;
+  }
+  account now() const { return account(settings.journal); }
+
+  bool eventually(const std::function<bool(const account&)>& holds) const {
+    const auto end = steady_clock::now() + 60s;
+    while (!holds(now())) {
+      if (steady_clock::now() >= end) return false;
+      std::this_thread::sleep_for(5ms);
+    }
+    return true;
+  }
+  bool all_ended() const {
+    return eventually([&](const account& a) {
+      return std::ranges::all_of(due, [&](const auto& task) { return a.ended(task.first) != 0; });
+    });
+  }
+  /// No task is left: the ends have been told, too.
+  bool all_gone() const {
+    return eventually([&](const account&) {
+      return std::ranges::none_of(due, [&](const auto& task) { return tasks->find(task.first).has_value(); });
+    });
+  }
+  /// Of all workers together.
+  bool stop() {
+    bool right = true;
+    for (worker_process& w : workers) right = w.stop() && right;
+    return right;
+  }
+  /// What must hold whatever happened.
+  void check_runs() const {
+    const account a = now();
+    CHECK(a.wrong_runs(settings.lease) == "");
+    for (const auto& [id, runs] : a.tasks) {
+      REQUIRE(due.contains(id));
+      for (const record& r : runs.begun) CHECK(r.at >= due.at(id));
+    }
+  }
+
+ private:
+  folder folder_;
+  std::unique_ptr<database> server_;
+};
+
+template <class Test>
+void on_both(const Test& test) {
+  for (const bool with_server : {false, true}) {
+    CAPTURE(with_server);
+    site s(with_server);
+    test(s);
+  }
+}
+
+TEST_CASE("several processes share the tasks of a database: each is run once, none early") {
+  on_both([](site& s) {
+    s.start(3);
+    for (int i = 0; i != 150; ++i) s.submit((i * 37 % 1500) * 1ms, i % 10 == 0 ? "20" : "0");
+    REQUIRE(s.all_ended());
+    REQUIRE(s.stop());
+    const account a = s.now();
+    for (const auto& [id, runs] : a.tasks) CHECK(runs.begun.size() == 1);
+    CHECK(a.tasks.size() == 150);
+    for (const auto& [process, r] : a.stopped) CHECK(r.id == 0);  // leases lost
+    s.check_runs();
+    CHECK(s.all_gone());
+  });
+}
+
+TEST_CASE("a process that is killed in the middle of its runs delays them by the lease, and loses none") {
+  on_both([](site& s) {
+    s.settings.lease = 1500ms;
+    s.start(3);
+    for (int i = 0; i != 60; ++i) s.submit((i * 20) * 1ms, "100");
+    const pid_t victim = s.workers[0].id();
+    const auto victim_runs = [&](const account& a) {
+      return std::ranges::any_of(a.tasks, [&](const auto& t) {
+        return t.second.ended == 0 && t.second.begun.back().process == victim;
+      });
+    };
+    REQUIRE(s.eventually(victim_runs));
+    s.workers[0].kill();
+    REQUIRE(s.all_ended());
+    REQUIRE(s.all_gone());
+    const account a = s.now();
+    for (const auto& [id, runs] : a.tasks)
+      if (runs.begun.size() > 1) CHECK(runs.begun[0].process == victim);
+    s.check_runs();
+  });
+}
+
+TEST_CASE("a process that is halted for longer than its lease, and goes on, is refused the end of its run") {
+  on_both([](site& s) {
+    s.settings.lease = 1s;
+    s.start(1);
+    const auto id = s.submit(0s, "300");
+    REQUIRE(s.eventually([&](const account& a) { return !a.tasks.empty(); }));
+    s.workers[0].send(SIGSTOP);
+    s.start(1);
+    REQUIRE(s.eventually([&](const account& a) { return a.ended(id) == 1; }));
+    const auto runs = s.now().tasks.at(id).begun;
+    REQUIRE(runs.size() == 2);
+    CHECK(runs[0].process == s.workers[0].id());
+    CHECK(runs[1].process == s.workers[1].id());
+    CHECK(runs[1].attempt == 2);
+    const pid_t halted = s.workers[0].id(), other = s.workers[1].id();
+    REQUIRE(s.workers[1].stop());
+    s.workers[0].send(SIGCONT);
+    REQUIRE(s.eventually([&](const account& a) { return a.ended(id) == 2; }));
+    REQUIRE(s.workers[0].stop());
+    const account a = s.now();
+    CHECK(a.stopped.at(halted).id == 1);     // lost a lease
+    CHECK(a.stopped.at(halted).fence == 0);  // has completed nothing
+    CHECK(a.stopped.at(other).id == 0);
+    CHECK(a.stopped.at(other).fence == 1);
+    s.check_runs();
+  });
+}
+
+TEST_CASE("a server that is restarted under load costs nothing but time") {
+  for (const auto how : {postgresql_server::how::fast, postgresql_server::how::immediate}) {
+    site s(true);
+    s.settings.lease = 3s;
+    s.start(3);
+    for (int i = 0; i != 200; ++i) s.submit((i * 10) * 1ms, "5");
+    for (const std::size_t ran : {30U, 90U}) {
+      REQUIRE(s.eventually([&](const account& a) { return a.tasks.size() >= ran; }));
+      postgresql_server::get()->restart(how);
+    }
+    REQUIRE(s.all_ended());
+    // A server that crashes may forget the end of a run: then there is another, with a greater fence.
+    if (how == postgresql_server::how::immediate) s.settings.lease = 0ms;
+    s.check_runs();
+    CHECK(s.all_gone());
+  }
+}
+
+TEST_CASE("with a server a node's wall clock may be set, forward and back") {
+  site s(true);
+  s.start(2);
+  for (int i = 0; i != 100; ++i) s.submit((i * 20) * 1ms, "1");
+  for (std::size_t n = 1; n != 9; ++n) {
+    REQUIRE(s.eventually([&](const account& a) { return a.tasks.size() >= n * 10; }));
+    s.workers[0].send(n % 3 == 0 ? worker_process::clock_back : worker_process::clock_forward);
+  }
+  REQUIRE(s.all_ended());
+  REQUIRE(s.stop());
+  const account a = s.now();
+  for (const auto& [id, runs] : a.tasks) {
+    CHECK(runs.begun.size() == 1);
+    CHECK(runs.begun[0].at - s.due.at(id) < 30s);  // an hour would be the fault
+  }
+  s.check_runs();
+  CHECK(s.all_gone());
+}
+
+TEST_CASE("dispatchers that start at once on an empty database share it") {
+  on_both([](site& s) {
+    s.tasks.reset();
+    if (s.settings.url.starts_with("sqlite:")) std::filesystem::remove(s.settings.url.substr(7));
+    s.start(4);
+    s.tasks = store::open(s.settings.url);
+    for (int i = 0; i != 40; ++i) s.submit(0s, "1");
+    REQUIRE(s.all_ended());
+    REQUIRE(s.stop());
+    CHECK(s.now().tasks.size() == 40);
+    s.check_runs();
+  });
+}
+
+}  // namespace

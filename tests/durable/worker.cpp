@@ -1,0 +1,213 @@
+#include "durable/worker.hpp"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cinttypes>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <fstream>
+#include <stdexcept>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include <rondo/durable.hpp>
+#include <rondo/timer.hpp>
+
+namespace {
+
+std::atomic<std::int64_t> wall_clock_shift{0};  // s
+
+}  // namespace
+
+// Takes the place of the C library's, for the whole program.
+extern "C" int clock_gettime(clockid_t clock, timespec* t) noexcept {
+  const auto result = static_cast<int>(syscall(SYS_clock_gettime, clock, t));
+  if (result == 0 && clock == CLOCK_REALTIME) t->tv_sec += wall_clock_shift;
+  return result;
+}
+
+namespace durable_test {
+
+using namespace std::chrono_literals;
+using rondo::durable::task;
+
+const int worker_process::clock_forward = SIGUSR1, worker_process::clock_back = SIGUSR2;
+
+namespace {
+
+class journal {
+ public:
+  explicit journal(const char* file) : file_(::open(file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600)) {
+    if (file_ < 0) throw std::system_error(errno, std::generic_category(), file);
+  }
+
+  /// In one piece, whoever else writes.
+  void write(char kind, std::int64_t id, std::int64_t fence, int attempt) const {
+    char line[200];
+    const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
+    const int length =
+        std::snprintf(line, sizeof line, "%c %d %" PRId64 " %" PRId64 " %d %lld\n", kind,
+                      static_cast<int>(getpid()), id, fence, attempt, static_cast<long long>(now));
+    if (::write(file_, line, static_cast<std::size_t>(length)) != length) std::abort();
+  }
+  void write(char kind, const task& t) const { write(kind, t.id, t.fence, t.attempt); }
+
+ private:
+  int file_;
+};
+
+void handle(const task& t, const journal& to) {
+  to.write(record::begin, t);
+  std::this_thread::sleep_for(std::atoi(t.payload.c_str()) * 1ms);
+  if (t.attempt == 1 && t.payload.ends_with(" fails")) {
+    to.write(record::failure, t);
+    throw std::runtime_error("as it was told");
+  }
+  to.write(record::end, t);
+}
+
+/// --worker URL JOURNAL LEASE WINDOW THREADS
+int work(char** argv) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  std::signal(worker_process::clock_forward, [](int) { wall_clock_shift += 3600; });
+  std::signal(worker_process::clock_back, [](int) { wall_clock_shift -= 7200; });
+  sigset_t ends;
+  sigemptyset(&ends);
+  sigaddset(&ends, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &ends, nullptr);
+
+  const journal out(argv[3]);
+  rondo::durable::dispatcher_options options;
+  options.lease = std::atoi(argv[4]) * 1ms;
+  options.window = std::atoi(argv[5]) * 1ms;
+  options.threads = static_cast<std::size_t>(std::atoi(argv[6]));
+  options.max_attempts = 1'000'000;
+  options.first_retry = 50ms;
+  options.longest_retry = 200ms;
+  options.on_error = [](const std::string&) {};
+  const auto store = rondo::durable::store::open(argv[2]);
+  rondo::timer time;
+  rondo::durable::dispatcher runs(
+      time, *store, [&](const task& t) { handle(t, out); }, options);
+  int signal = 0;
+  sigwait(&ends, &signal);
+  runs.stop();
+  const auto s = runs.stats();
+  out.write(record::stop, static_cast<std::int64_t>(s.leases_lost), static_cast<std::int64_t>(s.completed),
+            0);
+  return 0;
+}
+
+}  // namespace
+
+void be_worker_if_asked(int argc, char** argv) {
+  if (argc != 7 || std::string(argv[1]) != "--worker") return;
+  int result = 1;
+  try {
+    result = work(argv);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "A worker: %s\n", e.what());
+  }
+  _exit(result);
+}
+
+worker_process::worker_process(const settings& s) {
+  const std::string numbers[] = {std::to_string(s.lease.count()), std::to_string(s.window.count()),
+                                 std::to_string(s.threads)};
+  const char* const arguments[] = {
+      "worker",           "--worker",         s.url.c_str(),      s.journal.c_str(),
+      numbers[0].c_str(), numbers[1].c_str(), numbers[2].c_str(), nullptr};
+  id_ = fork();
+  if (id_ < 0) throw std::system_error(errno, std::generic_category(), "fork");
+  if (id_ != 0) return;
+  execv("/proc/self/exe", const_cast<char* const*>(arguments));
+  _exit(127);
+}
+
+worker_process::~worker_process() { kill(); }
+
+worker_process::worker_process(worker_process&& other) noexcept : id_(std::exchange(other.id_, 0)) {}
+
+worker_process& worker_process::operator=(worker_process&& other) noexcept {
+  kill();
+  id_ = std::exchange(other.id_, 0);
+  return *this;
+}
+
+void worker_process::send(int signal) const {
+  if (id_ != 0) ::kill(id_, signal);
+}
+
+void worker_process::kill() {
+  if (id_ == 0) return;
+  send(SIGKILL);
+  waitpid(std::exchange(id_, 0), nullptr, 0);
+}
+
+bool worker_process::stop() {
+  if (id_ == 0) return false;
+  send(SIGTERM);
+  int status = 0;
+  waitpid(std::exchange(id_, 0), &status, 0);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+std::vector<record> read_journal(const std::string& file) {
+  std::vector<record> all;
+  std::ifstream in(file);
+  std::string line;
+  while (std::getline(in, line) && !in.eof()) {
+    record r{};
+    int process = 0;
+    long long at = 0;
+    if (std::sscanf(line.c_str(), "%c %d %" SCNd64 " %" SCNd64 " %d %lld", &r.kind, &process, &r.id, &r.fence,
+                    &r.attempt, &at) != 6)
+      throw std::runtime_error("a line of the journal: " + line);
+    r.process = process;
+    r.at = std::chrono::steady_clock::time_point(std::chrono::steady_clock::duration(at));
+    all.push_back(r);
+  }
+  return all;
+}
+
+account::account(const std::string& journal) {
+  for (const record& r : read_journal(journal)) {
+    if (r.kind == record::begin) tasks[r.id].begun.push_back(r);
+    if (r.kind == record::end) ++tasks[r.id].ended;
+    if (r.kind == record::failure) ++tasks[r.id].failed;
+    if (r.kind == record::stop) stopped.emplace(r.process, r);
+  }
+}
+
+int account::ended(std::int64_t id) const {
+  const auto t = tasks.find(id);
+  return t == tasks.end() ? 0 : t->second.ended;
+}
+
+std::string account::wrong_runs(std::chrono::milliseconds lease) const {
+  for (const auto& [id, all] : tasks) {
+    for (std::size_t i = 1; i < all.begun.size(); ++i) {
+      const record &one = all.begun[i - 1], &next = all.begun[i];
+      const std::string which =
+          "task " + std::to_string(id) + ", runs " + std::to_string(i) + " and the next";
+      if (next.fence <= one.fence) return which + ": the fence is not greater";
+      const bool has_failed = one.attempt == 1 && all.failed != 0;
+      const auto between = next.at - one.at;
+      if (!has_failed && between < lease * 2 / 3)
+        return which + ": only " +
+               std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(between).count()) +
+               " ms between them";
+    }
+  }
+  return "";
+}
+
+}  // namespace durable_test
