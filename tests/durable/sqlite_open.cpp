@@ -41,7 +41,7 @@ TEST_CASE("a URL that is no store's is refused, without what may be its password
   CHECK(refusal("mysql://me:secret@here/") ==
         "rondo: \"mysql:\" begins no URL of a store: it begins with sqlite: or with postgresql://");
   CHECK(contains(refusal("SQLITE:tasks.db"), "begins no URL"));
-  CHECK(refusal(std::string("sqlite:a\0b", 10)) ==
+  CHECK(refusal(std::string("sqlite:/none/a\0b", 16)) ==
         "rondo: the URL of the store (sqlite:...) contains a zero byte");
   CHECK(refusal("sqlite:") == "rondo: the URL \"sqlite:\" names no file");
   CHECK(contains(refusal("sqlite::memory:"), "cannot be in memory"));
@@ -169,6 +169,16 @@ TEST_CASE("a folder that may only be read is refused, with and without the file 
   chmod(folder.c_str(), 0555);
   CHECK(is_refused());
   chmod(folder.c_str(), 0755);
+}
+
+TEST_CASE("a database that another has locked is opened when it lets go, also if its mode is to be changed") {
+  sqlite_database db;
+  const auto mine = db.connect();
+  mine->execute("PRAGMA journal_mode = DELETE; CREATE TABLE orders (number INTEGER); BEGIN IMMEDIATE");
+  std::thread opener([&] { CHECK(refusal(db.url()) == ""); });
+  std::this_thread::sleep_for(50ms);  // it has tried, most likely
+  mine->execute("COMMIT");
+  opener.join();
 }
 
 TEST_CASE("threads that open an empty file at once all get their store") {
