@@ -22,7 +22,9 @@ namespace rondo::durable::detail {
 /// take during the next. Where runs are long that is two for each thread at most.
 class handler_threads {
  public:
-  /// Never more than this many wait. Measured: lib/durable/README.md
+  /// Never more than this many wait. (With SQLite, four threads and a handler that does nothing, three times as many tasks a
+  /// second were run with 16 or more ahead as with none, and beyond that only the transactions became fewer: 54 tasks in
+  /// one with 64, 192 with 256.)
   static constexpr std::size_t most_ahead = 256;
 
   /// `body` makes a run, and says in it how it ended; it does not throw. `to` outlives this object.
