@@ -74,16 +74,20 @@ void handle(const task& t, const journal& to) {
   to.write(record::end, t);
 }
 
+sigset_t block_termination() {
+  sigset_t ends;
+  sigemptyset(&ends);
+  sigaddset(&ends, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &ends, nullptr);
+  return ends;
+}
+
 /// --worker URL JOURNAL LEASE WINDOW THREADS
 int work(char** argv) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   std::signal(worker_process::clock_forward, [](int) { wall_clock_shift += 3600; });
   std::signal(worker_process::clock_back, [](int) { wall_clock_shift -= 7200; });
-  sigset_t ends;
-  sigemptyset(&ends);
-  sigaddset(&ends, SIGTERM);
-  pthread_sigmask(SIG_BLOCK, &ends, nullptr);
-
+  const sigset_t ends = block_termination();
   const journal out(argv[3]);
   rondo::durable::dispatcher_options options;
   options.lease = std::atoi(argv[4]) * 1ms;
@@ -128,6 +132,7 @@ worker_process::worker_process(const settings& s) {
   id_ = fork();
   if (id_ < 0) throw std::system_error(errno, std::generic_category(), "fork");
   if (id_ != 0) return;
+  block_termination();  // so that it is not lost on one that is only starting
   execv("/proc/self/exe", const_cast<char* const*>(arguments));
   _exit(127);
 }
@@ -192,16 +197,16 @@ int account::ended(std::int64_t id) const {
   return t == tasks.end() ? 0 : t->second.ended;
 }
 
-std::string account::wrong_runs(std::chrono::milliseconds lease) const {
+std::string account::wrong_runs(std::chrono::milliseconds lease, const std::set<pid_t>& halted) const {
   for (const auto& [id, all] : tasks) {
     for (std::size_t i = 1; i < all.begun.size(); ++i) {
       const record &one = all.begun[i - 1], &next = all.begun[i];
       const std::string which =
           "task " + std::to_string(id) + ", runs " + std::to_string(i) + " and the next";
       if (next.fence <= one.fence) return which + ": the fence is not greater";
-      const bool has_failed = one.attempt == 1 && all.failed != 0;
+      const bool may_be_soon = (one.attempt == 1 && all.failed != 0) || halted.contains(one.process);
       const auto between = next.at - one.at;
-      if (!has_failed && between < lease * 2 / 3)
+      if (!may_be_soon && between < lease * 2 / 3)
         return which + ": only " +
                std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(between).count()) +
                " ms between them";

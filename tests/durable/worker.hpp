@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -76,8 +77,8 @@ struct account {
   int ended(std::int64_t id) const;
   /// What two runs of a task are not to look like, in words. Empty: all is as it should be. A second run has a greater
   /// fence, and begins after the first has failed, or its lease has run out. That is counted from before the beginning
-  /// which was written down, by a third of it at most.
-  std::string wrong_runs(std::chrono::milliseconds lease) const;
+  /// which was written down, by a third of it at most; and by any time in a process that was halted.
+  std::string wrong_runs(std::chrono::milliseconds lease, const std::set<pid_t>& halted = {}) const;
 };
 
 }  // namespace durable_test
