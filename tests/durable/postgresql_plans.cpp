@@ -88,4 +88,32 @@ TEST_CASE("submissions, cancellations and adoptions read their rows by the indic
         "rondo_adopt('{a,b,c}', 'gone', 1)", 60);
 }
 
+TEST_CASE("what is said about tickets reads their rows alone, though the statistics know of no held task") {
+  crowd x;
+  x.db.ask("delete from rondo_task where state = 2");
+  x.db.ask("analyze rondo_task");
+  x.db.ask(
+      "insert into rondo_task (queue, payload, due, state, attempt, fence, owner, lease_until) "
+      "select 'a', '', now(), 1 + i % 2, 1, 1, 'me', now() + interval '1 hour' from generate_series(1, 2000) "
+      "i");
+  const auto tickets = [&](int state) {
+    const auto of = " from (select id from rondo_task where state = " + std::to_string(state) + " limit 5) t";
+    return "'{" + x.db.ask("select string_agg(id::text, ',')" + of) + "}', '{1,1,1,1,1}'";
+  };
+  const auto check = [&](const postgresql::statement& what, const std::string& execute) {
+    x.own.run_plain((std::string("prepare ") + what.name + " as " + what.text).c_str());
+    const auto plan = x.explained(execute);
+    INFO(plan);
+    CHECK(plan.find("Scan using rondo_task_lease") == std::string::npos);
+    CHECK(rows_read(plan) >= 5);
+    CHECK(rows_read(plan) <= 20);
+  };
+  check(postgresql::begin, "rondo_begin(" + tickets(1) + ", 1000, 'me')");
+  check(postgresql::renew, "rondo_renew(" + tickets(2) + ", 1000)");
+  check(postgresql::finish, "rondo_finish(" + tickets(2) + ")");
+  check(postgresql::give_back, "rondo_give_back(" + tickets(1) + ")");
+  check(postgresql::fail, "rondo_fail(" + tickets(2) + ", '{0,0,0,0,0}', '{a,a,a,a,a}')");
+  check(postgresql::take_back, "rondo_take_back(" + tickets(2) + ")");
+}
+
 }  // namespace
