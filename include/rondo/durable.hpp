@@ -29,6 +29,7 @@ using wall_time = std::chrono::system_clock::time_point;
 /// store's. The message says which.
 class RONDO_EXPORT store_error : public std::runtime_error {
  public:
+  /// What what() and perhaps_done() are.
   explicit store_error(const std::string& what, bool perhaps_done = false)
       : std::runtime_error(what), perhaps_done_(perhaps_done) {}
   /// Whether the change may have been made all the same: the connection broke after it was sent and before the answer.
@@ -42,6 +43,7 @@ class RONDO_EXPORT store_error : public std::runtime_error {
 /// A submission names a key that a live task of its queue has, and does not ask to replace it.
 class RONDO_EXPORT key_taken : public std::runtime_error {
  public:
+  /// What what() and id() are.
   key_taken(const std::string& what, std::int64_t id) : std::runtime_error(what), id_(id) {}
   /// That task.
   std::int64_t id() const noexcept { return id_; }
@@ -62,8 +64,11 @@ struct submission {
 
 /// A task that waits, is held by a dispatcher, or runs: a *live* one.
 struct task {
-  std::int64_t id;
+  std::int64_t id;  ///< greater than zero
+  ///@{
+  /// As it was submitted.
   std::string queue, key, payload;
+  ///@}
   wall_time due;  ///< of this attempt
   int attempt;    ///< how often a run of it has begun, this one included: 0 before the first
   /// Greater with each dispatcher that claims the task. What a handler changes elsewhere is safe against a run that
@@ -81,8 +86,11 @@ class RONDO_EXPORT transaction {
       sqlite3* connection);  // NOLINT(google-explicit-constructor): so that calls take the connection itself
   transaction(pg_conn* connection);  // NOLINT(google-explicit-constructor)
   ///@}
-  sqlite3* sqlite() const noexcept { return sqlite_; }  ///< null: it is the other
+  ///@{
+  /// The connection. Null: it is one of the other engine.
+  sqlite3* sqlite() const noexcept { return sqlite_; }
   pg_conn* postgresql() const noexcept { return postgresql_; }
+  ///@}
 
  private:
   sqlite3* sqlite_ = nullptr;
@@ -217,6 +225,7 @@ class RONDO_EXPORT dispatcher {
   /// handler: std::logic_error.
   void stop();
 
+  /// Takes time in proportion to the histograms' buckets. From any thread.
   dispatcher_statistics stats() const;
 
  private:

@@ -16,8 +16,9 @@ constexpr std::chrono::milliseconds longest_wait{1000};
 
 file_session::file_session(std::string file, settings with, std::string owner, claim_rules rules)
     : file_(std::move(file)), with_(std::move(with)), owner_(std::move(owner)), rules_(std::move(rules)) {
-  std::ranges::sort(rules_.queues);  // each is to be looked at once
-  rules_.queues.erase(std::ranges::unique(rules_.queues).begin(), rules_.queues.end());
+  auto& queues = rules_.queues;  // each is to be looked at once
+  std::sort(queues.begin(), queues.end());
+  queues.erase(std::unique(queues.begin(), queues.end()), queues.end());
   with_.patience = std::min(with_.patience, longest_wait);
   open();
   seen_version_ = data_version();
@@ -146,9 +147,9 @@ void file_session::claim_up_to(std::size_t limit, turn_result& done) {
     end_expired(queue, done);
     find_claimable(queue, limit, found);
   }
-  std::ranges::sort(found);
+  std::sort(found.begin(), found.end());
   if (found.size() > limit) found.resize(limit);
-  for (const candidate& c : found) take_over(c.id, done);
+  for (const auto& [due, id] : found) take_over(id, done);
 }
 
 void file_session::end_expired(const std::string& queue, turn_result& done) {
@@ -169,13 +170,13 @@ void file_session::find_claimable(const std::string& queue, std::size_t limit,
   rows waiting = database_->query(
       "SELECT due, id FROM rondo_task WHERE queue = ? AND state = 0 AND due < ? ORDER BY due, id LIMIT ?",
       queue, now_ + microseconds_of(rules_.window), most);
-  while (waiting.next()) found.push_back({waiting.integer(0), waiting.integer(1)});
+  while (waiting.next()) found.emplace_back(waiting.integer(0), waiting.integer(1));
   // In the order of the index, not of the due times: there may be more of them than the limit.
   rows expired = database_->query(
       "SELECT due, id FROM rondo_task WHERE queue = ? AND state IN (1, 2, 4) AND lease_until < ?"
       " ORDER BY lease_until LIMIT ?",
       queue, now_, most);
-  while (expired.next()) found.push_back({expired.integer(0), expired.integer(1)});
+  while (expired.next()) found.emplace_back(expired.integer(0), expired.integer(1));
 }
 
 void file_session::take_over(std::int64_t id, turn_result& done) {

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "durable/engine.hpp"
@@ -25,10 +26,7 @@ class file_session final : public session {
   void interrupt() noexcept override;
 
  private:
-  struct candidate {
-    std::int64_t due, id;
-    friend auto operator<=>(const candidate&, const candidate&) = default;
-  };
+  using candidate = std::pair<std::int64_t, std::int64_t>;  // due, id
 
   void open();
   std::int64_t data_version();
