@@ -74,10 +74,7 @@ case $2 in
     ends "$pid"
     ;;
   table)
-    # "script" gives the program a terminal; 77 is Meson's word for skipped.
-    command -v script > /dev/null || exit 77
-    TERM=xterm script -qec "'$program' $arguments --seconds 2" /dev/null > out
-    escape=$(printf '\033')
+    on_a_terminal --seconds 2
     shows "^$escape\[[5-9]A"
     shows '^Summary of '
     ;;

@@ -26,10 +26,22 @@ constexpr sizes all{1'000'000, 1'000, 20'000, 2'000, 100'000, 7s};
 constexpr sizes small{100, 20, 100, 20, 100, 0s};
 constexpr std::size_t per_second = 200;
 
+constexpr const char* submitting = ": submit";
+constexpr const char* running = ": claim, run, complete";
+constexpr const char* lateness = ": lateness";
+constexpr const char* work = ": work of the database for a task";
+constexpr const char* memory = ": memory of a held task";
+
+/// Filling a database takes a while.
+bool is_wanted(const measure::report& report, const std::string& engine) {
+  const auto wanted = [&](const char* workload) { return report.wanted(engine + workload); };
+  return wanted(submitting) || wanted(running) || wanted(lateness) || wanted(work) || wanted(memory);
+}
+
 double milliseconds(rondo::duration d) { return std::chrono::duration<double, std::milli>(d).count(); }
 
 void measure_lateness(measure::report& report, place& at, const sizes& n) {
-  const std::string name = at.name() + ": lateness";
+  const std::string name = at.name() + lateness;
   if (!report.wanted(name)) return;
   measure::table result{.workload = name, .unit = "ms", .rows = {}, .compared = false};
   const auto add = [&](const std::string& what, const dispatcher_statistics& s) {
@@ -45,7 +57,7 @@ void measure_lateness(measure::report& report, place& at, const sizes& n) {
 
 template <class Count>
 void count_work(measure::report& report, place& at, const sizes& n, Count count) {
-  const std::string name = at.name() + ": work of the database for a task";
+  const std::string name = at.name() + work;
   if (!report.wanted(name)) return;
   measure::table result{.workload = name, .unit = "", .rows = {}, .compared = false};
   const auto add = [&](const std::string& what, const counts& c) {
@@ -61,16 +73,16 @@ void count_work(measure::report& report, place& at, const sizes& n, Count count)
 template <class Count>
 void measure_all(measure::report& report, place& at, const sizes& n, Count count) {
   at.fill_far_off(n.far_off);
-  report.compare(at.name() + ": submit", "µs a task",
+  report.compare(at.name() + submitting, "µs a task",
                  {{"one by one", [&] { return submit(at, n.submitted, 1); }},
                   {"10 in a transaction", [&] { return submit(at, n.submitted, 10); }},
                   {"1,000 in a transaction", [&] { return submit(at, n.submitted, 1'000); }}});
-  report.compare(at.name() + ": claim, run, complete", "µs a task",
+  report.compare(at.name() + running, "µs a task",
                  {{"one dispatcher", [&] { return run_all(at, n.due, 1); }},
                   {"three dispatchers", [&] { return run_all(at, n.due, 3); }}});
   measure_lateness(report, at, n);
   count_work(report, at, n, count);
-  const std::string held = at.name() + ": memory of a held task";
+  const std::string held = at.name() + memory;
   if (report.wanted(held))
     report.add(
         {.workload = held, .unit = "bytes", .rows = {{"held", bytes_held(at, n.held)}}, .compared = false});
@@ -82,14 +94,14 @@ int main(int argc, char** argv) {
   measure::report report(measure::read_options(argc, argv));
   const sizes& n = report.small() ? small : all;
 #ifdef WITH_SQLITE
-  if (report.takes_part("SQLite")) {
+  if (is_wanted(report, "SQLite")) {
     place at("SQLite", std::make_unique<durable_test::sqlite_database>(), true);
     measure_all(report, at, n, count_sqlite);
   }
 #endif
 #ifdef WITH_POSTGRESQL
   durable_test::postgresql_server* const server =
-      report.takes_part("PostgreSQL") ? durable_test::postgresql_server::get() : nullptr;
+      is_wanted(report, "PostgreSQL") ? durable_test::postgresql_server::get() : nullptr;
   if (server != nullptr) {
     place at("PostgreSQL", std::make_unique<durable_test::postgresql_database>(*server), false);
     measure_all(report, at, n, count_postgresql);

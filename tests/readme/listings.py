@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Fails unless what README shows is what the tests run: listings.py ROOT BUILD
+"""Fails unless what README and lib/durable/README.md show is what the tests run: listings.py ROOT BUILD
 
 A block that names its language must stand, line for line but for its indentation, in a file of that language which
 is compiled and run; shell commands each by itself in a script, which may give them arguments. It says which of these
-files BUILD does not compile, as it lacks what they are about. Blocks without a language are drawings.
+files BUILD does not compile, as it lacks what they are about. Blocks without a language are drawings; those in SQL are
+what tests/durable/operators_sql.cpp runs.
 """
 import json
 import pathlib
@@ -11,6 +12,7 @@ import re
 import sys
 import textwrap
 
+READMES = ("README.md", "lib/durable/README.md")
 TESTED = ("examples", "tests/readme", "tests/consumer")
 FILES = {
     "cpp": [f"{folder}/**/*.cpp" for folder in TESTED],
@@ -31,7 +33,7 @@ def listings(readme):
         elif language is None:
             number, language, block = n, fence[1], []
         else:
-            if language:
+            if language and language != "sql":
                 yield number, language, block
             language = None
 
@@ -65,21 +67,22 @@ def compiled_in(build):
 def main(root, build):
     compiled = compiled_in(build)
     wrong = count = 0
-    for number, language, block in listings((root / "README.md").read_text(encoding="utf-8")):
-        texts = {
-            file.resolve(): file.read_text(encoding="utf-8").splitlines()
-            for pattern in FILES[language]
-            for file in root.glob(pattern)
-        }
-        lines = untested(language, block, texts.values())
-        count += 1
-        if language == "cpp" and not lines:
-            files = {file for file, text in texts.items() if stands_in(block, text)}
-            if not files & compiled:
-                print(f"README.md:{number}: not compiled in this build:", *(file.name for file in files))
-        if lines:
-            wrong += 1
-            print(f"README.md:{number}: nothing that is tested has this:", *lines, sep="\n    ")
+    for readme in READMES:
+        for number, language, block in listings((root / readme).read_text(encoding="utf-8")):
+            texts = {
+                file.resolve(): file.read_text(encoding="utf-8").splitlines()
+                for pattern in FILES[language]
+                for file in root.glob(pattern)
+            }
+            lines = untested(language, block, texts.values())
+            count += 1
+            if language == "cpp" and not lines:
+                files = {file for file, text in texts.items() if stands_in(block, text)}
+                if not files & compiled:
+                    print(f"{readme}:{number}: not compiled in this build:", *(file.name for file in files))
+            if lines:
+                wrong += 1
+                print(f"{readme}:{number}: nothing that is tested has this:", *lines, sep="\n    ")
     print(f"{count} listings, {wrong} of them not tested")
     return 1 if wrong or not count else 0
 

@@ -1,0 +1,93 @@
+// The statements that lib/durable/README.md has for operators are understood, and do what it says.
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "durable/database.hpp"
+
+namespace durable_test {
+
+namespace {
+
+/// Those of the listings in SQL that are for this engine: a comment begins a part, and may name one.
+std::vector<std::string> statements_for(const std::string& engine, const std::string& other) {
+  std::ifstream readme(RONDO_TEST_CORPUS "/../../../lib/durable/README.md");
+  std::vector<std::string> result;
+  bool in_sql = false, is_ours = true;
+  for (std::string line; std::getline(readme, line);) {
+    if (line.starts_with("```")) {
+      in_sql = line == "```sql";
+      is_ours = true;
+    } else if (in_sql && line.starts_with("-- ")) {
+      is_ours = line.find(engine) != line.npos || line.find(other) == line.npos;
+    } else if (in_sql && is_ours) {
+      result.push_back(line);
+    }
+  }
+  return result;
+}
+
+std::vector<std::string> statements_on(database& db) {
+  return db.url().starts_with("sqlite:") ? statements_for("SQLite", "PostgreSQL")
+                                         : statements_for("PostgreSQL", "SQLite");
+}
+
+/// The one that contains `part`, with `from` replaced.
+std::string statement(database& db, const std::string& part, const std::string& from, const std::string& to) {
+  for (std::string each : statements_on(db)) {
+    if (each.find(part) == each.npos) continue;
+    const std::size_t place = each.find(from);
+    REQUIRE(place != each.npos);
+    return each.replace(place, from.size(), to);
+  }
+  FAIL("lib/durable/README.md has no ", part);
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("operators: every statement of the README is understood") {
+  const auto db = new_database();
+  db->open_store();
+  const std::vector<std::string> all = statements_on(*db);
+  CHECK(all.size() >= 8);
+  for (const std::string& each : all) {
+    CAPTURE(each);
+    CHECK_NOTHROW(db->ask(each));
+  }
+}
+
+TEST_CASE("operators: a dead task is run again") {
+  const auto db = new_database();
+  const auto store = db->open_store();
+  worker w(*db);
+  const std::int64_t id = task_in(state::dead, *store, w);
+  const std::string revive = statement(*db, "attempt = 0", "42", std::to_string(id));
+  // By the real clock, which the tests' databases need not have.
+  db->ask(revive);
+  CHECK(db->ask("SELECT state FROM rondo_task WHERE id = " + std::to_string(id)) == "0");
+  CHECK(store->find(id)->attempt == 0);
+}
+
+TEST_CASE("operators: what a node holds is taken from it, and it notices") {
+  const auto db = new_database();
+  const auto store = db->open_store();
+  worker lost(*db, "lost"), other(*db, "other");
+  task_in(state::waiting, *store, lost);
+  const ticket held = ticket_of(lost.claim_one());
+  db->ask(statement(*db, "owner = 'shop", "shop-7:4711:89abcdef01234567", "lost"));
+  CHECK_FALSE(lost.begin(held));
+  CHECK(other.begin(ticket_of(other.claim_one())));
+}
+
+TEST_CASE("operators: a queue is renamed") {
+  const auto db = new_database();
+  const auto store = db->open_store();
+  const std::int64_t id = store->submit_after(1h, {.queue = "orders"});
+  db->ask(statement(*db, "SET queue =", "orders_eu", "orders_us"));
+  CHECK(store->find(id)->queue == "orders_us");
+}
+
+}  // namespace durable_test
