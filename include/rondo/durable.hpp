@@ -210,6 +210,8 @@ struct dispatcher_statistics {
 /// - The steps of a node's wall clock do not matter, except with SQLite, whose clock it is.
 /// - Handlers run on threads of the dispatcher, several at a time.
 /// - While the database cannot be reached the dispatcher tries again, with backoff; nothing is lost.
+/// - The scheduler is to be stopped after the dispatcher. Otherwise the dispatcher does without time: what it holds is left
+///   to the leases or handed back, runs in progress are reported, but their leases are not renewed.
 class RONDO_EXPORT dispatcher {
  public:
   /// A handler that throws has failed: it is tried again, up to max_attempts. The scheduler must outlive the dispatcher;

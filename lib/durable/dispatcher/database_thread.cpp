@@ -151,14 +151,12 @@ bool database_thread::take_turn() {
 
 turn database_thread::next_turn() {
   turn t;
+  if (adopt_) begin_again(t);
   const std::size_t room = d_.threads.room(), there = unsettled_.beginning.size();
   run_list next = d_.held.take_due(room > there ? room - there : 0);
   unsettled_.beginning.splice(unsettled_.beginning.end(), next);
   unsettled_.put_rest_into(t);
-  if (adopt_)
-    begin_again(t);
-  else
-    unsettled_.put_ends_into(t);
+  if (!adopt_) unsettled_.put_ends_into(t);
   if (renew_) t.renewed = d_.threads.in_progress();
   t.adopt = adopt_;
   t.claim_up_to = adopt_ ? 0 : claims_wanted();
@@ -167,9 +165,9 @@ turn database_thread::next_turn() {
 
 /// A server that has crashed may have forgotten that runs had begun, and would take their ends for those of others. So it is
 /// told again, and the ends are told in the next turn. What it remembers does not change.
-void database_thread::begin_again(turn& t) const {
-  const std::vector<ticket> in_threads = d_.threads.tickets();
-  t.begun.insert(t.begun.end(), in_threads.begin(), in_threads.end());
+void database_thread::begin_again(turn& t) {
+  t.begun = d_.threads.tickets();
+  gather();  // what has ended just before that was asked
   for (const detail::run& r : unsettled_.ended) t.begun.push_back(r.of());
 }
 
@@ -285,8 +283,6 @@ void database_thread::stop_claiming() noexcept {
 
 std::vector<ticket> database_thread::own_tickets() const {
   std::vector<ticket> own = d_.held.tickets();
-  const std::vector<ticket> in_threads = d_.threads.tickets();
-  own.insert(own.end(), in_threads.begin(), in_threads.end());
   unsettled_.add_tickets_to(own);
   std::ranges::sort(own);
   return own;

@@ -65,7 +65,7 @@ class database_thread {
   // One turn
   bool take_turn();
   turn next_turn();
-  void begin_again(turn& t) const;
+  void begin_again(turn& t);
   void settle_ends(turn_result& done);
   void settle_end(const detail::run& r, const turn_result& done);
   void settle_returned() noexcept;
