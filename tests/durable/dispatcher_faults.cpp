@@ -101,6 +101,7 @@ TEST_CASE("handlers go on while the database fails, and their ends are told afte
   w.line().fail(3, fault::after);
   may_end.open();
   REQUIRE(eventually([&] { return runs.stats().failures >= 1; }));
+  REQUIRE(w.rests());
   w.line().mend();
   w.time.advance(10s);
   REQUIRE(eventually([&] { return runs.stats().completed == 3; }));
@@ -129,14 +130,14 @@ TEST_CASE(
   w.rest().notify();
   for (int i = 0; i != 100; ++i) {
     w.time.advance(100ms);
-    REQUIRE(eventually([&] { return w.rest().at_rest().has_value(); }));
+    REQUIRE(w.rests());
   }
   w.line().mend();
   const auto failures = runs.stats().failures;
   CHECK(failures >= 2);
   for (int i = 0; i != 50; ++i) {  // it comes back: renews first, and then claims
     w.time.advance(100ms);
-    REQUIRE(eventually([&] { return w.rest().at_rest().has_value(); }));
+    REQUIRE(w.rests());
   }
   CHECK(runs.stats().failures == failures);
   may_end.open();
@@ -160,6 +161,7 @@ TEST_CASE("the end of a run that an answer was lost of is not taken for a lost l
   w.line().fail(1, fault::after);
   may_end.open();
   REQUIRE(eventually([&] { return runs.stats().failures == 1; }));
+  REQUIRE(w.rests());
   CHECK(w.ask("SELECT count(*) FROM rondo_task") == "0");  // it was done
   w.pass(5s, {&runs});
   CHECK(runs.stats().completed == 1);
@@ -175,6 +177,7 @@ TEST_CASE("claims whose answer was lost are found again, and run in time") {
   w.line().fail(1, fault::after);
   w.rest().notify();
   REQUIRE(eventually([&] { return runs.stats().failures == 1; }));
+  REQUIRE(w.rests());
   CHECK(w.ask("SELECT state FROM rondo_task") == "1");
   CHECK(runs.stats().held == 0);
   w.pass(1s, {&runs});
@@ -195,6 +198,7 @@ TEST_CASE("claims that are known are not held twice when they are found again") 
   w.line().fail(1, fault::after);
   w.rest().notify();
   REQUIRE(eventually([&] { return runs.stats().failures == 1; }));
+  REQUIRE(w.rests());
   w.pass(1s, {&runs});
   CHECK(runs.stats().held == 10);
   CHECK(runs.stats().claimed == 10);
@@ -216,16 +220,17 @@ TEST_CASE("a server that forgot in a crash that a run had begun is told again: t
         },
         w.options());
     REQUIRE(begun.wait());
-    REQUIRE(eventually([&] { return w.rest().at_rest().has_value(); }));
+    REQUIRE(w.rests());
     w.line().fail(1);
     if (ends_meanwhile)
       may_end.open();
     else
       w.rest().notify();
     REQUIRE(eventually([&] { return runs.stats().failures == 1; }));
+    REQUIRE(w.rests());
     w.run("UPDATE rondo_task SET state = 1, attempt = 0");
     w.time.advance(1s);
-    REQUIRE(eventually([&] { return w.rest().at_rest().has_value(); }));
+    REQUIRE(w.rests());
     if (!ends_meanwhile) CHECK(w.tasks->find(id)->attempt == 1);
     may_end.open();
     CHECK(eventually([&] { return runs.stats().completed == 1; }));

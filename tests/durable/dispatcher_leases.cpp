@@ -56,7 +56,7 @@ TEST_CASE("the lease of a run in progress is renewed, every third of it") {
   const auto other = w.sqlite->connect("other", other_rules);
   for (int i = 0; i != 20; ++i) {
     w.time.advance(3s);
-    REQUIRE(eventually([&] { return w.rest().at_rest().has_value(); }));
+    REQUIRE(w.rests());
     CHECK(claims_of(*other).empty());
   }
   may_end.open();
@@ -188,7 +188,7 @@ TEST_CASE(
       },
       o);
   REQUIRE(begun.wait());
-  const auto rest = [&] { return eventually([&] { return w.rest().at_rest().has_value(); }); };
+  const auto rest = [&] { return w.rests(); };
   for (int i = 0; i != 100; ++i) {
     w.time.advance(3s);
     REQUIRE(rest());
@@ -247,12 +247,12 @@ TEST_CASE("what no thread takes within a third of the lease is put back, for oth
       },
       o);
   REQUIRE(begun.wait());
-  REQUIRE(eventually([&] { return w.rest().at_rest().has_value(); }));
+  REQUIRE(w.rests());
   const auto ahead = runs.stats().running;
   REQUIRE(ahead > 1);
   for (int i = 0; i != 10; ++i) {
     w.time.advance(3s);
-    REQUIRE(eventually([&] { return w.rest().at_rest().has_value(); }));
+    REQUIRE(w.rests());
   }
   CHECK(runs.stats().running == 1);  // fewer and fewer are begun ahead
   CHECK(w.ask("SELECT count(*) FROM rondo_task WHERE state = 0") == "19");

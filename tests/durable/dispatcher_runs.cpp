@@ -199,6 +199,7 @@ TEST_CASE("a dispatcher runs the tasks of its queues, and no others") {
   workplace w;
   diary ab(w), c(w);
   auto o = w.options();
+  o.threads = 1;
   std::map<std::string, std::int64_t> ids;
   for (const auto* q : {"a", "b", "c", "d"}) ids[q] = w.tasks->submit_after(1s, {.queue = q});
   o.queues = {"b", "a", "b"};

@@ -81,7 +81,7 @@ TEST_CASE("the leases of what stop() waits for are renewed") {
   std::thread stopper([&] { runs.stop(); });
   for (int i = 0; i != 30; ++i) {
     w.time.advance(1s);
-    REQUIRE(eventually([&] { return w.rest().at_rest().has_value(); }));
+    REQUIRE(w.rests());
   }
   may_end.open();
   stopper.join();
@@ -219,6 +219,7 @@ TEST_CASE("stop() hands back what was begun or claimed by a turn whose answer wa
     else
       w.rest().notify();
     REQUIRE(eventually([&] { return runs.stats().failures == 1; }));
+    REQUIRE(w.rests());
     runs.stop();
     CHECK(d.size() == 0);
     CHECK(waiting(w) == "5");
@@ -273,6 +274,7 @@ TEST_CASE(
   w.line().fail(1);
   may_end.open();
   REQUIRE(eventually([&] { return runs.stats().failures == 1; }));
+  REQUIRE(w.rests());
   CHECK(runs.stats().completed == 0);
   may_end.open();
   CHECK(eventually([&] { return runs.stats().completed == 2; }));

@@ -242,6 +242,11 @@ class workplace {
   line_to_the_database& line() { return watched->line; }
   rest_stop& rest(std::size_t dispatcher = 0) { return *watched->rests.at(dispatcher); }
 
+  /// Waits until a dispatcher has done all that it can before time passes, or its handlers return.
+  [[nodiscard]] bool rests() {
+    return eventually([&] { return rest().at_rest().has_value(); });
+  }
+
   /// Lines given to on_error.
   std::vector<std::string> errors() const {
     const std::lock_guard hold(mutex_);
