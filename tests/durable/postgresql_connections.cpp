@@ -35,7 +35,9 @@ struct cut_store {
   std::string url = postgresql_server::by_tcp(db.url(), proxy.port());
   std::unique_ptr<store> tasks = store::open(url);
 
-  cut_store() { tasks->cancel(tasks->submit_after(1h, {})); }
+  cut_store() {
+    for (const char* key : {"", "k"}) tasks->cancel(tasks->submit_after(1h, {.key = key}));
+  }
   std::string count() { return db.ask("select count(*) from rondo_task"); }
   void end_all_sessions() {
     db.ask(

@@ -94,8 +94,13 @@ result server_engine::run(const statement& what, const parameters& with, const t
 std::int64_t server_engine::submit(const due_time& due, const submission& what, const transaction* in) {
   parameters with;
   with.text(what.queue);
-  what.key.empty() ? with.null() : with.text(what.key);
-  with.bytes(what.payload);
+  if (what.key.empty()) {
+    with.bytes(what.payload);
+    add_due(with, due);
+    with.integer(microseconds_of(soon));
+    return run(submit_keyless, with, in).integer(0, 0);
+  }
+  with.text(what.key).bytes(what.payload);
   add_due(with, due);
   with.boolean(what.replace).integer(microseconds_of(soon));
   // No row: the task that had the key was not to be seen yet as the statement began, or has gone since.

@@ -13,6 +13,16 @@ constexpr const char* listen = "listen rondo_task";
 
 // A store's. $n is explained where it is passed, in engine.cpp.
 
+/// A task without a key, which meets no other. In a transaction of the caller's nothing is prepared, and planning is most of
+/// what a submission costs: so this is a small statement.
+inline constexpr statement submit_keyless{"rondo_submit_keyless", R"sql(
+  insert into rondo_task (queue, payload, due)
+  values ($1::text, $2::bytea, case when $3::boolean then clock_timestamp() else timestamptz 'epoch' end
+    + $4::bigint * interval '1 microsecond')
+  returning id, case when due < clock_timestamp() + $5::bigint * interval '1 microsecond'
+    then pg_notify('rondo_task', $1::text)::text end
+)sql"};
+
 /// In one statement: cancels the task that has the key if $6 says so, adds one, wakes the dispatchers if it is due soon;
 /// or finds the task that has the key. No row: somebody else's has come or gone in the middle of it.
 inline constexpr statement submit{"rondo_submit", R"sql(
