@@ -137,11 +137,9 @@ bool server_session::wait() {
   for (;;) {
     if (interrupts_.woken()) return false;
     if (heard_news()) return true;
-    // Without a connection poll() passes over the -1; the next turn makes one.
-    const bool connected = database_.get() != nullptr && PQstatus(database_.get()) == CONNECTION_OK;
-    std::array<pollfd, 2> sockets{
-        {{.fd = interrupts_.descriptor(), .events = POLLIN, .revents = 0},
-         {.fd = connected ? PQsocket(database_.get()) : -1, .events = POLLIN, .revents = 0}}};
+    // Without a connection its socket is -1, which poll() passes over; the next turn makes one.
+    std::array<pollfd, 2> sockets{{{.fd = interrupts_.descriptor(), .events = POLLIN, .revents = 0},
+                                   {.fd = PQsocket(database_.get()), .events = POLLIN, .revents = 0}}};
     if (::poll(sockets.data(), sockets.size(), -1) > 0 && sockets[1].revents != 0 &&
         PQconsumeInput(database_.get()) == 0)
       return true;  // the connection broke: a look makes it again
