@@ -4,7 +4,6 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
-#include <cstdio>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -49,8 +48,6 @@ dispatcher_options checked(dispatcher_options o, const std::function<void(const 
   refuse_unless(o.first_retry >= duration::zero(), "first_retry must not be negative");
   refuse_unless(o.longest_retry >= duration::zero(), "longest_retry must not be negative");
   refuse_unless(o.threads > 0, "threads must be positive");
-  std::ranges::sort(o.queues);
-  o.queues.erase(std::ranges::unique(o.queues).begin(), o.queues.end());
   return o;
 }
 
@@ -63,14 +60,11 @@ std::uint64_t fresh_seed() {
   }
 }
 
-/// "host:1234:89abcdef01234567"
+/// "host:1234:7182818284590452353"
 std::string owner_name() {
   std::array<char, 256> host{};
   if (gethostname(host.data(), host.size() - 1) != 0) host = {'?'};
-  std::array<char, 64> rest{};
-  std::snprintf(rest.data(), rest.size(), ":%ld:%016llx", static_cast<long>(getpid()),
-                static_cast<unsigned long long>(fresh_seed()));
-  return std::string(host.data()) + rest.data();
+  return std::string(host.data()) + ':' + std::to_string(getpid()) + ':' + std::to_string(fresh_seed());
 }
 
 /// The dispatcher whose thread this is, or null.

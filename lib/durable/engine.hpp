@@ -21,7 +21,7 @@ using due_time = std::variant<duration, wall_time>;
 struct ticket {
   std::int64_t id = 0;
   std::int64_t fence = 0;
-  friend auto operator<=>(const ticket&, const ticket&) = default;
+  friend auto operator<=>(const ticket&, const ticket&) = default;  // NOLINT(modernize-use-nullptr)
 };
 
 /// A task that this session has claimed, and the time until it is due, by the engine's clock: not positive if it is.

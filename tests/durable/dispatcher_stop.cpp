@@ -3,6 +3,8 @@
 
 #include <stdexcept>
 
+#include "durable/dispatcher/handler_threads.hpp"
+#include "durable/dispatcher/inbox.hpp"
 #include "durable/workplace.hpp"
 
 namespace {
@@ -298,12 +300,63 @@ TEST_CASE("what a stopped scheduler handed back may be called, before and after 
   CHECK(d.size() == 3);
 }
 
+TEST_CASE("what a stopped scheduler handed back does nothing once the dispatcher is stopped") {
+  workplace w;
+  diary d(w);
+  w.submit_many(3, 4s);
+  dispatcher runs(w.time, *w.tasks, d.handler(), w.options());
+  REQUIRE(w.settle({&runs}));
+  auto unfired = w.time.stop();
+  runs.stop();
+  for (auto& u : unfired) u.work();
+  CHECK(runs.stats().held == 0);
+  CHECK(waiting(w) == "3");
+}
+
+class idle_session final : public detail::session {
+ public:
+  detail::turn_result take(const turn&) override { return {}; }
+  bool wait() override { return false; }
+  bool changed() override { return false; }
+  duration look_every() const override { return duration::max(); }
+  void interrupt() noexcept override {}
+};
+
+TEST_CASE("no run begins after the threads are closed, and what waits for one can be taken back") {
+  idle_session nobody;
+  detail::inbox in(nobody);
+  gate begun, may_end;
+  detail::handler_threads threads(1, in, [&](detail::run&) {
+    begun.open();
+    may_end.wait();
+  });
+  detail::run_list both;
+  for (const std::int64_t id : {1, 2}) {
+    both.emplace_back();
+    both.back().what.id = id;
+  }
+  threads.add(both);
+  REQUIRE(begun.wait());
+  CHECK(threads.size() == 2);
+  threads.close();
+  may_end.add(2);
+  threads.join();
+  CHECK(begun.count() == 1);
+  CHECK(threads.room() == 0);
+  const detail::run_list left = threads.take_waiting(rondo::time_point::max());
+  REQUIRE(left.size() == 1);
+  CHECK(left.front().what.id == 2);
+  CHECK(in.take().ended.size() == 1);
+}
+
 TEST_CASE("a scheduler without room for a claim's timer makes it go back, not round in circles") {
   workplace w;
   diary d(w);
   manual_timer small({.max_pending = 4});
   w.submit_many(10, 3s);
-  dispatcher runs(small, *w.tasks, d.handler(), w.options());
+  auto o = w.options();
+  o.max_held = 10;  // so that there may be more
+  dispatcher runs(small, *w.tasks, d.handler(), o);
   REQUIRE(w.settle({&runs}));
   CHECK(runs.stats().held == 2);  // beside the feeder and the renewal
   CHECK(waiting(w) == "8");

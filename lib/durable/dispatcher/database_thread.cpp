@@ -152,7 +152,8 @@ bool database_thread::take_turn() {
 turn database_thread::next_turn() {
   turn t;
   if (adopt_) begin_again(t);
-  const std::size_t room = d_.threads.room(), there = unsettled_.beginning.size();
+  const std::size_t room = d_.threads.room();
+  const std::size_t there = unsettled_.beginning.size();
   run_list next = d_.held.take_due(room > there ? room - there : 0);
   unsettled_.beginning.splice(unsettled_.beginning.end(), next);
   unsettled_.put_rest_into(t);
@@ -245,7 +246,7 @@ void database_thread::hold(const claim& c, time_point sent, time_point received)
   if (!claims_) return unsettled_.returned.splice(unsettled_.returned.end(), one);
   if (c.remaining <= duration::zero()) return d_.held.add_due(one);
   const time_point due = one.front().due;
-  const held_tasks::place p = d_.held.add_waiting(one);
+  const auto p = d_.held.add_waiting(one);
   try {
     d_.wheel.due_at(due, p);
   } catch (const stopped_error& e) {

@@ -24,7 +24,8 @@ handler_threads::~handler_threads() {
 
 std::size_t handler_threads::room() const {
   const std::lock_guard hold(mutex_);
-  const std::size_t wanted = count_ + ahead_, there = waiting_.size() + in_progress_.size();
+  const std::size_t wanted = count_ + ahead_;
+  const std::size_t there = waiting_.size() + in_progress_.size();
   return closed_ || there >= wanted ? 0 : wanted - there;
 }
 
