@@ -57,10 +57,13 @@ struct turn {
   std::size_t claim_up_to = 0;
 };
 
-/// Which of these the database has done. What is missing was another's by then, or had been cancelled or moved.
+/// Which of these the database has done. What is neither here nor `locked` was another's by then, or had been cancelled or
+/// moved.
 struct turn_result {
   std::vector<ticket> finished, failed, renewed;
   std::vector<ticket> begun;
+  // Left as they were, as an open transaction of somebody else has changed them: to be said again. (Not those to be renewed.)
+  std::vector<ticket> locked;
   std::vector<claim> claimed;  // those adopted included
   std::vector<task> expired;   // dead, as their last attempt's lease ran out
 };

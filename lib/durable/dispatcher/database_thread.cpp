@@ -18,6 +18,8 @@ namespace {
 constexpr duration shortest_backoff = 100ms, longest_backoff = 5s;
 // What stop() grants a database that does not answer, and how often that is asked. Of real time, as a manual_timer may
 // stand still.
+// After it the database is asked whether what an open transaction had locked is free.
+constexpr duration locked_rest = 50ms;
 constexpr duration last_wait = 2s, last_rest = 50ms;
 
 bool has(const std::vector<ticket>& sorted, ticket t) { return std::ranges::binary_search(sorted, t); }
@@ -39,7 +41,9 @@ void database_thread::run() noexcept {
     if (backs_off_ || !is_turn_due()) {
       if (d_.database.wait()) look_ = true;
     } else if (!take_turn()) {
-      back_off();
+      back_off(random_.at_least(failures_in_a_row_, shortest_backoff, longest_backoff));
+    } else if (some_are_locked_) {
+      back_off(std::min(locked_rest, options_.lease / 10));
     }
   }
   tell_the_last();
@@ -124,8 +128,10 @@ bool database_thread::take_turn() {
     failures_in_a_row_ = 0;
     renew_ = false;
     const std::vector<ticket> own = t.adopt ? own_tickets() : std::vector<ticket>{};
+    std::ranges::sort(done.locked);
+    some_are_locked_ = !done.locked.empty();
     if (!t.adopt) settle_ends(done);
-    settle_returned();
+    settle_returned(done);
     settle_begun(done, sent);
     settle_expired(done);
     if (t.claim_up_to != 0) {
@@ -175,8 +181,11 @@ void database_thread::begin_again(turn& t) {
 void database_thread::settle_ends(turn_result& done) {
   std::ranges::sort(done.finished);
   std::ranges::sort(done.failed);
-  for (const detail::run& r : unsettled_.ended) settle_end(r, done);
-  unsettled_.ended.clear();
+  unsettled_.ended.remove_if([&](const detail::run& r) {
+    if (has(done.locked, r.of())) return false;
+    settle_end(r, done);
+    return true;
+  });
 }
 
 void database_thread::settle_end(const detail::run& r, const turn_result& done) {
@@ -203,9 +212,10 @@ void database_thread::settle_end(const detail::run& r, const turn_result& done) 
   });
 }
 
-void database_thread::settle_returned() noexcept {
-  if (closing_) d_.counts.add(&dispatcher_statistics::handed_back, unsettled_.returned.size());
-  unsettled_.returned.clear();
+void database_thread::settle_returned(const turn_result& done) noexcept {
+  const auto settled =
+      unsettled_.returned.remove_if([&](const detail::run& r) { return !has(done.locked, r.of()); });
+  if (closing_) d_.counts.add(&dispatcher_statistics::handed_back, settled);
 }
 
 void database_thread::settle_begun(turn_result& done, time_point sent) {
@@ -215,6 +225,12 @@ void database_thread::settle_begun(turn_result& done, time_point sent) {
       ++r->what.attempt;
       r->lease_until = saturating_add(sent, options_.lease);
       ++r;
+      continue;
+    }
+    if (has(done.locked, r->of())) {  // others, that are due, first
+      run_list one;
+      one.splice(one.end(), unsettled_.beginning, r++);
+      d_.held.add_due(one);
       continue;
     }
     const bool is_lost = sent >= r->lease_until;
@@ -300,10 +316,10 @@ void database_thread::failed(const char* what, bool perhaps_done) noexcept {
   ++failures_in_a_row_;
 }
 
-void database_thread::back_off() noexcept {
+void database_thread::back_off(duration rest) noexcept {
   backs_off_ = true;
   try {
-    d_.wheel.retry_after(random_.at_least(failures_in_a_row_, shortest_backoff, longest_backoff));
+    d_.wheel.retry_after(rest);
     has_alarm_ = true;
   } catch (const std::exception&) {
     has_alarm_ = false;
@@ -313,14 +329,16 @@ void database_thread::back_off() noexcept {
 void database_thread::tell_the_last() {
   const auto until = std::chrono::steady_clock::now() + last_wait;
   while (!unsettled_.empty() || adopt_) {
-    if (take_turn()) continue;
+    if (take_turn() && !some_are_locked_) continue;
     if (std::chrono::steady_clock::now() >= until) break;
     std::this_thread::sleep_for(last_rest);
   }
   if (!unsettled_.empty())
     d_.errors.say([&] {
       return std::to_string(unsettled_.size()) +
-             " tasks are left to their leases: the database did not answer in time";
+             " tasks are left to their leases: the database did not answer in time, or somebody's open "
+             "transaction "
+             "has them";
     });
 }
 

@@ -68,7 +68,7 @@ class database_thread {
   void begin_again(turn& t);
   void settle_ends(turn_result& done);
   void settle_end(const detail::run& r, const turn_result& done);
-  void settle_returned() noexcept;
+  void settle_returned(const turn_result& done) noexcept;
   void settle_begun(turn_result& done, time_point sent);
   void settle_expired(const turn_result& done);
   void hold(const claim& c, time_point sent, time_point received);
@@ -78,7 +78,7 @@ class database_thread {
 
   // Failures
   void failed(const char* what, bool perhaps_done) noexcept;
-  void back_off() noexcept;
+  void back_off(duration rest) noexcept;
   void tell_the_last();
 
   dispatcher_parts d_;
@@ -95,7 +95,8 @@ class database_thread {
   bool renew_ = false;
   bool adopt_ = false;
   bool backs_off_ = false;
-  bool has_alarm_ = false;  // the wheel ends the backoff
+  bool some_are_locked_ = false;  // of the last turn's, which are to be told again
+  bool has_alarm_ = false;        // the wheel ends the backoff
   bool claims_ = true;
   bool closing_ = false;
   bool last_ = false;

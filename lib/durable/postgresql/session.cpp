@@ -75,10 +75,12 @@ void add(const call& asked, const result& answer, turn_result& to) {
     add_claims(answer, to);
 }
 
+bool concerns_tickets(const call& asked) { return asked.what != &adopt && asked.what != &claim_due; }
+
 }  // namespace
 
 server_session::server_session(std::string url, std::string owner, claim_rules rules)
-    : database_(std::move(url), listen), owner_(std::move(owner)), rules_(std::move(rules)) {
+    : database_(std::move(url), greeting), owner_(std::move(owner)), rules_(std::move(rules)) {
   // One that is named twice would have its tasks counted twice by the claim.
   auto& queues = rules_.queues;
   std::sort(queues.begin(), queues.end());
@@ -115,8 +117,38 @@ turn_result server_session::take(const turn& what) {
   // A crash of the server may undo what it has not written to its disk yet, and then a run that ended is run again. A
   // claim must not be undone: the next one would get the same fence.
   const auto answers = database_.run_all(calls, what.claim_up_to != 0 ? commit::durable : commit::soon);
-  for (std::size_t i = 0; i < calls.size(); ++i) add(calls[i], answers[i], done);
+  std::vector<ticket> settled;
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    add(calls[i], answers[i], done);
+    if (concerns_tickets(calls[i])) add_tickets(answers[i], settled);
+  }
+  std::sort(settled.begin(), settled.end());
+  try {
+    done.locked = locked_of(what, settled);
+  } catch (const store_error& error) {
+    throw store_error(error.what(), true);  // the turn is done
+  }
   return done;
+}
+
+/// In a statement of its own, as there seldom is something that nothing was done for.
+std::vector<ticket> server_session::locked_of(const turn& what, const std::vector<ticket>& settled) {
+  std::vector<ticket> rest;
+  std::vector<std::int64_t> wanted;
+  const auto add_rest = [&](const ticket& t, std::int64_t kind) {
+    if (std::binary_search(settled.begin(), settled.end(), t)) return;
+    rest.push_back(t);
+    wanted.push_back(kind);
+  };
+  for (const auto& t : what.finished) add_rest(t, 0);
+  for (const auto& f : what.failed) add_rest(f.of, 0);
+  for (const auto& t : what.unstarted) add_rest(t, 0);
+  for (const auto& t : what.returned) add_rest(t, 1);
+  for (const auto& t : what.begun) add_rest(t, 2);
+  std::vector<ticket> there;
+  if (!rest.empty())
+    add_tickets(database_.run(locked, ids_and_fences(rest).integers(wanted).text(owner_)), there);
+  return there;
 }
 
 /// Takes all that has been announced. Not what this session has: it knows of the tasks that it gave back.

@@ -22,6 +22,7 @@ class server_session final : public session {
 
  private:
   std::vector<call> calls_for(const turn& what) const;
+  std::vector<ticket> locked_of(const turn& what, const std::vector<ticket>& settled);
   bool heard_news();
 
   connection database_;

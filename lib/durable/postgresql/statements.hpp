@@ -8,8 +8,9 @@
 
 namespace rondo::durable::detail::postgresql {
 
-/// On which dispatchers listen; what is sent is a queue.
-constexpr const char* listen = "listen rondo_task";
+/// Dispatchers listen on one channel, where what is sent is a queue. They do not wait for who has locked a whole table: a
+/// turn that fails is made again.
+constexpr const char* greeting = "listen rondo_task; set lock_timeout = '1s'";
 
 // A store's. $n is explained where it is passed, in engine.cpp.
 
@@ -80,13 +81,17 @@ inline constexpr statement find{"rondo_find", R"sql(
   select id, fence, attempt, queue, key, payload, due from rondo_task where id = $1::bigint and state <> 3
 )sql"};
 
-// A session's. $1 and $2: the ids and fences of tickets. "+ 0" keeps the server from the index of the leases: where few tasks
+// A session's. $1 and $2: the ids and fences of tickets. What an open transaction has locked is passed over, as that may last:
+// see `locked`. "+ 0" keeps the server from the index of the leases: where few tasks
 // were held when statistics were last taken, it would read all that are held, instead of each ticket's row by its id.
 
 inline constexpr statement finish{"rondo_finish", R"sql(
-  delete from rondo_task t using unnest($1::bigint[], $2::bigint[]) as u(id, fence)
-  where t.id = u.id and t.fence = u.fence and t.state + 0 in (2, 4)
-  returning t.id, t.fence
+  with old as materialized (
+    select t.id from unnest($1::bigint[], $2::bigint[]) as u(id, fence)
+    join rondo_task t on t.id = u.id and t.fence = u.fence and t.state + 0 in (2, 4)
+    for update of t skip locked
+  )
+  delete from rondo_task where id = any(array(select id from old)) returning id, fence
 )sql"};
 
 /// $3: after how long each is tried again (null: not at all), $4: the reasons.
@@ -95,7 +100,7 @@ inline constexpr statement fail{"rondo_fail", R"sql(
     select t.id, t.fence, t.state, u.retry_after, u.why
     from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[]) as u(id, fence, retry_after, why)
     join rondo_task t on t.id = u.id and t.fence = u.fence and t.state + 0 in (2, 4)
-    for update of t
+    for update of t skip locked
   ), gone as (
     delete from rondo_task where id = any(array(select id from old where state = 4))
   ), failed as (
@@ -109,49 +114,72 @@ inline constexpr statement fail{"rondo_fail", R"sql(
 
 inline constexpr statement take_back{"rondo_take_back", R"sql(
   with old as materialized (
-    select t.id, t.state from unnest($1::bigint[], $2::bigint[]) as u(id, fence)
+    select t.id, t.fence, t.state, t.queue from unnest($1::bigint[], $2::bigint[]) as u(id, fence)
     join rondo_task t on t.id = u.id and t.fence = u.fence and t.state + 0 in (2, 4)
-    for update of t
+    for update of t skip locked
   ), gone as (
     delete from rondo_task where id = any(array(select id from old where state = 4))
   ), back as (
     update rondo_task set state = 0, attempt = attempt - 1, owner = null, lease_until = null
-    where id = any(array(select id from old where state = 2)) returning queue
+    where id = any(array(select id from old where state = 2))
   )
-  select pg_notify('rondo_task', queue) from (select distinct queue from back) q
+  select id, fence, case when state = 2 then pg_notify('rondo_task', queue)::text end from old  -- once for each queue
 )sql"};
 
 inline constexpr statement give_back{"rondo_give_back", R"sql(
-  with back as (
-    update rondo_task t set state = 0, owner = null, lease_until = null
-    from unnest($1::bigint[], $2::bigint[]) as u(id, fence)
-    where t.id = u.id and t.fence = u.fence and t.state + 0 = 1
-    returning t.queue
+  with old as materialized (
+    select t.id from unnest($1::bigint[], $2::bigint[]) as u(id, fence)
+    join rondo_task t on t.id = u.id and t.fence = u.fence and t.state + 0 = 1
+    for update of t skip locked
   )
-  select pg_notify('rondo_task', queue) from (select distinct queue from back) q
+  update rondo_task set state = 0, owner = null, lease_until = null
+  where id = any(array(select id from old))
+  returning id, fence, pg_notify('rondo_task', queue)::text
 )sql"};
 
 /// $3: the lease.
 inline constexpr statement renew{"rondo_renew", R"sql(
-  update rondo_task t set lease_until = clock_timestamp() + $3::bigint * interval '1 microsecond'
-  from unnest($1::bigint[], $2::bigint[]) as u(id, fence)
-  where t.id = u.id and t.fence = u.fence and t.state + 0 in (2, 4)
-  returning t.id, t.fence
+  with old as materialized (
+    select t.id from unnest($1::bigint[], $2::bigint[]) as u(id, fence)
+    join rondo_task t on t.id = u.id and t.fence = u.fence and t.state + 0 in (2, 4)
+    for update of t skip locked
+  )
+  update rondo_task set lease_until = clock_timestamp() + $3::bigint * interval '1 microsecond'
+  where id = any(array(select id from old))
+  returning id, fence
 )sql"};
 
 /// $3: the lease, $4: the owner, who may say it twice.
 inline constexpr statement begin{"rondo_begin", R"sql(
-  update rondo_task t set state = 2, attempt = attempt + case t.state when 1 then 1 else 0 end,
+  with old as materialized (
+    select t.id from unnest($1::bigint[], $2::bigint[]) as u(id, fence)
+    join rondo_task t on t.id = u.id and t.fence = u.fence and (t.state + 0 = 1 or t.state + 0 = 2 and t.owner = $4::text)
+    for update of t skip locked
+  )
+  update rondo_task set state = 2, attempt = attempt + case state when 1 then 1 else 0 end,
     lease_until = clock_timestamp() + $3::bigint * interval '1 microsecond'
-  from unnest($1::bigint[], $2::bigint[]) as u(id, fence)
-  where t.id = u.id and t.fence = u.fence and (t.state + 0 = 1 or t.state + 0 = 2 and t.owner = $4::text)
-  returning t.id, t.fence
+  where id = any(array(select id from old))
+  returning id, fence
+)sql"};
+
+/// Of tickets for which a statement above has done nothing: those for which it would. $3: for each 0 if its run was to end, 1 if
+/// it was to be given back, 2 if its run was to begin; $4: the owner.
+inline constexpr statement locked{"rondo_locked", R"sql(
+  select t.id, t.fence from unnest($1::bigint[], $2::bigint[], $3::bigint[]) as u(id, fence, wanted)
+  join rondo_task t on t.id = u.id and t.fence = u.fence
+    and case wanted when 0 then t.state + 0 in (2, 4) when 1 then t.state + 0 = 1
+      else t.state + 0 = 1 or t.state + 0 = 2 and t.owner = $4::text end
 )sql"};
 
 /// $1: the queues, $2: the owner, $3: the lease, which is new, so that a claim of the same turn does not find them expired.
 inline constexpr statement adopt{"rondo_adopt", R"sql(
+  with own as materialized (
+    select id from rondo_task
+    where queue = any($1::text[]) and state in (1, 2, 4) and state = 1 and owner = $2::text
+    for update skip locked
+  )
   update rondo_task set lease_until = greatest(due, clock_timestamp()) + $3::bigint * interval '1 microsecond'
-  where queue = any($1::text[]) and state in (1, 2, 4) and state = 1 and owner = $2::text
+  where id = any(array(select id from own))
   returning id, fence, attempt, queue, key, payload, due, clock_timestamp(), false
 )sql"};
 
