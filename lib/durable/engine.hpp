@@ -34,7 +34,7 @@ struct claim {
 struct failure {
   ticket of;
   std::optional<duration> retry_after;  // none: the task is dead
-  std::string reason;
+  std::string reason;                   // UTF-8; empty unless the task is dead
 };
 
 /// What a dispatcher has for its database: all of it is one transaction, in the order of the members.
