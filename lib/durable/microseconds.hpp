@@ -28,6 +28,12 @@ To from_microseconds(std::int64_t count) {
   return std::chrono::duration_cast<To>(microseconds(std::max(count, least)));
 }
 
+/// From `now` on, which is the clock's. `due` may be any number: it is in the database, and operators write there.
+inline duration time_until(std::int64_t due, std::int64_t now) {
+  constexpr std::int64_t most = std::chrono::ceil<std::chrono::microseconds>(duration::max()).count();
+  return from_microseconds<duration>(std::clamp(due, -most, most) - now);
+}
+
 inline wall_time wall_time_of(std::int64_t count) {
   return wall_time(from_microseconds<wall_time::duration>(count));
 }

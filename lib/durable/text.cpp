@@ -37,6 +37,11 @@ std::size_t character_size(std::string_view text) {
   return 0;
 }
 
+std::string escaped(unsigned byte) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  return {'\\', 'x', digits[byte >> 4U], digits[byte & 0xFU]};
+}
+
 bool is_utf8(std::string_view text) {
   while (!text.empty()) {
     const std::size_t size = character_size(text);
@@ -61,7 +66,6 @@ void check_name(const char* what, const std::string& name) {
 }  // namespace
 
 std::string quoted(const std::string& text) {
-  constexpr std::string_view digits = "0123456789abcdef";
   constexpr std::size_t enough = 80;
   std::string result = "\"";
   const bool readable = is_utf8(text);
@@ -70,12 +74,26 @@ std::string quoted(const std::string& text) {
     // Not in the middle of a character.
     if (i >= enough && (!readable || (byte & 0xC0U) != 0x80U)) return result + "...\"";
     if (byte < 0x20 || byte == 0x7F || (byte >= 0x80 && !readable)) {
-      result += {'\\', 'x', digits[byte >> 4U], digits[byte & 0xFU]};
+      result += escaped(byte);
     } else {
       result += text[i];
     }
   }
   return result + '"';
+}
+
+std::string as_utf8(std::string_view text, std::size_t most) {
+  constexpr std::string_view dots = "...";
+  std::string result;
+  std::size_t before_dots = 0;
+  while (!text.empty()) {
+    const std::size_t size = character_size(text);
+    result += size == 0 ? escaped(byte_at(text, 0)) : std::string(text.substr(0, size));
+    text.remove_prefix(size == 0 ? 1 : size);
+    if (result.size() > most) return result.replace(before_dots, std::string::npos, dots);
+    if (result.size() + dots.size() <= most) before_dots = result.size();
+  }
+  return result;
 }
 
 void check_queue(const std::string& queue) {

@@ -1,7 +1,9 @@
 // What queues, keys and payloads may be, the same for all engines; and texts of the user's in messages.
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <string_view>
 
 #include <rondo/durable.hpp>
 
@@ -9,6 +11,10 @@ namespace rondo::durable::detail {
 
 /// In quotation marks, what is not printable as \xNN; of a long text the beginning.
 std::string quoted(const std::string& text);
+
+/// Whatever is no UTF-8 becomes \xNN. At most `most` bytes; of a longer text the beginning, and "...". Precondition:
+/// most >= 3.
+std::string as_utf8(std::string_view text, std::size_t most);
 
 ///@{
 /// Throws std::invalid_argument, with the value.

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <fstream>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@ using rondo::durable::store_error;
 struct in_use {
   sqlite_database db;
   std::vector<sqlite3*> connections;
+  bool memory_is_short = false;
   std::shared_ptr<rondo::durable::detail::engine> engine;
   std::unique_ptr<rondo::durable::store> store;
   std::unique_ptr<rondo::durable::detail::session> session;
@@ -23,7 +25,10 @@ struct in_use {
   in_use() {
     auto settings = db.settings();
     settings.patience = 20ms;
-    settings.connected = [this](sqlite3* made) { connections.push_back(made); };
+    settings.connected = [this](sqlite3* made) {
+      if (memory_is_short) throw std::bad_alloc();
+      connections.push_back(made);
+    };
     engine = rondo::durable::detail::sqlite::open(db.file(), settings);
     store = rondo::durable::detail::store_access::make(engine);
     session = engine->connect("w", worker::default_rules());
@@ -78,25 +83,26 @@ TEST_CASE("a replacement that finds the disk full leaves the old task") {
   CHECK(x.store->find(old)->key == "k");
 }
 
-TEST_CASE("a full disk takes nothing out of the user's transaction, if SQLite leaves it one") {
+TEST_CASE("a full disk takes nothing out of the user's transaction but the submission") {
   in_use x;
   const auto mine = x.db.connect();
+  mine->execute("CREATE TABLE orders (number INTEGER)");
   mine->execute("PRAGMA max_page_count = 12");
-  mine->execute("BEGIN");
+  mine->execute("BEGIN; INSERT INTO orders VALUES (7)");
   const std::int64_t first = x.store->submit_after(mine->handle(), 1h, {});
   CHECK(error_of([&] {
           x.store->submit_after(mine->handle(), 1h, {.payload = std::string(100'000, 'p')});
-        }) != "");
-  const bool goes_on = sqlite3_get_autocommit(mine->handle().sqlite()) == 0;
-  if (goes_on) mine->execute("COMMIT");
-  CHECK(x.store->find(first).has_value() == goes_on);
-  CHECK(x.rows() == (goes_on ? "1" : "0"));
+        }).find("full") != std::string::npos);
+  REQUIRE(sqlite3_get_autocommit(mine->handle().sqlite()) == 0);
+  mine->execute("COMMIT");
+  CHECK(x.store->find(first));
+  CHECK(x.rows() == "1");
+  CHECK(x.db.ask("SELECT count(*) FROM orders") == "1");
 }
 
 TEST_CASE("a turn that finds the disk full does nothing, and is done when there is room again") {
   in_use x;
   for (int i = 0; i < 50; ++i) x.store->submit_after(0s, {.payload = std::string(200, 'p')});
-  const turn claim = {.claim_up_to = 50};
   std::vector<ticket> begun;
   for (const auto& c : x.session->take({.claim_up_to = 50}).claimed) begun.push_back(ticket_of(c));
   CHECK(begun.size() == 50);
@@ -151,22 +157,52 @@ TEST_CASE("a transaction of the user's that began to read before another wrote i
   CHECK(x.rows() == "2");
 }
 
+/// While it is there the file is no database.
+class broken_file {
+ public:
+  explicit broken_file(sqlite_database& db)
+      : file_(db.file(), std::ios::in | std::ios::out | std::ios::binary) {
+    db.ask("PRAGMA wal_checkpoint(TRUNCATE)");
+    file_.read(header_.data(), 100);
+    write(std::string(100, 'x'));
+  }
+  ~broken_file() { write(header_); }
+  broken_file(const broken_file&) = delete;
+  broken_file& operator=(const broken_file&) = delete;
+
+ private:
+  void write(const std::string& bytes) { file_.seekp(0).write(bytes.data(), 100).flush(); }
+
+  std::fstream file_;
+  std::string header_ = std::string(100, '\0');
+};
+
 TEST_CASE("a connection that broke is made again by the next call") {
   in_use x;
   const std::int64_t id = x.store->submit_after(0s, {});
-  x.db.ask("PRAGMA wal_checkpoint(TRUNCATE)");
-  std::string header(100, '\0');
-  std::fstream file(x.db.file(), std::ios::in | std::ios::out | std::ios::binary);
-  const auto write = [&](const std::string& bytes) { file.seekp(0).write(bytes.data(), 100).flush(); };
-  file.read(header.data(), 100);
-  write(std::string(100, 'x'));
-  CHECK(error_of([&] { x.store->find(id); }) != "");
-  CHECK(error_of([&] { x.session->take({.claim_up_to = 1}); }) != "");
-  CHECK(error_of([&] { x.store->find(id); }) != "");
-  write(header);
+  {
+    const broken_file f(x.db);
+    CHECK(error_of([&] { x.store->find(id); }) != "");
+    CHECK(error_of([&] { x.session->take({.claim_up_to = 1}); }) != "");
+    CHECK(error_of([&] { x.store->find(id); }) != "");
+  }
   CHECK(x.store->find(id));
   CHECK(x.session->take({.claim_up_to = 1}).claimed.size() == 1);
   CHECK(x.connections.size() == 4);
+}
+
+TEST_CASE("whether there is news is answered also without memory for a connection: the turn will tell") {
+  in_use x;
+  x.store->submit_after(0s, {});
+  {
+    const broken_file f(x.db);
+    CHECK(error_of([&] { x.session->take({.claim_up_to = 1}); }) != "");
+  }
+  x.memory_is_short = true;
+  CHECK(x.session->changed());
+  CHECK_THROWS_AS(x.session->take({.claim_up_to = 1}), std::bad_alloc);
+  x.memory_is_short = false;
+  CHECK(x.session->take({.claim_up_to = 1}).claimed.size() == 1);
 }
 
 }  // namespace

@@ -35,9 +35,15 @@ bool contains(const std::string& text, const std::string& part) {
 }
 
 TEST_CASE("a URL that is no store's is refused, without what may be its password") {
-  CHECK(refusal("tasks.db") ==
-        "rondo: \"tasks.db\" is not the URL of a store: it begins with sqlite: or with postgresql://");
-  CHECK(refusal("") == "rondo: \"\" is not the URL of a store: it begins with sqlite: or with postgresql://");
+  const std::string no_url =
+      "rondo: what is to be opened is not the URL of a store: it begins with sqlite: or with postgresql://";
+  CHECK(refusal("tasks.db") == no_url);
+  CHECK(refusal("") == no_url);
+  CHECK(refusal(":") == no_url);
+  CHECK(refusal("host=db user=u password=geheim dbname=x") == no_url);
+  CHECK(refusal("host=db user=u password=ge:heim dbname=x") == no_url);
+  for (const char* url : {"postgresql:/me:secret@here", "postgres:me:secret@here", "postgresql:"})
+    CHECK(contains(refusal(url), "a URL of PostgreSQL begins with postgresql://"));
   CHECK(refusal("mysql://me:secret@here/") ==
         "rondo: \"mysql:\" begins no URL of a store: it begins with sqlite: or with postgresql://");
   CHECK(contains(refusal("SQLITE:tasks.db"), "begins no URL"));
@@ -212,6 +218,46 @@ TEST_CASE("processes that open an empty file at once all get their store") {
     CHECK(db.ask("SELECT count(*) FROM rondo_task") == "3");
     CHECK(db.ask("SELECT group_concat(version) FROM rondo_schema") == "1");
   }
+}
+
+TEST_CASE("a database in UTF-16 is as good as one in UTF-8") {
+  sqlite_database db;
+  db.ask("PRAGMA encoding = 'UTF-16'; CREATE TABLE orders (number INTEGER)");
+  const std::string payload("a\0b\xFF", 4);
+  REQUIRE(refusal(db.url()) == "");
+  const auto opened = store::open(db.url());
+  const std::int64_t id = opened->submit_after(0s, {.queue = "p\xC3\xA4"
+                                                             "ckchen",
+                                                    .payload = payload,
+                                                    .key = "k\xE2\x82\xAC"});
+  const auto found = opened->find(id);
+  REQUIRE(found);
+  CHECK(found->queue ==
+        "p\xC3\xA4"
+        "ckchen");
+  CHECK(found->key == "k\xE2\x82\xAC");
+  CHECK((found->payload == payload));
+  CHECK(
+      opened->cancel("p\xC3\xA4"
+                     "ckchen",
+                     "k\xE2\x82\xAC"));
+}
+
+TEST_CASE("a due time that an operator wrote may be any number") {
+  sqlite_database db;
+  const auto engine = db.open();
+  const auto tasks = rondo::durable::detail::store_access::make(engine);
+  const std::int64_t id = tasks->submit_after(1h, {});
+  db.ask("UPDATE rondo_task SET due = -9223372036854775807 - 1");
+  const auto session = engine->connect("w", worker::default_rules());
+  const auto done = session->take({.claim_up_to = 1});
+  REQUIRE(done.claimed.size() == 1);
+  CHECK(done.claimed[0].what.id == id);
+  CHECK(done.claimed[0].remaining < 0s);
+  db.ask("UPDATE rondo_task SET due = 9223372036854775807");
+  const auto adopted = session->take({.adopt = true});
+  REQUIRE(adopted.claimed.size() == 1);
+  CHECK(adopted.claimed[0].remaining > 24h);
 }
 
 }  // namespace

@@ -79,9 +79,12 @@ bool rows::next() {
 }
 
 std::string rows::text(int column) const {
-  const auto* bytes = static_cast<const char*>(sqlite3_column_blob(statement_, column));
+  // In UTF-8, whatever the encoding of the database is.
+  const void* bytes = sqlite3_column_type(statement_, column) == SQLITE_BLOB
+                          ? sqlite3_column_blob(statement_, column)
+                          : sqlite3_column_text(statement_, column);
   const auto size = static_cast<std::size_t>(sqlite3_column_bytes(statement_, column));
-  return bytes == nullptr ? std::string() : std::string(bytes, size);
+  return bytes == nullptr ? std::string() : std::string(static_cast<const char*>(bytes), size);
 }
 
 void rows::check(int code) const {

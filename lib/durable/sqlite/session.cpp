@@ -1,6 +1,7 @@
 #include "durable/sqlite/session.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include "durable/microseconds.hpp"
@@ -136,7 +137,7 @@ void file_session::adopt(turn_result& done) {
         " RETURNING id, queue, key, due, attempt, fence, payload",
         now_, microseconds_of(rules_.lease), queue, owner_);
     while (held.next()) {
-      done.claimed.push_back({task_of(held), from_microseconds<duration>(held.integer(3) - now_)});
+      done.claimed.push_back({task_of(held), time_until(held.integer(3), now_)});
     }
   }
 }
@@ -185,7 +186,7 @@ void file_session::take_over(std::int64_t id, turn_result& done) {
       " WHERE id = ? RETURNING id, queue, key, due, attempt, fence, payload",
       owner_, now_, microseconds_of(rules_.lease), id);
   claimed.next();
-  done.claimed.push_back({task_of(claimed), from_microseconds<duration>(claimed.integer(3) - now_)});
+  done.claimed.push_back({task_of(claimed), time_until(claimed.integer(3), now_)});
 }
 
 bool file_session::changed() {
@@ -193,8 +194,8 @@ bool file_session::changed() {
     if (!database_) open();
     const std::int64_t version = data_version();
     return std::exchange(seen_version_, version) != version;
-  } catch (const store_error&) {
-    return true;  // the turn that follows shows what is wrong
+  } catch (const std::exception&) {  // no memory, also
+    return true;                     // the turn that follows shows what is wrong
   }
 }
 
