@@ -48,7 +48,7 @@ void measure_lateness(measure::report& report, place& at, const sizes& n) {
     result.rows.push_back({what + ", p50", milliseconds(s.lateness.quantile(0.5))});
     result.rows.push_back({what + ", p99", milliseconds(s.lateness.quantile(0.99))});
   };
-  for (const std::size_t times : {1, 5})
+  for (const std::size_t times : {1u, 5u})
     add(std::to_string(times * per_second) + " a second",
         run_in_time(at, {times * n.in_time, times * per_second, n.ahead}));
   add("submitted 20 ms before", run_soon(at, n.in_time / 10));
