@@ -33,21 +33,30 @@ using namespace std::chrono_literals;
 
 namespace {
 
-void refuse_unless(bool is_right, const char* what) {
-  if (!is_right) throw std::invalid_argument(std::string("rondo: ") + what);
+void refuse_unless(bool is_right, const std::string& what) {
+  if (!is_right) throw std::invalid_argument("rondo: " + what);
 }
+
+template <class Number>
+void refuse_unless_positive(const char* what, Number n) {
+  refuse_unless(n > 0, std::string(what) + " must be positive, not " + std::to_string(n));
+}
+
+std::string text_of(duration d) { return std::to_string(d.count()) + "ns"; }
 
 dispatcher_options checked(dispatcher_options o, const std::function<void(const task&)>& handler) {
   refuse_unless(handler != nullptr, "a dispatcher needs a handler");
   refuse_unless(!o.queues.empty(), "a dispatcher needs a queue");
   for (const std::string& queue : o.queues) detail::check_queue(queue);
-  refuse_unless(o.window > duration::zero(), "window must be positive");
-  refuse_unless(o.lease >= 100ms, "lease must be at least 100 ms");
-  refuse_unless(o.max_held > 0, "max_held must be positive");
-  refuse_unless(o.max_attempts > 0, "max_attempts must be positive");
-  refuse_unless(o.first_retry >= duration::zero(), "first_retry must not be negative");
-  refuse_unless(o.longest_retry >= duration::zero(), "longest_retry must not be negative");
-  refuse_unless(o.threads > 0, "threads must be positive");
+  refuse_unless(o.window > duration::zero(), "window must be positive, not " + text_of(o.window));
+  refuse_unless(o.lease >= 100ms, "lease must be at least 100ms, not " + text_of(o.lease));
+  refuse_unless_positive("max_held", o.max_held);
+  refuse_unless_positive("max_attempts", o.max_attempts);
+  refuse_unless(o.first_retry >= duration::zero(),
+                "first_retry must not be negative: " + text_of(o.first_retry));
+  refuse_unless(o.longest_retry >= duration::zero(),
+                "longest_retry must not be negative: " + text_of(o.longest_retry));
+  refuse_unless_positive("threads", o.threads);
   return o;
 }
 

@@ -264,4 +264,21 @@ TEST_CASE("a database that somebody else has locked is waited for") {
   CHECK(w.was_told("locked"));
 }
 
+TEST_CASE("a database that only knows its claims again, and does nothing else, is not asked more often") {
+  workplace w;
+  diary d(w);
+  dispatcher runs(w.time, *w.tasks, d.handler(), w.options());
+  REQUIRE(w.settle({&runs}));
+  w.line().on_turn([&](const turn& t) {
+    if (!t.adopt) w.line().fail(1);
+  });
+  w.rest().notify();
+  w.pass(1min, {&runs});
+  const auto begin = runs.stats().failures;
+  w.pass(1min, {&runs});
+  const auto in_a_minute = runs.stats().failures - begin;
+  CHECK(in_a_minute >= 11);
+  CHECK(in_a_minute <= 60);
+}
+
 }  // namespace

@@ -266,4 +266,37 @@ TEST_CASE("what no thread takes within a third of the lease is put back, for oth
   CHECK(runs.stats().fired == 40);
 }
 
+TEST_CASE("a dispatcher whose wheel stood still for longer than the lease does not take over its own run") {
+  workplace w;
+  gate begun, may_end;
+  auto o = w.options();
+  o.lease = 9s;
+  w.tasks->submit_after(0s, {});
+  dispatcher runs(
+      w.time, *w.tasks,
+      [&](const task&) {
+        begun.open();
+        may_end.wait();
+      },
+      o);
+  REQUIRE(begun.wait());
+  REQUIRE(eventually([&] { return w.rest().at_rest().has_value(); }));
+  w.time.elapse(9001ms);
+  const auto turns = w.line().count();
+  w.rest().notify();
+  REQUIRE(eventually([&] { return w.line().count() > turns && w.rest().at_rest().has_value(); }));
+  CHECK(w.line().turns().back().claim_up_to != 0);
+  CHECK(runs.stats().claimed == 1);
+  // Once in half of the lease is enough.
+  w.time.elapse(3s);
+  w.rest().notify();
+  REQUIRE(eventually([&] { return w.line().count() > turns + 1 && w.rest().at_rest().has_value(); }));
+  CHECK(w.line().turns().back().claim_up_to != 0);
+  CHECK(w.line().turns().back().renewed.empty());
+  may_end.open();
+  REQUIRE(eventually([&] { return runs.stats().completed == 1; }));
+  CHECK(runs.stats().fired == 1);
+  CHECK(runs.stats().leases_lost == 0);
+}
+
 }  // namespace

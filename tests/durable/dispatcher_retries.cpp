@@ -160,4 +160,46 @@ TEST_CASE("a database that fails is tried again after 100 ms to 5 s") {
   }
 }
 
+TEST_CASE("the reason is kept as UTF-8 of 1000 bytes at most, whatever the handler threw") {
+  const auto kept = [](const std::string& thrown) {
+    workplace w;
+    auto o = w.options();
+    o.max_attempts = 1;
+    const auto id = w.tasks->submit_after(0s, {});
+    dispatcher runs(
+        w.time, *w.tasks, [&](const task&) { throw std::runtime_error(thrown); }, o);
+    REQUIRE(w.settle({&runs}));
+    CHECK(runs.stats().dead == 1);
+    return reason_of(w, id);
+  };
+  CHECK(kept("Stra\xDF"
+             "e, \xF0\x9F\x98, Stra\xC3\x9F"
+             "e\n") ==
+        "Stra\\xdfe, \\xf0\\x9f\\x98, Stra\xC3\x9F"
+        "e\n");
+  CHECK((kept(std::string(1000, 'x')) == std::string(1000, 'x')));
+  CHECK((kept(std::string(1001, 'x')) == std::string(997, 'x') + "..."));
+  // Not in the middle of a character.
+  std::string umlauts = "x";
+  for (int i = 0; i != 1000; ++i) umlauts += "\xC3\xBC";
+  CHECK((kept(umlauts) == umlauts.substr(0, 997) + "..."));
+  umlauts.erase(0, 1);
+  CHECK((kept(umlauts) == umlauts.substr(0, 996) + "..."));
+}
+
+TEST_CASE("the reason is sent to the database only if it is to be kept") {
+  workplace w;
+  auto o = w.options();
+  o.max_attempts = 2;
+  w.tasks->submit_after(0s, {});
+  dispatcher runs(
+      w.time, *w.tasks, [](const task&) { throw std::runtime_error("x"); }, o);
+  w.pass(5s, {&runs});
+  REQUIRE(runs.stats().dead == 1);
+  std::vector<std::string> reasons;
+  for (const turn& t : w.line().turns())
+    for (const detail::failure& f : t.failed) reasons.push_back(f.reason);
+  CHECK(reasons == std::vector<std::string>{"", "x"});
+}
+
 }  // namespace

@@ -377,16 +377,19 @@ TEST_CASE("options out of their ranges are refused, in words") {
     return "";
   };
   CHECK(refusal([](auto&) {}) == "");
-  CHECK(refusal([](auto& o) { o.queues.clear(); }).find("queue") != std::string::npos);
-  CHECK(refusal([](auto& o) { o.queues = {""}; }) != "");
-  CHECK(refusal([](auto& o) { o.window = 0s; }).find("window") != std::string::npos);
-  CHECK(refusal([](auto& o) { o.lease = 99ms; }).find("lease") != std::string::npos);
+  CHECK(refusal([](auto& o) { o.queues.clear(); }) == "rondo: a dispatcher needs a queue");
+  CHECK(refusal([](auto& o) { o.queues = {""}; }) == "rondo: the queue \"\" is empty");
+  CHECK(refusal([](auto& o) { o.window = -1500us; }) == "rondo: window must be positive, not -1500000ns");
+  CHECK(refusal([](auto& o) { o.window = 0s; }) == "rondo: window must be positive, not 0ns");
+  CHECK(refusal([](auto& o) { o.lease = 99ms; }) == "rondo: lease must be at least 100ms, not 99000000ns");
   CHECK(refusal([](auto& o) { o.lease = 100ms; }) == "");
-  CHECK(refusal([](auto& o) { o.max_held = 0; }).find("max_held") != std::string::npos);
-  CHECK(refusal([](auto& o) { o.max_attempts = 0; }).find("max_attempts") != std::string::npos);
-  CHECK(refusal([](auto& o) { o.first_retry = -1ns; }).find("first_retry") != std::string::npos);
-  CHECK(refusal([](auto& o) { o.longest_retry = -1ns; }).find("longest_retry") != std::string::npos);
-  CHECK(refusal([](auto& o) { o.threads = 0; }).find("threads") != std::string::npos);
+  CHECK(refusal([](auto& o) { o.max_held = 0; }) == "rondo: max_held must be positive, not 0");
+  CHECK(refusal([](auto& o) { o.max_attempts = -3; }) == "rondo: max_attempts must be positive, not -3");
+  CHECK(refusal([](auto& o) { o.max_attempts = 0; }) == "rondo: max_attempts must be positive, not 0");
+  CHECK(refusal([](auto& o) { o.first_retry = -1ns; }) == "rondo: first_retry must not be negative: -1ns");
+  CHECK(refusal([](auto& o) { o.longest_retry = -1ns; }) ==
+        "rondo: longest_retry must not be negative: -1ns");
+  CHECK(refusal([](auto& o) { o.threads = 0; }) == "rondo: threads must be positive, not 0");
   CHECK_THROWS_AS(dispatcher(w.time, *w.tasks, nullptr, w.options()), std::invalid_argument);
 }
 
@@ -396,6 +399,81 @@ TEST_CASE("a dispatcher on a stopped scheduler is not made") {
   CHECK_THROWS_AS(dispatcher(
                       w.time, *w.tasks, [](const task&) {}, w.options()),
                   rondo::stopped_error);
+}
+
+TEST_CASE(
+    "a scheduler that is stopped while a failed turn waits for its alarm does not silence the dispatcher") {
+  workplace w;
+  gate begun, may_end;
+  w.submit_many(2, 0s);
+  dispatcher runs(
+      w.time, *w.tasks,
+      [&](const task& t) {
+        begun.open();
+        may_end.wait(t.id);
+      },
+      w.options());
+  REQUIRE(begun.wait(2));
+  w.line().fail(1);
+  may_end.open();
+  REQUIRE(eventually([&] { return runs.stats().failures == 1 && w.rest().at_rest().has_value(); }));
+  w.time.stop();
+  CHECK(runs.stats().completed == 0);
+  may_end.open();
+  CHECK(eventually([&] { return runs.stats().completed == 2; }));
+}
+
+TEST_CASE("stop() hands back what was begun, however long its lease is") {
+  workplace w;
+  gate begun, may_end;
+  auto o = w.options();
+  o.threads = 1;
+  o.lease = duration::max();
+  w.submit_many(60, 0s);
+  std::atomic<int> quick{20};
+  dispatcher runs(
+      w.time, *w.tasks,
+      [&](const task&) {
+        if (quick-- > 0) return;
+        begun.open();
+        may_end.wait();
+      },
+      o);
+  REQUIRE(begun.wait());
+  REQUIRE(eventually([&] { return w.rest().at_rest().has_value(); }));
+  REQUIRE(runs.stats().running > 1);  // begun ahead
+  std::thread stopper([&] { runs.stop(); });
+  CHECK(eventually([&] { return waiting(w) == "39"; }));
+  may_end.open();
+  stopper.join();
+  CHECK(runs.stats().completed == 21);
+  CHECK(w.ask("SELECT count(*) FROM rondo_task") == "39");
+}
+
+TEST_CASE("what stop() cannot tell is one line for the fault and one for what is left") {
+  for (const bool answer_was_lost : {false, true}) {
+    workplace w;
+    diary d(w);
+    dispatcher runs(w.time, *w.tasks, d.handler(), w.options());
+    REQUIRE(w.settle({&runs}));
+    w.submit_many(3, 4s);
+    if (answer_was_lost) {
+      w.line().fail(1, fault::after);
+      w.rest().notify();
+      REQUIRE(eventually([&] { return runs.stats().failures == 1; }));
+    } else {
+      w.rest().notify();
+      REQUIRE(eventually([&] { return runs.stats().held == 3; }));
+    }
+    REQUIRE(w.settle({&runs}));
+    const auto lines = w.errors().size();
+    w.line().fail(-1);
+    runs.stop();
+    CHECK(w.ask("SELECT count(*) FROM rondo_task WHERE state = 1") == "3");
+    CHECK(w.errors().size() <= lines + 3);  // stop() makes a turn before its last ones
+    CHECK(w.was_told(answer_was_lost ? "what was claimed last may be left to its lease"
+                                     : "3 tasks are left to their leases"));
+  }
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // One run of the handler.
 #pragma once
 
+#include <cstddef>
 #include <exception>
 #include <functional>
 #include <string>
@@ -11,6 +12,7 @@
 #include "durable/dispatcher/counters.hpp"
 #include "durable/dispatcher/error_reports.hpp"
 #include "durable/dispatcher/run.hpp"
+#include "durable/text.hpp"
 
 namespace rondo::durable::detail {
 
@@ -49,11 +51,13 @@ class attempt {
     errors_->say(
         [&] { return name_of(r.what) + ", attempt " + std::to_string(r.what.attempt) + ": " + reason; });
     try {
-      r.reason = reason;
+      r.reason = as_utf8(reason, longest_reason);
     } catch (const std::exception&) {  // no memory for the words: that it failed is told all the same
       r.reason.clear();
     }
   }
+
+  static constexpr std::size_t longest_reason = 1000;  // it is for operators to read
 
   const scheduler* clock_;
   counters* counters_;

@@ -16,10 +16,10 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr duration shortest_backoff = 100ms, longest_backoff = 5s;
-// What stop() grants a database that does not answer, and how often that is asked. Of real time, as a manual_timer may
-// stand still.
 // After it the database is asked whether what an open transaction had locked is free.
 constexpr duration locked_rest = 50ms;
+// What stop() grants a database that does not answer, and how often that is asked. Of real time, as a manual_timer may
+// stand still.
 constexpr duration last_wait = 2s, last_rest = 50ms;
 
 bool has(const std::vector<ticket>& sorted, ticket t) { return std::ranges::binary_search(sorted, t); }
@@ -55,7 +55,7 @@ void database_thread::gather() {
   inbox::contents c = d_.arrivals.take();
   if (c.empty()) return;
   // Without an alarm, as the scheduler is stopped, whatever happens is an occasion to try again.
-  if (backs_off_ && ((c.signals & inbox::retry) != 0 || !has_alarm_)) backs_off_ = false;
+  if (backs_off_ && ((c.signals & inbox::retry) != 0 || !d_.wheel.retries())) backs_off_ = false;
   d_.threads.ended(c.ended.size());
   add_ended(c.ended);
   if ((c.signals & inbox::look) != 0 &&
@@ -90,7 +90,7 @@ void database_thread::give_back_waiting() noexcept {
 
 void database_thread::close() noexcept {
   closing_ = true;
-  run_list waiting = d_.threads.take_waiting(time_point::max());
+  run_list waiting = d_.threads.take_waiting();
   for (detail::run& r : waiting) r.how = detail::run::outcome::not_started;
   unsettled_.ended.splice(unsettled_.ended.end(), waiting);
   unsettled_.give_up_beginning();
@@ -125,8 +125,9 @@ bool database_thread::take_turn() {
     turn_result done = d_.database.take(t);
     const time_point received = d_.clock.now();
     d_.counts.add(&dispatcher_statistics::turns);
-    failures_in_a_row_ = 0;
+    if (!t.adopt) failures_in_a_row_ = 0;  // that one asks for little: others may fail all the same
     renew_ = false;
+    if (!t.renewed.empty()) last_renewal_ = sent;
     const std::vector<ticket> own = t.adopt ? own_tickets() : std::vector<ticket>{};
     std::ranges::sort(done.locked);
     some_are_locked_ = !done.locked.empty();
@@ -164,9 +165,11 @@ turn database_thread::next_turn() {
   unsettled_.beginning.splice(unsettled_.beginning.end(), next);
   unsettled_.put_rest_into(t);
   if (!adopt_) unsettled_.put_ends_into(t);
-  if (renew_) t.renewed = d_.threads.in_progress();
   t.adopt = adopt_;
   t.claim_up_to = adopt_ ? 0 : claims_wanted();
+  // If the wheel stood still, a claim is not to find our own runs expired.
+  const bool is_late = saturating_difference(d_.clock.now(), last_renewal_) > options_.lease / 2;
+  if (renew_ || (t.claim_up_to != 0 && is_late)) t.renewed = d_.threads.in_progress();
   return t;
 }
 
@@ -200,7 +203,7 @@ void database_thread::settle_end(const detail::run& r, const turn_result& done) 
     d_.counts.add(&dispatcher_statistics::leases_lost);
     d_.errors.say([&] {
       return name_of(r.what) + ", attempt " + std::to_string(r.what.attempt) +
-             ": its lease ran out during the run, and it is another's by now";
+             ": its lease ran out during the run, and another has it or had it; or somebody removed it";
     });
     return;
   }
@@ -309,7 +312,9 @@ std::vector<ticket> database_thread::own_tickets() const {
 
 void database_thread::failed(const char* what, bool perhaps_done) noexcept {
   d_.counts.add(&dispatcher_statistics::failures);
-  d_.errors.say([&] { return std::string("the database failed, and is tried again: ") + what; });
+  if (!last_fault_is_told_)
+    d_.errors.say([&] { return std::string("the database failed, and is tried again: ") + what; });
+  last_fault_is_told_ = last_;  // every 50 ms is too often
   if (perhaps_done) unsettled_.answer_lost();
   // The session may have a new connection by now, and some time has passed.
   adopt_ = renew_ = true;
@@ -320,9 +325,7 @@ void database_thread::back_off(duration rest) noexcept {
   backs_off_ = true;
   try {
     d_.wheel.retry_after(rest);
-    has_alarm_ = true;
-  } catch (const std::exception&) {
-    has_alarm_ = false;
+  } catch (const std::exception&) {  // gather() sees that there is none. NOLINT(bugprone-empty-catch)
   }
 }
 
@@ -333,13 +336,13 @@ void database_thread::tell_the_last() {
     if (std::chrono::steady_clock::now() >= until) break;
     std::this_thread::sleep_for(last_rest);
   }
-  if (!unsettled_.empty())
-    d_.errors.say([&] {
-      return std::to_string(unsettled_.size()) +
-             " tasks are left to their leases: the database did not answer in time, or somebody's open "
-             "transaction "
-             "has them";
-    });
+  if (unsettled_.empty() && !adopt_) return;
+  d_.errors.say([&] {
+    const std::string which = unsettled_.empty()
+                                  ? "what was claimed last may be left to its lease"
+                                  : std::to_string(unsettled_.size()) + " tasks are left to their leases";
+    return which + ": the database did not answer in time, or somebody's open transaction has them";
+  });
 }
 
 }  // namespace rondo::durable::detail

@@ -87,7 +87,7 @@ class database_thread {
   const bool polls_;  // the session does not notify
   backoff random_;
   unsettled unsettled_;
-  time_point last_claim_ = time_point::min();
+  time_point last_claim_ = time_point::min(), last_renewal_ = time_point::min();
   int failures_in_a_row_ = 0;
   bool look_ = true;  // there may be something to be claimed
   bool last_claim_was_full_ = false;
@@ -96,10 +96,10 @@ class database_thread {
   bool adopt_ = false;
   bool backs_off_ = false;
   bool some_are_locked_ = false;  // of the last turn's, which are to be told again
-  bool has_alarm_ = false;        // the wheel ends the backoff
   bool claims_ = true;
   bool closing_ = false;
   bool last_ = false;
+  bool last_fault_is_told_ = false;
 };
 
 }  // namespace rondo::durable::detail

@@ -72,6 +72,13 @@ run_list handler_threads::take_waiting(time_point lease_before) noexcept {
   return taken;
 }
 
+run_list handler_threads::take_waiting() noexcept {
+  const std::lock_guard hold(mutex_);
+  run_list taken;
+  taken.splice(taken.end(), waiting_);
+  return taken;
+}
+
 void handler_threads::close() noexcept {
   const std::lock_guard hold(mutex_);
   closed_ = true;

@@ -52,6 +52,8 @@ class handler_threads {
   void ended(std::size_t n) noexcept;
   /// Takes those away that no thread has taken, and whose lease runs out before `t`.
   run_list take_waiting(time_point lease_before) noexcept;
+  /// All that no thread has taken.
+  run_list take_waiting() noexcept;
 
   // From one thread at a time, not one of these.
 

@@ -25,7 +25,7 @@ struct run {
   time_point due;          ///< on the scheduler's clock: never before the engine's
   time_point lease_until;  ///< likewise: never after the engine's
   outcome how = outcome::open;
-  std::string reason = {};                   ///< failed: what the handler threw
+  std::string reason = {};                   ///< failed: what the handler threw, in UTF-8
   std::optional<duration> retry_after = {};  ///< failed: none means that it was the last attempt
   bool perhaps_told = false;  ///< the database may know: the answer to a turn that said so was lost
 

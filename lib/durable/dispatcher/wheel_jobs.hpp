@@ -7,6 +7,7 @@
 
 #include <rondo/executor.hpp>
 #include <rondo/scheduler.hpp>
+#include <rondo/timer_id.hpp>
 #include <rondo/timer_scope.hpp>
 
 #include "durable/dispatcher/held_tasks.hpp"
@@ -40,9 +41,12 @@ class wheel_jobs {
 
   /// Throws what the scheduling calls throw.
   void retry_after(duration d) {
-    runs_.schedule_after(
+    retry_ = runs_.schedule_after(
         d, [l = link_] { l->raise(inbox::retry); }, inline_);
   }
+
+  /// Whether that is still to come. Not if somebody has stopped the scheduler.
+  bool retries() const { return runs_.pending(retry_); }
 
   /// No task becomes due any more.
   void stop_claiming() {
@@ -90,6 +94,7 @@ class wheel_jobs {
   std::shared_ptr<link> link_;
   const on inline_{[](job j) { j(); }};
   timer_scope claims_, runs_;
+  timer_id retry_;  // of the database thread
 };
 
 }  // namespace rondo::durable::detail
