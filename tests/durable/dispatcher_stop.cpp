@@ -3,8 +3,6 @@
 
 #include <stdexcept>
 
-#include "durable/dispatcher/handler_threads.hpp"
-#include "durable/dispatcher/inbox.hpp"
 #include "durable/workplace.hpp"
 
 namespace {
@@ -311,42 +309,6 @@ TEST_CASE("what a stopped scheduler handed back does nothing once the dispatcher
   for (auto& u : unfired) u.work();
   CHECK(runs.stats().held == 0);
   CHECK(waiting(w) == "3");
-}
-
-class idle_session final : public detail::session {
- public:
-  detail::turn_result take(const turn&) override { return {}; }
-  bool wait() override { return false; }
-  bool changed() override { return false; }
-  duration look_every() const override { return duration::max(); }
-  void interrupt() noexcept override {}
-};
-
-TEST_CASE("no run begins after the threads are closed, and what waits for one can be taken back") {
-  idle_session nobody;
-  detail::inbox in(nobody);
-  gate begun, may_end;
-  detail::handler_threads threads(1, in, [&](detail::run&) {
-    begun.open();
-    may_end.wait();
-  });
-  detail::run_list both;
-  for (const std::int64_t id : {1, 2}) {
-    both.emplace_back();
-    both.back().what.id = id;
-  }
-  threads.add(both);
-  REQUIRE(begun.wait());
-  CHECK(threads.size() == 2);
-  threads.close();
-  may_end.add(2);
-  threads.join();
-  CHECK(begun.count() == 1);
-  CHECK(threads.room() == 0);
-  const detail::run_list left = threads.take_waiting(rondo::time_point::max());
-  REQUIRE(left.size() == 1);
-  CHECK(left.front().what.id == 2);
-  CHECK(in.take().ended.size() == 1);
 }
 
 TEST_CASE("a scheduler without room for a claim's timer makes it go back, not round in circles") {
