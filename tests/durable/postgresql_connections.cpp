@@ -6,12 +6,14 @@
 #include <string>
 
 #include "durable/cutting_proxy.hpp"
+#include "durable/postgresql/connection.hpp"
 #include "durable/postgresql_database.hpp"
 
 namespace {
 
 using namespace durable_test;
 using rondo::durable::key_taken;
+namespace postgresql = rondo::durable::detail::postgresql;
 using rondo::durable::store;
 using rondo::durable::store_error;
 
@@ -219,6 +221,35 @@ TEST_CASE("a server that is restarted in the middle of a turn undoes it") {
     const auto again = w.take({.finished = {t}, .adopt = true, .claim_up_to = 1});
     CHECK(again.finished == std::vector{t});
     CHECK(again.claimed.size() == 1);
+  }
+}
+
+TEST_CASE("claims are durable whatever else the URL asks for") {
+  const postgresql_database db(*postgresql_server::get());
+  postgresql::connection own(db.url() + "&options=-csynchronous_commit%3Doff");
+  CHECK(own.run_plain("show synchronous_commit").bytes(0, 0) == "on");
+}
+
+TEST_CASE("a server that does not answer is given up, and the turn has perhaps been done") {
+  const postgresql_database db(*postgresql_server::get());
+  constexpr postgresql::statement slow{"slow", "select pg_sleep(20)"};
+  postgresql::connection own(db.url(), "", 100ms);
+  own.make();
+  const auto begun = std::chrono::steady_clock::now();
+  CHECK(try_it([&] { own.run_all({{&slow, {}}}, postgresql::commit::soon); }) == outcome::perhaps_done);
+  CHECK(std::chrono::steady_clock::now() - begun < 20s);
+  CHECK(own.get() == nullptr);
+  CHECK(own.run_plain("select 1").rows() == 1);
+}
+
+TEST_CASE("a turn that breaks off says what the connection said, not what came afterwards") {
+  cut_session s;
+  s.proxy.cut_next(cutting_proxy::cut::answer);
+  try {
+    s.take({.claim_up_to = 1});
+    FAIL("it was done");
+  } catch (const store_error& error) {
+    CHECK(std::string(error.what()).find("closed the connection unexpectedly") != std::string::npos);
   }
 }
 

@@ -73,10 +73,11 @@ TEST_CASE("a schema that is newer is refused, and not touched") {
 }
 
 TEST_CASE("a damaged schema is refused, with what is wrong with it") {
-  const std::array<std::array<const char*, 2>, 8> damages{{
+  const std::array<std::array<const char*, 2>, 9> damages{{
       {"alter table rondo_task drop column fence", "column \"fence\" does not exist"},
       {"drop table rondo_task", "relation \"rondo_task\" does not exist"},
       {"drop table rondo_schema", "rondo_schema is missing"},
+      {"alter table rondo_schema drop column version", "column \"version\" does not exist"},
       {"delete from rondo_schema", "rondo_schema has not exactly one row"},
       {"insert into rondo_schema values (1)", "rondo_schema has not exactly one row"},
       {"drop index rondo_task_due", "an index of rondo_task is missing"},
@@ -91,6 +92,17 @@ TEST_CASE("a damaged schema is refused, with what is wrong with it") {
     CAPTURE(said);
     CHECK(said.find("damaged") != std::string::npos);
     CHECK(said.find(what) != std::string::npos);
+  }
+}
+
+TEST_CASE("a database whose encoding is not UTF-8 is refused, as it does not take every text") {
+  auto& server = *postgresql_server::get();
+  for (const std::string encoding : {"LATIN1", "SQL_ASCII"}) {
+    const auto name = encoding == "LATIN1" ? "encoded_1" : "encoded_2";
+    user_connection(server.url())
+        .run(std::string("create database ") + name + " encoding '" + encoding + "' template template0");
+    CHECK(refusal([&] { store::open(server.url(name)); }) ==
+          "rondo: PostgreSQL: the database has the encoding " + encoding + ", and must have UTF8");
   }
 }
 
@@ -135,6 +147,10 @@ TEST_CASE("who may only read and write the tables can open them; who may not cre
   url.replace(url.find("rondo@"), 6, "plain@");
   CHECK(refusal([&] { store::open(url); }).find("permission denied for schema public") != std::string::npos);
   store::open(db.url());
+  db.ask("grant select on rondo_schema to plain");
+  const auto said = refusal([&] { store::open(url); });
+  CHECK(said.find("permission denied for table rondo_task") != std::string::npos);
+  CHECK(said.find("damaged") == std::string::npos);
   db.ask(
       "grant select on rondo_schema to plain; grant select, insert, update, delete on rondo_task to plain");
   CHECK(store::open(url)->submit_after(1h, {}) > 0);

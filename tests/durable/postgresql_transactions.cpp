@@ -193,6 +193,22 @@ TEST_CASE("two transactions that wait for each other end with a store_error for 
   CHECK(waits.get());
 }
 
+TEST_CASE("a due time that an operator has written may lie beyond all others, on either side") {
+  in_use x;
+  worker w(x.db);
+  const auto id = x.tasks->submit_after(0s, {});
+  for (const std::string due : {"-infinity", "4713-01-01 BC", "1400-01-01"}) {
+    x.db.ask("update rondo_task set due = '" + due + "', state = 0");
+    CHECK(w.claim_one().remaining < -100 * 365 * 24h);
+    CHECK(x.tasks->find(id)->due < x.db.now() - 100 * 365 * 24h);
+  }
+  for (const std::string due : {"infinity", "294276-12-31", "2600-01-01"}) {
+    x.db.ask("update rondo_task set due = '" + due + "', state = 1, owner = 'worker'");
+    CHECK(w.take({.adopt = true}).claimed.at(0).remaining > 100 * 365 * 24h);
+    CHECK(x.tasks->find(id)->due > x.db.now() + 100 * 365 * 24h);
+  }
+}
+
 TEST_CASE("claims pass over tasks that an open transaction has locked") {
   in_use x;
   worker w(x.db);

@@ -17,7 +17,7 @@ namespace {
 // Every statement finds its rows by an index, and the plan is made once. Statistics cannot mislead it: those of a queue
 // are always old, and one that is read from its beginning stands still.
 constexpr const char* own_settings =
-    "set default_transaction_isolation = 'read committed';"
+    "set default_transaction_isolation = 'read committed'; set synchronous_commit = on;"
     "set plan_cache_mode = force_generic_plan;"
     "set enable_seqscan = off; set enable_bitmapscan = off; set enable_hashjoin = off; set enable_mergejoin "
     "= off;"
@@ -53,8 +53,8 @@ constexpr int binary = 1;  // as all answers are wanted
 
 }  // namespace
 
-connection::connection(std::string url, std::string greeting)
-    : url_(std::move(url)), greeting_(std::move(greeting)) {}
+connection::connection(std::string url, std::string greeting, std::chrono::milliseconds answers_within)
+    : url_(std::move(url)), greeting_(std::move(greeting)), answers_within_(answers_within) {}
 
 bool connection::make() {
   if (connected_ != nullptr && !broken()) return false;
@@ -103,6 +103,10 @@ void connection::connect() {
   std::unique_ptr<PGconn, finish> made(PQconnectdbParams(keywords.data(), values.data(), 1));
   if (made == nullptr) throw std::bad_alloc();
   if (PQstatus(made.get()) != CONNECTION_OK) throw store_error(one_line(PQerrorMessage(made.get())));
+  const char* encoding = PQparameterStatus(made.get(), "server_encoding");
+  if (encoding == nullptr || std::string_view(encoding) != "UTF8")
+    throw store_error("rondo: PostgreSQL: the database has the encoding " +
+                      std::string(encoding == nullptr ? "?" : encoding) + ", and must have UTF8");
   given_notice_ = false;
   PQsetNoticeReceiver(made.get(), hear, this);
   const result answer(PQexec(made.get(), (own_settings + greeting_).c_str()));
@@ -155,6 +159,17 @@ void connection::prepare(const statement& what) {
 }
 
 std::vector<result> connection::run_all(const std::vector<call>& calls, commit how) {
+  try {
+    return run_together(calls, how);
+  } catch (const store_error&) {
+    throw;
+  } catch (...) {  // no memory: what has been sent would be answered to the next call
+    connected_.reset();
+    throw;
+  }
+}
+
+std::vector<result> connection::run_together(const std::vector<call>& calls, commit how) {
   pipeline together(get(), prepared_);
   bool sent = together.enter() && together.send("begin");
   if (how == commit::soon) sent = sent && together.send("set local synchronous_commit = off");
@@ -164,22 +179,30 @@ std::vector<result> connection::run_all(const std::vector<call>& calls, commit h
     const result none;
     fail(none);  // libpq may have sent some of it
   }
-  auto answers = together.answers();
+  auto answers = together.answers(answers_within_);
+  if (together.silent()) {
+    connected_.reset();
+    const auto waited = std::chrono::duration_cast<std::chrono::seconds>(answers_within_).count();
+    throw store_error(one_line("the server has not answered for " + std::to_string(waited) + " s"), true);
+  }
   if (!together.wrong().has_value()) return answers;
+  const auto error = error_of(*together.wrong());
   roll_back();
-  fail(*together.wrong());
+  throw error;
 }
 
 /// What the server refuses has an SQLSTATE. Anything else, also that nothing more can be sent (which does not change
 /// PQstatus()), is of this side, and the connection is given up.
-void connection::fail(const result& answer, doubt may_be_done) {
+store_error connection::error_of(const result& answer, doubt may_be_done) {
   const auto state = answer.state();
   const auto message = message_of(get(), answer);
   if (PQstatus(get()) != CONNECTION_OK || PQpipelineStatus(get()) != PQ_PIPELINE_OFF || state.empty() ||
       needs_new_connection(state))
     connected_.reset();
-  throw store_error(message, may_be_done == doubt::unless_answered && state.empty());
+  return store_error(message, may_be_done == doubt::unless_answered && state.empty());
 }
+
+void connection::fail(const result& answer, doubt may_be_done) { throw error_of(answer, may_be_done); }
 
 result run_on(PGconn* callers, const std::string& what, const parameters& with) {
   if (PQstatus(callers) != CONNECTION_OK)

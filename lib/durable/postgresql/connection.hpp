@@ -1,12 +1,15 @@
 // A connection to a PostgreSQL server, made again when it broke.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <unordered_set>
 #include <vector>
 
 #include <libpq-fe.h>
+
+#include <rondo/durable.hpp>
 
 #include "durable/postgresql/parameters.hpp"
 #include "durable/postgresql/pipeline.hpp"
@@ -21,7 +24,9 @@ enum class commit { durable, soon };
 class connection {
  public:
   /// Connects when it is first used. `greeting`: statements for each new connection, besides this class's own.
-  explicit connection(std::string url, std::string greeting = "");
+  /// `answers_within`: how long run_all() waits for a server that hangs. (Where only the network is broken, it is as long.)
+  explicit connection(std::string url, std::string greeting = "",
+                      std::chrono::milliseconds answers_within = std::chrono::seconds(15));
   ~connection() = default;
   connection(const connection&) = delete;  // libpq keeps a pointer to it
   connection& operator=(const connection&) = delete;
@@ -59,10 +64,13 @@ class connection {
   bool broken() noexcept;
   void connect();
   void prepare(const statement& what);
+  std::vector<result> run_together(const std::vector<call>& calls, commit how);
+  store_error error_of(const result& answer, doubt may_be_done = doubt::unless_answered);
   [[noreturn]] void fail(const result& answer, doubt may_be_done = doubt::unless_answered);
 
   std::string url_;
   std::string greeting_;
+  std::chrono::milliseconds answers_within_;
   bool given_notice_ = false;  // the server is about to end the connection
   bool begun_ = false;         // and neither committed nor rolled back
   std::unique_ptr<PGconn, finish> connected_;

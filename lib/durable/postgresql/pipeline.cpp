@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <poll.h>
+
 namespace rondo::durable::detail::postgresql {
 
 bool pipeline::send(const char* text) {
@@ -22,18 +24,38 @@ bool pipeline::send(const call& what) {
                              what.with.lengths().data(), what.with.formats().data(), 1) != 0;
 }
 
+/// PQgetResult() does not wait afterwards. False: the time is over.
+bool pipeline::comes() noexcept {
+  while (PQisBusy(connection_) != 0) {
+    const short writing = PQflush(connection_) == 1 ? POLLOUT : 0;
+    pollfd socket{.fd = PQsocket(connection_), .events = static_cast<short>(POLLIN | writing), .revents = 0};
+    const auto rest = std::chrono::ceil<std::chrono::milliseconds>(until_ - std::chrono::steady_clock::now());
+    if (rest.count() <= 0) return false;
+    if (::poll(&socket, 1, static_cast<int>(rest.count())) > 0 && (socket.revents & ~POLLOUT) != 0 &&
+        PQconsumeInput(connection_) == 0)
+      return true;  // and PQgetResult() says what is wrong
+  }
+  return true;
+}
+
 /// libpq marks the end of each answer by a null.
 result pipeline::next() {
-  result answer(PQgetResult(connection_));
-  while (answer && PQstatus(connection_) == CONNECTION_OK && result(PQgetResult(connection_))) {
+  const auto one = [&] {
+    if (!silent_ && !comes()) silent_ = true;
+    return silent_ ? result() : result(PQgetResult(connection_));
+  };
+  result answer = one();
+  while (answer && PQstatus(connection_) == CONNECTION_OK && one()) {
   }
   return answer;
 }
 
-std::vector<result> pipeline::answers() {
+std::vector<result> pipeline::answers(std::chrono::milliseconds within) {
+  until_ = std::chrono::steady_clock::now() + within;
   std::vector<result> wanted;
   for (const auto& each : sent_) {
     auto answer = next();
+    if (silent_) return wanted;
     if (!answer.good()) {
       // After an error the server passes over the rest, and libpq says so in the place of each answer.
       if (!wrong_.has_value()) wrong_ = std::move(answer);
@@ -44,6 +66,8 @@ std::vector<result> pipeline::answers() {
       prepared_.insert(each.prepares);
     }
   }
+  silent_ = !comes();
+  if (silent_) return wanted;
   const result end(PQgetResult(connection_));
   if (PQresultStatus(end.get()) != PGRES_PIPELINE_SYNC || PQexitPipelineMode(connection_) == 0)
     if (!wrong_.has_value()) wrong_.emplace();

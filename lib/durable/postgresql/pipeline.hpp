@@ -1,6 +1,7 @@
 // Several statements that are sent at once, in libpq's pipeline mode: one round trip.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <unordered_set>
 #include <vector>
@@ -36,8 +37,10 @@ class pipeline {
   bool send(const char* text);
   bool send(const call& what);
 
-  /// Those of the calls, in their order; not all of them if something went wrong. Leaves the pipeline mode.
-  std::vector<result> answers();
+  /// Those of the calls, in their order; not all of them if something went wrong. Leaves the pipeline mode, unless silent().
+  std::vector<result> answers(std::chrono::milliseconds within);
+  /// They have not all come in that time.
+  bool silent() const noexcept { return silent_; }
   /// The first answer that is an error; none but an empty one if the connection broke and the server has not said why.
   const std::optional<result>& wrong() const noexcept { return wrong_; }
 
@@ -48,12 +51,15 @@ class pipeline {
     bool wanted = false;
   };
 
+  bool comes() noexcept;
   result next();
 
   PGconn* connection_;
   std::unordered_set<const statement*>& prepared_;
   std::vector<sent> sent_;
   std::optional<result> wrong_;
+  std::chrono::steady_clock::time_point until_;
+  bool silent_ = false;
 };
 
 }  // namespace rondo::durable::detail::postgresql

@@ -1,6 +1,7 @@
 // What PostgreSQL answers, always in the binary format.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -44,13 +45,12 @@ class result {
     return {PQgetvalue(of_.get(), row, column),
             static_cast<std::size_t>(PQgetlength(of_.get(), row, column))};
   }
-  /// A timestamp with time zone, which is sent as microseconds since 2000: as microseconds since 1970.
+  /// A timestamp with time zone, which is sent as microseconds since 2000: as microseconds since 1970. What an operator has
+  /// written may lie far off, as "infinity": it is cut, so that the difference of two does not overflow.
   std::int64_t microseconds(int row, int column) const noexcept {
     constexpr std::int64_t from_1970_to_2000 = 946'684'800'000'000;
-    const auto since_2000 = integer(row, column);
-    constexpr auto most =
-        std::numeric_limits<std::int64_t>::max();  // "infinity", which an operator may have written
-    return since_2000 > most - from_1970_to_2000 ? most : since_2000 + from_1970_to_2000;
+    constexpr auto most = std::numeric_limits<std::int64_t>::max() / 2;
+    return std::clamp(integer(row, column), -most, most - from_1970_to_2000) + from_1970_to_2000;
   }
 
  private:

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <string>
+#include <string_view>
 
 #include <rondo/durable.hpp>
 
@@ -53,28 +54,34 @@ constexpr const char* lock = "select pg_advisory_xact_lock(491495777391)";
       "rondo: PostgreSQL: the tables rondo_schema and rondo_task are damaged, or not this library's: " + why);
 }
 
+/// Only what the server does not know is damage: a table or a column.
+result ask(connection& database, const char* what) {
+  try {
+    return database.run_plain(what);
+  } catch (const store_error& error) {
+    const std::string_view said = error.what();
+    if (said.ends_with("SQLSTATE 42P01") || said.ends_with("SQLSTATE 42703")) damaged(error.what());
+    throw;
+  }
+}
+
 /// Zero: there are no tables.
 int version_of(connection& database) {
   const auto tables = database.run_plain(
       "select to_regclass('rondo_schema') is not null, to_regclass('rondo_task') is not null");
   if (!tables.boolean(0, 0) && !tables.boolean(0, 1)) return 0;
   if (!tables.boolean(0, 0)) damaged("rondo_schema is missing");
-  const auto versions = database.run_plain("select version from rondo_schema");
+  const auto versions = ask(database, "select version from rondo_schema");
   if (versions.rows() != 1 || versions.null(0, 0)) damaged("rondo_schema has not exactly one row");
   return static_cast<int>(versions.integer(0, 0));
 }
 
 /// A column or an index that somebody has dropped is found here, not by a submission in the night.
 void check(connection& database) {
-  try {
-    database.run_plain(
-        "select id, queue, key, payload, due, state, attempt, fence, owner, lease_until, reason from "
-        "rondo_task "
-        "limit 0");
-  } catch (const store_error& error) {
-    if (database.get() == nullptr) throw;  // nothing is wrong but the connection
-    damaged(error.what());
-  }
+  ask(database,
+      "select id, queue, key, payload, due, state, attempt, fence, owner, lease_until, reason from "
+      "rondo_task "
+      "limit 0");
   const auto indices = database.run_plain(
       "select to_regclass('rondo_task_due') is not null and to_regclass('rondo_task_lease') is not null and "
       "to_regclass('rondo_task_key') is not null");

@@ -146,8 +146,9 @@ std::vector<ticket> server_session::locked_of(const turn& what, const std::vecto
   for (const auto& t : what.returned) add_rest(t, 1);
   for (const auto& t : what.begun) add_rest(t, 2);
   std::vector<ticket> there;
-  if (!rest.empty())
-    add_tickets(database_.run(locked, ids_and_fences(rest).integers(wanted).text(owner_)), there);
+  if (rest.empty()) return there;
+  const std::vector<call> asked{{&locked, ids_and_fences(rest).integers(wanted).text(owner_)}};
+  add_tickets(database_.run_all(asked, commit::soon).at(0), there);
   return there;
 }
 
