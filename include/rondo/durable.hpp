@@ -33,7 +33,7 @@ class RONDO_EXPORT store_error : public std::runtime_error {
   explicit store_error(const std::string& what, bool perhaps_done = false)
       : std::runtime_error(what), perhaps_done_(perhaps_done) {}
   /// Whether the change may have been made all the same: the connection broke after it was sent and before the answer.
-  /// A submission with a key may then be sent again: it is not made twice.
+  /// A submission with a key may then be sent again: as long as the first is live, there is no second one.
   bool perhaps_done() const noexcept { return perhaps_done_; }
 
  private:
@@ -71,7 +71,8 @@ struct task {
   ///@}
   wall_time due;  ///< of this attempt
   int attempt;    ///< how often a run of it has begun, this one included: 0 before the first
-  /// Greater with each dispatcher that claims the task. What a handler changes elsewhere is safe against a run that
+  /// Greater with each dispatcher that claims the task; with SQLite a power cut may undo the last claims, whose fences are
+  /// then given again. What a handler changes elsewhere is safe against a run that
   /// goes on after its lease has run out, if it refuses a fence smaller than one it has seen for that task.
   std::int64_t fence;
 };
@@ -106,7 +107,8 @@ struct store_access;
 /// returns; with a `transaction` it is a part of that one instead. Each call takes one or two statements.
 ///
 /// Throws store_error for whatever the database refuses: nothing has changed, except where perhaps_done() says so. A
-/// connection that broke is made again by the next call. NaN as a delay: std::invalid_argument.
+/// connection that broke is made again by the next call. SQLite may undo all of your transaction when the disk is full:
+/// sqlite3_get_autocommit() tells. NaN as a delay: std::invalid_argument.
 class RONDO_EXPORT store {
  public:
   /// Opens "sqlite:FILE" or "postgresql://…" (as libpq reads it), and creates or migrates the schema. Any number of
@@ -144,7 +146,7 @@ class RONDO_EXPORT store {
   ///@}
 
   ///@{
-  /// A live task, as it is in the database now.
+  /// A live task, as it is in the database now. One that was cancelled while it runs has no key any more.
   std::optional<task> find(std::int64_t id);
   std::optional<task> find(transaction in, std::int64_t id);
   ///@}
@@ -218,13 +220,15 @@ class RONDO_EXPORT dispatcher {
   /// the store need not. Throws store_error and what the scheduling calls throw.
   dispatcher(scheduler& on, store& from, std::function<void(const task&)> handler,
              dispatcher_options options = {});
-  ~dispatcher();  ///< stop()
+  ~dispatcher();  ///< stop(). From inside the handler: std::terminate()
   dispatcher(const dispatcher&) = delete;
   dispatcher& operator=(const dispatcher&) = delete;
 
   /// Hands back the tasks whose run has not begun, waits for those that run, and reports these to the database. If that
-  /// cannot be reached within two seconds, what it was not told is left to the leases. Idempotent; from inside the
-  /// handler: std::logic_error.
+  /// does not answer, it tries again for two seconds, and ends with the attempt that is then in progress, however long a
+  /// server takes for its answer. What the database was not told is left to the leases. Idempotent; from inside the
+  /// handler: std::logic_error. While a call on the scheduler's driver, as from an inline task, waits for
+  /// runs, their leases are not renewed.
   void stop();
 
   /// Takes time in proportion to the histograms' buckets. From any thread.

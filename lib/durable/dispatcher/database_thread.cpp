@@ -203,7 +203,7 @@ void database_thread::settle_end(const detail::run& r, const turn_result& done) 
     d_.counts.add(&dispatcher_statistics::leases_lost);
     d_.errors.say([&] {
       return name_of(r.what) + ", attempt " + std::to_string(r.what.attempt) +
-             ": its lease ran out during the run, and another has it or had it; or somebody removed it";
+             ": its lease ran out during the run and another took it over, or somebody removed it";
     });
     return;
   }
