@@ -62,6 +62,8 @@ struct turn {
 struct turn_result {
   std::vector<ticket> finished, failed, renewed;
   std::vector<ticket> begun;
+  // Of the failed ones those that had been cancelled meanwhile: neither tried again nor kept.
+  std::vector<ticket> removed;
   // Left as they were, as an open transaction of somebody else has changed them: to be said again. (Not those to be renewed.)
   std::vector<ticket> locked;
   std::vector<claim> claimed;  // those adopted included
