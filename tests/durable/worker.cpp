@@ -1,5 +1,6 @@
 #include "durable/worker.hpp"
 
+#include <algorithm>
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -197,14 +198,19 @@ int account::ended(std::int64_t id) const {
   return t == tasks.end() ? 0 : t->second.ended;
 }
 
-std::string account::wrong_runs(std::chrono::milliseconds lease, const std::set<pid_t>& halted) const {
+std::string account::wrong_runs(std::chrono::milliseconds lease,
+                                const std::vector<interruption>& interruptions) const {
   for (const auto& [id, all] : tasks) {
     for (std::size_t i = 1; i < all.begun.size(); ++i) {
       const record &one = all.begun[i - 1], &next = all.begun[i];
       const std::string which =
           "task " + std::to_string(id) + ", runs " + std::to_string(i) + " and the next";
       if (next.fence <= one.fence) return which + ": the fence is not greater";
-      const bool may_be_soon = (one.attempt == 1 && all.failed != 0) || halted.contains(one.process);
+      const auto is_between = [&](const interruption& it) {
+        return (it.process == 0 || it.process == one.process) && it.from < next.at && it.to > one.at - lease;
+      };
+      const bool may_be_soon =
+          (one.attempt == 1 && all.failed != 0) || std::ranges::any_of(interruptions, is_between);
       const auto between = next.at - one.at;
       if (!may_be_soon && between < lease * 2 / 3)
         return which + ": only " +

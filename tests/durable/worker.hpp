@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -63,6 +62,12 @@ class worker_process {
 /// What main() of a program with worker processes calls first. Does not return in those.
 void be_worker_if_asked(int argc, char** argv);
 
+/// A time in which a process was halted, or (0) the server crashed and came back.
+struct interruption {
+  pid_t process;
+  std::chrono::steady_clock::time_point from, to;
+};
+
 /// What happened to each task.
 struct account {
   explicit account(const std::string& journal);
@@ -77,8 +82,10 @@ struct account {
   int ended(std::int64_t id) const;
   /// What two runs of a task are not to look like, in words. Empty: all is as it should be. A second run has a greater
   /// fence, and begins after the first has failed, or its lease has run out. That is counted from before the beginning
-  /// which was written down, by a third of it at most; and by any time in a process that was halted.
-  std::string wrong_runs(std::chrono::milliseconds lease, const std::set<pid_t>& halted = {}) const;
+  /// which was written down, by a third of it at most. Runs between which, or a lease before which, lies an interruption are
+  /// excepted: a process that is halted writes down a beginning late, and a server that crashes may forget the end of a run.
+  std::string wrong_runs(std::chrono::milliseconds lease,
+                         const std::vector<interruption>& interruptions = {}) const;
 };
 
 }  // namespace durable_test

@@ -16,7 +16,6 @@
 #include <map>
 #include <memory>
 #include <random>
-#include <set>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -132,22 +131,32 @@ class soaking {
   }
 
   void cancel(std::int64_t id) {
-    fates_[id].may_vanish = true;
+    fate& f = fates_[id];
+    const bool waits = !f.may_vanish && f.due > steady_clock::now();
+    f.may_vanish = true;
     if (tasks_->cancel(id)) {
-      fates_[id].cancelled = steady_clock::now();
+      f.cancelled = steady_clock::now();
       ++cancelled_;
+    } else if (waits && f.due > steady_clock::now()) {
+      throw std::runtime_error("a task that was not due yet could not be cancelled");
     }
   }
 
   void move(std::int64_t id) {
     const auto delay = std::chrono::milliseconds(up_to(2000));
-    const auto now = steady_clock::now();
-    if (tasks_->reschedule_after(id, delay)) fates_[id].due = std::min(fates_[id].due, now + delay);
+    const auto due = std::min(fates_[id].due, steady_clock::now() + delay);
+    try {
+      if (tasks_->reschedule_after(id, delay)) fates_[id].due = due;
+    } catch (const store_error& e) {
+      if (e.perhaps_done()) fates_[id].due = due;
+      throw;
+    }
   }
 
   void kill() {
     const auto i = some_worker();
     halted_until_.erase(workers_[i].id());
+    end_interruption(workers_[i].id());
     workers_[i].kill();
     workers_[i] = worker_process(settings_);
     ++killed_;
@@ -165,7 +174,7 @@ class soaking {
     const pid_t id = workers_[some_worker()].id();
     if (!halted_until_.emplace(id, steady_clock::now() + std::chrono::milliseconds(up_to(4000))).second)
       return;
-    was_halted_.insert(id);
+    interruptions_.push_back({id, steady_clock::now(), steady_clock::time_point::max()});
     ::kill(id, SIGSTOP);
     ++halts_;
   }
@@ -174,15 +183,24 @@ class soaking {
     std::erase_if(halted_until_, [&](const auto& halt) {
       if (halt.second > until) return false;
       ::kill(halt.first, SIGCONT);
+      end_interruption(halt.first);
       return true;
     });
+  }
+
+  void end_interruption(pid_t id) {
+    for (interruption& i : interruptions_)
+      if (i.process == id) i.to = std::min(i.to, steady_clock::now());
   }
 
   void restart_server() {
 #ifdef WITH_POSTGRESQL
     if (wishes_.store != "postgresql") return;
     using how = postgresql_server::how;
-    postgresql_server::get()->restart(up_to(1) == 0 ? how::fast : how::immediate);
+    const auto from = steady_clock::now();
+    const how h = up_to(1) == 0 ? how::fast : how::immediate;
+    postgresql_server::get()->restart(h);
+    if (h == how::immediate) interruptions_.push_back({0, from, steady_clock::now()});
     ++restarts_;
 #endif
   }
@@ -222,7 +240,7 @@ class soaking {
       }
     }
     if (unknown > unknown_) wrong = "tasks ran that nobody has submitted";
-    const std::string runs = all.wrong_runs(restarts_ != 0 ? 0s : lease, was_halted_);
+    const std::string runs = all.wrong_runs(lease, interruptions_);
     std::printf(
         "%zu tasks submitted, %zu ended, %zu cancelled, %zu lost, %zu run again; %zu workers killed, %zu "
         "halted, %zu "
@@ -240,7 +258,7 @@ class soaking {
   std::map<std::string, std::vector<std::int64_t>> of_key_;
   std::vector<std::int64_t> recent_;
   std::map<pid_t, steady_clock::time_point> halted_until_;
-  std::set<pid_t> was_halted_;
+  std::vector<interruption> interruptions_;
   std::size_t cancelled_ = 0, killed_ = 0, stopped_ = 0, halts_ = 0, restarts_ = 0, refused_ = 0,
               unknown_ = 0;
 };
