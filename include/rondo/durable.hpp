@@ -190,7 +190,8 @@ struct dispatcher_statistics {
   std::uint64_t completed = 0;  ///< tasks ended by a run, and removed
   std::uint64_t retried = 0;    ///< failed attempts after which another follows
   std::uint64_t dead = 0;       ///< tasks given up, kept in the database with the reason
-  std::uint64_t withdrawn = 0;  ///< claimed tasks that were cancelled or moved before their run began
+  std::uint64_t withdrawn =
+      0;  ///< claimed tasks that were cancelled or moved before their run began, or cancelled during one that failed
   std::uint64_t leases_lost =
       0;  ///< runs that ended when the task was another's, or that did not begin for that
   std::uint64_t handed_back = 0;  ///< by stop()

@@ -59,8 +59,11 @@ TEST_CASE("a held task that is replaced does not run, but the new one does") {
 }
 
 TEST_CASE("a run in progress is not cancelled, but is the last even if it fails") {
-  for (const bool fails : {false, true}) {
+  for (const int attempts_if_it_fails : {0, 1, 10}) {
+    const bool fails = attempts_if_it_fails != 0;
     workplace w;
+    auto o = w.options();
+    if (fails) o.max_attempts = attempts_if_it_fails;
     gate begun, may_end;
     const auto id = w.tasks->submit_after(0s, {.key = "k"});
     dispatcher runs(
@@ -70,14 +73,20 @@ TEST_CASE("a run in progress is not cancelled, but is the last even if it fails"
           may_end.wait();
           if (fails) throw std::runtime_error("x");
         },
-        w.options());
+        o);
     REQUIRE(begun.wait());
     CHECK_FALSE(w.tasks->cancel(id));
     CHECK_FALSE(w.tasks->reschedule_after(id, 1s));
     may_end.open();
     w.pass(10s, {&runs});
-    CHECK(runs.stats().fired == 1);
-    CHECK(runs.stats().leases_lost == 0);
+    const auto s = runs.stats();
+    CHECK(s.fired == 1);
+    CHECK(s.leases_lost == 0);
+    CHECK(s.completed == (fails ? 0 : 1));
+    CHECK(s.withdrawn == (fails ? 1 : 0));
+    CHECK(s.retried == 0);
+    CHECK(s.dead == 0);
+    CHECK_FALSE(w.was_told("is dead"));
     CHECK(rows_in(w) == "0");
   }
 }

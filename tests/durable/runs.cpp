@@ -1,6 +1,7 @@
 // What becomes of a task that was claimed: begun, finished, failed, put back, renewed, expired. The same for each engine.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <stdexcept>
 #include <string>
@@ -301,6 +302,23 @@ TEST_CASE("a turn does all of its parts, in their order") {
   CHECK(result.claimed.size() == 3);
   CHECK(x.store->find(t[3].id)->attempt == 0);
   CHECK(x.rows() == "5");
+}
+
+TEST_CASE("a turn tells which of the failed runs were of cancelled tasks") {
+  in_use x;
+  const ticket tried_again = x.claimed(), dead = x.claimed(), cancelled = x.claimed(),
+               cancelled_too = x.claimed();
+  for (const ticket& t : {tried_again, dead, cancelled, cancelled_too}) CHECK(x.w.begin(t));
+  for (const ticket& t : {cancelled, cancelled_too}) CHECK(!x.store->cancel(t.id));
+  const turn_result result = x.w.take({.failed = {{.of = tried_again, .retry_after = 0s, .reason = ""},
+                                                  {.of = dead, .retry_after = {}, .reason = "r"},
+                                                  {.of = cancelled, .retry_after = 0s, .reason = ""},
+                                                  {.of = cancelled_too, .retry_after = {}, .reason = "r"}}});
+  CHECK(result.failed.size() == 4);
+  auto removed = result.removed;
+  std::sort(removed.begin(), removed.end());
+  CHECK(removed == std::vector{cancelled, cancelled_too});
+  CHECK(x.rows() == "2");
 }
 
 TEST_CASE("a turn of nothing does nothing") {

@@ -184,6 +184,7 @@ void database_thread::begin_again(turn& t) {
 void database_thread::settle_ends(turn_result& done) {
   std::ranges::sort(done.finished);
   std::ranges::sort(done.failed);
+  std::ranges::sort(done.removed);
   unsettled_.ended.remove_if([&](const detail::run& r) {
     if (has(done.locked, r.of())) return false;
     settle_end(r, done);
@@ -208,6 +209,7 @@ void database_thread::settle_end(const detail::run& r, const turn_result& done) 
     return;
   }
   if (is_finished) return d_.counts.add(&dispatcher_statistics::completed);
+  if (has(done.removed, r.of())) return d_.counts.add(&dispatcher_statistics::withdrawn);
   if (r.retry_after) return d_.counts.add(&dispatcher_statistics::retried);
   d_.counts.add(&dispatcher_statistics::dead);
   d_.errors.say([&] {

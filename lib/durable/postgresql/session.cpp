@@ -62,11 +62,17 @@ void add_claims(const result& from, turn_result& to) {
   }
 }
 
+void add_failures(const result& from, turn_result& to) {
+  add_tickets(from, to.failed);
+  for (int row = 0; row < from.rows(); ++row)
+    if (from.boolean(row, 2)) to.removed.push_back({from.integer(row, 0), from.integer(row, 1)});
+}
+
 void add(const call& asked, const result& answer, turn_result& to) {
   if (asked.what == &finish)
     add_tickets(answer, to.finished);
   else if (asked.what == &fail)
-    add_tickets(answer, to.failed);
+    add_failures(answer, to);
   else if (asked.what == &renew)
     add_tickets(answer, to.renewed);
   else if (asked.what == &begin)

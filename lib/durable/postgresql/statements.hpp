@@ -109,7 +109,7 @@ inline constexpr statement fail{"rondo_fail", R"sql(
       due = case when retry_after is null then due else clock_timestamp() + retry_after * interval '1 microsecond' end
     from old where t.id = old.id and old.state = 2
   )
-  select id, fence from old
+  select id, fence, state = 4 from old
 )sql"};
 
 inline constexpr statement take_back{"rondo_take_back", R"sql(

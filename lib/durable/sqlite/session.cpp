@@ -88,6 +88,7 @@ void file_session::fail(const turn& what, turn_result& done) {
     if (changed == 0) {  // it may have been cancelled
       changed = database_->change("DELETE FROM rondo_task WHERE id = ? AND fence = ? AND state = 4", f.of.id,
                                   f.of.fence);
+      if (changed != 0) done.removed.push_back(f.of);
     }
     if (changed != 0) done.failed.push_back(f.of);
   }
