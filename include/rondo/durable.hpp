@@ -72,8 +72,8 @@ struct task {
   wall_time due;  ///< of this attempt
   int attempt;    ///< how often a run of it has begun, this one included: 0 before the first
   /// Greater with each dispatcher that claims the task; with SQLite a power cut may undo the last claims, whose fences are
-  /// then given again. What a handler changes elsewhere is safe against a run that
-  /// goes on after its lease has run out, if it refuses a fence smaller than one it has seen for that task.
+  /// then given again. What a handler changes elsewhere is safe against a run that goes on after its lease has run out, if
+  /// it refuses a fence smaller than one it has seen for that task.
   std::int64_t fence;
 };
 
@@ -226,10 +226,10 @@ class RONDO_EXPORT dispatcher {
   dispatcher& operator=(const dispatcher&) = delete;
 
   /// Hands back the tasks whose run has not begun, waits for those that run, and reports these to the database. If that
-  /// does not answer, it tries again for two seconds, and ends with the attempt that is then in progress, however long a
-  /// server takes for its answer. What the database was not told is left to the leases. Idempotent; from inside the
-  /// handler: std::logic_error. While a call on the scheduler's driver, as from an inline task, waits for
-  /// runs, their leases are not renewed.
+  /// does not answer, it tries again for two seconds, and ends with the attempt that is then in progress: some 15 s
+  /// more where a server hangs. What the database was not told is left to the leases. Idempotent; from inside the handler:
+  /// std::logic_error. While a call on the scheduler's driver, as from an inline task, waits for runs, their leases are not
+  /// renewed.
   void stop();
 
   /// Takes time in proportion to the histograms' buckets. From any thread.
