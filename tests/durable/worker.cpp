@@ -83,6 +83,18 @@ sigset_t block_termination() {
   return ends;
 }
 
+/// A server that is just being restarted is waited for.
+std::unique_ptr<rondo::durable::store> open_store(const char* url) {
+  for (int i = 0;; ++i) {
+    try {
+      return rondo::durable::store::open(url);
+    } catch (const rondo::durable::store_error& e) {
+      if (i == 300 || std::string(e.what()).find("connection") == std::string::npos) throw;
+      std::this_thread::sleep_for(100ms);
+    }
+  }
+}
+
 /// --worker URL JOURNAL LEASE WINDOW THREADS
 int work(char** argv) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -98,7 +110,7 @@ int work(char** argv) {
   options.first_retry = 50ms;
   options.longest_retry = 200ms;
   options.on_error = [](const std::string&) {};
-  const auto store = rondo::durable::store::open(argv[2]);
+  const auto store = open_store(argv[2]);
   rondo::timer time;
   rondo::durable::dispatcher runs(
       time, *store, [&](const task& t) { handle(t, out); }, options);

@@ -188,7 +188,7 @@ std::vector<result> connection::run_together(const std::vector<call>& calls, com
   if (!together.wrong().has_value()) return answers;
   const auto error = error_of(*together.wrong());
   roll_back();
-  throw error;
+  throw store_error(error);
 }
 
 /// What the server refuses has an SQLSTATE. Anything else, also that nothing more can be sent (which does not change
