@@ -276,7 +276,7 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   void free_record(record_lock&, record_type&, Count&&) noexcept;
 
   // core_group.hpp
-  record_type* lock_both(record_type& made, record_lock& made_hold, timer_id, record_lock&) const;
+  record_type* lock_both(record_type& made, record_lock& made_hold, timer_id, record_lock& old_hold) const;
   void publish_member(record_type&, time_point due, tick_number, group_type&, void* tag, insert_hooks&);
   void end_at_once(record_type&, ending, remainder&) noexcept;
   template <class Visit>

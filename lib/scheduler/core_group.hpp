@@ -31,9 +31,9 @@ template <class Sync>
 timer_id basic_core<Sync>::schedule_member(record_type& r, time_point due, time_point now, group_type& group,
                                            void* tag, timer_id in_place_of, remainder& rest) {
   insert_hooks hooks(*this, insert_hooks::inserts::new_timers);
-  record_lock hold(r.mutex, std::defer_lock);
+  record_lock made_hold(r.mutex, std::defer_lock);
   record_lock old_hold;
-  record_type* const old = lock_both(r, hold, in_place_of, old_hold);
+  record_type* const old = lock_both(r, made_hold, in_place_of, old_hold);
   if (old == nullptr) limit_.claim_place();
   const timer_id id = id_of(r);
   try {
@@ -42,7 +42,7 @@ timer_id basic_core<Sync>::schedule_member(record_type& r, time_point due, time_
     if (old == nullptr) limit_.free_place();
     throw;
   }
-  hold.unlock();
+  made_hold.unlock();
   rest.wakes = hooks.top_moved();
   if (old != nullptr) end_at_once(*old, ending::replaced, rest);
   return id;
@@ -52,7 +52,8 @@ timer_id basic_core<Sync>::schedule_member(record_type& r, time_point due, time_
 /// that timer is not pending. In the order of their addresses, so that no two threads wait for each other.
 template <class Sync>
 typename basic_core<Sync>::record_type* basic_core<Sync>::lock_both(record_type& made, record_lock& made_hold,
-                                                                    timer_id id, record_lock& hold) const {
+                                                                    timer_id id,
+                                                                    record_lock& old_hold) const {
   record_type* const r = find(id);
   if (r == nullptr || r == &made || std::less<>()(&made, r)) made_hold.lock();
   if (r == nullptr || r == &made) return nullptr;  // where a stale id's record has just been taken again
@@ -60,7 +61,7 @@ typename basic_core<Sync>::record_type* basic_core<Sync>::lock_both(record_type&
   record_lock held(r->mutex);
   if (!made_hold) made_hold.lock();
   if (!r->has_generation(timer_id_access::generation(id)) || !r->state.live()) return nullptr;
-  hold = std::move(held);
+  old_hold = std::move(held);
   return r;
 }
 
