@@ -90,7 +90,10 @@ std::string as_utf8(std::string_view text, std::size_t most) {
     const std::size_t size = character_size(text);
     result += size == 0 ? escaped(byte_at(text, 0)) : std::string(text.substr(0, size));
     text.remove_prefix(size == 0 ? 1 : size);
-    if (result.size() > most) return result.substr(0, before_dots).append(dots);
+    if (result.size() > most) {
+      result.resize(before_dots);
+      return result.append(dots);
+    }
     if (result.size() + dots.size() <= most) before_dots = result.size();
   }
   return result;
