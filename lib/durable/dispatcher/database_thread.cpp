@@ -128,7 +128,7 @@ bool database_thread::take_turn() {
     if (!t.adopt) failures_in_a_row_ = 0;  // that one asks for little: others may fail all the same
     renew_ = false;
     if (!t.renewed.empty()) last_renewal_ = sent;
-    const std::vector<ticket> own = t.adopt ? own_tickets() : std::vector<ticket>{};
+    const std::vector<ticket> own = t.adopt ? own_tickets(t) : std::vector<ticket>{};
     std::ranges::sort(done.locked);
     some_are_locked_ = !done.locked.empty();
     if (!t.adopt) settle_ends(done);
@@ -303,8 +303,10 @@ void database_thread::stop_claiming() noexcept {
   unsettled_.returned.splice(unsettled_.returned.end(), held);
 }
 
-std::vector<ticket> database_thread::own_tickets() const {
+/// Those that the turn has told to have begun are ours, too: the database may have passed over one whose row was locked.
+std::vector<ticket> database_thread::own_tickets(const turn& told) const {
   std::vector<ticket> own = d_.held.tickets();
+  own.insert(own.end(), told.begun.begin(), told.begun.end());
   unsettled_.add_tickets_to(own);
   std::ranges::sort(own);
   return own;

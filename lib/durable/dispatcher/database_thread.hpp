@@ -74,7 +74,7 @@ class database_thread {
   void hold(const claim& c, time_point sent, time_point received);
   void give_back_unknown(const claim& c);
   void give_back(run_list& held, const char* why) noexcept;
-  std::vector<ticket> own_tickets() const;
+  std::vector<ticket> own_tickets(const turn& told) const;
 
   // Failures
   void failed(const char* what, bool perhaps_done) noexcept;
