@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
+#include <memory>
 #include <stdexcept>
 #include <system_error>
 #include <thread>
@@ -83,11 +84,12 @@ sigset_t block_termination() {
   return ends;
 }
 
-/// A server that is just being restarted is waited for.
-std::unique_ptr<rondo::durable::store> open_store(const char* url) {
+/// What `make` returns. A server that is just being restarted is waited for.
+template <class Make>
+auto patiently(Make make) {
   for (int i = 0;; ++i) {
     try {
-      return rondo::durable::store::open(url);
+      return make();
     } catch (const rondo::durable::store_error& e) {
       if (i == 300 || std::string(e.what()).find("connection") == std::string::npos) throw;
       std::this_thread::sleep_for(100ms);
@@ -110,14 +112,16 @@ int work(char** argv) {
   options.first_retry = 50ms;
   options.longest_retry = 200ms;
   options.on_error = [](const std::string&) {};
-  const auto store = open_store(argv[2]);
+  const auto store = patiently([&] { return rondo::durable::store::open(argv[2]); });
   rondo::timer time;
-  rondo::durable::dispatcher runs(
-      time, *store, [&](const task& t) { handle(t, out); }, options);
+  const auto runs = patiently([&] {
+    return std::make_unique<rondo::durable::dispatcher>(
+        time, *store, [&](const task& t) { handle(t, out); }, options);
+  });
   int signal = 0;
   sigwait(&ends, &signal);
-  runs.stop();
-  const auto s = runs.stats();
+  runs->stop();
+  const auto s = runs->stats();
   out.write(record::stop, static_cast<std::int64_t>(s.leases_lost), static_cast<std::int64_t>(s.completed),
             0);
   return 0;
