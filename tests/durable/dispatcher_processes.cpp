@@ -2,6 +2,7 @@
 // below are exact, those from above generous.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <functional>
