@@ -11,8 +11,6 @@ namespace {
 
 using namespace durable_test;
 
-constexpr auto patience = 60s;
-
 struct waiting {
   postgresql_database db{*postgresql_server::get()};
   std::unique_ptr<rondo::durable::store> tasks = db.open_store();

@@ -117,7 +117,7 @@ TEST_CASE("a damaged schema is refused, and what is wrong is said") {
     const char* by;
     const char* said;
   };
-  for (const auto& [by, said] : {
+  for (const damage& d : {
            damage{"ALTER TABLE rondo_task DROP COLUMN reason",
                   "the schema is damaged: no such column: reason"},
            damage{"DROP TABLE rondo_schema",
@@ -131,11 +131,11 @@ TEST_CASE("a damaged schema is refused, and what is wrong is said") {
            damage{"DROP INDEX rondo_task_key", "the schema is damaged: no such index: rondo_task_key"},
            damage{"DROP TABLE rondo_task", "the schema is damaged: no such index"},
        }) {
-    CAPTURE(by);
+    CAPTURE(d.by);
     sqlite_database db;
     db.open_store();
-    db.ask(by);
-    CHECK(refusal(db).find(said) != std::string::npos);
+    db.ask(d.by);
+    CHECK(refusal(db).find(d.said) != std::string::npos);
     CHECK(refusal(db).find(db.file()) != std::string::npos);
   }
 }
