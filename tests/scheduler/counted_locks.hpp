@@ -1,14 +1,11 @@
 // Locks for the core that know which of them the calling thread holds.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <mutex>
-#include <vector>
 
 #include "sync/thread_numbers.hpp"
 
@@ -18,41 +15,18 @@ namespace rondo::test {
 /// of the new one that comes in its place): these by their addresses.
 enum class lock_rank : std::size_t { waiting, record, stripe, shard, innermost };
 
-/// What this thread holds, and what all threads have done wrong so far.
+/// What this thread holds, and what all threads have done wrong so far. (In a file of its own: below the sanitizers g++
+/// took eight minutes for the core with all of this inlined at each lock.)
 class held_locks {
  public:
-  static std::size_t count() { return held_.size(); }
-  static std::size_t count(lock_rank rank) {
-    std::size_t n = 0;
-    for (const held& h : held_) n += h.rank == rank ? 1 : 0;
-    return n;
-  }
+  static std::size_t count();
 
-  static void add(lock_rank rank, const void* lock) {
-    for (const held& outer : held_) {
-      const bool may_be_two = rank == lock_rank::stripe || rank == lock_rank::record;
-      const bool second = may_be_two && count(rank) == 1 && std::less<>()(outer.lock, lock);
-      if (outer.rank > rank || (outer.rank == rank && !second)) ++disorders_;
-    }
-    held_.push_back({rank, lock});
-    ++taken_[static_cast<std::size_t>(rank)];
-  }
-  static void remove(const void* lock) {
-    std::erase_if(held_, [&](const held& h) { return h.lock == lock; });
-  }
+  static void add(lock_rank rank, const void* lock);
+  static void remove(const void* lock);
 
   /// How often a lock was taken inside one that it must not be nested in.
-  static std::size_t disorders() { return disorders_; }
-  static std::size_t taken(lock_rank rank) { return taken_[static_cast<std::size_t>(rank)]; }
-
- private:
-  struct held {
-    lock_rank rank;
-    const void* lock;
-  };
-  inline static thread_local std::vector<held> held_;
-  inline static std::array<std::atomic<std::size_t>, 5> taken_{};
-  inline static std::atomic<std::size_t> disorders_{0};
+  static std::size_t disorders();
+  static std::size_t taken(lock_rank rank);
 };
 
 template <lock_rank Rank>

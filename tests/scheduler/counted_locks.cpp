@@ -1,0 +1,55 @@
+#include "scheduler/counted_locks.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <vector>
+
+namespace rondo::test {
+
+namespace {
+
+struct held {
+  lock_rank rank;
+  const void* lock;
+};
+
+thread_local std::vector<held> held_here;
+std::array<std::atomic<std::size_t>, 5> taken_so_far{};
+std::atomic<std::size_t> disorders_so_far{0};
+
+std::ptrdiff_t count_of(lock_rank rank) {
+  return std::count_if(held_here.begin(), held_here.end(), [rank](const held& h) { return h.rank == rank; });
+}
+
+}  // namespace
+
+std::size_t held_locks::count() {
+  return held_here.size();
+}
+
+void held_locks::add(lock_rank rank, const void* lock) {
+  for (const held& outer : held_here) {
+    const bool may_be_two = rank == lock_rank::stripe || rank == lock_rank::record;
+    const bool second = may_be_two && count_of(rank) == 1 && std::less<>()(outer.lock, lock);
+    if (outer.rank > rank || (outer.rank == rank && !second)) ++disorders_so_far;
+  }
+  held_here.push_back({rank, lock});
+  ++taken_so_far[static_cast<std::size_t>(rank)];
+}
+
+void held_locks::remove(const void* lock) {
+  std::erase_if(held_here, [lock](const held& h) { return h.lock == lock; });
+}
+
+std::size_t held_locks::disorders() {
+  return disorders_so_far;
+}
+
+std::size_t held_locks::taken(lock_rank rank) {
+  return taken_so_far[static_cast<std::size_t>(rank)];
+}
+
+}  // namespace rondo::test
