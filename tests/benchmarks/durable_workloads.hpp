@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -88,7 +89,13 @@ class crew {
 
   template <class Condition>
   void wait_until(const Condition& holds) const {
-    while (!holds(total())) std::this_thread::sleep_for(1ms);
+    const auto end = std::chrono::steady_clock::now() + 5min;
+    while (!holds(total())) {
+      if (std::chrono::steady_clock::now() >= end)
+        throw std::runtime_error("after five minutes " + std::to_string(total().completed) +
+                                 " tasks are completed");
+      std::this_thread::sleep_for(1ms);
+    }
   }
   void stop() {
     for (const auto& each : members_) each->stop();

@@ -87,6 +87,22 @@ TEST_CASE("a scheduler without room for a claim's timer makes it go back, not ro
   CHECK(w.line().count() <= 3);
 }
 
+TEST_CASE("dispatchers without room on their schedulers do not wake each other without end") {
+  workplace w;
+  diary d(w);
+  manual_timer small({.max_pending = 4});
+  w.submit_many(10, 3s);
+  dispatcher runs(small, *w.tasks, d.handler(), w.options());
+  REQUIRE(w.settle({&runs}));
+  const auto turns = w.line().count();
+  w.rest().notify();  // another one gives back what it has no room for
+  REQUIRE(w.settle({&runs}));
+  CHECK(w.line().count() == turns);
+  small.advance(3s);  // a periodic look
+  REQUIRE(w.settle({&runs}));
+  CHECK(w.line().count() > turns);
+}
+
 TEST_CASE("options out of their ranges are refused, in words") {
   workplace w;
   const auto refusal = [&](auto change) -> std::string {

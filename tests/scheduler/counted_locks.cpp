@@ -26,9 +26,7 @@ std::ptrdiff_t count_of(lock_rank rank) {
 
 }  // namespace
 
-std::size_t held_locks::count() {
-  return held_here.size();
-}
+std::size_t held_locks::count() { return held_here.size(); }
 
 void held_locks::add(lock_rank rank, const void* lock) {
   for (const held& outer : held_here) {
@@ -44,12 +42,8 @@ void held_locks::remove(const void* lock) {
   std::erase_if(held_here, [lock](const held& h) { return h.lock == lock; });
 }
 
-std::size_t held_locks::disorders() {
-  return disorders_so_far;
-}
+std::size_t held_locks::disorders() { return disorders_so_far; }
 
-std::size_t held_locks::taken(lock_rank rank) {
-  return taken_so_far[static_cast<std::size_t>(rank)];
-}
+std::size_t held_locks::taken(lock_rank rank) { return taken_so_far[static_cast<std::size_t>(rank)]; }
 
 }  // namespace rondo::test

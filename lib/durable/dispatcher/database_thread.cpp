@@ -39,7 +39,7 @@ void database_thread::run() noexcept {
     gather();
     if (last_) break;
     if (backs_off_ || !is_turn_due()) {
-      if (d_.database.wait()) look_ = true;
+      if (d_.database.wait() && !no_room_) look_ = true;
     } else if (!take_turn()) {
       back_off(random_.at_least(failures_in_a_row_, shortest_backoff, longest_backoff));
     } else if (some_are_locked_) {
@@ -58,6 +58,7 @@ void database_thread::gather() {
   if (backs_off_ && ((c.signals & inbox::retry) != 0 || !d_.wheel.retries())) backs_off_ = false;
   d_.threads.ended(c.ended.size());
   add_ended(c.ended);
+  if ((c.signals & inbox::look) != 0) no_room_ = false;
   if ((c.signals & inbox::look) != 0 &&
       (!polls_ || d_.database.changed() || saturating_difference(d_.clock.now(), last_claim_) >= look_every_))
     look_ = true;
@@ -278,6 +279,7 @@ void database_thread::hold(const claim& c, time_point sent, time_point received)
     one = d_.held.take_back(p);
     give_back(one, e.what());
     last_claim_was_full_ = false;
+    no_room_ = true;
   }
 }
 

@@ -92,6 +92,9 @@ class database_thread {
   bool look_ = true;  // there may be something to be claimed
   bool last_claim_was_full_ = false;
   bool too_busy_ = false;  // claims went back as no thread took them: others first, until one is free
+  // The scheduler took no timer for a claim: what others give back is no reason to look, or two such dispatchers would wake
+  // each other without end. Until the next periodic look.
+  bool no_room_ = false;
   bool renew_ = false;
   bool adopt_ = false;
   bool backs_off_ = false;

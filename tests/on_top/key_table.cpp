@@ -1,0 +1,133 @@
+// The hash table of keyed_timers, beside std::map.
+#include <rondo/detail/key_table.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <new>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "failing_new.hpp"
+#include "scheduler/seeds.hpp"
+
+namespace {
+
+using namespace rondo::test;
+
+/// So many values for all keys; 0: the keys themselves, of which the low 40 bits are the same.
+template <std::uint64_t Values>
+struct poor_hash {
+  std::size_t operator()(std::uint64_t key) const noexcept {
+    return Values == 0 ? key << 40U : key % (Values == 0 ? 1 : Values);
+  }
+};
+
+template <class Hash>
+using table = rondo::detail::key_table<std::uint64_t, Hash, std::equal_to<>>;
+
+template <class Table>
+std::multimap<std::uint32_t, int> visited(const Table& t) {
+  std::multimap<std::uint32_t, int> all;
+  t.for_each([&](const rondo::detail::keyed_entry& e) { all.emplace(e.timers, 0); });
+  return all;
+}
+
+TEST_CASE_TEMPLATE("a key is found from when it is added until it is forgotten, and keeps its node", Hash,
+                   std::hash<std::uint64_t>, poor_hash<0>, poor_hash<1>, poor_hash<3>) {
+  for (const std::uint64_t seed : seeds("key_table", 5)) {
+    CAPTURE(seed);
+    dice d(seed);
+    using keys = table<Hash>;
+    keys t;
+    std::map<std::uint64_t, typename keys::node*> model;
+    CHECK(t.find(0) == nullptr);
+    for (std::uint32_t i = 1; i != 1000; ++i) {
+      const std::uint64_t key = d.roll(150);
+      const auto known = model.find(key);
+      REQUIRE(t.find(key) == (known == model.end() ? nullptr : known->second));
+      if (d.one_in(3)) {
+        if (known == model.end()) continue;
+        const auto gone = t.forget(*known->second);
+        REQUIRE(gone.get() == known->second);
+        REQUIRE(gone->key == key);
+        model.erase(known);
+      } else {
+        auto& n = t.find_or_add(std::uint64_t{key});
+        REQUIRE(n.key == key);
+        if (known != model.end()) {
+          REQUIRE(&n == known->second);
+        } else {
+          REQUIRE(n.entry.unused());
+          n.entry.timers = i;  // by which for_each() is told apart
+          model.emplace(key, &n);
+        }
+      }
+    }
+    std::multimap<std::uint32_t, int> expected;
+    for (const auto& [key, n] : model) expected.emplace(n->entry.timers, 0);
+    CHECK(visited(t) == expected);
+  }
+}
+
+/// Counts those that live. Moving one fails if it is told to.
+struct counted_key {
+  explicit counted_key(int v) : value(v) { ++alive; }
+  counted_key(counted_key&& k) : value(k.value) {
+    if (std::exchange(fails, false)) throw std::runtime_error("moved");
+    ++alive;
+  }
+  counted_key(const counted_key&) = delete;
+  counted_key& operator=(const counted_key&) = delete;
+  ~counted_key() { --alive; }
+  bool operator==(const counted_key& k) const { return value == k.value; }
+
+  struct hash {
+    std::size_t operator()(const counted_key& k) const noexcept { return static_cast<std::size_t>(k.value); }
+  };
+  int value;
+  inline static int alive = 0;
+  inline static bool fails = false;
+};
+using counted_table = rondo::detail::key_table<counted_key, counted_key::hash, std::equal_to<>>;
+
+TEST_CASE("the keys live as long as the table, or until what forget() returned is destroyed") {
+  {
+    counted_table t;
+    for (int i = 0; i != 100; ++i) t.find_or_add(counted_key(i % 40));
+    CHECK(counted_key::alive == 40);
+    auto gone = t.forget(*t.find(counted_key(7)));
+    CHECK(counted_key::alive == 40);
+    gone.reset();
+    CHECK(counted_key::alive == 39);
+  }
+  CHECK(counted_key::alive == 0);
+}
+
+TEST_CASE("a key that cannot be moved, or has no memory, is not added") {
+  counted_table t;
+  for (int i = 0; i != 64; ++i) {  // past several growths
+    counted_key::fails = true;
+    CHECK_THROWS_AS(t.find_or_add(counted_key(i)), std::runtime_error);
+    CHECK(t.find(counted_key(i)) == nullptr);
+    for (std::size_t after = 0; failing_new::available; ++after) {
+      const failing_new fails(after, failing_new::all);
+      try {
+        t.find_or_add(counted_key(i));
+        break;
+      } catch (const std::bad_alloc&) {
+        REQUIRE(t.find(counted_key(i)) == nullptr);
+      }
+    }
+    if (!failing_new::available) t.find_or_add(counted_key(i));
+    REQUIRE(t.find(counted_key(i)) != nullptr);
+  }
+  for (int i = 0; i != 64; ++i) CHECK(t.find(counted_key(i)) != nullptr);
+}
+
+}  // namespace
