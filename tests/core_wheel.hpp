@@ -113,6 +113,7 @@ class core_wheel {
     if (to < now_) return 0;
     const auto fire = [&](detail::node& n, tick_number tick) {
       now_ = std::max(now_, tick);
+      const callback_mark mark(in_callback_);
       on_due(static_cast<Node&>(owner_of(n)));
     };
     std::size_t fired = 0;
@@ -129,6 +130,7 @@ class core_wheel {
   }
 
   std::optional<tick_number> next_due() const { return core_.next_due(); }
+  void shrink_to_fit() noexcept { core_.shrink_to_fit(in_callback_ && !detail::is_locked<Sync>); }
   tick_number now() const noexcept { return now_; }
   std::size_t size() const noexcept { return core_.size; }
   bool empty() const noexcept { return core_.size == 0; }
@@ -144,6 +146,14 @@ class core_wheel {
   }
 
  private:
+  struct callback_mark {
+    explicit callback_mark(bool& flag) noexcept : flag_(flag) { flag_ = true; }
+    ~callback_mark() { flag_ = false; }
+    callback_mark(const callback_mark&) = delete;
+    callback_mark& operator=(const callback_mark&) = delete;
+    bool& flag_;
+  };
+
   struct insert_hooks {
     core_wheel& w;
     static bool may_insert() noexcept { return true; }
@@ -177,6 +187,7 @@ class core_wheel {
 
   mutable counting_core<Sync> core_;
   tick_number now_;
+  bool in_callback_ = false;
 };
 
 }  // namespace rondo::test

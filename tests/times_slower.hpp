@@ -11,13 +11,20 @@ namespace rondo::test {
 #define RONDO_TEST_HAS_FEATURE(name) 0
 #endif
 
-/// How much slower tests are at least with sanitizers, with checks, and where nothing is optimised.
+/// How much slower tests are at least with sanitizers, with checks, where nothing is optimised, and in an emulator (which
+/// tests/portability/run says).
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(RONDO_CHECKS) || \
     !defined(__OPTIMIZE__) || RONDO_TEST_HAS_FEATURE(address_sanitizer) ||                    \
-    RONDO_TEST_HAS_FEATURE(thread_sanitizer)
+    RONDO_TEST_HAS_FEATURE(thread_sanitizer) || defined(RONDO_TEST_EMULATED)
 inline constexpr std::size_t times_slower = 10;
 #else
 inline constexpr std::size_t times_slower = 1;
+#endif
+
+#if defined(RONDO_TEST_EMULATED)
+inline constexpr bool emulated = true;
+#else
+inline constexpr bool emulated = false;
 #endif
 
 inline constexpr int a_million = 1'000'000 / static_cast<int>(times_slower);

@@ -5,6 +5,7 @@
 #error "rondo/event_fd.hpp needs Linux, whose timers are file descriptors"
 #endif
 
+#include <sys/ioctl.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <ctime>
 #include <mutex>
 #include <optional>
@@ -24,7 +26,7 @@ namespace rondo {
 
 namespace detail {
 
-/// A timerfd: becomes readable at a given time, and stays readable until it is set again.
+/// A timerfd: becomes readable at a given time, and stays readable until it is set again or cleared.
 class alarm_descriptor {
  public:
   alarm_descriptor() : number_(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)) {
@@ -49,6 +51,20 @@ class alarm_descriptor {
     ::timerfd_settime(number_, TFD_TIMER_ABSTIME, &at, nullptr);
   }
 
+  /// Readable at once, and at the time that was set as well; edge-triggered epoll reports it. A fortieth of what a time
+  /// in the past costs, for which the kernel programs its clock. False: this kernel cannot (before 3.17, or without
+  /// CONFIG_CHECKPOINT_RESTORE), and nothing has changed.
+  bool raise() noexcept {
+    const std::uint64_t expirations = 1;
+    return ::ioctl(number_, _IOW('T', 0, std::uint64_t), &expirations) == 0;  // TFD_IOC_SET_TICKS
+  }
+
+  /// Not readable until the time that was set, if that is still to come; a third of what setting it again costs.
+  void clear() noexcept {
+    std::uint64_t expirations = 0;
+    [[maybe_unused]] const ssize_t taken = ::read(number_, &expirations, sizeof expirations);
+  }
+
  private:
   const int number_;
 };
@@ -64,19 +80,26 @@ class alarm_descriptor {
 ///     due.run_due();
 ///
 /// - Do not read from it: run_due() does everything. Level-triggered epoll reports it until nothing is due;
-///   edge-triggered epoll reports it each time that a timer becomes due, and again if run_due() returns while one is.
-/// - run_due() re-arms it after it has found it readable; otherwise it is re-armed only when the earliest timer
-///   changes. A later timer costs no system call, nor does cancelling or postponing the earliest (which may then
-///   wake the loop once, at the old time), nor a timer that becomes due while it is readable.
+///   edge-triggered epoll reports it each time that a timer becomes due, and again if run_due() returns, or throws, while
+///   one is.
+/// - run_due() sets it anew after it has found it readable. Otherwise that is done only when a timer becomes the earliest.
+///   A later timer costs no system call, nor does cancelling or postponing the earliest (which may then wake the loop
+///   once, at the old time), nor a timer that becomes due while it is readable. While something is due it is made
+///   readable by an ioctl(), which takes less than a microsecond where arming a timerfd in the past takes twenty to forty.
+///   (A kernel without that call, TFD_IOC_SET_TICKS, has it armed in the past.)
 /// - Timers may be scheduled from any thread: it owns the timer's on_earlier(), and replaces a callback set before.
 ///   So a timer has at most one event_fd, which it must outlive. While it has one, making a second one and calling
 ///   on_earlier() throw std::logic_error and change nothing.
-/// - A child made by fork() shares the descriptor: it should make its own timer and event_fd.
+/// - A child made by fork() shares the descriptor with its parent. There the copy leaves it alone, whatever it is asked
+///   and when it is destroyed: run_due() is poll(), and nothing is waited for. To wait for the timers that the child has
+///   a copy of (see polled_timer) destroy the copy and make an event_fd in its place; it has a descriptor of its own.
 class event_fd {
  public:
   /// Throws std::system_error if no descriptor is left, std::logic_error if the timer has an event_fd, and
   /// std::bad_alloc.
-  explicit event_fd(polled_timer& timer) : timer_(timer), watch_(*this) { note_earlier(); }
+  explicit event_fd(polled_timer& timer) : timer_(timer), forks_(timer.forks()), watch_(*this) {
+    note_earlier();
+  }
   /// Releases on_earlier(), which is then empty, and another event_fd may be made. Not allowed inside run_due().
   ~event_fd() = default;
   event_fd(const event_fd&) = delete;
@@ -86,35 +109,68 @@ class event_fd {
   int native_handle() const noexcept { return readable_when_due_.number(); }
 
   /// One pass, `timer.poll(limit)`: runs at most `limit` of the tasks that are due, and returns how many. The
-  /// descriptor stays readable while more are due. Throws what poll() throws: then call it again (level-triggered
-  /// epoll reports the descriptor again by itself).
+  /// descriptor stays readable while more are due. Throws what poll() throws, that of a task with
+  /// options::propagate_exceptions among it. What is left then is due, and reported, as after a limit.
   std::size_t run_due(std::size_t limit = unlimited) {
-    const std::size_t runs = timer_.poll(limit);
-    const std::lock_guard hold(mutex_);
-    arm(readable() ? renewal::always : renewal::if_changed);
-    return runs;
+    timer_.refuse_inside();
+    const renewal after_the_pass{*this};
+    return timer_.poll(limit);
   }
 
  private:
-  enum class renewal { if_changed, always };
+  /// Also if the pass throws, as edge-triggered epoll would report nothing any more.
+  struct renewal {
+    event_fd& fd;
+    ~renewal() { fd.renew(); }
+  };
 
   /// Called on any thread after next_due() has moved earlier. While the descriptor is readable it does nothing:
   /// run_due() follows, and reads next_due().
   void note_earlier() {
+    if (is_copy()) return;
     const std::lock_guard hold(mutex_);
-    if (!readable()) arm(renewal::if_changed);
-  }
-
-  bool readable() const noexcept { return armed_ && *armed_ <= scheduler::clock::now(); }
-
-  /// Arms the descriptor for the earliest timer. next_due() is read under the lock, so the latest reading is the one
-  /// that stays.
-  void arm(renewal how) {
+    const time_point now = scheduler::clock::now();
+    if (raised_ || (armed_ && *armed_ <= now)) return;
     const std::optional<time_point> earliest = timer_.next_due();
-    if (how == renewal::if_changed && earliest == armed_) return;
-    readable_when_due_.set(earliest);
-    armed_ = earliest;
+    if (!earliest) return;
+    if (*earliest <= now)
+      raise();
+    else if (!armed_ || *earliest < *armed_)
+      arm(earliest);
   }
+
+  /// next_due() is read under the lock, here and above, so the latest reading is the one that stays.
+  void renew() {
+    if (is_copy()) return;
+    const std::lock_guard hold(mutex_);
+    const std::optional<time_point> earliest = timer_.next_due();
+    const time_point now = scheduler::clock::now();
+    if (earliest && *earliest <= now) return raise();
+    // If what it is armed for was cancelled, a wake-up for nothing, once, is cheaper than arming it after each pass.
+    const bool wakes_in_time = armed_ ? *armed_ > now && (!earliest || *armed_ <= *earliest) : !earliest;
+    if (!wakes_in_time) return arm(earliest);
+    if (!raised_) return;
+    readable_when_due_.clear();
+    raised_ = false;
+    if (armed_ && *armed_ <= scheduler::clock::now())
+      raise();  // it came meanwhile, and was perhaps cleared as well
+  }
+
+  void raise() {
+    if (readable_when_due_.raise())
+      raised_ = true;
+    else
+      arm(time_point::min());
+  }
+
+  void arm(std::optional<time_point> t) {
+    readable_when_due_.set(t);
+    armed_ = t;
+    raised_ = false;
+  }
+
+  /// Whether this is what a child made by fork() has of an event_fd of its parent.
+  bool is_copy() const noexcept { return timer_.forks() != forks_; }
 
   /// Holds the timer's on_earlier(). A member, so that it is released also if the constructor throws.
   struct watch {
@@ -128,8 +184,10 @@ class event_fd {
   };
 
   polled_timer& timer_;
+  const int forks_;
   std::mutex mutex_;
-  std::optional<time_point> armed_;  // none: it is not armed
+  std::optional<time_point> armed_;  // it becomes readable then; none: never
+  bool raised_ = false;              // it was made readable, and has not been cleared since
   detail::alarm_descriptor readable_when_due_;
   watch watch_;
 };

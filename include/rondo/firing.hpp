@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include <rondo/time.hpp>
 #include <rondo/timer_id.hpp>
@@ -15,6 +16,8 @@ struct firing {
   duration lateness{};       ///< the start of the run − due; never negative
   std::uint64_t run = 0;     ///< 1 for the timer's first run, 2, …
   std::uint64_t missed = 0;  ///< grid points that went by without a run since the previous run
+  /// The timer's, as timer_options gave it; empty: none. Valid during the call that is given the firing: copy it to keep it.
+  std::string_view name = {};
 };
 
 }  // namespace rondo

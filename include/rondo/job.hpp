@@ -16,6 +16,7 @@ struct job_ticket {
   void* record = nullptr;
   std::uint64_t number = 0;  // no other run of the scheduler has it
   time_point due;
+  duration lateness{};  // as it was submitted
   std::uint64_t run = 0;
   std::uint64_t missed = 0;
 };

@@ -5,11 +5,13 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include <rondo/call_site.hpp>
 #include <rondo/detail/key_table.hpp>
 #include <rondo/detail/keyed_core.hpp>
+#include <rondo/executor.hpp>
 #include <rondo/recurrence.hpp>
 #include <rondo/scheduler.hpp>
 #include <rondo/task.hpp>
@@ -54,10 +56,18 @@ class keyed_timers {
   keyed_timers& operator=(const keyed_timers&) = delete;
 
   ///@{
-  /// Runs `work` once, `delay` from now. Replaces the key's timer, if it has one.
+  /// Runs `work` once, `delay` from now, with the executor and the name that `with` gives it. Replaces the key's timer, if
+  /// it has one, and inherits none of its options.
   void set_after(Key key, any_duration delay, task work) {
     const auto kept = keys_;
     detail::keyed_call c(*kept, std::move(work));
+    c.due_after(delay);
+    kept->set(std::move(key), c);
+  }
+  void set_after(Key key, any_duration delay, task work, timer_options with) {
+    const auto kept = keys_;
+    detail::keyed_call c(*kept, std::move(work));
+    c.set_options(std::move(with));
     c.due_after(delay);
     kept->set(std::move(key), c);
   }
@@ -66,6 +76,15 @@ class keyed_timers {
                  detail::kept_call_site made_at = detail::kept_call_site::here()) {
     const auto kept = keys_;
     detail::keyed_call c(*kept, std::forward<F>(work), made_at);
+    c.due_after(delay);
+    kept->set(std::move(key), c);
+  }
+  template <detail::new_callable F>
+  void set_after(Key key, any_duration delay, F&& work, timer_options with,
+                 detail::kept_call_site made_at = detail::kept_call_site::here()) {
+    const auto kept = keys_;
+    detail::keyed_call c(*kept, std::forward<F>(work), made_at);
+    c.set_options(std::move(with));
     c.due_after(delay);
     kept->set(std::move(key), c);
   }
@@ -79,11 +98,27 @@ class keyed_timers {
     c.due_at(due);
     kept->set(std::move(key), c);
   }
+  void set_at(Key key, any_time_point due, task work, timer_options with) {
+    const auto kept = keys_;
+    detail::keyed_call c(*kept, std::move(work));
+    c.set_options(std::move(with));
+    c.due_at(due);
+    kept->set(std::move(key), c);
+  }
   template <detail::new_callable F>
   void set_at(Key key, any_time_point due, F&& work,
               detail::kept_call_site made_at = detail::kept_call_site::here()) {
     const auto kept = keys_;
     detail::keyed_call c(*kept, std::forward<F>(work), made_at);
+    c.due_at(due);
+    kept->set(std::move(key), c);
+  }
+  template <detail::new_callable F>
+  void set_at(Key key, any_time_point due, F&& work, timer_options with,
+              detail::kept_call_site made_at = detail::kept_call_site::here()) {
+    const auto kept = keys_;
+    detail::keyed_call c(*kept, std::forward<F>(work), made_at);
+    c.set_options(std::move(with));
     c.due_at(due);
     kept->set(std::move(key), c);
   }
@@ -97,11 +132,27 @@ class keyed_timers {
     c.due_as(when);
     kept->set(std::move(key), c);
   }
+  void set(Key key, const recurrence& when, task work, timer_options with) {
+    const auto kept = keys_;
+    detail::keyed_call c(*kept, std::move(work));
+    c.set_options(std::move(with));
+    c.due_as(when);
+    kept->set(std::move(key), c);
+  }
   template <detail::new_callable F>
   void set(Key key, const recurrence& when, F&& work,
            detail::kept_call_site made_at = detail::kept_call_site::here()) {
     const auto kept = keys_;
     detail::keyed_call c(*kept, std::forward<F>(work), made_at);
+    c.due_as(when);
+    kept->set(std::move(key), c);
+  }
+  template <detail::new_callable F>
+  void set(Key key, const recurrence& when, F&& work, timer_options with,
+           detail::kept_call_site made_at = detail::kept_call_site::here()) {
+    const auto kept = keys_;
+    detail::keyed_call c(*kept, std::forward<F>(work), made_at);
+    c.set_options(std::move(with));
     c.due_as(when);
     kept->set(std::move(key), c);
   }
@@ -117,6 +168,15 @@ class keyed_timers {
     c.due_after(delay);
     return kept->try_set(std::move(key), c);
   }
+  bool try_set_after(Key key, any_duration delay, task work, timer_options with) {
+    if (!work) detail::refuse_empty_task();
+    const auto kept = keys_;
+    if (kept->has(key)) return false;
+    detail::keyed_call c(*kept, std::move(work));
+    c.set_options(std::move(with));
+    c.due_after(delay);
+    return kept->try_set(std::move(key), c);
+  }
   template <detail::new_callable F>
   bool try_set_after(Key key, any_duration delay, F&& work,
                      detail::kept_call_site made_at = detail::kept_call_site::here()) {
@@ -124,6 +184,17 @@ class keyed_timers {
     const auto kept = keys_;
     if (kept->has(key)) return false;
     detail::keyed_call c(*kept, std::forward<F>(work), made_at);
+    c.due_after(delay);
+    return kept->try_set(std::move(key), c);
+  }
+  template <detail::new_callable F>
+  bool try_set_after(Key key, any_duration delay, F&& work, timer_options with,
+                     detail::kept_call_site made_at = detail::kept_call_site::here()) {
+    detail::refuse_null(work);
+    const auto kept = keys_;
+    if (kept->has(key)) return false;
+    detail::keyed_call c(*kept, std::forward<F>(work), made_at);
+    c.set_options(std::move(with));
     c.due_after(delay);
     return kept->try_set(std::move(key), c);
   }
@@ -145,6 +216,23 @@ class keyed_timers {
     detail::keyed_call c(*kept);
     return kept->cancel(key, c, gone);
   }
+
+  /// Cancels the key's timer, and returns when no task that was set for the key is in progress, replaced ones included,
+  /// and their callables are destroyed. Returns what cancel() would. Called from inside one of the key's own tasks, a
+  /// replaced one included, it does not wait. It neither cancels nor waits for what is set for the key meanwhile. Nor does
+  /// it wait while another thread's call, which has just cancelled or replaced the key's timer, destroys the callable of
+  /// that: the callable is gone when that call returns.
+  ///
+  /// Two tasks that wait for each other in this way deadlock, and so does a call under a mutex that the task locks.
+  /// Needs no memory. Cost: that of cancel(); while a replaced task of the key is in progress O(n): visits each timer.
+  cancel_result cancel_and_wait(const Key& key) {
+    const auto kept = keys_;
+    return kept->cancel_and_wait(key);
+  }
+
+  /// The exact deadline of the run that the key's timer waits for, as scheduler::due() returns it. None if the key has no
+  /// timer, or its timer waits for no moment.
+  std::optional<time_point> due(const Key& key) const { return keys_->due(key); }
 
   /// Whether the key has a timer. False inside its own one-shot task.
   bool contains(const Key& key) const { return keys_->has(key); }
@@ -198,6 +286,31 @@ class keyed_timers<Key, Hash, KeyEqual>::keys final : public detail::keyed_core 
     const cancel_result result = c.cancel(k->entry);
     if (k->entry.unused()) gone = table_.forget(*k);
     return result;
+  }
+
+  cancel_result cancel_and_wait(const Key& key) {
+    detail::keyed_wait tasks(*this);
+    cancel_result result = cancel_result::gone;
+    {
+      typename table::forgotten gone;
+      detail::keyed_call c(*this);
+      const std::lock_guard hold(mutex_);
+      auto* const k = table_.find(key);
+      if (k == nullptr) return cancel_result::gone;
+      result = c.cancel(k->entry);
+      if (k->entry.unused())
+        gone = table_.forget(*k);
+      else
+        tasks.note(k->entry, k);
+    }
+    tasks.wait();
+    return result;
+  }
+
+  std::optional<time_point> due(const Key& key) const {
+    const std::lock_guard hold(mutex_);
+    const auto* const k = table_.find(key);
+    return k != nullptr ? keyed_core::due(k->entry) : std::nullopt;
   }
 
   bool has(const Key& key) const {

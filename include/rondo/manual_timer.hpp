@@ -21,7 +21,9 @@ class manual_core;
 ///     time.schedule_after(1h, [] { … });
 ///     time.advance(1h);                     // runs it, now
 ///
-/// advance() and advance_to_next() throw std::logic_error from inside. Calls from several threads wait for each other.
+/// advance() and advance_to_next() throw std::logic_error from inside and, with options::propagate_exceptions, what a
+/// task throws: time then stays where that was, and what was due there and has not run comes first in the next call.
+/// Calls from several threads wait for each other.
 class RONDO_EXPORT manual_timer final : public scheduler {
  public:
   ///@{

@@ -24,6 +24,12 @@ class polled_core;
 ///     }
 ///
 /// Only poll() and drain() run tasks, on the thread that calls them.
+///
+/// A child made by fork() has a copy of it, which goes on by itself: what was pending is pending in both processes, by
+/// the same ids, and runs in each of them that polls; what one of them schedules, cancels or runs is nothing to the other.
+/// A child that is not to run what its parent has begun calls stop(), which hands that back there, and makes a timer of
+/// its own. The condition is that as the process forked no other thread was inside a call of the timer: the locks of
+/// such a call are never free in the child. on_earlier() is copied as well; event_fd.hpp says what holds of an event_fd.
 class RONDO_EXPORT polled_timer final : public scheduler {
  public:
   /// Throws std::invalid_argument as options says.
@@ -34,7 +40,8 @@ class RONDO_EXPORT polled_timer final : public scheduler {
   /// One pass: runs at most `limit` of the tasks that are due (or hands them to the executor), and returns how
   /// many. What tasks make due meanwhile is left to the next call, so a call always ends; what the limit left over
   /// comes first there. Does not wait for timers. One thread polls at a time: others wait for their turn. From
-  /// inside: std::logic_error. Throws std::bad_alloc: nothing is lost, call it again.
+  /// inside: std::logic_error. Throws std::bad_alloc and, with options::propagate_exceptions, what a task throws: nothing
+  /// is lost, and what was not run comes first in the next call.
   std::size_t poll(std::size_t limit = unlimited);
 
   /// Calls `f` when next_due() moves earlier, on the thread that caused it and with no lock held: a sleeping loop
@@ -50,6 +57,10 @@ class RONDO_EXPORT polled_timer final : public scheduler {
   /// As on_earlier(), but both refuse further calls until release_on_earlier().
   void reserve_on_earlier(std::function<void()> f);
   void release_on_earlier() noexcept;
+  /// std::logic_error, as poll() says, from inside.
+  void refuse_inside() const;
+  /// How many times this process and those before it have forked since the timer was made, down to this one.
+  int forks() const noexcept;
 
   std::shared_ptr<detail::polled_core> core_;
   explicit polled_timer(std::shared_ptr<detail::polled_core>);

@@ -18,6 +18,7 @@
 #include <rondo/time.hpp>
 #include <rondo/timer.hpp>
 #include <rondo/timer_id.hpp>
+#include <rondo/timer_info.hpp>
 #include <rondo/timer_scope.hpp>
 #include <rondo/wheel.hpp>
 

@@ -1,9 +1,11 @@
 // The identity of a timer.
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <string>
 
 #include <rondo/export.hpp>
 
@@ -15,13 +17,21 @@ struct timer_id_access;
 
 /// Identifies one timer of one scheduler. Ids are never reused: after its timer has ended an id identifies no other
 /// one, in this scheduler or any other of the process. A default-constructed id identifies no timer. Trivially
-/// copyable and hashable; it may be kept, compared and passed to any scheduler at any time.
+/// copyable, ordered and hashable; it may be kept, compared and passed to any scheduler at any time.
 class timer_id {
  public:
   /// Identifies no timer.
   constexpr timer_id() noexcept = default;
   /// Whether both identify the same timer, or none.
   friend constexpr bool operator==(const timer_id&, const timer_id&) noexcept = default;
+  /// A total order, for sorted containers: it tells nothing of when the timers were scheduled or are due. An id that
+  /// identifies no timer comes first.
+  friend constexpr std::strong_ordering operator<=>(const timer_id&, const timer_id&) noexcept =
+      default;  // NOLINT(modernize-use-nullptr): of the comparisons that the compiler writes
+
+  /// Three numbers, "1.7.12": equal ids have equal texts, and different ids different ones. "no timer" for an id that
+  /// identifies none. Throws std::bad_alloc.
+  friend RONDO_EXPORT std::string to_string(const timer_id& id);
 
  private:
   friend struct detail::timer_id_access;
@@ -32,6 +42,8 @@ class timer_id {
   std::uint64_t generation_ = 0;
 };
 static_assert(sizeof(timer_id) <= 16);
+
+RONDO_EXPORT std::string to_string(const timer_id& id);
 
 namespace detail {
 struct timer_id_access {

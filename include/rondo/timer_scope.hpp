@@ -44,59 +44,59 @@ class RONDO_EXPORT timer_scope {
   ///@{
   /// As the scheduler's call of that name. Once close() or the destructor has begun: stopped_error.
   timer_id schedule_after(any_duration delay, task work);
-  timer_id schedule_after(any_duration delay, task work, const on& where);
+  timer_id schedule_after(any_duration delay, task work, timer_options with);
   template <detail::new_callable F>
   timer_id schedule_after(any_duration delay, F&& work,
                           detail::kept_call_site made_at = detail::kept_call_site::here()) {
     return detail::scoped_timer(group_, std::forward<F>(work), made_at).schedule_after(delay);
   }
   template <detail::new_callable F>
-  timer_id schedule_after(any_duration delay, F&& work, const on& where,
+  timer_id schedule_after(any_duration delay, F&& work, timer_options with,
                           detail::kept_call_site made_at = detail::kept_call_site::here()) {
     detail::scoped_timer t(group_, std::forward<F>(work), made_at);
-    t.run_on(where);
+    t.set(std::move(with));
     return t.schedule_after(delay);
   }
   timer_id schedule_at(any_time_point due, task work);
-  timer_id schedule_at(any_time_point due, task work, const on& where);
+  timer_id schedule_at(any_time_point due, task work, timer_options with);
   template <detail::new_callable F>
   timer_id schedule_at(any_time_point due, F&& work,
                        detail::kept_call_site made_at = detail::kept_call_site::here()) {
     return detail::scoped_timer(group_, std::forward<F>(work), made_at).schedule_at(due);
   }
   template <detail::new_callable F>
-  timer_id schedule_at(any_time_point due, F&& work, const on& where,
+  timer_id schedule_at(any_time_point due, F&& work, timer_options with,
                        detail::kept_call_site made_at = detail::kept_call_site::here()) {
     detail::scoped_timer t(group_, std::forward<F>(work), made_at);
-    t.run_on(where);
+    t.set(std::move(with));
     return t.schedule_at(due);
   }
   timer_id schedule_every(any_duration period, task work);
-  timer_id schedule_every(any_duration period, task work, const on& where);
+  timer_id schedule_every(any_duration period, task work, timer_options with);
   template <detail::new_callable F>
   timer_id schedule_every(any_duration period, F&& work,
                           detail::kept_call_site made_at = detail::kept_call_site::here()) {
     return detail::scoped_timer(group_, std::forward<F>(work), made_at).schedule(every(period));
   }
   template <detail::new_callable F>
-  timer_id schedule_every(any_duration period, F&& work, const on& where,
+  timer_id schedule_every(any_duration period, F&& work, timer_options with,
                           detail::kept_call_site made_at = detail::kept_call_site::here()) {
     detail::scoped_timer t(group_, std::forward<F>(work), made_at);
-    t.run_on(where);
+    t.set(std::move(with));
     return t.schedule(every(period));
   }
   timer_id schedule(const recurrence& when, task work);
-  timer_id schedule(const recurrence& when, task work, const on& where);
+  timer_id schedule(const recurrence& when, task work, timer_options with);
   template <detail::new_callable F>
   timer_id schedule(const recurrence& when, F&& work,
                     detail::kept_call_site made_at = detail::kept_call_site::here()) {
     return detail::scoped_timer(group_, std::forward<F>(work), made_at).schedule(when);
   }
   template <detail::new_callable F>
-  timer_id schedule(const recurrence& when, F&& work, const on& where,
+  timer_id schedule(const recurrence& when, F&& work, timer_options with,
                     detail::kept_call_site made_at = detail::kept_call_site::here()) {
     detail::scoped_timer t(group_, std::forward<F>(work), made_at);
-    t.run_on(where);
+    t.set(std::move(with));
     return t.schedule(when);
   }
   ///@}

@@ -104,7 +104,7 @@ class wheel_node {
 ///   included: 33 bytes a timer when all are new, at most 40 after millions of cancellations. With 10,000 timers it is
 ///   50 to 77, as each tick and each list that has timers takes at least half a KiB.
 /// - Memory given back: that of a burst that has fired, except for a few per cent. A part of the memory of cancelled
-///   timers is given back only when time reaches their ticks, or by next_due().
+///   timers is given back only when time reaches their ticks, or by next_due(). shrink_to_fit() gives back the rest.
 /// - Threads: none of it is thread-safe; use `rondo::timer` for that.
 ///
 /// Not copyable, not movable.
@@ -189,6 +189,16 @@ class wheel {
   /// The exact due tick of the earliest node; none: the wheel is empty. O(1), unless nodes were cancelled, whose holes
   /// it removes, or the earliest node is in a list of far timers, which it searches.
   std::optional<tick_number> next_due() const { return core_.next_due(); }
+
+  /// Gives back to operator delete what a burst has left: all memory that holds no timer, so that a wheel without timers
+  /// takes as much as a new one. Timers and their order stay as they are. What remains besides them: the rest of each segment
+  /// of 16 KiB that holds a timer; and tables of segments, up to the last of these: 3 to 6 % of the most that the wheel held.
+  /// Throws nothing: without memory for smaller tables they stay as they are. Legal in callbacks of advance().
+  /// O(buckets + memory given back).
+  void shrink_to_fit() noexcept {
+    core_.shrink_to_fit(advancing_);
+    core_.check("shrink_to_fit()");
+  }
 
   /// The current tick: that of the constructor, moved forward by advance(). It never moves back.
   tick_number now() const noexcept { return now_; }

@@ -1,11 +1,9 @@
 #include "drivers/fork_watch.hpp"
 
+#include <pthread.h>
+
 #include <mutex>
 #include <new>
-
-#if defined(__unix__) || defined(__APPLE__)
-#include <pthread.h>
-#endif
 
 namespace rondo::detail {
 
@@ -22,10 +20,8 @@ struct fork_watch::list {
   }
 
   static void begin_to_watch() {
-#if defined(__unix__) || defined(__APPLE__)
     static const bool watching = pthread_atfork(&lock, &unlock, &tell_all) == 0;
     if (!watching) throw std::bad_alloc();
-#endif
   }
 };
 

@@ -1,9 +1,13 @@
 // Notices fork(), which leaves all threads but one in the parent.
 #pragma once
 
+#include "platform.hpp"
+
 namespace rondo::detail {
 
-/// Calls a function in each child made by fork(). (On systems without fork() never.)
+#if RONDO_HAS_FORK
+
+/// Calls a function in each child made by fork().
 class fork_watch {
  public:
   /// Calls left_behind(who) in the child before fork() returns there. The calling thread is then the only one: what
@@ -21,5 +25,17 @@ class fork_watch {
   fork_watch* before_ = nullptr;
   fork_watch* after_ = nullptr;
 };
+
+#else
+
+/// Nothing to notice.
+class fork_watch {
+ public:
+  fork_watch(void (*)(void* who) noexcept, void*) noexcept {}
+  fork_watch(const fork_watch&) = delete;
+  fork_watch& operator=(const fork_watch&) = delete;
+};
+
+#endif
 
 }  // namespace rondo::detail

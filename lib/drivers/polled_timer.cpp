@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "drivers/driver_lock.hpp"
+#include "drivers/fork_watch.hpp"
 #include "scheduler/core.hpp"
 
 namespace rondo {
@@ -38,6 +39,8 @@ class polled_core final : public core {
     }
     wait_for_calls_of(changed);
   }
+
+  int forks() const noexcept { return forks_; }
 
   void release_on_earlier() noexcept {
     std::shared_ptr<listener> old;
@@ -102,6 +105,8 @@ class polled_core final : public core {
   driver_lock driver_lock_;
   std::mutex listener_mutex_;
   std::shared_ptr<listener> listener_;
+  int forks_ = 0;  // written in the child, which has one thread then
+  const fork_watch watch_{[](void* self) noexcept { ++static_cast<polled_core*>(self)->forks_; }, this};
 };
 
 }  // namespace detail
@@ -129,5 +134,9 @@ void polled_timer::on_earlier(std::function<void()> f) {
 void polled_timer::reserve_on_earlier(std::function<void()> f) { core_->on_earlier(std::move(f), true); }
 
 void polled_timer::release_on_earlier() noexcept { core_->release_on_earlier(); }
+
+void polled_timer::refuse_inside() const { core_->refuse_inside("poll"); }
+
+int polled_timer::forks() const noexcept { return core_->forks(); }
 
 }  // namespace rondo

@@ -1,7 +1,9 @@
 // Keeps signals away from threads of the library.
 #pragma once
 
-#if defined(__unix__) || defined(__APPLE__)
+#include "platform.hpp"
+
+#if RONDO_HAS_SIGNAL_MASKS
 #include <pthread.h>
 
 #include <csignal>
@@ -15,7 +17,7 @@ namespace rondo::detail {
 /// handler.) On systems without POSIX signals it does nothing.
 class signals_blocked {
  public:
-#if defined(__unix__) || defined(__APPLE__)
+#if RONDO_HAS_SIGNAL_MASKS
   signals_blocked() noexcept {
     sigset_t all_others;
     sigfillset(&all_others);
@@ -31,7 +33,7 @@ class signals_blocked {
   signals_blocked& operator=(const signals_blocked&) = delete;
 
  private:
-#if defined(__unix__) || defined(__APPLE__)
+#if RONDO_HAS_SIGNAL_MASKS
   sigset_t before_;
 #endif
 };

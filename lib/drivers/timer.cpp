@@ -1,35 +1,46 @@
 #include <rondo/timer.hpp>
 
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <system_error>
 #include <thread>
 #include <utility>
 
-#if defined(__linux__)
-#include <pthread.h>
-#include <sys/prctl.h>
-#endif
-
 #include "drivers/alarm.hpp"
 #include "drivers/drive.hpp"
 #include "drivers/fork_watch.hpp"
 #include "drivers/signals_blocked.hpp"
+#include "platform.hpp"
 #include "scheduler/core.hpp"
+
+#if RONDO_HAS_THREAD_NAMES
+#include <pthread.h>
+#endif
+#if RONDO_HAS_TIMER_SLACK
+#include <sys/prctl.h>
+#endif
 
 namespace rondo {
 namespace detail {
 namespace {
 
-void prepare_this_thread(const std::string& name) noexcept {
-#if defined(__linux__)
+void prepare_this_thread([[maybe_unused]] const std::string& name) noexcept {
+#if RONDO_HAS_THREAD_NAMES
   constexpr std::size_t longest = 15;  // longer names are refused, not cut
   pthread_setname_np(pthread_self(), name.substr(0, longest).c_str());
+#endif
+#if RONDO_HAS_TIMER_SLACK
   // By default the kernel may wake a sleeping thread 50 us late, to wake several at a time.
   prctl(PR_SET_TIMERSLACK, 1UL);
-#else
-  static_cast<void>(name);
 #endif
+}
+
+options checked(options o) {
+  if (o.propagate_exceptions)
+    throw std::invalid_argument(
+        "rondo: options::propagate_exceptions is true, and the thread of a timer has no caller to throw to");
+  return o;
 }
 
 }  // namespace
@@ -82,7 +93,7 @@ class thread_core final : public core {
 
 }  // namespace detail
 
-timer::timer(options o) : timer(std::make_shared<detail::thread_core>(std::move(o))) {}
+timer::timer(options o) : timer(std::make_shared<detail::thread_core>(detail::checked(std::move(o)))) {}
 
 timer::timer(const std::shared_ptr<detail::thread_core>& core) : scheduler(core) { core->start_driver(); }
 

@@ -1,5 +1,9 @@
 #include <rondo/detail/keyed_core.hpp>
 
+#include <memory>
+#include <mutex>
+#include <new>
+#include <optional>
 #include <utility>
 
 #include "scheduler/core_access.hpp"
@@ -41,6 +45,8 @@ void keyed_core::close() {
 
 bool keyed_core::has_timer(const keyed_entry& e) const { return group_->core->pending(e.current); }
 
+std::optional<time_point> keyed_core::due(const keyed_entry& e) const { return group_->core->due(e.current); }
+
 keyed_call::keyed_call(keyed_core& keys) : keys_(keys), now_(keys.group_->core->now()) {
   if constexpr (checks) keys_.group_->core->begin_call();
 }
@@ -62,6 +68,8 @@ keyed_call::~keyed_call() {
   c.finish(core::remainder{static_cast<core::record_type*>(ended_), wakes_});
   if constexpr (checks) c.end_call(in_keyed_timers);
 }
+
+void keyed_call::set_options(timer_options&& with) { record_at(record_).keep(std::move(with)); }
 
 void keyed_call::due_after(duration delay) noexcept { due_ = deadline_after(now_, delay); }
 
@@ -105,6 +113,48 @@ void keyed_call::forget_ended(keyed_entry& e, timer_id old) noexcept {
   if (ended_ == nullptr) return;
   record_at(ended_).member.tag = nullptr;
   e.remove(old);
+}
+
+/// Those of the group as it is made: see timer_group.
+class keyed_wait::members : public timer_group<threads>::cursor {
+ public:
+  using cursor::cursor;
+};
+
+keyed_wait::~keyed_wait() {
+  if (replaced_ != nullptr) std::destroy_at(replaced_);
+}
+
+/// If only the last timer is left, its id is enough. Those before it are known to the group alone.
+void keyed_wait::note(const keyed_entry& e, const void* tag) noexcept {
+  static_assert(sizeof(members) <= sizeof room_ && alignof(members) <= alignof(void*));
+  auto& group = *keys_.group_;
+  if (group.core->abandoned() || group.core->inside_tagged(group, tag)) return;
+  current_ = e.current;
+  tag_ = tag;
+  const std::uint32_t last = e.current != timer_id{} ? 1 : 0;
+  if (e.timers != last) replaced_ = ::new (static_cast<void*>(room_)) members(group);
+}
+
+void keyed_wait::wait() {
+  core& c = *keys_.group_->core;
+  if (current_ != timer_id{}) c.cancel_and_wait(current_);
+  if (replaced_ == nullptr) return;
+  // All of them have been cancelled or replaced, so none is cancelled here.
+  for (timer_id id = next(); id != timer_id{}; id = next()) c.cancel_and_wait(id);
+}
+
+/// The next one of the key, or that of no timer. (The key may have been forgotten meanwhile, and its place been taken by
+/// another: the timers of that joined the group later.)
+timer_id keyed_wait::next() {
+  constexpr int at_a_time = 256;  // for other calls wait for the mutex
+  for (;;) {
+    const std::lock_guard hold(keys_.mutex_);  // guards the tags
+    for (int i = 0; i != at_a_time; ++i) {
+      const auto id = keys_.group_->core->next_tagged(*replaced_, tag_);
+      if (!id || *id != timer_id{}) return id.value_or(timer_id{});
+    }
+  }
 }
 
 }  // namespace rondo::detail

@@ -52,7 +52,7 @@ scoped_timer::~scoped_timer() {
   if constexpr (checks) group_->core->end_call(in_scope);
 }
 
-void scoped_timer::run_on(const on& where) { record_at(record_).run_on = where.shared(); }
+void scoped_timer::set(timer_options&& with) { record_at(record_).keep(std::move(with)); }
 
 timer_id scoped_timer::schedule_after(duration delay) { return schedule_at(deadline_after(now_, delay)); }
 
@@ -84,9 +84,9 @@ timer_id timer_scope::schedule_after(any_duration delay, task work) {
   return scoped_timer(group_, std::move(work)).schedule_after(delay);
 }
 
-timer_id timer_scope::schedule_after(any_duration delay, task work, const on& where) {
+timer_id timer_scope::schedule_after(any_duration delay, task work, timer_options with) {
   scoped_timer t(group_, std::move(work));
-  t.run_on(where);
+  t.set(std::move(with));
   return t.schedule_after(delay);
 }
 
@@ -94,9 +94,9 @@ timer_id timer_scope::schedule_at(any_time_point due, task work) {
   return scoped_timer(group_, std::move(work)).schedule_at(due);
 }
 
-timer_id timer_scope::schedule_at(any_time_point due, task work, const on& where) {
+timer_id timer_scope::schedule_at(any_time_point due, task work, timer_options with) {
   scoped_timer t(group_, std::move(work));
-  t.run_on(where);
+  t.set(std::move(with));
   return t.schedule_at(due);
 }
 
@@ -104,17 +104,17 @@ timer_id timer_scope::schedule_every(any_duration period, task work) {
   return schedule(every(period), std::move(work));
 }
 
-timer_id timer_scope::schedule_every(any_duration period, task work, const on& where) {
-  return schedule(every(period), std::move(work), where);
+timer_id timer_scope::schedule_every(any_duration period, task work, timer_options with) {
+  return schedule(every(period), std::move(work), std::move(with));
 }
 
 timer_id timer_scope::schedule(const recurrence& when, task work) {
   return scoped_timer(group_, std::move(work)).schedule(when);
 }
 
-timer_id timer_scope::schedule(const recurrence& when, task work, const on& where) {
+timer_id timer_scope::schedule(const recurrence& when, task work, timer_options with) {
   scoped_timer t(group_, std::move(work));
-  t.run_on(where);
+  t.set(std::move(with));
   return t.schedule(when);
 }
 

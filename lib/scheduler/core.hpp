@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <iosfwd>
 #include <memory>
@@ -17,6 +18,7 @@
 #include <rondo/detail/wheel_core.hpp>
 #include <rondo/recurrence.hpp>
 #include <rondo/scheduler.hpp>
+#include <rondo/timer_info.hpp>
 
 #include "scheduler/call_checks.hpp"
 #include "scheduler/in_flight.hpp"
@@ -29,6 +31,7 @@
 #include "scheduler/run_meter.hpp"
 #include "scheduler/stack_marker.hpp"
 #include "scheduler/timer_group.hpp"
+#include "scheduler/traps.hpp"
 #include "scheduler/user_handlers.hpp"
 #include "sync/threads.hpp"
 #include "sync/wait_point.hpp"
@@ -72,7 +75,7 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   // instructions would be for calls within them.
 
   /// How a timer is scheduled: take_record() gives a free record that only the caller knows, and that counts as a timer.
-  /// The caller fills in the task, and perhaps its executor, and calls schedule(). If that or something before it throws,
+  /// The caller fills in the task, and perhaps its options, and calls schedule(). If that or something before it throws,
   /// the caller calls discard(). Throws stopped_error, capacity_error and std::bad_alloc.
   [[gnu::flatten]] record_type& take_record();
   [[gnu::flatten]] timer_id schedule(record_type&, time_point due, time_point now);
@@ -87,11 +90,16 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   bool reschedule(timer_id, time_point due, time_point now);
   bool pending(timer_id) const;
   std::size_t pending() const noexcept;
+  std::optional<time_point> due(timer_id);
+  std::vector<timer_info> list();
   std::optional<time_point> next_due();
-  std::vector<unfired> stop();
+  std::vector<unfired> stop() { return *stop_by(time_point::max()); }
+  /// None: what is in progress was not over at `end`, in real time.
+  std::optional<std::vector<unfired>> stop_by(time_point end);
   bool drain(duration limit);
   statistics stats() const;
-  void dump(std::ostream&) const;
+  void dump(std::ostream&);
+  void shrink_to_fit() noexcept;
   virtual time_point now() const noexcept = 0;
 
   // What stands on top asks for: see timer_group.
@@ -122,6 +130,11 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
 
   bool belongs(timer_id, const group_type&) const;
   std::size_t pending(group_type&) const;
+  /// Goes on by one member: returns its id if it has that tag, that of no timer if it has another one, and none if there
+  /// was no more. Precondition: what guards the tags is locked.
+  std::optional<timer_id> next_tagged(typename group_type::cursor& members, const void* tag) const;
+  /// Whether the caller's stack holds a run of a member with that tag, or the destruction of its callable.
+  bool inside_tagged(const group_type&, const void* tag) const;
   /// Cancels all that are members as it begins.
   void cancel_all(group_type&);
   /// Closes the group, cancels all members, and returns when they are gone, except for those on the caller's stack.
@@ -134,7 +147,8 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   // What drivers ask for.
 
   /// Runs, or submits to the executor, what is due at `until` and now; at most `limit` of it, and what is left then is
-  /// for the next call. Returns how many that were. Throws std::bad_alloc: call again.
+  /// for the next call. Returns how many that were. Throws std::bad_alloc and, if users want that, what a task throws:
+  /// call again.
   std::size_t run_pass(time_point until, std::size_t limit);
 
   /// To be called in a child made by fork(), where there is no driver: this is only a copy, of what was perhaps just
@@ -144,6 +158,7 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   bool abandoned() const noexcept { return phase_.abandoned(); }
 
   bool stopped() const noexcept { return phase_.stopped(); }
+  bool stopping() const noexcept { return phase_.ending(); }
   bool draining() const noexcept { return phase_.draining(); }
   /// std::logic_error if the caller is inside.
   void refuse_inside(const char* call) const;
@@ -184,7 +199,8 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   /// What a pass of the driver knows.
   struct pass {
     const user_handlers& user;
-    time_point reading;  // of the clock; taken after each run, and the start of the next
+    time_point reading;              // of the clock; taken after each run, and the start of the next
+    std::exception_ptr thrown = {};  // by a task: leaves the pass
   };
 
   /// What comes of a timer in the pass.
@@ -202,7 +218,7 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
     std::uint64_t overlapped = 0;  // points that were dropped
     // To submit:
     run_ticket ticket = 0;
-    std::shared_ptr<const executor> run_on;  // null: the scheduler's
+    std::shared_ptr<const timer_options> own;  // the timer's, or null
   };
 
   /// Where stop() finds a timer, in the order in which those of one tick would have run.
@@ -254,14 +270,14 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   void dispatch_periodic(record_lock&, const ready_entry&, time_point reading, dispatch_result&);
   void await(record_type&, const repetition::step&) noexcept;
   void begin_run(record_lock&, record_type&) noexcept;
-  time_point run(record_type&, const firing&, time_point start) noexcept;
+  time_point run(record_type&, const firing&, time_point start, std::exception_ptr* thrown) noexcept;
   void end_run(record_type&, time_point ended) noexcept;
   void rearm(record_type&, time_point ended, move_hooks&) noexcept;
 
   // core_submit.hpp
   void submit(record_type&, dispatch_result&, const user_handlers&) noexcept;
   enum class failure { rejected, threw };
-  void drop_submission(record_type&, run_ticket, failure) noexcept;
+  void drop_submission(record_type&, run_ticket, firing, failure) noexcept;
 
   // core_finish.hpp
   bool cancel_waiting(record_type&, std::uint64_t generation) noexcept;
@@ -275,6 +291,9 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   template <class Count>
   void free_record(record_lock&, record_type&, Count&&) noexcept;
 
+  template <class Wait>
+  bool wait_watched(const char* call, time_point end, Wait&& wait);
+
   // core_group.hpp
   record_type* lock_both(record_type& made, record_lock& made_hold, timer_id, record_lock& old_hold) const;
   void publish_member(record_type&, time_point due, tick_number, group_type&, void* tag, insert_hooks&);
@@ -285,11 +304,15 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   // core_stop.hpp
   void find_unfired(std::vector<candidate>&);
   void find_unqueued(record_type&, std::vector<candidate>&);
-  void hand_back(const candidate&, std::vector<unfired>&);
+  std::vector<std::string> names_of(const std::vector<candidate>&) const;
+  void hand_back(const candidate&, std::string&& name, std::vector<unfired>&);
   void end_periodic_timers(std::vector<candidate>&);
   void stop_one_by_one() noexcept;
 
   // core_query.hpp
+  std::optional<time_point> deadline_of(record_type&, std::uint64_t generation);
+  static bool has_entry(const std::vector<ready_entry>& in_pass, const record_type&);
+  bool list_timer(record_type&, const std::vector<ready_entry>& in_pass, std::vector<timer_info>&);
   std::string fault();
   std::string fault_when_quiescent();
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <exception>
 #include <new>
+#include <utility>
 
 #include "scheduler/core.hpp"
 #include "scheduler/core_schedule.hpp"
@@ -47,6 +48,7 @@ std::size_t basic_core<Sync>::run_pass(time_point until, std::size_t limit) {
     if (begin(*entry, p)) ++begun;
     // Only now, and not if it did not begin because of stop(): until it has begun, stop() finds it there.
     if (!stopped()) ready_.pop();
+    if (p.thrown) std::rethrow_exception(std::move(p.thrown));
   }
   return begun;
 }
@@ -97,7 +99,7 @@ bool basic_core<Sync>::begin(const ready_entry& entry, pass& p) {
   }
   switch (d.what) {
     case verdict::run_here:
-      p.reading = run(*entry.timer, d.fact, p.reading);
+      p.reading = run(*entry.timer, d.fact, p.reading, p.user.propagate_exceptions ? &p.thrown : nullptr);
       end_run(*entry.timer, p.reading);
       return true;
     case verdict::submit:
@@ -121,10 +123,11 @@ typename basic_core<Sync>::dispatch_result basic_core<Sync>::dispatch(const read
   if (!entry.is_current() || stopped()) return d;
   // What another thread made due just now, after the time was read, may have come into the pass.
   if (r.deadline > p.reading) p.reading = now();
-  d.what = p.user.run_on || (!r.plain && r.run_on != nullptr) ? verdict::submit : verdict::run_here;
+  d.what = p.user.run_on || r.has_own_executor() ? verdict::submit : verdict::run_here;
   d.fact.id = id_of(r);
   d.fact.due = r.deadline;
   d.fact.run = 1;
+  d.fact.name = r.name();
   if (r.periodic())
     dispatch_periodic(hold, entry, p.reading, d);
   else
@@ -139,7 +142,7 @@ void basic_core<Sync>::dispatch_one_shot(record_lock& hold, record_type& r, disp
   r.invalidate_wait();
   if (d.what == verdict::run_here) return begin_run(hold, r);
   d.ticket = next_order();
-  d.run_on = r.run_on;
+  d.own = r.own;
   r.submit(d.ticket);
 }
 
@@ -171,7 +174,7 @@ void basic_core<Sync>::dispatch_periodic(record_lock& hold, const ready_entry& e
   d.fact.missed = next.missed;
   if (!submits) return begin_run(hold, r);
   d.ticket = next_order();
-  d.run_on = r.run_on;
+  d.own = r.own;
   r.submit({d.ticket, is_later ? grid_.of_deadline(d.fact.due, reading) : entry.tick, *next.run});
 }
 
@@ -199,16 +202,22 @@ void basic_core<Sync>::begin_run(record_lock& hold, record_type& r) noexcept {
   pool_.count([](counters& c) { ++c.fired; });
 }
 
-/// Runs the task; returns when that ended. Precondition: begin_run().
+/// Runs the task; returns when that ended. What it throws is stored in `thrown` or, if that is null, reported. Precondition:
+/// begin_run().
 template <class Sync>
-time_point basic_core<Sync>::run(record_type& r, const firing& fact, time_point start) noexcept {
+time_point basic_core<Sync>::run(record_type& r, const firing& fact, time_point start,
+                                 std::exception_ptr* thrown) noexcept {
   meter_.begins(fact.lateness);
+  if constexpr (is_checked) count_run_on_this_thread();
   const marker here(marker::kind::user_code, this, &r);
   try {
     r.work(fact);
   } catch (...) {
     pool_.count([](counters& c) { ++c.failed; });
-    handlers_.report(error_source::task, std::current_exception(), fact);
+    if (thrown != nullptr)
+      *thrown = std::current_exception();
+    else
+      handlers_.report(error_source::task, std::current_exception(), fact);
   }
   const time_point end = now();
   const duration run_time = saturating_difference(end, start);
@@ -251,7 +260,7 @@ template <class Sync>
 void basic_core<Sync>::call_out(const void* listener, const std::function<void()>& handler) noexcept {
   const in_flight_guard guard(*this);
   if (stopped()) return;
-  const marker here(marker::kind::user_code, this, listener);
+  const marker here(marker::kind::handler, this, listener);
   try {
     handler();
   } catch (...) {

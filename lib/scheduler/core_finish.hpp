@@ -58,13 +58,29 @@ cancel_result basic_core<Sync>::cancel_and_wait(timer_id id) {
   const cancel_result result = cancel(id);
   record_type* const r = find(id);
   if (r == nullptr || stack_marker::inside(this, r)) return result;
-  endings_.wait_until([&] {
+  const auto is_free = [&] {
     const record_lock hold(r->mutex);
     if (!r->has_generation(timer_id_access::generation(id))) return true;
     r->awaited = true;
     return false;
-  });
+  };
+  wait_watched("cancel_and_wait()", time_point::max(),
+               [&](time_point end) { return endings_.wait_until(end, is_free); });
   return result;
+}
+
+/// wait(end) waits no longer than until `end`, in real time, and returns whether what it waits for has come. A checked build
+/// tells of one without an end that takes long.
+template <class Sync>
+template <class Wait>
+bool basic_core<Sync>::wait_watched(const char* call, time_point end, Wait&& wait) {
+  if constexpr (is_checked) {
+    if (end == time_point::max()) {
+      if (wait(real_time_after(suspicious_wait))) return true;
+      warn_of_wait(call);
+    }
+  }
+  return wait(end);
 }
 
 /// No run of `r`, locked, starts any more.
@@ -105,6 +121,7 @@ template <class Count>
 void basic_core<Sync>::dispose(record_lock& hold, record_type& r, stack_marker::kind what,
                                Count&& count) noexcept {
   if (r.plain) return free_record(hold, r, count);
+  r.destroying = true;
   hold.unlock();
   pool_.count(count);
   destroy(hold, r, what);
@@ -119,6 +136,7 @@ void basic_core<Sync>::destroy(record_lock& hold, record_type& r, stack_marker::
   if (is_member) r.member.group->leave(r, id_of(r));
   hold.lock();
   if (is_member) r.member = {};
+  r.destroying = false;
   free_record(hold, r, [](counters&) {});
 }
 
@@ -137,6 +155,14 @@ void basic_core<Sync>::free_record(record_lock& hold, record_type& r, Count&& co
   hold.unlock();
   pool_.give_back(r);
   if (is_awaited || draining()) endings_.wake();
+}
+
+/// What ended timers have left.
+template <class Sync>
+void basic_core<Sync>::shrink_to_fit() noexcept {
+  if (abandoned()) return;
+  wheel_.shrink_to_fit();
+  pool_.shrink_to_fit();
 }
 
 }  // namespace rondo::detail

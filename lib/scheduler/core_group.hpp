@@ -145,6 +145,24 @@ void basic_core<Sync>::for_each_member(group_type& group, Visit&& visit) const {
 }
 
 template <class Sync>
+std::optional<timer_id> basic_core<Sync>::next_tagged(typename group_type::cursor& members,
+                                                      const void* tag) const {
+  timer_id id;
+  const bool is_one = members.next([&](const auto& place, const record_type& r) {
+    if (r.member.tag == tag) id = timer_id_access::make(number_, place.slot, place.generation);
+  });
+  return is_one ? std::optional(id) : std::nullopt;
+}
+
+template <class Sync>
+bool basic_core<Sync>::inside_tagged(const group_type& group, const void* tag) const {
+  return marker::inside_any(this, [&](const void* record) {
+    const auto& member = static_cast<const record_type*>(record)->member;
+    return member.group == &group && member.tag == tag;
+  });
+}
+
+template <class Sync>
 std::size_t basic_core<Sync>::pending(group_type& group) const {
   std::size_t count = 0;
   for_each_member(group, [&](timer_id id) {

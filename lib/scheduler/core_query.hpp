@@ -1,8 +1,11 @@
 // basic_core: what can be asked, and what checked builds verify after each call.
 #pragma once
 
+#include <algorithm>
 #include <iostream>
+#include <limits>
 #include <string>
+#include <tuple>
 
 #include "scheduler/census.hpp"
 #include "scheduler/core.hpp"
@@ -16,6 +19,113 @@ bool basic_core<Sync>::pending(timer_id id) const {
   if (r == nullptr) return false;
   const record_lock hold(r->mutex);
   return r->has_generation(timer_id_access::generation(id)) && r->state.live();
+}
+
+/// The deadline of what `r`, locked, waits for; none if it waits for no moment, or is plain and was cancelled meanwhile.
+template <class Sync>
+std::optional<time_point> basic_core<Sync>::deadline_of(record_type& r, std::uint64_t generation) {
+  switch (r.state.where()) {
+    case waits_in::nowhere:
+      return std::nullopt;
+    case waits_in::never_due:
+      return time_point::max();
+    case waits_in::retry_list:
+      return r.deadline;
+    case waits_in::wheel:
+      break;
+  }
+  // A plain timer leaves the wheel without the record's lock, and then another one may have the record.
+  std::optional<time_point> found;
+  wheel_.take_out(r, [&](bool) {
+    if (r.has_generation(generation)) found = r.deadline;
+    return false;
+  });
+  return found;
+}
+
+template <class Sync>
+std::optional<time_point> basic_core<Sync>::due(timer_id id) {
+  record_type* const r = find(id);
+  if (r == nullptr) return std::nullopt;
+  const std::uint64_t generation = timer_id_access::generation(id);
+  const record_lock hold(r->mutex);
+  if (!r->has_generation(generation) || !r->state.live()) return std::nullopt;
+  return deadline_of(*r, generation);
+}
+
+/// Whether a pass holds the timer of `r`, locked. Precondition: `in_pass` is in the order of records.
+template <class Sync>
+bool basic_core<Sync>::has_entry(const std::vector<ready_entry>& in_pass, const record_type& r) {
+  const auto found =
+      std::lower_bound(in_pass.begin(), in_pass.end(), &r,
+                       [](const ready_entry& e, const record_type* timer) { return e.timer < timer; });
+  return found != in_pass.end() && found->timer == &r && found->is_current();
+}
+
+/// Adds the timer of `r`, if it is pending or runs. False: perhaps it is in the pass, but not in `in_pass`.
+///
+/// A record whose timer is being made must be left alone, as the scheduling thread writes what is marked [new]. That timer is
+/// neither in the wheel nor in the pass, no run of it is in progress, and it is said to wait in the wheel: as a free one.
+template <class Sync>
+bool basic_core<Sync>::list_timer(record_type& r, const std::vector<ready_entry>& in_pass,
+                                  std::vector<timer_info>& timers) {
+  const record_lock hold(r.mutex);
+  if (r.destroying) return true;
+  const waits_in where = r.state.where();
+  std::uint64_t generation = r.generation.peek();
+  bool is_plain = r.plain.acquire();
+  std::optional<time_point> due;
+  if (where == waits_in::wheel) {
+    // A plain timer leaves the wheel without the record's lock, and then another one may have the record.
+    wheel_.take_out(r, [&](bool is_here) {
+      if (!is_here) return false;
+      generation = r.generation.peek();
+      is_plain = r.plain;
+      due = r.deadline;
+      return false;
+    });
+  }
+  if (!due) {
+    if (!r.state.live() && r.state.running() == 0) return true;
+    if (where == waits_in::wheel && !r.state.in_progress() && !has_entry(in_pass, r)) return false;
+    if (where == waits_in::never_due) due = time_point::max();
+    if (where == waits_in::wheel || where == waits_in::retry_list) due = r.deadline;
+  }
+  timer_info info{.id = timer_id_access::make(number_, r.slot, generation),
+                  .due = due,
+                  .runs = r.state.running(),
+                  .running = r.state.running()};
+  if (!is_plain) {
+    info.name = r.name();
+    info.periodic = r.periodic();
+    if (info.periodic) info.runs = r.repeats->next.runs() - r.state.submitted();
+  }
+  timers.push_back(std::move(info));
+  return true;
+}
+
+/// Looks at each record once, so that a timer that moves meanwhile is neither left out nor listed twice; and again at those
+/// that were perhaps in the pass, as they come to it without a lock that is held here.
+template <class Sync>
+std::vector<timer_info> basic_core<Sync>::list() {
+  std::vector<timer_info> timers;
+  if (abandoned()) return timers;
+  std::vector<record_type*> again;
+  std::vector<ready_entry> in_pass;
+  pool_.for_each([&](record_type& r) {
+    if (!list_timer(r, in_pass, timers)) again.push_back(&r);
+  });
+  for (int looks = 0; looks != 3 && !again.empty(); ++looks) {  // what is being made stays
+    in_pass.clear();
+    ready_.for_each_current([&](const ready_entry& entry, std::uint64_t) { in_pass.push_back(entry); });
+    std::sort(in_pass.begin(), in_pass.end(),
+              [](const ready_entry& a, const ready_entry& b) { return a.timer < b.timer; });
+    std::erase_if(again, [&](record_type* r) { return list_timer(*r, in_pass, timers); });
+  }
+  std::sort(timers.begin(), timers.end(), [](const timer_info& a, const timer_info& b) {
+    return std::tuple(!a.due, a.due, a.id) < std::tuple(!b.due, b.due, b.id);
+  });
+  return timers;
 }
 
 template <class Sync>
@@ -59,7 +169,7 @@ std::optional<time_point> basic_core<Sync>::next_due() {
 }
 
 template <class Sync>
-void basic_core<Sync>::dump(std::ostream& out) const {
+void basic_core<Sync>::dump(std::ostream& out) {
   if (abandoned()) {
     out << "rondo: the copy, in a child made by fork(), of a scheduler whose driver is in the parent\n";
     return;
@@ -74,6 +184,8 @@ void basic_core<Sync>::dump(std::ostream& out) const {
     p.submitted += r.state.submitted();
     p.running += r.state.running();
   });
+  p.named = list();
+  std::erase_if(p.named, [](const timer_info& t) { return t.name.empty(); });
   draw(out, p);
 }
 

@@ -91,7 +91,7 @@ basic_core<Sync>::basic_core(const options& o, time_point start)
       wheel_(o.buckets, grid_.at_or_before(start)),
       meter_(o.slow_after),
       limit_(o.max_pending),
-      handlers_({o.run_on, o.on_error, o.on_slow}) {}
+      handlers_({o.run_on, o.on_error, o.on_slow, o.on_rejected, o.propagate_exceptions}) {}
 
 template <class Sync>
 void basic_core<Sync>::refuse_stopped() const {
@@ -152,7 +152,7 @@ time_point basic_core<Sync>::make_periodic(record_type& r, const recurrence& whe
   const recurrence::occurrence first = when.first(now, fresh_seed());
   r.repeats = std::make_unique<periodic_part>(periodic_part{{when, first}, {}});
   r.plain.release(false);
-  if (r.run_on != nullptr || handlers_.has_executor()) r.repeats->submitted.reserve_one();
+  if (r.has_own_executor() || handlers_.has_executor()) r.repeats->submitted.reserve_one();
   return first.due;
 }
 

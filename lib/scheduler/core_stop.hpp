@@ -8,12 +8,13 @@
 #include <tuple>
 
 #include "scheduler/core.hpp"
+#include "scheduler/core_finish.hpp"
 #include "scheduler/core_schedule.hpp"
 
 namespace rondo::detail {
 
 template <class Sync>
-std::vector<unfired> basic_core<Sync>::stop() {
+std::optional<std::vector<unfired>> basic_core<Sync>::stop_by(time_point end) {
   const bool from_inside = stack_marker::inside(this);
   std::vector<unfired> list;
   if (abandoned()) return list;
@@ -24,23 +25,42 @@ std::vector<unfired> basic_core<Sync>::stop() {
     found.reserve(3 * expected);  // each of its searches may find the same timer
   }
   phase_.stop();
-  const bool first = unfired_.claim();
   next_due_moved_earlier();  // for the driver to notice
-  if (!from_inside) in_flight_.wait_for_others(0);
-  if (first) {
-    try {
-      find_unfired(found);
-      list.reserve(found.size());
-    } catch (...) {  // no memory, as others scheduled more than was foreseen
-      unfired_.give_up();
-      throw;
-    }
-    for (const candidate& c : found) hand_back(c, list);
-    unfired_.settle();
-  } else if (!from_inside) {
-    unfired_.wait_until_settled();
+  const auto all_over = [this](time_point until) { return in_flight_.wait_for_others(0, until); };
+  if (!from_inside && !wait_watched("stop()", end, all_over)) return std::nullopt;
+  while (!unfired_.claim()) {
+    if (from_inside || unfired_.settled()) return list;
+    if (!unfired_.wait_while_claimed(end)) return std::nullopt;
   }
+  std::vector<std::string> names;
+  try {
+    find_unfired(found);
+    names = names_of(found);
+    list.reserve(found.size());
+  } catch (...) {  // no memory, as others scheduled more than was foreseen
+    unfired_.give_up();
+    throw;
+  }
+  for (std::size_t i = 0; i != found.size(); ++i)
+    hand_back(found[i], names.empty() ? std::string() : std::move(names[i]), list);
+  unfired_.settle();
   return list;
+}
+
+/// One for each, copied before the first is handed back, so that a lack of memory loses none; or none at all, if no timer
+/// has a name.
+template <class Sync>
+std::vector<std::string> basic_core<Sync>::names_of(const std::vector<candidate>& found) const {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i != found.size(); ++i) {
+    record_type& r = *found[i].timer;
+    if (r.plain.acquire()) continue;  // or another timer's, and then this candidate is not current
+    const record_lock hold(r.mutex);
+    if (!found[i].is_current() || r.name().empty()) continue;
+    names.resize(found.size());
+    names[i] = r.name();
+  }
+  return names;
 }
 
 /// All timers that wait, in the order in which stop() hands them back; one may be found twice. Precondition: stopped(),
@@ -80,7 +100,7 @@ void basic_core<Sync>::find_unqueued(record_type& r, std::vector<candidate>& fou
 }
 
 template <class Sync>
-void basic_core<Sync>::hand_back(const candidate& c, std::vector<unfired>& list) {
+void basic_core<Sync>::hand_back(const candidate& c, std::string&& name, std::vector<unfired>& list) {
   record_type& r = *c.timer;
   record_lock hold(r.mutex);
   if (!c.is_current() || !stop_waiting(r, [&] { return c.is_current(); })) return;
@@ -88,7 +108,7 @@ void basic_core<Sync>::hand_back(const candidate& c, std::vector<unfired>& list)
   const time_point due = r.first_run().due;
   end(r, ending::returned);
   hold.unlock();
-  list.push_back({id, due, std::move(r.work)});  // to move a callable is user code
+  list.push_back({id, due, std::move(r.work), std::move(name)});  // to move a callable is user code
   hold.lock();
   finish(hold, r, ending::returned);  // destroys its executor: that may stop or destroy the scheduler
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <exception>
+#include <type_traits>
 #include <utility>
 
 #include "scheduler/core.hpp"
@@ -15,21 +16,24 @@ void basic_core<Sync>::submit(record_type& r, dispatch_result& d, const user_han
   std::exception_ptr thrown;
   const marker here(marker::kind::user_code, this);
   meter_.share();
-  const auto own = std::move(d.run_on);  // may be the last to hold it, if the timer is cancelled meanwhile
+  const auto own = std::move(d.own);  // may be the last to hold it, if the timer is cancelled meanwhile
   executor_call_.begin(d.ticket);
+  [[maybe_unused]] const std::conditional_t<is_checked, watched_executor_call, int> watch{};
   try {
-    const executor& run_on = own != nullptr ? *own : user.run_on;
-    run_on(job(this->shared_from_this(), job_ticket{&r, d.ticket, d.fact.due, d.fact.run, d.fact.missed}));
+    const executor& run_on = own != nullptr && own->run_on ? own->run_on : user.run_on;
+    run_on(job(this->shared_from_this(),
+               job_ticket{&r, d.ticket, d.fact.due, d.fact.lateness, d.fact.run, d.fact.missed}));
   } catch (...) {
     thrown = std::current_exception();
   }
   const bool dropped = executor_call_.end();
+  if constexpr (is_checked) watch.check(d.fact);
   if (thrown) {
     pool_.count([](counters& c) { ++c.failed; });
-    drop_submission(r, d.ticket, failure::threw);
+    drop_submission(r, d.ticket, d.fact, failure::threw);
     handlers_.report(error_source::executor, thrown, d.fact);
   } else if (dropped) {
-    drop_submission(r, d.ticket, failure::rejected);
+    drop_submission(r, d.ticket, d.fact, failure::rejected);
   }
 }
 
@@ -43,6 +47,7 @@ void basic_core<Sync>::start(const job_ticket& ticket) noexcept {
     record_lock hold(r.mutex);
     if (stopped() || !r.redeem(ticket.number)) return;
     fact.id = id_of(r);
+    fact.name = r.name();
     begin_run(hold, r);
   }
   const time_point start = now();
@@ -50,7 +55,7 @@ void basic_core<Sync>::start(const job_ticket& ticket) noexcept {
   fact.lateness = saturating_difference(start, ticket.due);
   fact.run = ticket.run;
   fact.missed = ticket.missed;
-  end_run(r, run(r, fact, start));
+  end_run(r, run(r, fact, start, nullptr));
 }
 
 template <class Sync>
@@ -58,21 +63,36 @@ void basic_core<Sync>::drop(const job_ticket& ticket) noexcept {
   if (abandoned()) return;
   const in_flight_guard guard(*this);
   if (executor_call_.note_drop(ticket.number)) return;
-  drop_submission(*static_cast<record_type*>(ticket.record), ticket.number, failure::rejected);
+  const marker here(marker::kind::user_code, this);
+  firing fact;
+  fact.due = ticket.due;
+  fact.lateness = ticket.lateness;
+  fact.run = ticket.run;
+  fact.missed = ticket.missed;
+  drop_submission(*static_cast<record_type*>(ticket.record), ticket.number, fact, failure::rejected);
 }
 
-/// A run that was submitted will not happen. Nothing if it has started or was taken back.
+/// A run that was submitted will not happen. Nothing if it has started or was taken back. The handler is told when the timer
+/// has ended or waits for its next run. Precondition: user code is on the stack, as far as stack markers tell.
 template <class Sync>
-void basic_core<Sync>::drop_submission(record_type& r, run_ticket number, failure why) noexcept {
+void basic_core<Sync>::drop_submission(record_type& r, run_ticket number, firing fact, failure why) noexcept {
   const time_point reading = now();
+  std::shared_ptr<const timer_options> own;  // the name for the handler
   record_lock hold(r.mutex);
   if (stopped() || !r.redeem(number)) return;
+  fact.id = id_of(r);
+  if (!r.plain) own = r.own;
+  fact.name = r.name();
   if (why == failure::rejected) pool_.count([](counters& c) { ++c.rejected; });
-  if (r.over() || (r.periodic() && draining())) return finish(hold, r, ending::over);
-  move_hooks hooks(*this, r.generation);
-  rearm(r, reading, hooks);
-  hold.unlock();
-  hooks.wake();
+  if (r.over() || (r.periodic() && draining())) {
+    finish(hold, r, ending::over);
+  } else {
+    move_hooks hooks(*this, r.generation);
+    rearm(r, reading, hooks);
+    hold.unlock();
+    hooks.wake();
+  }
+  if (why == failure::rejected && !stopped()) handlers_.report_rejected(fact);
 }
 
 }  // namespace rondo::detail

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <ostream>
 #include <string>
 #include <utility>
@@ -14,8 +15,9 @@ namespace {
 
 constexpr std::size_t listed_buckets = 32;
 constexpr std::size_t spread_columns = 64;
+constexpr std::size_t listed_names = 16;
 
-std::string counted(std::size_t count, const std::string& what) {
+std::string counted(std::uint64_t count, const std::string& what) {
   return std::to_string(count) + ' ' + what + (count == 1 ? "" : "s");
 }
 
@@ -141,10 +143,34 @@ std::string spread_lines(const picture& p) {
          ":\n    |" + bar + "|\n" + std::string(now + 5, ' ') + "^ now\n";
 }
 
+/// What a timer waits for, in words.
+std::string state_of(const timer_info& t, const picture& p) {
+  if (t.running != 0) return "running";
+  if (!t.due) return "with the executor";
+  if (*t.due == time_point::max()) return "never due";
+  if (*t.due < p.now) return "late " + readable(saturating_difference(p.now, *t.due));
+  return "in " + readable(saturating_difference(*t.due, p.now));
+}
+
+std::string name_lines(const picture& p) {
+  if (p.named.empty()) return "";
+  const std::size_t listed = std::min(p.named.size(), listed_names);
+  std::string text = "  with a name, the earliest first:\n";
+  for (std::size_t i = 0; i != listed; ++i) {
+    const timer_info& t = p.named[i];
+    text += "    " + readable(t.id, t.name) + ", " + state_of(t, p);
+    if (t.periodic) text += ", " + counted(t.runs, "run") + " so far";
+    text += '\n';
+  }
+  if (listed != p.named.size()) text += "    … and " + std::to_string(p.named.size() - listed) + " more\n";
+  return text;
+}
+
 }  // namespace
 
 void draw(std::ostream& out, const picture& p) {
-  const std::string text = headline(p) + outside_line(p) + queue_lines(p) + far_line(p) + spread_lines(p);
+  const std::string text =
+      headline(p) + outside_line(p) + queue_lines(p) + far_line(p) + spread_lines(p) + name_lines(p);
   out.write(text.data(), static_cast<std::streamsize>(text.size()));
 }
 

@@ -11,6 +11,7 @@
 #include <rondo/detail/ticks.hpp>
 #include <rondo/detail/wheel_core.hpp>
 #include <rondo/time.hpp>
+#include <rondo/timer_info.hpp>
 
 namespace rondo::detail {
 
@@ -46,6 +47,8 @@ struct picture {
   std::size_t submitted = 0;  // to the executor, not started
   std::size_t running = 0;
   std::size_t without_memory = 0;  // there was no memory to put them into the wheel
+
+  std::vector<timer_info> named{};  // those that have a name, the earliest first
 };
 
 /// Adds what a wheel holds, read stripe by stripe. No lock is held while another one is, nor when it returns.
@@ -69,7 +72,7 @@ void describe(const wheel_core<Sync>& wheel, picture& p) {
 }
 
 /// Draws it: what is not in the wheel, the buckets in the order of the delay queue, how many timers are further
-/// away, and how the nodes are spread over the buckets. Durations are cut off after three digits. UTF-8; the same
+/// away, how the nodes are spread over the buckets, and the timers that have a name. Durations are cut off after three digits. UTF-8; the same
 /// whatever the stream's flags, width, fill and locale are, as it is one unformatted write. Throws what the
 /// stream does, and std::bad_alloc. Precondition: `size` is a power of two, or there are no buckets.
 ///
@@ -85,6 +88,8 @@ void describe(const wheel_core<Sync>& wheel, picture& p) {
 ///       spread, 8 buckets a column, █ = 3 nodes:
 ///         |············▃················································█··|
 ///                                                                       ^ now
+///       with a name, the earliest first:
+///         timer 1.7.12 "report", in 123 ms, 4 runs so far
 void draw(std::ostream&, const picture&);
 
 }  // namespace rondo::detail

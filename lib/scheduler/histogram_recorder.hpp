@@ -13,7 +13,7 @@
 
 namespace rondo::detail {
 
-/// Counts durations: 15 KiB, however many there are. All members are legal from any thread at any time, but one: while a
+/// Counts durations and adds them up: 15 KiB, however many there are. All members are legal from any thread at any time, but one: while a
 /// thread is in record_alone(), no other may record.
 template <class Sync>
 class histogram_recorder {
@@ -22,15 +22,22 @@ class histogram_recorder {
   histogram_recorder(const histogram_recorder&) = delete;
   histogram_recorder& operator=(const histogram_recorder&) = delete;
 
-  /// One relaxed addition and nothing else: a reader works out extremes and sums. O(1), lock-free.
+  /// Two relaxed additions and nothing else: a reader works out the extremes. O(1), lock-free.
   void record(duration d) noexcept {
     counts_[log_linear::bucket_of(d)].fetch_add(1, std::memory_order_relaxed);
+    if (d <= duration::zero()) return;
+    duration::rep sum = sum_.fetch_add(d.count(), std::memory_order_relaxed);
+    if (__builtin_add_overflow(sum, d.count(), &sum)) saturate();
   }
 
-  /// The same with a load and a store, which do not lock the bus.
+  /// The same with loads and stores, which do not lock the bus.
   void record_alone(duration d) noexcept {
     auto& count = counts_[log_linear::bucket_of(d)];
     count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    if (d <= duration::zero()) return;
+    duration::rep sum = sum_.load(std::memory_order_relaxed);
+    if (__builtin_add_overflow(sum, d.count(), &sum)) return saturate();
+    sum_.store(sum, std::memory_order_relaxed);
   }
 
   /// What was recorded by all calls that happened before, and perhaps some of those in progress.
@@ -41,15 +48,21 @@ class histogram_recorder {
     while (used != 0 && read(used - 1) == 0) --used;
     std::vector<std::uint64_t> counts(used);
     for (std::size_t b = 0; b != used; ++b) counts[b] = read(b);
-    return histogram_access::make(std::move(counts));
+    const duration sum(sum_.load(std::memory_order_relaxed));
+    return histogram_access::make(std::move(counts), sum < duration::zero() ? duration::max() : sum);
   }
 
  private:
+  /// After an addition that wrapped the sum. Additions of others that came in between are lost with that; each later one
+  /// wraps it again.
+  void saturate() noexcept { sum_.store(duration::max().count(), std::memory_order_relaxed); }
+
   std::uint64_t read(std::size_t bucket) const noexcept {
     return counts_[bucket].load(std::memory_order_relaxed);
   }
 
   std::array<typename Sync::template atomic<std::uint64_t>, log_linear::buckets> counts_{};
+  std::atomic<duration::rep> sum_{0};  // no step to be explored: nothing but a reading depends on it
 };
 
 }  // namespace rondo::detail

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <cstddef>
 
+#include <rondo/time.hpp>
+
 #include "sync/wait_point.hpp"
 
 namespace rondo::detail {
@@ -23,9 +25,10 @@ class in_flight {
   }
 
   bool none() const noexcept { return count_.load(std::memory_order_seq_cst) == 0; }
-  /// Waits until there are `own` of them: those that the calling thread is inside.
-  void wait_for_others(std::size_t own) {
-    endings_.wait_until([&] { return count_.load(std::memory_order_seq_cst) == own; });
+  /// Waits until there are `own` of them, those that the calling thread is inside, but no longer than until `end`, in real
+  /// time. Returns whether there are.
+  bool wait_for_others(std::size_t own, time_point end = time_point::max()) {
+    return endings_.wait_until(end, [&] { return count_.load(std::memory_order_seq_cst) == own; });
   }
 
  private:

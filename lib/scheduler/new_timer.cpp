@@ -31,11 +31,7 @@ new_timer::new_timer(const std::shared_ptr<core>& c, task&& work)
   *work_ = std::move(work);
 }
 
-void new_timer::run_on(const on& where) {
-  record<threads>& r = record_at(record_);
-  r.run_on = where.shared();
-  r.plain.release(false);
-}
+void new_timer::set(timer_options&& with) { record_at(record_).keep(std::move(with)); }
 
 timer_id new_timer::schedule_after(duration delay) {
   const time_point now = core_.now();

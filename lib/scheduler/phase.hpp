@@ -2,6 +2,9 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
+
+#include <rondo/time.hpp>
 
 #include "sync/wait_point.hpp"
 
@@ -21,6 +24,8 @@ class phase {
     stop();
   }
 
+  /// Whether drain() or stop() has begun.
+  bool ending() const noexcept { return stopped() || draining(); }
   bool draining() const noexcept { return draining_.load(std::memory_order_seq_cst); }
   bool stopped() const noexcept { return stopped_.load(std::memory_order_seq_cst); }
   bool abandoned() const noexcept { return abandoned_; }
@@ -38,27 +43,36 @@ class unfired_claim {
   /// Threads wait at `endings`, which must outlive this.
   explicit unfired_claim(wait_point<Sync>& endings) noexcept : endings_(endings) {}
 
-  bool claimed() const noexcept { return claimed_.load(std::memory_order_seq_cst); }
+  /// Whether a call has the timers, or is about to.
+  bool claimed() const noexcept { return get() != state::free; }
+  /// Whether a call has them.
+  bool settled() const noexcept { return get() == state::settled; }
   /// Whether the caller is the one.
-  bool claim() noexcept { return !claimed_.exchange(true, std::memory_order_seq_cst); }
-  /// The caller, who had the claim, has found no memory: the next call may have it.
-  void give_up() noexcept {
-    claimed_.store(false, std::memory_order_seq_cst);
-    settle();
+  bool claim() noexcept {
+    state expected = state::free;
+    return state_.compare_exchange_strong(expected, state::claimed, std::memory_order_seq_cst);
   }
+  /// The caller, who had the claim, has found no memory: another call may have it.
+  void give_up() noexcept { set(state::free); }
   /// The caller, who has the claim, has the timers.
-  void settle() noexcept {
-    settled_.store(true, std::memory_order_seq_cst);
-    endings_.wake();
-  }
-  void wait_until_settled() {
-    endings_.wait_until([this] { return settled_.load(std::memory_order_seq_cst); });
+  void settle() noexcept { set(state::settled); }
+  /// Waits while another call has the claim and does not have the timers yet, no longer than until `end`, in real time.
+  /// Returns whether that is over.
+  bool wait_while_claimed(time_point end) {
+    return endings_.wait_until(end, [this] { return get() != state::claimed; });
   }
 
  private:
+  enum class state : std::uint8_t { free, claimed, settled };
+
+  state get() const noexcept { return state_.load(std::memory_order_seq_cst); }
+  void set(state s) noexcept {
+    state_.store(s, std::memory_order_seq_cst);
+    endings_.wake();
+  }
+
   wait_point<Sync>& endings_;
-  typename Sync::template atomic<bool> claimed_{false};
-  typename Sync::template atomic<bool> settled_{false};
+  typename Sync::template atomic<state> state_{state::free};
 };
 
 }  // namespace rondo::detail

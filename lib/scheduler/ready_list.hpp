@@ -81,10 +81,9 @@ class ready_list {
   /// The first; that stays first until pop(), whatever comes in meanwhile.
   std::optional<entry> front() noexcept {
     if (late_front_) return late_front_;
+    if (!front_is_known_ && !late_.empty() && late_one_is_first()) return take_late();
     const std::size_t begin = own(begin_);
     const std::size_t end = own(end_);
-    if (!front_is_known_ && !late_.empty() && (begin == end || late_.front().tick < entries_[begin].tick))
-      return take_late();
     if (begin == end) return std::nullopt;
     front_is_known_ = true;
     if (begin + prefetch_distance < end) prefetch(*entries_[begin + prefetch_distance].timer);
@@ -99,9 +98,7 @@ class ready_list {
       return;
     }
     front_is_known_ = false;
-    const std::size_t begin = own(begin_) + 1;
-    begin_.store(begin, std::memory_order_release);
-    if (begin == own(end_)) restart();
+    drop_first();
   }
 
   bool empty() const noexcept {
@@ -160,6 +157,19 @@ class ready_list {
   static void prefetch(const record<Sync>& r) noexcept {
     const char* const begin = reinterpret_cast<const char*>(&r);
     for (std::size_t line = 0; line != 2; ++line) __builtin_prefetch(begin + 64 * line, 1);
+  }
+
+  void drop_first() noexcept {
+    const std::size_t begin = own(begin_) + 1;
+    begin_.store(begin, std::memory_order_release);
+    if (begin == own(end_)) restart();
+  }
+
+  /// Asks the first of the others that is current. What comes after what a limit has left may be due before that, so one
+  /// that is not current says nothing about those behind it.
+  bool late_one_is_first() noexcept {
+    while (own(begin_) != own(end_) && !entries_[own(begin_)].is_current()) drop_first();
+    return own(begin_) == own(end_) || late_.front().tick < entries_[own(begin_)].tick;
   }
 
   std::optional<entry> take_late() noexcept {

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include <rondo/detail/node.hpp>
 #include <rondo/executor.hpp>
@@ -62,16 +64,17 @@ struct alignas(64) record : node {
 
   explicit record(std::uint32_t own_slot) noexcept : slot(own_slot) {}
 
-  const std::uint32_t slot;  // in the pool
+  std::uint32_t slot;  // in the pool
   typename Sync::record_mutex mutex;
-  // It runs once, has no executor of its own, is in no group, and its end destroys nothing. So says a free record, too. [new] Released:
+  // It runs once, has no options of its own, is in no group, and its end destroys nothing. So says a free record, too. [new] Released:
   // whoever acquires it and then finds the timer's generation has that timer's.
   hint<bool> plain = true;
   bool awaited = false;                // a thread waits until the record is freed
+  bool destroying = false;             // what it owns is being destroyed, without the lock
   timer_state state;                   // [new]
   hint<std::uint64_t> generation = 1;  // moves on as the record is freed
   // Moves on as the timer ceases to wait for a certain moment. Written under the lock; the lists read it without.
-  typename Sync::template atomic<std::uint64_t> arming{0};
+  typename Sync::template atomic<std::uint64_t> arming{1};
   union {
     time_point deadline{};  // [new] exact, of the run that it waits for; `due` is its tick
     record* next_free;      // while it is free
@@ -80,14 +83,39 @@ struct alignas(64) record : node {
   record* next = nullptr;  // in the retry list; or, in the depot of the pool, the first of the next batch
   task work;               // [new]
 
-  std::unique_ptr<periodic_part> repeats;  // [new] null: once
-  std::shared_ptr<const executor> run_on;  // [new] null: the scheduler's
+  std::unique_ptr<periodic_part> repeats;    // [new] null: once
+  std::shared_ptr<const timer_options> own;  // [new] null: it has none
   // While it is in no queue, from one count for all of the scheduler: its ticket, if it is a one-shot that was submitted,
   // or the order among those that are never due.
   std::uint64_t order = 0;
   membership<Sync> member;
 
+  /// Keeps what is not the default. Precondition: the record is new. Throws std::bad_alloc.
+  void keep(timer_options&& with) {
+    if (!with.run_on && with.name.empty()) return;
+    own = std::make_shared<const timer_options>(std::move(with));
+    plain.release(false);
+  }
+  bool has_own_executor() const noexcept { return !plain && own != nullptr && own->run_on; }
+  /// Valid as long as `own` is held.
+  std::string_view name() const noexcept {
+    return plain || own == nullptr ? std::string_view() : std::string_view(own->name);
+  }
+
   bool periodic() const noexcept { return !plain && repeats != nullptr; }
+
+  // Nobody who knows a timer takes a record that reads as zero, as one does whose memory the pool has given back, for that
+  // timer's: generations and armings are never 0. Otherwise it is as a free one, but for `slot` and `plain`.
+
+  bool reads_as_zero() const noexcept { return generation.peek() == 0; }
+  /// Makes a free record of one that reads as zero, or did not lose its memory after all. Others may be reading it, with ids
+  /// of timers that are gone. Precondition: it had no generation after this one, and no arming.
+  void revive(std::uint32_t own_slot, std::uint64_t own_generation, std::uint64_t own_arming) noexcept {
+    slot = own_slot;
+    arming.store(own_arming, std::memory_order_relaxed);
+    generation.store(own_generation);
+    plain.store(true);
+  }
 
   bool has_generation(std::uint64_t g) const noexcept { return generation.peek() == g; }
   void next_generation() noexcept { generation.store(generation + 1); }
@@ -137,7 +165,7 @@ struct alignas(64) record : node {
 
   void destroy_what_it_owns() noexcept {
     work.reset();
-    run_on.reset();
+    own.reset();
     repeats.reset();
     plain.store(true);
   }

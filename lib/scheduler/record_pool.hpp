@@ -10,7 +10,9 @@
 #include <mutex>
 #include <new>
 #include <utility>
+#include <vector>
 
+#include "scheduler/block_set.hpp"
 #include "scheduler/counters.hpp"
 #include "scheduler/record.hpp"
 
@@ -21,7 +23,11 @@ namespace rondo::detail {
 /// "Magazines and vmem", 2001): the one in use, and a spare one that is full or empty. Full magazines that a shard has no
 /// place for are in the depot, where shards without free records find them: so a record that one thread takes and another
 /// gives back is used again, and the depot's lock is taken for one in 64. Records stay where they are until the pool is
-/// destroyed.
+/// destroyed: anybody may look at any of them at any time.
+///
+/// Memory: records are made in blocks, as many as are in a magazine. shrink_to_fit() has the system take the pages of blocks
+/// all of whose records are free, and puts these aside; they read as zero then. Made anew, before memory is asked for, their
+/// records have generations that none of them had.
 ///
 /// Memory order: only the owner writes its shard. When it ends, Sync::thread_number() hands its number on, which orders
 /// what both do. Others read the counters alone, relaxed: see total().
@@ -35,8 +41,7 @@ class record_pool {
   record_pool& operator=(const record_pool&) = delete;
   ~record_pool() {
     for_each([](record_type& r) { std::destroy_at(&r); });
-    for (auto& segment : segments_)
-      ::operator delete (segment.load(), std::align_val_t{alignof(record_type)});
+    for (auto& segment : segments_) ::operator delete(segment.load(), segment_alignment());
   }
 
   /// A free record, counted as scheduled. Strong guarantee.
@@ -80,19 +85,29 @@ class record_pool {
   /// How many records there are, and how many of them are free: read shard by shard.
   std::size_t slots() const noexcept { return slots_.load(std::memory_order_acquire); }
   std::size_t free() const noexcept {
-    std::uint64_t count = batches_in_depot_;
-    count *= batch;
+    std::uint64_t count = (batches_in_depot_ + aside_.size()) * batch;
     for (const shard& s : shards_) count += s.in_use.size() + s.spare.size();
     return static_cast<std::size_t>(count);
   }
 
-  /// visit(record&) for every record that ever was in use. A record that is being made is visited, unless phase::drain()
-  /// and phase::stop(), called before, prevent it from being used: that takes sequential consistency here.
+  /// visit(record&) for every record that ever was in use, except for those put aside. A record that is being made is
+  /// visited, unless phase::drain() and phase::stop(), called before, prevent it from being used: that takes sequential
+  /// consistency here, or the depot's lock.
   template <class Visit>
   void for_each(Visit&& visit) const {
     const std::uint32_t end = slots_.load(std::memory_order_seq_cst);
-    for (std::uint32_t slot = 0; slot != end; ++slot) visit(at(slot));
+    for (std::uint32_t slot = 0; slot != end; ++slot) {
+      if (slot % batch == 0 && is_aside(slot / batch))
+        slot += batch - 1;
+      else
+        visit(at(slot));
+    }
   }
+
+  /// Gives memory of free records back, if the system can: of blocks all of whose records are free, none of them in a shard
+  /// of another thread. Without memory for its own work, a bit for each record, nothing. Legal at any time; locks are held
+  /// for moments only. O(records that are free).
+  void shrink_to_fit() noexcept;
 
  private:
   static constexpr std::uint32_t batch =
@@ -170,7 +185,8 @@ class record_pool {
   static std::uint64_t begin_of(std::size_t segment) noexcept {
     return ((std::uint64_t{1} << segment) - 1) * batch;
   }
-  static std::uint64_t size_of(std::size_t segment) noexcept { return std::uint64_t{batch} << segment; }
+  /// (Where std::size_t has 32 bits memory ends before the bytes of a segment exceed it: those before it are as large.)
+  static std::size_t size_of(std::size_t segment) noexcept { return std::size_t{batch} << segment; }
 
   record_type& at(std::uint32_t slot) const noexcept {
     const std::size_t s = segment_of(slot);
@@ -185,7 +201,7 @@ class record_pool {
       return;
     }
     const std::lock_guard hold(depot_mutex_);
-    if (depot_ == nullptr) return make_batch(mine.in_use);
+    if (depot_ == nullptr) return aside_.size() != 0 ? revive_batch(mine.in_use) : make_batch(mine.in_use);
     mine.in_use.fill(depot_);
     depot_ = depot_->next;
     --batches_in_depot_;
@@ -209,16 +225,31 @@ class record_pool {
     if (first > std::numeric_limits<std::uint32_t>::max() - batch) throw std::bad_alloc();
     auto& segment = segments_[segment_of(first)];
     if (segment.load(std::memory_order_relaxed) == nullptr)
-      segment.store(
-          static_cast<record_type*>(::operator new (sizeof(record_type) * size_of(segment_of(first)),
-                                                    std::align_val_t{alignof(record_type)})),
-          std::memory_order_release);
+      segment.store(static_cast<record_type*>(::operator new(sizeof(record_type) * size_of(segment_of(first)),
+                                                             segment_alignment())),
+                    std::memory_order_release);
     for (std::uint32_t slot = first + batch; slot-- != first;) into.push(*std::construct_at(&at(slot), slot));
     slots_.store(first + batch, std::memory_order_seq_cst);
   }
 
+  // record_pool_shrink.hpp
+  static std::align_val_t segment_alignment() noexcept;
+  static std::uint32_t droppable_blocks() noexcept;
+  bool is_aside(std::uint32_t block) const noexcept;
+  void revive_batch(magazine& into) noexcept;
+  record_type* gather() noexcept;
+  template <class Visit>
+  static void for_each_of(record_type* batches, Visit&& visit);
+  std::vector<std::uint64_t> find_blocks(record_type* batches) noexcept;
+  void put_units_aside(std::vector<std::uint64_t>& found) noexcept;
+  bool put_aside(std::uint32_t first_block) noexcept;
+
   std::array<shard, own_shards + shared_shards> shards_;
-  typename Sync::depot_mutex depot_mutex_;  // guards what is made, too
+  mutable typename Sync::depot_mutex depot_mutex_;  // guards what is made, too, and the next three
+  block_set aside_;                                 // blocks whose memory was given back
+  // Of records that are made of these, the least: no less than any of them had.
+  std::uint64_t least_generation_ = 1;
+  std::uint64_t least_arming_ = 1;
   record_type* depot_ = nullptr;  // the first of the first full magazine; its `next` is that of the next
   counter batches_in_depot_;
   typename Sync::template atomic<std::uint32_t> slots_{0};  // records made so far
@@ -226,3 +257,5 @@ class record_pool {
 };
 
 }  // namespace rondo::detail
+
+#include "scheduler/record_pool_shrink.hpp"  // IWYU pragma: export

@@ -19,9 +19,9 @@ timer_id scheduler::schedule_after(any_duration delay, task work) {
   return new_timer(core_, std::move(work)).schedule_after(delay);
 }
 
-timer_id scheduler::schedule_after(any_duration delay, task work, const on& where) {
+timer_id scheduler::schedule_after(any_duration delay, task work, timer_options with) {
   new_timer t(core_, std::move(work));
-  t.run_on(where);
+  t.set(std::move(with));
   return t.schedule_after(delay);
 }
 
@@ -29,9 +29,9 @@ timer_id scheduler::schedule_at(any_time_point due, task work) {
   return new_timer(core_, std::move(work)).schedule_at(due);
 }
 
-timer_id scheduler::schedule_at(any_time_point due, task work, const on& where) {
+timer_id scheduler::schedule_at(any_time_point due, task work, timer_options with) {
   new_timer t(core_, std::move(work));
-  t.run_on(where);
+  t.set(std::move(with));
   return t.schedule_at(due);
 }
 
@@ -39,17 +39,17 @@ timer_id scheduler::schedule_every(any_duration period, task work) {
   return schedule(every(period), std::move(work));
 }
 
-timer_id scheduler::schedule_every(any_duration period, task work, const on& where) {
-  return schedule(every(period), std::move(work), where);
+timer_id scheduler::schedule_every(any_duration period, task work, timer_options with) {
+  return schedule(every(period), std::move(work), std::move(with));
 }
 
 timer_id scheduler::schedule(const recurrence& when, task work) {
   return new_timer(core_, std::move(work)).schedule(when);
 }
 
-timer_id scheduler::schedule(const recurrence& when, task work, const on& where) {
+timer_id scheduler::schedule(const recurrence& when, task work, timer_options with) {
   new_timer t(core_, std::move(work));
-  t.run_on(where);
+  t.set(std::move(with));
   return t.schedule(when);
 }
 
@@ -58,7 +58,7 @@ cancel_result scheduler::cancel(timer_id id) {
   return core_->cancel(id);
 }
 
-// What these three run or destroy may destroy the scheduler: the core stays until the call is over.
+// What these run or destroy may destroy the scheduler: the core stays until the call is over.
 
 cancel_result scheduler::cancel_and_wait(timer_id id) {
   const checked_call checked(core_, "cancel_and_wait()");
@@ -70,6 +70,12 @@ std::vector<unfired> scheduler::stop() {
   const checked_call checked(core_, "stop()");
   const auto core = core_;
   return core->stop();
+}
+
+std::optional<std::vector<unfired>> scheduler::stop(any_duration limit) {
+  const checked_call checked(core_, "stop()");
+  const auto core = core_;
+  return core->stop_by(detail::real_time_after(limit));
 }
 
 bool scheduler::drain(any_duration limit) {
@@ -93,6 +99,12 @@ bool scheduler::pending(timer_id id) const { return core_->pending(id); }
 
 std::size_t scheduler::pending() const noexcept { return core_->pending(); }
 
+std::optional<time_point> scheduler::due(timer_id id) const { return core_->due(id); }
+
+std::vector<timer_info> scheduler::list() const { return core_->list(); }
+
+bool scheduler::stopping() const noexcept { return core_->stopping(); }
+
 std::optional<time_point> scheduler::next_due() const {
   const checked_call checked(core_, "next_due()");
   return core_->next_due();
@@ -103,5 +115,10 @@ time_point scheduler::now() const noexcept { return core_->now(); }
 statistics scheduler::stats() const { return core_->stats(); }
 
 void scheduler::dump(std::ostream& out) const { core_->dump(out); }
+
+void scheduler::shrink_to_fit() {
+  const checked_call checked(core_, "shrink_to_fit()");
+  core_->shrink_to_fit();
+}
 
 }  // namespace rondo

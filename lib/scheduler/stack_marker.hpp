@@ -12,7 +12,8 @@ class stack_marker {
  public:
   enum class kind {
     in_flight,    // a pass of the driver, or a job on an executor's thread: see in_flight
-    user_code,    // a task, the destruction of its callable after a run, a handler, the executor
+    user_code,    // a task, the destruction of its callable after a run, the executor
+    handler,      // one that is told of the driver's affairs: what is named is no timer
     destruction,  // of the callable of a timer that was cancelled
   };
 
@@ -26,6 +27,14 @@ class stack_marker {
   static bool inside(const void* core) noexcept;
   /// Whether it holds a run of that timer, or the destruction of its callable.
   static bool inside(const void* core, const void* record) noexcept;
+  /// The same of one of those timers for which is(record) holds.
+  template <class Is>
+  static bool inside_any(const void* core, Is&& is) {
+    for (const stack_marker* m = innermost(); m != nullptr; m = m->outer_)
+      if (m->core_ == core && m->record_ != nullptr && m->kind_ != kind::handler && is(m->record_))
+        return true;
+    return false;
+  }
   /// How many of that scheduler's passes and jobs lie on it.
   static std::size_t in_flight(const void* core) noexcept;
   /// Lets the scheduler's core live as long as the outermost of its markers on this thread, if there is one: user
@@ -33,6 +42,8 @@ class stack_marker {
   static void keep(const void* core, std::shared_ptr<void> alive) noexcept;
 
  private:
+  static stack_marker* innermost() noexcept;
+
   const kind kind_;
   const void* const core_;
   const void* const record_;

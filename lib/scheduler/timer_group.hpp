@@ -117,12 +117,19 @@ class timer_group<Sync>::cursor {
 
   /// None: it has come to the end.
   std::optional<place> next() noexcept {
-    const std::lock_guard hold(group_.mutex_);
-    if (next_ == nullptr) return std::nullopt;
-    // A member's generation does not change: its record is freed only after it has left.
-    const place here{next_->slot, next_->generation};
-    skip(*next_);
+    std::optional<place> here;
+    next([&](const place& p, const record_type&) { here = p; });
     return here;
+  }
+  /// visit(place, record) of the next one, with the group locked; false: it has come to the end.
+  template <class Visit>
+  bool next(Visit&& visit) noexcept {
+    const std::lock_guard hold(group_.mutex_);
+    if (next_ == nullptr) return false;
+    // A member's generation does not change: its record is freed only after it has left.
+    visit(place{next_->slot, next_->generation}, *next_);
+    skip(*next_);
+    return true;
   }
 
  private:

@@ -70,7 +70,7 @@ class timer_state {
   std::string fault(bool periodic) const;
 
  private:
-  enum class life : std::uint8_t { free, live, completed, ended };
+  enum class life : std::uint8_t { free, live, completed, ended };  // free: also memory that reads as zero
 
   life get() const noexcept { return life_.load(std::memory_order_relaxed); }
   void set(life l) noexcept { life_.store(l, std::memory_order_relaxed); }

@@ -19,6 +19,8 @@ const char* name_of(error_source who) noexcept {
       return "the executor";
     case error_source::on_slow:
       return "on_slow";
+    case error_source::on_rejected:
+      return "on_rejected";
     default:
       return "on_earlier";
   }
@@ -36,11 +38,16 @@ std::string text_of(const std::exception_ptr& thrown) {
   return text;
 }
 
+/// Of what run, if it was one.
+std::string run_of(const firing& fact) {
+  return fact.id == timer_id() ? "" : " (" + readable(fact.id, fact.name) + ')';
+}
+
 /// One line.
-void report_on_cerr(const char* who, const std::exception_ptr& thrown) noexcept {
+void report_on_cerr(const char* who, const std::exception_ptr& thrown, const firing& fact) noexcept {
   try {
     try {
-      std::cerr << std::string("rondo: ") + who + " threw: " + text_of(thrown) + '\n';
+      std::cerr << std::string("rondo: ") + who + run_of(fact) + " threw: " + text_of(thrown) + '\n';
     } catch (const std::bad_alloc&) {
       std::cerr << "rondo: " << who << " threw, and there is no memory to say what\n";
     }
@@ -50,7 +57,7 @@ void report_on_cerr(const char* who, const std::exception_ptr& thrown) noexcept 
 
 void report_slow_on_cerr(const slow_run& slow) noexcept {
   try {
-    std::string text = "rondo: a task ran for " + readable(slow.run_time);
+    std::string text = "rondo: a task" + run_of(slow.what) + " ran for " + readable(slow.run_time);
     if (const call_site at = slow.scheduled_at)
       text += ", scheduled at " + std::string(at.file) + ':' + std::to_string(at.line);
     std::cerr << text + '\n';
@@ -62,11 +69,11 @@ void report_slow_on_cerr(const slow_run& slow) noexcept {
 
 void report(const user_handlers* user, error_source who, std::exception_ptr thrown,
             const firing& fact) noexcept {
-  if (user == nullptr || !user->on_error) return report_on_cerr(name_of(who), thrown);
+  if (user == nullptr || !user->on_error) return report_on_cerr(name_of(who), thrown, fact);
   try {
     user->on_error(std::move(thrown), fact);
   } catch (...) {
-    report_on_cerr("on_error", std::current_exception());
+    report_on_cerr("on_error", std::current_exception(), fact);
   }
 }
 
@@ -76,6 +83,15 @@ void report_slow(const user_handlers* user, const slow_run& slow) noexcept {
     user->on_slow(slow);
   } catch (...) {
     report(user, error_source::on_slow, std::current_exception(), slow.what);
+  }
+}
+
+void report_rejected(const user_handlers* user, const firing& fact) noexcept {
+  if (user == nullptr || !user->on_rejected) return;
+  try {
+    user->on_rejected(fact);
+  } catch (...) {
+    report(user, error_source::on_rejected, std::current_exception(), fact);
   }
 }
 

@@ -17,10 +17,12 @@ struct user_handlers {
   executor run_on;
   std::function<void(std::exception_ptr, const firing&)> on_error;
   std::function<void(const slow_run&)> on_slow;
+  std::function<void(const firing&)> on_rejected;
+  bool propagate_exceptions;  // of tasks on the driver
 };
 
 /// What of the user's has thrown.
-enum class error_source { task, executor, on_slow, on_earlier };
+enum class error_source { task, executor, on_slow, on_rejected, on_earlier };
 
 /// Tells on_error or, without one (`user` may be null), std::cerr; likewise if that throws. Precondition: user code is on
 /// the stack, as far as stack markers tell.
@@ -28,6 +30,9 @@ void report(const user_handlers* user, error_source, std::exception_ptr, const f
 
 /// Tells on_slow or std::cerr; what on_slow throws is reported. Precondition: as above.
 void report_slow(const user_handlers* user, const slow_run&) noexcept;
+
+/// Tells on_rejected, if there is one; what that throws is reported. Precondition: as above.
+void report_rejected(const user_handlers* user, const firing&) noexcept;
 
 /// The handlers of a scheduler, until they are released: whoever calls one keeps all of them alive meanwhile. All members
 /// are legal from any thread.
@@ -51,6 +56,7 @@ class shared_handlers {
     detail::report(get().get(), who, std::move(thrown), fact);
   }
   void report_slow(const slow_run& slow) const noexcept { detail::report_slow(get().get(), slow); }
+  void report_rejected(const firing& fact) const noexcept { detail::report_rejected(get().get(), fact); }
 
   /// Destroys them, with no lock held, unless one of them is being called: then that destroys them.
   void release() noexcept {

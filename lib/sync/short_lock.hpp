@@ -50,14 +50,13 @@ class spinning_lock {
       lock_slowly();
   }
   void unlock() noexcept { held_.store(false, std::memory_order_release); }
-
- private:
   bool try_lock() noexcept {
     bool expected = false;
     return held_.compare_exchange_strong(expected, true, std::memory_order_acquire,
                                          std::memory_order_relaxed);
   }
 
+ private:
   // Not inlined, because lock() is, wherever a lock is taken.
   [[gnu::noinline]] void lock_slowly() noexcept {
     Patience waiting;
@@ -65,7 +64,7 @@ class spinning_lock {
     while (held_.load(std::memory_order_relaxed) || !try_lock());
   }
 
-  Atomic held_{false};
+  Atomic held_{false};  // as memory that reads as zero
 };
 
 using short_lock = spinning_lock<std::atomic<bool>, patience>;

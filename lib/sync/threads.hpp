@@ -35,6 +35,8 @@ struct threads {
   /// Shards of the pool of records: the first ones belong to one thread each, which needs no lock there.
   static constexpr std::size_t own_shards = thread_numbers::exclusive;
   static constexpr std::size_t shared_shards = 8;
+  // A record that reads as zero is a free one, if the system gives memory back: see record_pool::shrink_to_fit().
+  static constexpr bool drops_pages = true;
 
   static std::size_t thread_number() noexcept { return thread_numbers::of_this_thread(); }
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <mutex>
@@ -9,6 +10,11 @@
 #include <rondo/time.hpp>
 
 namespace rondo::detail {
+
+/// `limit` from now, in real time: until when something waits, whatever the scheduler's clock says.
+inline time_point real_time_after(duration limit) noexcept {
+  return saturating_add(std::chrono::steady_clock::now(), limit);
+}
 
 /// Each thread waits for its own condition. A thread that makes a condition true calls wake() afterwards.
 ///

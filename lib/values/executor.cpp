@@ -10,4 +10,8 @@ on::on(executor where) {
   where_ = std::make_shared<const executor>(std::move(where));
 }
 
+on::operator timer_options() const {
+  return {.run_on = [shared = where_](job j) { (*shared)(std::move(j)); }};
+}
+
 }  // namespace rondo

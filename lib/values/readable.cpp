@@ -1,5 +1,6 @@
 #include "values/readable.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -25,6 +26,15 @@ std::string readable(duration d) {
   std::string decimals = std::to_string(100 + hundredths).substr(1, whole < 10 ? 2 : whole < 100 ? 1 : 0);
   while (!decimals.empty() && decimals.back() == '0') decimals.pop_back();
   return std::to_string(whole) + (decimals.empty() ? "" : '.' + decimals) + ' ' + u->name;
+}
+
+std::string readable(timer_id id, std::string_view name) {
+  std::string text = "timer " + to_string(id);
+  if (name.empty()) return text;
+  std::string line(name);
+  std::replace_if(
+      line.begin(), line.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; }, ' ');
+  return text + " \"" + line + '"';
 }
 
 }  // namespace rondo::detail

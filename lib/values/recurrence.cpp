@@ -4,6 +4,9 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <ostream>
 #include <stdexcept>
 #include <string>
@@ -11,6 +14,9 @@
 
 namespace rondo {
 namespace {
+
+/// Of points: `unlimited` has 32 bits on some systems.
+constexpr std::uint64_t any_number = std::numeric_limits<std::uint64_t>::max();
 
 std::string text_of(duration d) {
   struct unit {
@@ -176,9 +182,9 @@ std::optional<duration> recurrence::gap(std::uint64_t index) const noexcept {
   switch (kind_) {
     case kind::intervals:
       if (index >= gaps_->size()) return std::nullopt;
-      return (*gaps_)[index];
+      return (*gaps_)[static_cast<std::size_t>(index)];
     case kind::cycle:
-      return (*gaps_)[index % gaps_->size()];
+      return (*gaps_)[static_cast<std::size_t>(index % gaps_->size())];
     case kind::backoff: {
       const double grown = static_cast<double>(gap_.count()) * std::pow(factor_, static_cast<double>(index));
       if (!(grown < static_cast<double>(cap_.count()))) return cap_;
@@ -260,7 +266,7 @@ recurrence::occurrence recurrence::first(time_point now, std::uint64_t seed) con
   if (start_ == start::after)
     wanted = first_after_ == duration::max() ? time_point::max() : saturating_add(now, first_after_);
   point p{wanted, 0};
-  if (wanted < now) move_over(p, now, unlimited);
+  if (wanted < now) move_over(p, now, any_number);
   o.grid = p.time;
   o.gaps = p.gaps;
   const bool is_list = kind_ != kind::every && kind_ != kind::after_completion;
@@ -283,7 +289,7 @@ recurrence::look recurrence::look_at(const occurrence& planned, time_point now, 
   const time_point expected = std::max(planned.due, planned.not_before);
   const time_point until = saturating_add(tick, -saturating_difference(expected, planned.grid));
   point p{planned.grid, planned.gaps};
-  const std::uint64_t gone = until > planned.grid ? move_over(p, until, unlimited) : 0;
+  const std::uint64_t gone = until > planned.grid ? move_over(p, until, any_number) : 0;
   l.points = gone + 1;
   occurrence model = planned;
   if (missed_ == missed_runs::burst) {

@@ -13,6 +13,7 @@ constexpr std::align_val_t segment_alignment{chunk_pool::chunk_slots * sizeof(vo
 constexpr std::uint32_t all_free = ~std::uint32_t{0};
 // With more, slot numbers would not fit into 32 bits.
 constexpr std::uint32_t most_segments = std::uint32_t{1} << 21;
+constexpr std::uint32_t first_numbers = 8;
 
 }  // namespace
 
@@ -47,7 +48,7 @@ void chunk_pool::give_back(chunk c, std::size_t used) noexcept {
 }
 
 void chunk_pool::add_segment() {
-  if (unused_ == 0) add_numbers();
+  if (unused_ == 0) set_numbers(std::max(first_numbers, numbers_ * 2));
   constexpr std::size_t size = segment_slots + 1;  // move_nodes() may write one slot behind the last chunk
   node** const slots = static_cast<node**>(operator new(size * sizeof(void*), segment_alignment));
   for (std::uint32_t i = 0; i != segment_slots; i += 16)  // in pieces: memset() is fastest for a few bytes
@@ -59,27 +60,51 @@ void chunk_pool::add_segment() {
   open(number);
 }
 
-/// Strong guarantee: all arrays are allocated before anything changes.
-void chunk_pool::add_numbers() {
-  const std::uint32_t more = std::max<std::uint32_t>(8, numbers_ * 2);
-  if (more > most_segments) throw std::bad_alloc();
-  owned_array<node**> slots(more);
-  owned_array<segment> segments(more);
-  owned_array<chunk_info> chunks(std::size_t{more} * segment_chunks);
-  owned_array<std::uint8_t> holes(std::size_t{more} * segment_chunks);
-  std::fill_n(std::copy_n(slots_.get(), numbers_, slots.get()), more - numbers_, nullptr);
-  std::copy_n(segments_.get(), numbers_, segments.get());
-  std::copy_n(chunks_.get(), std::size_t{numbers_} * segment_chunks, chunks.get());
-  std::copy_n(holes_.get(), std::size_t{numbers_} * segment_chunks, holes.get());
-  for (std::uint32_t s = more - 1; s >= std::max<std::uint32_t>(numbers_, 1); --s) {
-    segments[s].next = unused_;
-    unused_ = s;
-  }
+/// Gives the arrays another size. Strong guarantee: all are allocated before anything changes. Precondition: no segment has
+/// a number that they no longer have.
+void chunk_pool::set_numbers(std::uint32_t count) {
+  if (count > most_segments) throw std::bad_alloc();
+  const std::uint32_t kept = std::min(numbers_, count);
+  owned_array<node**> slots(count);
+  owned_array<segment> segments(count);
+  owned_array<chunk_info> chunks(std::size_t{count} * segment_chunks);
+  owned_array<std::uint8_t> holes(std::size_t{count} * segment_chunks);
+  std::fill_n(std::copy_n(slots_.get(), kept, slots.get()), count - kept, nullptr);
+  std::copy_n(segments_.get(), kept, segments.get());
+  std::copy_n(chunks_.get(), std::size_t{kept} * segment_chunks, chunks.get());
+  std::copy_n(holes_.get(), std::size_t{kept} * segment_chunks, holes.get());
   slots_ = std::move(slots);
   segments_ = std::move(segments);
   chunks_ = std::move(chunks);
   holes_ = std::move(holes);
-  numbers_ = more;
+  numbers_ = count;
+  unused_ = 0;
+  for (std::uint32_t s = count; s-- > 1;) {
+    if (slots_[s] != nullptr) continue;
+    segments_[s].next = unused_;
+    unused_ = s;
+  }
+}
+
+void chunk_pool::shrink_to_fit() noexcept {
+  if (spare_ != 0) release(std::exchange(spare_, 0));
+  std::uint32_t needed = numbers_;
+  while (needed != 0 && slots_[needed - 1] == nullptr) --needed;
+  if (needed == 0) {
+    slots_ = {};
+    segments_ = {};
+    chunks_ = {};
+    holes_ = {};
+    numbers_ = unused_ = 0;
+    return;
+  }
+  needed = std::max(first_numbers, std::bit_ceil(needed));
+  if (needed >= numbers_) return;
+  try {
+    set_numbers(needed);
+  } catch (const std::bad_alloc&) {
+    // Then the tables stay as they are.
+  }
 }
 
 void chunk_pool::release(std::uint32_t number) noexcept {

@@ -156,6 +156,16 @@ chain* far_store::single_block() noexcept {
   return &lists_[earliest_list()];
 }
 
+void far_store::shrink_to_fit(bool keeps_lists) noexcept {
+  if (redistributing() && redistributed().front(pool_) == nullptr) end_redistribution();
+  for (std::size_t i = 0; i != list_count - 1; ++i) {
+    if (!marked(i) || lists_[i].front(pool_) != nullptr) continue;
+    lists_[i].release(pool_);
+    unmark(i);
+  }
+  if (surely_empty() && !keeps_lists) lists_ = {};
+}
+
 std::string far_store::fault() const {
   if (lists_.get() == nullptr) return {};
   for (std::size_t i = 0; i != list_count; ++i)

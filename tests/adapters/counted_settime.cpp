@@ -1,25 +1,50 @@
 #include "adapters/counted_settime.hpp"
 
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
+#include <cstdarg>
+#include <cstdint>
 
 namespace {
 
-std::atomic<long> calls{0};
+std::atomic<long> settimes{0}, raises{0};
+std::atomic<bool> refused{false};
 
 }  // namespace
 
 // In place of the C library's.
 extern "C" int timerfd_settime(int fd, int flags, const itimerspec* at, itimerspec* old) noexcept {
-  ++calls;
+  ++settimes;
   return static_cast<int>(::syscall(SYS_timerfd_settime, fd, flags, at, old));
+}
+
+// Likewise. (An argument there is, or the kernel does not look at what is taken for one.)
+extern "C" int ioctl(int fd, unsigned long request, ...) noexcept {
+  std::va_list arguments;
+  va_start(arguments, request);
+  void* const argument = va_arg(arguments, void*);
+  va_end(arguments);
+  if (request == _IOW('T', 0, std::uint64_t)) {
+    ++raises;
+    if (refused) {
+      errno = ENOTTY;
+      return -1;
+    }
+  }
+  return static_cast<int>(::syscall(SYS_ioctl, fd, request, argument));
 }
 
 namespace rondo::test {
 
-long settime_calls() noexcept { return calls.exchange(0); }
+long settime_calls() noexcept { return settimes.exchange(0); }
+long raise_calls() noexcept { return raises.exchange(0); }
+
+raising_refused::raising_refused() noexcept { refused = true; }
+raising_refused::~raising_refused() { refused = false; }
 
 }  // namespace rondo::test

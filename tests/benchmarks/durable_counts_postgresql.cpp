@@ -1,5 +1,7 @@
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <stdexcept>
 #include <string>
 
 #include "durable_counts.hpp"
@@ -25,10 +27,14 @@ std::uint64_t changed(place& at) {
       "SELECT n_tup_ins + n_tup_upd + n_tup_del FROM pg_stat_user_tables WHERE relname = 'rondo_task'"));
 }
 
-/// What sessions have changed is in the statistics a moment after they ended: waits until that stands still.
+/// What sessions have changed is in the statistics a moment after they ended: waits until that stands still. Throws
+/// std::runtime_error if it does not within a minute, as then somebody else changes rows.
 std::uint64_t settled(place& at) {
+  const auto end = std::chrono::steady_clock::now() + 1min;
   std::uint64_t last = changed(at);
   for (int same = 0; same != 5;) {
+    if (std::chrono::steady_clock::now() >= end)
+      throw std::runtime_error("the statistics of PostgreSQL still change after a minute");
     std::this_thread::sleep_for(100ms);
     const std::uint64_t now = changed(at);
     same = now == last ? same + 1 : 0;

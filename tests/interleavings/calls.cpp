@@ -72,4 +72,24 @@ TEST_CASE("pass, and who asks what is pending") {
   check_every_schedule(on_stage(due_and_later, {pass, asks}));
 }
 
+TEST_CASE("list and what changes meanwhile") {
+  const auto one_is_never_due_and_one_is_due = [](stage& s) {
+    s.add(duration::max());
+    s.add_plain(1ms);
+    virtual_time::move_to(at(1ms));
+  };
+  const part list{"lists", [](stage& s) { s.list(1); }};
+  const part cancel_second{"cancels", [](stage& s) { s.cancel(1); }};
+  const part cancel_and_schedule{"cancels and schedules", [](stage& s) {
+                                   s.cancel(1);
+                                   s.add_plain(2ms);
+                                 }};
+  for (const part& other : {pass, cancel_second, cancel_and_schedule})
+    check_every_schedule(on_stage(one_is_never_due_and_one_is_due, {list, other}));
+  for (const duration to : {duration(0ms), duration(2ms), duration::max()}) {
+    const part moves{"moves", [to](stage& s) { s.move(1, to); }};
+    check_every_schedule(on_stage(one_is_never_due_and_one_is_due, {list, moves}));
+  }
+}
+
 }  // namespace

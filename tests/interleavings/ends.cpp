@@ -58,6 +58,16 @@ TEST_CASE("stop and stop") {
   check_every_schedule(on_stage(one_is_due, {stop, stop, pass}), few);
 }
 
+TEST_CASE("a stop that does not wait, and what goes on meanwhile") {
+  const part stop_at_once{"stops at once", [](stage& s) { s.stop_without_waiting(); }};
+  check_every_schedule(on_stage(two_are_due, {stop_at_once, pass}));
+  check_every_schedule(on_stage(one_is_due, {stop_at_once, stop}));
+  check_every_schedule(on_stage(one_is_due, {stop_at_once, stop_at_once}));
+  check_every_schedule(on_stage(one_is_due, {stop_at_once, cancel}));
+  check_every_schedule(on_stage(one_is_due, {stop_at_once, stop, pass}), few);
+  check_every_schedule(on_stage(one_is_due, {stop_at_once, stop_at_once, pass}), few);
+}
+
 TEST_CASE("stop and schedule") {
   for (const duration due : {duration(0ms), duration(2ms), duration::max()})
     check_every_schedule(on_stage(one_is_due, {stop, scheduling(due)}));

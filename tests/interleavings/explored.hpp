@@ -211,6 +211,7 @@ struct explored {
   // No thread has one of its own, so that each use of a shard is a step.
   static constexpr std::size_t own_shards = 0;
   static constexpr std::size_t shared_shards = 1;
+  static constexpr bool drops_pages = false;  // what is explored must not lose its memory
 
   /// The scenario's threads, and then the one that prepares and checks.
   static std::size_t thread_number() noexcept { return this_thread(); }

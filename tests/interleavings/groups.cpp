@@ -66,6 +66,24 @@ class group_stage {
     for (std::size_t i = 0; i != known && i != before_; ++i)
       expect(!core_->pending(timers_[i].id), "cancel_all() leaves none of those before it");
   }
+  /// Waits for those timers that have the tag of number `i`, as keyed timers do that are cancelled: it is one, here.
+  void wait_for(std::size_t i) {
+    core_->cancel(timers_[i].id);
+    {
+      core_type::group_type::cursor members(*group_);
+      while (const auto id = core_->next_tagged(members, &timers_[i]))
+        if (*id != timer_id{}) core_->cancel_and_wait(*id);
+    }
+    expect(timers_[i].running.load() == 0, "no run is in progress of what was waited for");
+    expect(timers_[i].callable.expired() || stopping_, "the callable of what was waited for is destroyed");
+    for (std::size_t k = 0; k != before_; ++k)
+      expect(k == i || !waits_alone_ || core_->pending(timers_[k].id), "the others stay");
+  }
+  /// No other thread ends timers.
+  void wait_for_alone(std::size_t i) {
+    waits_alone_ = true;
+    wait_for(i);
+  }
   void close() {
     core_->close(*group_);
     expect(core_->pending(*group_) == 0, "a closed group has no timers");
@@ -135,7 +153,7 @@ class group_stage {
 
   std::deque<timer> timers_;
   std::size_t before_ = 0;
-  bool stopping_ = false, stolen_ = false;
+  bool stopping_ = false, stolen_ = false, waits_alone_ = false;
   std::shared_ptr<core_type> core_;
   std::shared_ptr<group> group_;
 };
@@ -213,6 +231,22 @@ TEST_CASE("a timer comes in the place of one that runs, is cancelled, or ends") 
   explore(1, {replace, cancel_all}, few);
   explore(1, {replace, close}, few);
   explore(1, {replace, pass, cancel}, few);
+}
+
+TEST_CASE(
+    "one waits for those timers of a group that have a tag, while timers run, end, join and are visited") {
+  const act wait{"waits", [](group_stage& s) { s.wait_for(0); }};
+  const act wait_for_second{"waits for the second", [](group_stage& s) { s.wait_for(1); }};
+  const act wait_alone{"waits", [](group_stage& s) { s.wait_for_alone(1); }};
+  explore(1, {wait, pass});
+  explore(1, {wait, cancel});
+  explore(1, {wait, replace}, few);
+  explore(1, {wait, stop}, few);
+  explore(2, {wait, wait_for_second}, few);
+  explore(2, {wait_for_second, cancel}, few);
+  explore(3, {wait_alone, add}, few);
+  explore(2, {wait_for_second, close}, few);
+  explore(2, {wait_for_second, pass, cancel}, few);
 }
 
 TEST_CASE("at the limit no other timer gets the place of one that is replaced") {

@@ -49,9 +49,9 @@ class stage_with {
   }
   /// The same, submitted as a job of its own: see submitted().
   void add_job(duration due) {
-    const auto shelf = std::make_shared<const executor>([this](job j) { jobs_.push_back(std::move(j)); });
     schedule(timers_.emplace_back(), [&](task&& work) {
-      return schedule_on(*core_, deadline(due), core_->now(), std::move(work), shelf);
+      return schedule_on(*core_, deadline(due), core_->now(), std::move(work),
+                         {.run_on = [this](job j) { jobs_.push_back(std::move(j)); }});
     });
   }
   void repeat(const recurrence& r) {
@@ -82,6 +82,23 @@ class stage_with {
     stopped_ = true;
     return list;
   }
+  /// Gives up at once if something is in progress: the list is for another stop(), or for the end.
+  void stop_without_waiting() {
+    const auto list = core_->stop_by(virtual_time::now());
+    if (!list) return void(gave_up_ = true);
+    for (const timer& t : timers_) expect(t.running.load() == 0, "after stop(limit) no run is in progress");
+    for (const unfired& u : *list) returned_.push_back(u.id);
+    stopped_ = true;
+  }
+  /// No timer is listed twice, and those that nobody touches are there.
+  void list(std::size_t untouched) {
+    std::vector<timer_id> ids;
+    for (const timer_info& t : core_->list()) ids.push_back(t.id);
+    std::sort(ids.begin(), ids.end());
+    expect(std::unique(ids.begin(), ids.end()) == ids.end(), "list() has a timer once");
+    for (std::size_t i = 0; i != untouched; ++i)
+      expect(std::binary_search(ids.begin(), ids.end(), timers_[i].id), "list() has what nobody touches");
+  }
   void drain() {
     expect(core_->drain(1h), "all that was pending has run or ended");
     expect(virtual_time::now() < at(1h), "drain() returns when the last timer has ended, not at its limit");
@@ -103,6 +120,7 @@ class stage_with {
 
   /// When the threads are done.
   void check() {
+    if (gave_up_ && !stopped_) stop();
     if (!stopped_) end_all();
     for (job& j : jobs_) j();  // which does nothing any more
     std::uint64_t without_an_end = 0;
@@ -208,6 +226,7 @@ class stage_with {
   std::deque<job> jobs_;
   std::vector<timer_id> returned_;
   std::uint64_t cancelled_running_ = 0;  // calls of cancel() that said so
+  bool gave_up_ = false;
   bool stopped_ = false;
   bool retired_ = false;
   std::shared_ptr<core_type> core_;

@@ -32,6 +32,7 @@ setting::setting(choices& c) {
   max_pending = c.one_in(4) ? 1 + c.below(20) : unlimited;
   hands_over = static_cast<handing>(c.weighted({2, 1, 2}));
   start = time_point(duration(starts[c.below(std::size(starts))]));
+  propagates = buckets == 8 || buckets == 64;  // no choice of its own: see operate()
 }
 
 random_program::random_program(choices& c, std::size_t steps, std::ostream* trace, limits most)
@@ -51,7 +52,9 @@ random_program::random_program(choices& c, std::size_t steps, std::ostream* trac
                     .run_on = is_.hands_over == setting::handing::everything
                                   ? executor([this](job j) { take(std::move(j), std::nullopt); })
                                   : executor(),
-                    .on_error = [this](std::exception_ptr, const firing&) { ++reported_; }},
+                    .on_error = [this](std::exception_ptr, const firing&) { ++reported_; },
+                    .on_rejected = [this](const firing& f) { rejected(f); },
+                    .propagate_exceptions = is_.propagates},
             is_.start) {}
 
 std::string random_program::run() {
@@ -103,6 +106,11 @@ void random_program::act_inside() {
 }
 
 void random_program::operate(act what) {
+  // No choice of its own, so that programs that were kept stay what they are.
+  if (++operations_ % 4 == 0) {
+    note("shrink_to_fit()");
+    time_.shrink_to_fit();
+  }
   switch (what) {
     case act::cancel:
       return cancel();
@@ -125,9 +133,13 @@ void random_program::advance() {
   const deeper here(depth_);
   model_.begin_advance(model_.now() + d);
   const std::uint64_t before = begun_;
-  const std::size_t said = time_.advance(duration(d));
-  expect_same(said, begun_ - before, "what advance() returns");
-  expect(!model_.next_run(), "advance() left out what was due");
+  try {
+    const std::size_t said = time_.advance(duration(d));
+    expect_same(said, begun_ - before, "what advance() returns");
+    expect(!model_.next_run(), "advance() left out what was due");
+  } catch (const std::size_t timer) {
+    has_thrown(timer);
+  }
 }
 
 void random_program::advance_to_next() {
@@ -137,9 +149,13 @@ void random_program::advance_to_next() {
   if (due != never && model_.walks_too_far(due)) return;
   if (due != never) model_.begin_advance(std::max(due, model_.now()));
   const std::uint64_t before = begun_;
-  const std::size_t said = time_.advance_to_next();
-  expect_same(said, begun_ - before, "what advance_to_next() returns");
-  if (due != never) expect(!model_.next_run(), "advance_to_next() left out what was due");
+  try {
+    const std::size_t said = time_.advance_to_next();
+    expect_same(said, begun_ - before, "what advance_to_next() returns");
+    if (due != never) expect(!model_.next_run(), "advance_to_next() left out what was due");
+  } catch (const std::size_t timer) {
+    has_thrown(timer);
+  }
 }
 
 template <class Schedule>
@@ -164,29 +180,31 @@ void random_program::schedule(plan p, ns due, runs_on where, Schedule&& call) {
 void random_program::schedule_once() {
   const wish w = some_wish();
   const runs_on where = some_place();
-  const bool own = where == runs_on::own_executor;
   note(result_of_scheduling(), w.relative ? "schedule_after(" : "schedule_at(", when(w.relative, w.delay),
-       own ? ", work, on(executor))" : ", work)");
+       ", work", text_of_options(ids_.size(), where), ")");
   schedule({}, w.due, where, [&](task work) {
-    if (w.relative && own) return time_.schedule_after(duration(w.delay), std::move(work), own_executor());
-    if (w.relative) return time_.schedule_after(duration(w.delay), std::move(work));
-    if (own) return time_.schedule_at(clock_time(w.due), std::move(work), own_executor());
-    return time_.schedule_at(clock_time(w.due), std::move(work));
+    timer_options with = some_options(where);
+    const bool plain = !with.run_on && with.name.empty();
+    if (w.relative && plain) return time_.schedule_after(duration(w.delay), std::move(work));
+    if (w.relative) return time_.schedule_after(duration(w.delay), std::move(work), std::move(with));
+    if (plain) return time_.schedule_at(clock_time(w.due), std::move(work));
+    return time_.schedule_at(clock_time(w.due), std::move(work), std::move(with));
   });
 }
 
 void random_program::schedule_recurrence(plan p) {
   const runs_on where = some_place();
-  const bool own = where == runs_on::own_executor;
   const recurrence r = made_from(p, is_.start);
   const duration period(p.gaps[0]);
-  const bool is_plain = r == every(period);
-  note(result_of_scheduling(), "schedule(", r, own ? ", work, on(executor))" : ", work)");
+  const bool is_every = r == every(period);
+  note(result_of_scheduling(), "schedule(", r, ", work", text_of_options(ids_.size(), where), ")");
   schedule(std::move(p), 0, where, [&](task work) {
-    if (is_plain && own) return time_.schedule_every(period, std::move(work), own_executor());
-    if (is_plain) return time_.schedule_every(period, std::move(work));
-    if (own) return time_.schedule(r, std::move(work), own_executor());
-    return time_.schedule(r, std::move(work));
+    timer_options with = some_options(where);
+    const bool plain = !with.run_on && with.name.empty();
+    if (is_every && plain) return time_.schedule_every(period, std::move(work));
+    if (is_every) return time_.schedule_every(period, std::move(work), std::move(with));
+    if (plain) return time_.schedule(r, std::move(work));
+    return time_.schedule(r, std::move(work), std::move(with));
   });
 }
 
@@ -253,8 +271,10 @@ runs_on random_program::some_place() {
 }
 
 /// Of the timer that is being scheduled.
-on random_program::own_executor() {
-  return on([this, owner = ids_.size() - 1](job j) { take(std::move(j), owner); });
+timer_options random_program::some_options(runs_on where) {
+  const std::size_t n = ids_.size() - 1;
+  if (where != runs_on::own_executor) return {.name = name_of(n)};
+  return {.run_on = [this, n](job j) { take(std::move(j), n); }, .name = name_of(n)};
 }
 
 /// Most often one of the latest: 0 is the last.
@@ -281,9 +301,13 @@ void random_program::drain() {
   note("drain(", in_ns(limit), ")");
   const deeper here(depth_);
   model_.begin_drain(limit);
-  const bool drained = time_.drain(duration(limit));
-  expect(!model_.next_run(), "drain() left out what was due");
-  expect_same(drained, model_.end_drain(), "what drain() says");
+  try {
+    const bool drained = time_.drain(duration(limit));
+    expect(!model_.next_run(), "drain() left out what was due");
+    expect_same(drained, model_.end_drain(), "what drain() says");
+  } catch (const std::size_t timer) {
+    has_thrown(timer);
+  }
   compare();
   compare_stats();
 }
@@ -298,6 +322,7 @@ void random_program::stop() {
     const auto found = std::find(ids_.begin(), ids_.end(), list[i].id) - ids_.begin();
     expect_same("t" + std::to_string(found), "t" + std::to_string(e.timer), "the order of the unfired");
     expect_same(list[i].due, clock_time(e.due), "unfired::due");
+    expect_same(list[i].name, name_of(e.timer), "unfired::name");
     expect(static_cast<bool>(list[i].work), "unfired::work is empty");
   }
 }

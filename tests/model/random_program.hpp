@@ -28,6 +28,7 @@ struct setting {
   std::size_t buckets, max_pending;
   handing hands_over;
   time_point start;
+  bool propagates;  // what tasks throw on the driver
 };
 
 /// When a program takes no further step.
@@ -100,6 +101,7 @@ class random_program {
   }
   void expect_close(const histogram&, const extremes&, const char* what);
   void compare();
+  void compare_list();
   void compare_stats();
   template <class... Parts>
   void note(const Parts&... parts) {
@@ -135,18 +137,23 @@ class random_program {
   ns delay();
   wish some_wish();
   runs_on some_place();
-  on own_executor();
+  timer_options some_options(runs_on);
   std::size_t pick();
   time_point clock_time(ns t) const { return t == never ? time_point::max() : is_.start + duration(t); }
+  std::optional<time_point> clock_time(std::optional<ns> t) const {
+    return t ? std::optional(clock_time(*t)) : std::nullopt;
+  }
   bool is_right() const { return wrong_.empty(); }
 
   // Tasks and executors: random_program_runs.cpp
   void ran(std::size_t timer, const firing&);
+  void has_thrown(std::size_t timer);
   void drive_elsewhere();
   void take(job, std::optional<std::size_t> owner);
   void run_a_job();
   void call(kept_job);
   void drop_a_job();
+  void rejected(const firing&);
   kept_job take_one();
 
   choices& choices_;
@@ -161,14 +168,17 @@ class random_program {
   std::vector<timer_id> ids_;
   std::vector<kept_job> jobs_;
   std::optional<scheduler_model::run> starting_;
+  std::optional<scheduler_model::run> to_be_rejected_;  // as on_rejected is to be told
   std::optional<std::size_t> running_;
-  bool driving_ = false;    // the executor has been called by the driver
-  bool elsewhere_ = false;  // the driver is on another thread than the run in progress
+  std::optional<std::size_t> thrown_;  // by its task, on the way to who drives
+  bool driving_ = false;               // the executor has been called by the driver
+  bool elsewhere_ = false;             // the driver is on another thread than the run in progress
   bool stop_inside_ = false;
   int inside_left_ = 0;  // runs of this step that may do something
   int depth_ = 0;
+  std::uint64_t operations_ = 0;
   std::size_t looked_at_ = 0;
-  std::uint64_t begun_ = 0, reported_ = 0;
+  std::uint64_t begun_ = 0, reported_ = 0, propagated_ = 0, told_of_rejected_ = 0;
   extremes run_time_;
   std::string wrong_;
   manual_timer time_;  // last: its tasks use the rest

@@ -1,9 +1,18 @@
 // What is compared with the model, and what is written down.
+#include <algorithm>
 #include <cstdlib>
+#include <map>
+#include <tuple>
 
 #include "model/random_program.hpp"
 
 namespace rondo::test {
+
+namespace {
+
+std::string due_of(std::optional<time_point> due) { return due ? text_of(*due) : "no moment"; }
+
+}  // namespace
 
 void random_program::fail(const std::string& what) {
   if (is_right()) wrong_ = what;
@@ -27,10 +36,39 @@ void random_program::expect_close(const histogram& h, const extremes& e, const c
 void random_program::compare() {
   expect_same(time_.now(), clock_time(model_.now()), "now()");
   expect_same(time_.pending(), model_.pending(), "pending()");
-  expect_same(time_.next_due().value_or(time_point::max()), clock_time(model_.next_due()), "next_due()");
+  const time_point next_due = time_.next_due().value_or(time_point::max());
+  if (model_.has_left())
+    expect(next_due <= time_.now(), "next_due() is to come, though something was left");
+  else
+    expect_same(next_due, clock_time(model_.next_due()), "next_due()");
   if (ids_.empty()) return;
   const std::size_t next = looked_at_++ % ids_.size();
   expect_same(time_.pending(ids_[next]), model_.pending(next), "pending(id)");
+  expect_same(due_of(time_.due(ids_[next])), due_of(clock_time(model_.due(next))), "due(id)");
+  if (looked_at_ % 8 == 0) compare_list();
+}
+
+void random_program::compare_list() {
+  const std::vector<timer_info> list = time_.list();
+  const auto later = [](const timer_info& t) { return std::pair(!t.due, t.due); };
+  expect(std::is_sorted(list.begin(), list.end(),
+                        [&](const timer_info& a, const timer_info& b) { return later(a) < later(b); }),
+         "list() is not in the order of due");
+  std::map<timer_id, const timer_info*> found;
+  for (const timer_info& t : list) found[t.id] = &t;
+  const auto expected = model_.list();
+  expect_same(list.size(), expected.size(), "the number of timers that list() has");
+  expect_same(found.size(), expected.size(), "the number of different timers that list() has");
+  for (const scheduler_model::listed& e : expected) {
+    const auto at = found.find(ids_[e.timer]);
+    if (at == found.end()) return fail("list() lacks t" + std::to_string(e.timer));
+    const timer_info& t = *at->second;
+    expect_same(t.name, name_of(e.timer), "timer_info::name");
+    expect_same(due_of(t.due), due_of(clock_time(e.due)), "timer_info::due");
+    expect_same(t.runs, e.runs, "timer_info::runs");
+    expect_same(t.periodic, e.periodic, "timer_info::periodic");
+    expect_same(t.running, static_cast<std::size_t>(e.running), "timer_info::running");
+  }
 }
 
 /// When no task runs.
@@ -47,7 +85,9 @@ void random_program::compare_stats() {
   expect_same(s.missed, m.missed, "stats().missed");
   expect_same(s.overlapped, m.overlapped, "stats().overlapped");
   expect_same(s.rejected, m.rejected, "stats().rejected");
-  expect_same(s.failed, reported_, "the calls of on_error");
+  expect_same(s.failed, reported_ + propagated_, "the calls of on_error, and what has left a pass");
+  expect(!thrown_, "what a task has thrown has not left the pass");
+  expect_same(s.rejected, told_of_rejected_, "the calls of on_rejected");
   expect_same(s.scheduled, s.pending + s.completed + s.cancelled + s.returned, "the sum of stats()");
   expect_close(s.lateness, model_.lateness(), "stats().lateness");
   expect_close(s.run_time, run_time_, "stats().run_time");
@@ -58,8 +98,8 @@ void random_program::compare_stats() {
 void random_program::note_setting() {
   note("manual_timer time({.tick = ", in_ns(is_.tick), ", .buckets = ", is_.buckets,
        is_.max_pending == unlimited ? "" : ", .max_pending = " + std::to_string(is_.max_pending),
-       is_.hands_over == setting::handing::everything ? ", .run_on = executor" : "", "}, time_point(",
-       text_of(is_.start), "));");
+       is_.hands_over == setting::handing::everything ? ", .run_on = executor" : "",
+       is_.propagates ? ", .propagate_exceptions = true" : "", "}, time_point(", text_of(is_.start), "));");
 }
 
 std::string random_program::result_of_scheduling() const {

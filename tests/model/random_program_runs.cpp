@@ -17,7 +17,7 @@ void random_program::ran(std::size_t n, const firing& f) {
   if (!expected) return fail("nothing was to run, but did: " + describe(n, f));
   const bool right = expected->timer == n && f.id == ids_[n] && f.due == clock_time(expected->due) &&
                      f.lateness == duration(expected->lateness) && f.run == expected->number &&
-                     f.missed == expected->missed;
+                     f.missed == expected->missed && f.name == name_of(n);
   if (!right) return fail("what was to run: " + describe(*expected) + "; what ran: " + describe(n, f));
   note("runs: ", describe(*expected));
   const ns began = model_.now();
@@ -34,7 +34,19 @@ void random_program::ran(std::size_t n, const firing& f) {
   running_ = outer;
   run_time_.add(model_.now() - began);
   model_.end(n, throws);
-  if (throws) throw n;
+  if (!throws) return;
+  if (is_.propagates && model_.where(n) == runs_on::driver) {
+    thrown_ = n;
+    ++propagated_;
+    model_.leave();
+  }
+  throw n;
+}
+
+/// What its task has thrown has come to who drives.
+void random_program::has_thrown(std::size_t n) {
+  note("thrown by t", n);
+  expect(std::exchange(thrown_, std::nullopt) == n, "the wrong exception, or of a task on an executor");
 }
 
 /// The driver goes on while a job is running, perhaps up to the next run of the same timer.
@@ -71,8 +83,8 @@ void random_program::take(job j, std::optional<std::size_t> owner) {
   }
   if (refuses)
     model_.refuse(*expected);
-  else if (what == reaction::drop)
-    model_.drop(*expected);
+  else if (what == reaction::drop && model_.drop(*expected))
+    to_be_rejected_ = *expected;  // when this has returned
   if (refuses) throw what;
 }
 
@@ -94,7 +106,23 @@ void random_program::drop_a_job() {
   if (jobs_.empty()) return;
   const kept_job dropped = take_one();
   note("drop the job of ", describe(dropped.what));
-  model_.drop(dropped.what);
+  if (model_.drop(dropped.what)) to_be_rejected_ = dropped.what;
+}
+
+/// The handler.
+void random_program::rejected(const firing& f) {
+  ++told_of_rejected_;
+  const auto expected = std::exchange(to_be_rejected_, std::nullopt);
+  if (!is_right()) return;
+  if (!expected) return fail("a run was rejected that was not to be");
+  const std::size_t n = expected->timer;
+  const bool right = f.id == ids_[n] && f.due == clock_time(expected->due) &&
+                     f.lateness == duration(expected->lateness) && f.run == expected->number &&
+                     f.missed == expected->missed && f.name == name_of(n);
+  if (!right)
+    return fail("what was to be rejected: " + describe(*expected) + "; what was: " + describe(n, f));
+  note("rejected: ", describe(*expected));
+  compare();
 }
 
 /// 0: the last.

@@ -6,6 +6,7 @@
 #include <rondo/scheduler.hpp>
 
 #include "model/recurrence_model.hpp"
+#include "model/scheduler_model.hpp"
 
 namespace rondo::test {
 
@@ -15,6 +16,19 @@ inline std::string in_ns(ns t) { return t == never ? "never" : std::to_string(t)
 inline std::string when(bool relative, ns delay) {
   if (!relative) return "now() + " + in_ns(delay);
   return delay == never ? "duration::max()" : in_ns(delay);
+}
+
+/// Of each third timer, so that no choice is needed: the programs in the corpus stay what they are.
+inline std::string name_of(std::size_t timer) {
+  return timer % 3 == 2 ? "t" + std::to_string(timer) : std::string();
+}
+
+/// The argument for them, if there is one.
+inline std::string text_of_options(std::size_t timer, runs_on where) {
+  const bool own = where == runs_on::own_executor;
+  const std::string name = name_of(timer);
+  if (name.empty()) return own ? ", on(executor)" : "";
+  return std::string(", {") + (own ? ".run_on = executor, " : "") + ".name = \"" + name + "\"}";
 }
 
 inline std::string text_of(cancel_result r) {

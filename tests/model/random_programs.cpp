@@ -26,6 +26,8 @@ TEST_CASE("all that there is occurs in random programs, and often") {
                                  ".buckets = 4096",
                                  ".max_pending",
                                  ".run_on",
+                                 ".propagate_exceptions",
+                                 "thrown by t",
                                  "capacity_error: ",
                                  "stopped_error: ",
                                  "schedule_after(",
@@ -33,6 +35,9 @@ TEST_CASE("all that there is occurs in random programs, and often") {
                                  "schedule_after(duration::max()",
                                  "schedule_after(-",
                                  "work, on(executor)",
+                                 "work, {.name = ",
+                                 "work, {.run_on = executor, .name = ",
+                                 "rejected: ",
                                  "schedule(every(",
                                  "schedule(after_completion(",
                                  "schedule(intervals(",
@@ -94,6 +99,7 @@ TEST_CASE("a program tells what it does in the words of the library") {
         "    runs it\n"
         "    runs: t0 (due 1ns, late 0ns, run 1, missed 0)\n"
         "      cancel(t0) -> running\n"
+        "      shrink_to_fit()\n"
         "      t1 = schedule_after(0ns, work)\n"
         "  runs: t1 (due 1ns, late 0ns, run 1, missed 0)\n"
         "stop()\n");

@@ -25,6 +25,23 @@ std::size_t scheduler_model::pending() const {
   return count;
 }
 
+std::optional<ns> scheduler_model::due(std::size_t which) const {
+  const timer& t = all_[which];
+  return t.live && t.waits ? std::optional(t.due) : std::nullopt;
+}
+
+std::vector<scheduler_model::listed> scheduler_model::list() const {
+  looks_ += all_.size();
+  std::vector<listed> found;
+  for (std::size_t i = 0; i != all_.size(); ++i) {
+    const timer& t = all_[i];
+    if (!t.live && t.running == 0) continue;
+    const auto begun = t.periodic() ? t.runs - t.submitted.size() : static_cast<std::uint64_t>(t.running);
+    found.push_back({i, due(i), begun, t.periodic(), t.running});
+  }
+  return found;
+}
+
 ns scheduler_model::next_due() const {
   const auto first = earliest([](const timer& t) { return t.due != never; });
   return first && !stopped_ ? all_[*first].tick * tick_ : never;
@@ -84,7 +101,7 @@ void scheduler_model::begin_advance(ns end) {
 
 std::optional<scheduler_model::run> scheduler_model::next_run() {
   for (;;) {
-    if (const auto i = earliest([this](const timer& t) { return in_pass(t); })) {
+    if (const auto i = pass_end_ == 0 ? std::nullopt : first_in_pass()) {
       if (const auto r = come_to(*i)) return r;
       continue;
     }
@@ -97,6 +114,30 @@ std::optional<scheduler_model::run> scheduler_model::next_run() {
   pass_end_ = 0;
   if (!stop_when_drained_ || !drained()) now_ = std::max(now_, end_);
   return std::nullopt;
+}
+
+/// What earlier passes have left comes before the others, and a late run before the first of these whose tick is later.
+std::optional<std::size_t> scheduler_model::first_in_pass() const {
+  if (!has_left()) return earliest([this](const timer& t) { return in_pass(t); });
+  std::optional<std::size_t> first;
+  const auto place = [](const timer& t) { return std::tuple(t.left == 0, t.left, t.tick, t.armed); };
+  for (const std::size_t i : perhaps_live_)
+    if (in_pass(all_[i]) && !all_[i].in_turn && (!first || place(all_[i]) < place(all_[*first]))) first = i;
+  const auto late = earliest([this](const timer& t) { return in_pass(t) && t.in_turn; });
+  return late && (!first || all_[*late].tick < all_[*first].tick) ? late : first;
+}
+
+void scheduler_model::leave() {
+  ++leaves_;
+  for (const std::size_t i : perhaps_live_)
+    if (in_pass(all_[i]) && all_[i].left == 0) all_[i].left = leaves_;
+  pass_end_ = 0;
+  stop_when_drained_ = false;
+}
+
+bool scheduler_model::has_left() const {
+  return leaves_ != 0 && std::any_of(perhaps_live_.begin(), perhaps_live_.end(),
+                                     [this](std::size_t i) { return all_[i].waits && all_[i].left != 0; });
 }
 
 std::optional<scheduler_model::run> scheduler_model::start(const run& job) {
@@ -116,10 +157,11 @@ void scheduler_model::end(std::size_t which, bool threw) {
   complete_if_over(t);
 }
 
-void scheduler_model::drop(const run& job) {
-  if (stopped_ || !spend(all_[job.timer], job.ticket)) return;
+bool scheduler_model::drop(const run& job) {
+  if (stopped_ || !spend(all_[job.timer], job.ticket)) return false;
   ++counts_.rejected;
   give_up(all_[job.timer]);
+  return true;
 }
 
 void scheduler_model::refuse(const run& job) {
@@ -143,7 +185,13 @@ std::vector<scheduler_model::unfired> scheduler_model::stop() {
     else if (!t.submitted.empty())
       found.push_back({t.submitted[0].tick, 0, t.submitted[0].order, {i, t.submitted[0].point.due}});
     else
-      found.push_back({t.tick, t.due == never ? 0 : in_pass(t) ? 1 : 2, t.armed, {i, t.due}});
+      found.push_back({t.tick,
+                       t.due == never ? 0
+                       : !in_pass(t)  ? 3
+                       : t.in_turn    ? 2
+                                      : 1,
+                       t.armed,
+                       {i, t.due}});
     counts_.returned += t.running == 0;
     end_now(t);
   }
@@ -174,7 +222,8 @@ bool scheduler_model::end_drain() {
 }
 
 bool scheduler_model::in_pass(const timer& t) const {
-  return t.waits && t.due != never && t.tick <= pass_tick_ && (t.armed < pass_end_ || t.in_turn);
+  if (!t.waits || t.due == never) return false;
+  return t.left != 0 || (t.tick <= pass_tick_ && (t.armed < pass_end_ || t.in_turn));
 }
 
 bool scheduler_model::drained() const {
@@ -198,6 +247,7 @@ void scheduler_model::arm(timer& t, ns due) {
   t.tick = tick_of(due);
   t.waits = true;
   t.in_turn = false;
+  t.left = 0;
   t.armed = armings_++;
 }
 

@@ -45,6 +45,14 @@ class scheduler_model {
     std::size_t timer;
     ns due;
   };
+  /// A timer that is pending or running.
+  struct listed {
+    std::size_t timer;
+    std::optional<ns> due;
+    std::uint64_t runs;
+    bool periodic;
+    int running;
+  };
   struct counts {
     std::uint64_t scheduled, fired, completed, cancelled, returned, failed, missed, overlapped, rejected;
   };
@@ -53,6 +61,9 @@ class scheduler_model {
   std::size_t pending() const;
   bool pending(std::size_t which) const { return all_[which].live; }
   bool running(std::size_t which) const { return all_[which].running != 0; }
+  /// None: it waits for no moment.
+  std::optional<ns> due(std::size_t which) const;
+  std::vector<listed> list() const;
   runs_on where(std::size_t which) const { return all_[which].where; }
   const plan& how(std::size_t which) const { return all_[which].how; }
   const counts& stats() const { return counts_; }
@@ -82,13 +93,17 @@ class scheduler_model {
   /// Begins an advance up to `end`; then next_run() says what is to run, until there is nothing more.
   void begin_advance(ns end);
   std::optional<run> next_run();
+  /// Ends it early, as a task has thrown: what was due and has not run comes first in the next one.
+  void leave();
+  /// Whether such timers wait: then next_due() is any time that is past.
+  bool has_left() const;
 
   /// A job is called: the run that starts, if one does.
   std::optional<run> start(const run& job);
   /// A run ends.
   void end(std::size_t which, bool threw);
-  /// A job is destroyed uncalled.
-  void drop(const run& job);
+  /// A job is destroyed uncalled. Whether that is a run that does not happen.
+  bool drop(const run& job);
   /// The executor throws.
   void refuse(const run& job);
 
@@ -108,8 +123,9 @@ class scheduler_model {
     plan how;
     runs_on where = runs_on::driver;
     bool live = false;
-    bool waits = false;    // for a moment: `due`, which may be never
-    bool in_turn = false;  // a late run that takes its turn in the pass in progress
+    bool waits = false;      // for a moment: `due`, which may be never
+    bool in_turn = false;    // a late run that takes its turn in the pass in progress
+    std::uint64_t left = 0;  // which leave() has left it, the others of its pass being in order
     ns due = 0, tick = 0;
     std::uint64_t armed = 0;  // when, in the order of calls
     int running = 0;
@@ -135,6 +151,7 @@ class scheduler_model {
   bool in_pass(const timer&) const;
   bool drained() const;
   void arm(timer&, ns due);
+  std::optional<std::size_t> first_in_pass() const;
   template <class Qualifies>
   std::optional<std::size_t> earliest(Qualifies&& qualifies) const;
   void end_now(timer&);
@@ -155,7 +172,7 @@ class scheduler_model {
   const std::size_t max_pending_;
   ns now_ = 0, end_ = 0, pass_tick_ = 0;
   bool stopped_ = false, stopped_listed_ = false, draining_ = false, stop_when_drained_ = false;
-  std::uint64_t armings_ = 0, pass_end_ = 0, tickets_ = 0;
+  std::uint64_t armings_ = 0, pass_end_ = 0, tickets_ = 0, leaves_ = 0;
   counts counts_{};
   extremes lateness_;
   std::vector<timer> all_;

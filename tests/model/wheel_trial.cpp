@@ -62,6 +62,9 @@ void wheel_trial<Kind>::step() {
       return cancel(s, some_node());
     case 6:
       return replace(some_node());
+    case 7:
+      if (random_.one_in(4)) shrink(s);
+      return;
     default:
       return schedule(s, some_node(), some_due(s));
   }
@@ -90,6 +93,12 @@ void wheel_trial<Kind>::replace(node_id id) {
   timers_[id] = std::make_unique<timer>(id);
   for (auto& s : sides_) s->model.cancel(id);
   compare_node(id);
+}
+
+template <class Kind>
+void wheel_trial<Kind>::shrink(std::size_t s) {
+  note("shrink_to_fit", s, 0, no_tick);
+  sides_[s]->wheel.shrink_to_fit();
 }
 
 template <class Kind>
@@ -178,6 +187,8 @@ void wheel_trial<Kind>::act_inside(std::size_t s, node_id fired) {
     case 12:
       if (random_.one_in(3)) throw thrown_on_purpose{};
       return;
+    case 14:
+      return shrink(random_.index(2));
     case 13:  // of another wheel: this is not a nested advance
       if (!sides_[other]->advancing) advance_somehow(other);
       return;

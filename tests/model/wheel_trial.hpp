@@ -94,6 +94,7 @@ class wheel_trial {
   void schedule(std::size_t s, node_id, tick_number due);
   void cancel(std::size_t s, node_id);
   void replace(node_id);
+  void shrink(std::size_t s);
 
   node_id some_node() { return random_.index(timers_.size()); }
   tick_number some_distance();

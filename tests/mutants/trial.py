@@ -7,7 +7,7 @@ import subprocess
 import time
 
 ALL = ("values", "wheel", "scheduler", "on_top", "adapters", "readme", "model", "durable", "threads",
-       "interleavings", "durable_servers")
+       "interleavings", "durable_servers", "calendar")
 # The suites likeliest to notice a change of a file, by the beginning of its name.
 LIKELY = {
     "include/rondo/detail/keyed_core": ("on_top", "readme"),
@@ -30,6 +30,8 @@ LIKELY = {
     "include/rondo/durable": ("durable",),
     "lib/durable/postgresql/": ("durable_servers",),
     "lib/durable/": ("durable",),
+    "include/rondo/calendar": ("calendar",),
+    "lib/calendar/": ("calendar",),
     "lib/values/": ("values", "scheduler", "model"),
     "include/rondo/": ("values", "scheduler", "model"),
 }

@@ -1,4 +1,4 @@
-// The third argument of the scheduling calls: rondo::on or none. The compiler refuses everything else.
+// The third argument of the scheduling calls: timer_options, rondo::on or none. The compiler refuses everything else.
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -62,16 +62,13 @@ struct derived_from_on : on {
   using on::on;
 };
 
-struct converts_to_on {
-  operator on() const { return on(accepts_job); }
-};
-
-TEST_CASE("the scheduling calls take an executor as rondo::on, or none") {
+TEST_CASE("the scheduling calls take timer_options, an executor as rondo::on, or none") {
   CHECK(taken<>);
+  CHECK(taken<timer_options>);
+  CHECK(taken<const timer_options&>);
   CHECK(taken<on>);
   CHECK(taken<const on&>);
   CHECK(taken<derived_from_on>);
-  CHECK(taken<converts_to_on>);
 }
 
 TEST_CASE("any other third argument of a scheduling call is refused by the compiler") {
@@ -83,6 +80,7 @@ TEST_CASE("any other third argument of a scheduling call is refused by the compi
   CHECK(refused<std::string>);
   CHECK(refused<rondo::firing>);
   CHECK(refused<on, on>);
+  CHECK(refused<rondo::options>);
 }
 
 TEST_CASE("what derives from rondo::on is used as one") {

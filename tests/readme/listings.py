@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fails unless what README and lib/durable/README.md show is what the tests run: listings.py ROOT BUILD
+"""Fails unless what README and its like (READMES) show is what the tests run: listings.py ROOT BUILD
 
 A block that names its language must stand, line for line but for its indentation, in a file of that language which
 is compiled and run; shell commands each by itself in a script, which may give them arguments. It says which of these
@@ -12,7 +12,7 @@ import re
 import sys
 import textwrap
 
-READMES = ("README.md", "lib/durable/README.md")
+READMES = ("README.md", "lib/durable/README.md", "examples/http_timeouts/README.md")
 TESTED = ("examples", "tests/readme", "tests/consumer")
 FILES = {
     "cpp": [f"{folder}/**/*.cpp" for folder in TESTED],

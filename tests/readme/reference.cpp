@@ -1,5 +1,6 @@
 // The listings of README's section "What a timer can do".
 #include <functional>
+#include <iostream>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -70,6 +71,19 @@ TEST_CASE("tasks on executors") {
   disk.work();
   CHECK(reports == 1);
   pool.work();
+}
+
+TEST_CASE("a timer with a name") {
+  job_list disk;
+  const auto write_report = [] {};
+  const auto disk_jobs = [&](rondo::job j) { disk.submit(std::move(j)); };
+  rondo::manual_timer timer;
+  const auto report = timer.schedule_every(1min, write_report, {.run_on = disk_jobs, .name = "report"});
+  const auto when = timer.due(report);               // none: it waits for no moment, or has ended
+  for (const rondo::timer_info& t : timer.list()) {  // all that are pending or running, by due
+    std::cout << to_string(t.id) << ' ' << t.name << ": " << t.runs << " runs\n";
+  }
+  CHECK(when == timer.now() + 1min);
 }
 
 TEST_CASE("a loop of one's own polls") {

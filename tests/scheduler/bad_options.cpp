@@ -37,6 +37,11 @@ TEST_CASE("no buckets, or too many") {
   }
 }
 
+TEST_CASE("a timer has nobody to throw to") {
+  CHECK_THROWS_WITH_AS(timer(options{.propagate_exceptions = true}),
+                       doctest::Contains("propagate_exceptions"), std::invalid_argument);
+}
+
 TEST_CASE("every other number of buckets works, power of two or not") {
   for (const std::size_t buckets : {1U, 2U, 3U, 100U, 512U, 1000U, 1U << 20}) {
     manual_timer time(options{.buckets = buckets});

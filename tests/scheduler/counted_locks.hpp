@@ -65,6 +65,7 @@ struct counted_locks {
   // All threads share them, so that each use takes the lock.
   static constexpr std::size_t own_shards = 0;
   static constexpr std::size_t shared_shards = 16;
+  static constexpr bool drops_pages = false;  // a std::mutex must not lose its memory
 
   static std::size_t thread_number() noexcept { return detail::thread_numbers::of_this_thread(); }
 };

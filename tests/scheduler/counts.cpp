@@ -98,6 +98,47 @@ TEST_CASE("what is with an executor is pending, but not due") {
   CHECK(time.stats().completed == 1);
 }
 
+TEST_CASE("lateness and run times are added up, to the nanosecond, inline and on an executor") {
+  std::vector<job> jobs;
+  for (const bool inline_runs : {true, false}) {
+    CAPTURE(inline_runs);
+    options o{.on_error = [](std::exception_ptr, const rondo::firing&) {}};
+    if (!inline_runs) o.run_on = [&](job j) { jobs.push_back(std::move(j)); };
+    manual_timer time(o);
+    time.schedule_after(1ms, [&] { time.elapse(1'000'001ns); });
+    time.schedule_after(2ms, [&] {
+      time.elapse(70ns);
+      throw 1;
+    });
+    time.elapse(5'000'003ns);
+    time.advance(0s);
+    for (job& j : jobs) j();
+    const statistics s = time.stats();
+    CHECK(s.run_time.sum() == 1'000'071ns);
+    CHECK(s.lateness.sum() == 4'000'003ns + 4'000'004ns);
+    CHECK(s.lateness.count() == 2);
+  }
+}
+
+TEST_CASE("what was recorded since an earlier reading") {
+  manual_timer time;
+  time.schedule_after(1ms, doing_nothing());
+  time.elapse(11ms);
+  time.advance(0s);
+  const statistics earlier = time.stats();
+  time.schedule_after(1ms, doing_nothing());
+  time.elapse(3ms);
+  time.advance(0s);
+  statistics now = time.stats();
+  now.lateness -= earlier.lateness;
+  now.run_time -= earlier.run_time;
+  CHECK(now.lateness.count() == 1);
+  CHECK(now.lateness.sum() == 2ms);
+  CHECK(now.lateness.max() <= 2050us);
+  CHECK(now.run_time.count() == 1);
+  CHECK_THROWS_AS(now.lateness -= time.stats().lateness, std::invalid_argument);
+}
+
 TEST_CASE("every way to end is counted, once") {
   std::vector<job> jobs;
   bool refuse = false;

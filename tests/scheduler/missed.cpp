@@ -1,4 +1,6 @@
 // What becomes of points that went by: recurrences on virtual time, inline.
+#include <rondo/polled_timer.hpp>
+
 #include "scheduler/virtual_time.hpp"
 
 namespace {
@@ -53,6 +55,32 @@ TEST_CASE("the late runs of a burst take their turn among other tasks") {
   time.elapse(950ms);
   CHECK(time.advance(0s) == 6);
   CHECK(what.take() == "often at-500 often at-900 often at-920");
+}
+
+TEST_CASE("after a limit a late run comes after what is due before it, whatever was cancelled in between") {
+  polled_timer timer({.tick = 1ms});
+  journal what;
+  const auto start = timer.now() - 1h;  // all is late: each deadline keeps the tick that it had
+  const auto burst = every(3ms).times(2).on_missed(missed_runs::burst, 10'000'000);
+  const auto often = timer.schedule(burst, what.noting("often"));
+  CHECK(timer.reschedule_at(often, start + 5ms));
+  const auto left = timer.schedule_at(start + 20ms, what.noting("left"));
+  CHECK(timer.poll(1) == 1);
+  timer.schedule_at(start + 7ms, what.noting("before"));
+  SUBCASE("what the limit has left comes first") {
+    CHECK(timer.poll() == 3);
+    CHECK(what.take() == "often often left before");
+  }
+  SUBCASE("it was cancelled") {
+    timer.cancel(left);
+    CHECK(timer.poll() == 2);
+    CHECK(what.take() == "often before often");
+  }
+  SUBCASE("it was moved") {
+    CHECK(timer.reschedule_at(left, start + 30ms));
+    CHECK(timer.poll() == 3);
+    CHECK(what.take() == "often before often left");
+  }
 }
 
 TEST_CASE("what a late run makes due is for the next pass, after all late ones") {

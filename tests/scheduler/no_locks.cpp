@@ -166,11 +166,12 @@ TEST_CASE("no lock is held in runs of any recurrence, inline, on executors, and 
     const auto core = std::make_shared<probe>(o, at(0s));
     for (int i = 0; i != 60; ++i)
       schedule_on(*core, any_recurrence(d), core->now(), watched(),
-                  i % 3 == 0 ? rondo::on([&, w = watched()](job j) {
-                                 look();
-                                 jobs.push_back(std::move(j));
-                               }).shared()
-                             : nullptr);
+                  i % 3 == 0 ? timer_options{.run_on =
+                                                 [&, w = watched()](job j) {
+                                                   look();
+                                                   jobs.push_back(std::move(j));
+                                                 }}
+                             : timer_options{});
     for (int i = 0; i != 60; ++i) {
       core->advance(duration(d.roll(2'000'000)));
       while (jobs.size() > 20) {

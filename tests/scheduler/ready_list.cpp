@@ -44,6 +44,34 @@ TEST_CASE("what is due next is the earliest that has not been popped, be it late
   }
 }
 
+TEST_CASE("a late one comes after others of its tick, whatever lies before these and was cancelled") {
+  list pass;
+  record burst{0}, cancelled{1}, other{2}, last{3};
+  REQUIRE(pass.make_room() >= 4);
+  pass.push(burst, 4);
+  REQUIRE(pass.front()->timer == &burst);
+  REQUIRE(pass.push_late(burst, 5));
+  pass.pop();
+  pass.push(cancelled, 9);  // left by a limit: what was scheduled since then may be due before it
+  SUBCASE("others follow") {
+    pass.push(other, 5);
+    pass.push(last, 6);
+    ++cancelled.arming;
+    CHECK(pass.front()->timer == &other);
+    pass.pop();
+    CHECK(pass.front()->timer == &burst);
+    pass.pop();
+    CHECK(pass.front()->timer == &last);
+    pass.pop();
+  }
+  SUBCASE("no other is left") {
+    ++cancelled.arming;
+    CHECK(pass.front()->timer == &burst);
+    pass.pop();
+  }
+  CHECK(pass.empty());
+}
+
 TEST_CASE("entries that are done do not come again when the others are moved to the front") {
   list pass;
   record done{0}, other{1};

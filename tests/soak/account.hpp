@@ -23,6 +23,7 @@ struct account {
   counter ran{0};                    // runs
   counter threw{0};                  // tasks, and executors
   counter told{0};                   // calls of on_error
+  counter told_of_rejected{0};       // calls of on_rejected
   counter dropped{0};                // jobs
   counter cancelled{0};              // timers, as cancel() said
   counter refused{0};                // scheduling calls: no place, or stopped

@@ -29,6 +29,9 @@ struct scheduled_one_shot {
   std::shared_ptr<one_shot> what;
 };
 
+/// No string keeps it within itself.
+inline constexpr const char* a_name = "a timer that has a name, which takes memory";
+
 /// One in a hundred throws, some take long, some schedule another.
 class one_shot : public life {
  public:
@@ -56,8 +59,10 @@ class one_shot : public life {
         made.id = timers.schedule_at(due, std::move(work));
       else if (way < 9)
         made.id = timers.schedule_after(delay, std::move(work));
-      else
+      else if (chance.percent(50))
         made.id = timers.schedule_after(delay, std::move(work), s.elsewhere());
+      else
+        made.id = timers.schedule_after(delay, std::move(work), {.name = a_name});
     });
     if (!is_accepted) made.what.reset();
     return made;
@@ -82,6 +87,7 @@ class one_shot : public life {
 
 inline void one_shot::run(const rondo::firing& f) {
   always().check(invariant::runs_once, !has_run_.exchange(true) && f.run == 1 && f.missed == 0);
+  always().check(invariant::names, f.name.empty() || f.name == a_name, f.name);
   if (nature_ < 10) {
     ++station_.books().threw;
     throw std::runtime_error("a task that throws");

@@ -72,6 +72,7 @@ class station {
     o.buckets = what_ == kind::polled ? 64 : 512;
     o.max_pending = limit();
     o.on_error = [this](std::exception_ptr, const rondo::firing&) { ++account_.told; };
+    o.on_rejected = [this](const rondo::firing&) { ++account_.told_of_rejected; };
     if (what_ == kind::on_pool) o.run_on = pool_.executor();
     if (what_ == kind::moody) o.run_on = [this](rondo::job j) { run_in_a_mood(std::move(j)); };
     return o;

@@ -102,7 +102,7 @@ TEST_CASE("a job taken back while the drain of a manual timer sleeps is submitte
   for (unsigned moves = 1; moves != 100 && noticed; ++moves) {
     spin(moves * 500);
     CHECK(time.reschedule_after(id, 0s));
-    noticed = handed.wait(moves + 1);
+    noticed = handed.wait(static_cast<long>(moves) + 1);
   }
   CHECK(noticed);
   time.stop();
@@ -120,7 +120,7 @@ TEST_CASE("a timer moved to now while the drain of a polled timer sleeps runs at
   for (unsigned moves = 0; moves != ids.size() && noticed; ++moves) {
     spin(moves * 500);
     CHECK(timer.reschedule_after(ids[moves], 0s));
-    noticed = ran.wait(moves + 1);
+    noticed = ran.wait(static_cast<long>(moves) + 1);
   }
   CHECK(noticed);
   timer.stop();

@@ -1,7 +1,5 @@
 // A child made by fork() has a copy of the timer and no driver: calls there are refused, and nothing waits for
 // threads that stayed in the parent.
-#if defined(__unix__) || defined(__APPLE__)
-
 #include <array>
 #include <atomic>
 #include <memory>
@@ -147,6 +145,32 @@ TEST_CASE("what is built upon a timer can be destroyed in a child") {
   CHECK(t.pending() == 2);
 }
 
+TEST_CASE("what is pending in a polled timer is pending in parent and child, and each goes its own way") {
+  rondo::polled_timer timer;
+  int runs = 0;
+  const auto due = timer.schedule_after(-1s, [&] { ++runs; });
+  const auto hour = timer.schedule_after(1h, [&] { ++runs; });
+  const auto often = timer.schedule_every(1h, [&] { ++runs; });
+  CHECK(in_child([&] {
+          const bool known =
+              timer.pending(due) && timer.pending(hour) && timer.pending(often) && timer.pending() == 3;
+          const bool runs_here = timer.poll() == 1 && runs == 1;
+          const bool cancels = timer.cancel(hour) == cancel_result::cancelled;
+          const bool moves = timer.reschedule_after(often, -1s) && timer.poll() == 1 && runs == 2;
+          timer.schedule_after(0s, [&] { ++runs; });
+          const bool goes_on = timer.poll() == 1 && timer.stats().fired == 3;
+          return first_wrong({known, runs_here, cancels, moves, goes_on, timer.stop().size() == 1});
+        }) == "");
+  CHECK(runs == 0);
+  CHECK(timer.pending() == 3);
+  CHECK(timer.stats().fired == 0);
+  CHECK(timer.poll() == 1);
+  CHECK(timer.pending(hour));
+  CHECK(timer.pending(often));
+  CHECK(in_child([&] { return first_wrong({timer.stop().size() == 2, timer.poll() == 0}); }) == "");
+  CHECK(timer.stop().size() == 2);
+}
+
 TEST_CASE("a watch that has ended is not told of a fork, and the others are") {
   for (std::size_t ended = 0; ended != 3; ++ended) {
     CAPTURE(ended);
@@ -221,5 +245,3 @@ TEST_CASE("a child may have timers of its own, and its child as well") {
 #endif
 
 }  // namespace
-
-#endif

@@ -4,12 +4,15 @@
 #include <thread>
 #include <vector>
 
-#if defined(__linux__)
+#include "platform.hpp"
+#include "threads/patience.hpp"
+
+#if RONDO_HAS_THREAD_NAMES
 #include <pthread.h>
+#endif
+#if RONDO_HAS_TIMER_SLACK
 #include <sys/prctl.h>
 #endif
-
-#include "threads/patience.hpp"
 
 namespace {
 
@@ -107,7 +110,7 @@ TEST_CASE("all inline tasks run on one thread, that of the driver") {
   CHECK(where == std::vector(50, where[0]));
 }
 
-#if defined(__linux__)
+#if RONDO_HAS_THREAD_NAMES
 TEST_CASE("the driver thread has the name of the options, cut where it must be") {
   struct {
     const char *given, *seen;
@@ -124,7 +127,9 @@ TEST_CASE("the driver thread has the name of the options, cut where it must be")
     CHECK(std::string(name) == row.seen);
   }
 }
+#endif
 
+#if RONDO_HAS_TIMER_SLACK
 TEST_CASE("the kernel does not let the driver thread sleep longer, to wake several threads at a time") {
   gate ran;
   int slack = 0;

@@ -1,6 +1,4 @@
 // Signals of the process reach the user's threads, never the driver.
-#if defined(__unix__) || defined(__APPLE__)
-
 #include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
@@ -132,5 +130,3 @@ TEST_CASE("a handler installed after a timer was made does not run on its driver
 #endif
 
 }  // namespace
-
-#endif

@@ -12,47 +12,24 @@
 
 #include <rondo/statistics.hpp>
 
-#include "scheduler/histogram_recorder.hpp"
 #include "scheduler/seeds.hpp"
-#include "sync/threads.hpp"
+#include "values/histograms.hpp"
 
 using namespace rondo;
-using rondo::detail::histogram_access;
 using rondo::detail::log_linear;
+using rondo::test::middle;
+using rondo::test::most;
+using rondo::test::of;
+using rondo::test::of_counts;
+using rondo::test::random_value;
+using rondo::test::recorder;
 
 namespace {
-
-using recorder = rondo::detail::histogram_recorder<rondo::detail::threads>;
-
-constexpr std::int64_t most = duration::max().count();
-
-histogram of(const std::vector<std::int64_t>& values) {
-  recorder r;
-  for (const std::int64_t v : values) r.record(duration(v));
-  return r.snapshot();
-}
-
-/// One in which `counts[i].second` durations lie in the bucket of `counts[i].first`.
-histogram of_counts(const std::vector<std::pair<std::int64_t, std::uint64_t>>& counts) {
-  std::vector<std::uint64_t> by_bucket(log_linear::buckets);
-  for (const auto& [value, count] : counts) by_bucket[log_linear::bucket_of(duration(value))] += count;
-  return histogram_access::make(std::move(by_bucket));
-}
-
-std::int64_t middle(std::int64_t value) {
-  return log_linear::middle_of(log_linear::bucket_of(duration(value))).count();
-}
 
 /// Whether two values differ by less than 1/64. In integers, so exact.
 bool close(std::int64_t found, std::int64_t exact) {
   const std::int64_t off = found < exact ? exact - found : found - exact;
   return off == 0 || off < exact / 64 || (off == exact / 64 && exact % 64 != 0);
-}
-
-/// Of any magnitude, each as likely as the others.
-std::int64_t random_value(rondo::test::dice& dice) {
-  const std::uint64_t bits = dice.roll(64);
-  return static_cast<std::int64_t>(dice.roll(std::uint64_t{1} << bits));
 }
 
 }  // namespace
@@ -172,11 +149,11 @@ TEST_CASE("quantiles are those of the sorted durations") {
 }
 
 TEST_CASE("the quantile k/n of n durations is the k-th, however k/n is rounded") {
-  std::vector<std::uint64_t> counts;
-  for (std::uint64_t n = 1; n != 65; ++n) {
-    counts.push_back(1);  // of 0, 1, …, n - 1 ns
-    const histogram h = histogram_access::make(counts);
-    for (std::uint64_t k = 1; k <= n; ++k) {
+  std::vector<std::int64_t> values;
+  for (std::int64_t n = 1; n != 65; ++n) {
+    values.push_back(n - 1);
+    const histogram h = of(values);
+    for (std::int64_t k = 1; k <= n; ++k) {
       CAPTURE(k);
       CAPTURE(n);
       const double q = static_cast<double>(k) / static_cast<double>(n);
@@ -245,8 +222,8 @@ TEST_CASE("equal means that the same was recorded, as far as can be told, in any
   CHECK((of({1}) != of({1, 1})));
   CHECK((of({1}) != of({2})));
   CHECK((of({1, 2}) != of({1})));
-  CHECK((histogram_access::make({1, 0, 0}) == histogram_access::make({1})));
-  CHECK((histogram_access::make({0, 0, 0}) == histogram()));
+  CHECK((of_counts({{0, 1}, {5, 0}}) == of({0})));
+  CHECK((of_counts({{5, 0}}) == histogram()));
 }
 
 TEST_CASE("copies are values of their own") {

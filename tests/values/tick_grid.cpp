@@ -6,6 +6,10 @@
 
 #include <rondo/detail/ticks.hpp>
 
+#if !defined(__SIZEOF_INT128__)  // as for 32 bits
+#include <boost/multiprecision/cpp_int.hpp>
+#endif
+
 using namespace std::chrono_literals;
 using namespace rondo;
 using namespace rondo::detail;
@@ -14,7 +18,11 @@ namespace {
 
 constexpr time_point at(duration since_epoch) { return time_point(since_epoch); }
 
+#if defined(__SIZEOF_INT128__)
 __extension__ using int128 = __int128;
+#else
+using int128 = boost::multiprecision::int128_t;
+#endif
 
 /// The same in 128 bits, where nothing overflows: the last tick boundary not later than `count`.
 struct wide_grid {

@@ -1,8 +1,12 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <set>
+#include <string>
 #include <type_traits>
 #include <unordered_set>
 #include <vector>
@@ -17,6 +21,8 @@ static_assert(std::is_trivially_copyable_v<timer_id> && std::is_standard_layout_
 static_assert(std::is_nothrow_default_constructible_v<timer_id>);
 static_assert(noexcept(std::hash<timer_id>()(timer_id())));
 static_assert(timer_id() == timer_id(), "a constant expression");
+static_assert(timer_id() <=> timer_id_access::make(1, 0, 0) == std::strong_ordering::less, "another one");
+static_assert(noexcept(timer_id() < timer_id()));
 
 TEST_CASE("ids are equal if scheduler, slot and generation are") {
   const timer_id id = timer_id_access::make(1, 2, 3);
@@ -76,4 +82,55 @@ TEST_CASE("ids can be keys") {
   CHECK(ids.count(timer_id_access::make(1, 50, 50)) == 1);
   CHECK(ids.count(timer_id_access::make(1, 50, 51)) == 0);
   CHECK(ids.count(timer_id()) == 0);
+}
+
+namespace {
+
+/// Each differs from another one in one part only; ends of the ranges included.
+std::vector<timer_id> various_ids() {
+  std::vector<timer_id> ids{timer_id()};
+  for (const std::uint32_t scheduler : {1U, 2U, 12U, 0xffffffffU})
+    for (const std::uint32_t slot : {0U, 1U, 2U, 21U, 0xffffffffU})
+      for (const std::uint64_t generation :
+           {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{2}, std::uint64_t{1} << 32, ~std::uint64_t{0}})
+        ids.push_back(timer_id_access::make(scheduler, slot, generation));
+  return ids;
+}
+
+}  // namespace
+
+TEST_CASE("ids have a total order that agrees with ==, and that of no timer comes first") {
+  const std::vector<timer_id> ids = various_ids();
+  for (std::size_t i = 0; i != ids.size(); ++i) {
+    for (std::size_t j = 0; j != ids.size(); ++j) {
+      CHECK((ids[i] == ids[j]) == (i == j));
+      CHECK((ids[i] < ids[j]) == (i < j));
+      CHECK((ids[i] <=> ids[j]) == (i <=> j));
+    }
+  }
+}
+
+TEST_CASE("ids can be keys of ordered containers") {
+  const std::vector<timer_id> ids = various_ids();
+  const std::set<timer_id> ordered(ids.rbegin(), ids.rend());
+  CHECK(ordered.size() == ids.size());
+  CHECK(std::equal(ids.begin(), ids.end(), ordered.begin(), ordered.end()));
+}
+
+TEST_CASE("an id as text") {
+  CHECK(to_string(timer_id()) == "no timer");
+  CHECK(to_string(timer_id_access::make(1, 7, 42)) == "1.7.42");
+  CHECK(to_string(timer_id_access::make(1, 0, 0)) == "1.0.0");
+  CHECK(to_string(timer_id_access::make(0xffffffffU, 0xffffffffU, ~std::uint64_t{0})) ==
+        "4294967295.4294967295.18446744073709551615");
+}
+
+TEST_CASE("different ids have different texts") {
+  std::set<std::string> texts;
+  for (const timer_id id : various_ids()) {
+    const std::string text = to_string(id);
+    CHECK(text == rondo::to_string(timer_id(id)));
+    CHECK(text.size() <= 42);
+    CHECK(texts.insert(text).second);
+  }
 }

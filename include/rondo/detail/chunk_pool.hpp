@@ -17,7 +17,8 @@ namespace rondo::detail {
 /// merged with its neighbours and chunks become free, so that the memory depends on the number of nodes, not on that
 /// of the calls.
 ///
-/// Chunks come from segments of 16 KiB that never move. One empty segment is kept, further ones are deallocated.
+/// Chunks come from segments of 16 KiB that never move. One empty segment is kept until shrink_to_fit(), further ones are
+/// deallocated.
 class RONDO_EXPORT chunk_pool {
  public:
   using chunk = std::uint32_t;  // its number; 0: none
@@ -42,6 +43,10 @@ class RONDO_EXPORT chunk_pool {
   /// Clears its first `used` slots and frees it. Preconditions: no chunk is linked to it, and its other slots are
   /// empty.
   void give_back(chunk, std::size_t used = chunk_nodes) noexcept;
+
+  /// Deallocates the empty segment, if there is one, and what the tables of segments no longer need. Chunks stay where they
+  /// are. Without memory for smaller tables it keeps those that it has. O(segments).
+  void shrink_to_fit() noexcept;
 
   static chunk chunk_of(std::uint32_t slot_number) noexcept { return slot_number / chunk_slots; }
   static std::uint32_t first_slot(chunk c) noexcept { return c * chunk_slots + 1; }
@@ -131,7 +136,7 @@ class RONDO_EXPORT chunk_pool {
   std::uint32_t move_nodes(chunk from, chunk to, std::uint32_t nodes_before) noexcept;
   void clear(chunk c, std::size_t from, std::size_t to = chunk_nodes) noexcept;
   void add_segment();
-  void add_numbers();
+  void set_numbers(std::uint32_t count);
   void release(std::uint32_t number) noexcept;
   void open(std::uint32_t number) noexcept;
   void close(std::uint32_t number) noexcept;

@@ -116,6 +116,10 @@ class RONDO_EXPORT far_store {
   /// It holds a node if nothing was erased since earliest() was called.
   chain* single_block() noexcept;
 
+  /// Gives back the chunks of lists all of whose nodes were erased, and, unless `keeps_lists`, the lists themselves if no
+  /// node is left. O(lists), and more if nodes were erased.
+  void shrink_to_fit(bool keeps_lists) noexcept;
+
   template <class Visit>
   void for_each(Visit&& visit) const {
     if (lists_.get() == nullptr) return;

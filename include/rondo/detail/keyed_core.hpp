@@ -1,12 +1,15 @@
 // keyed_timers, without the map of its keys.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include <rondo/call_site.hpp>
+#include <rondo/executor.hpp>
 #include <rondo/export.hpp>
 #include <rondo/recurrence.hpp>
 #include <rondo/scheduler.hpp>
@@ -35,6 +38,7 @@ struct keyed_entry {
 };
 
 class RONDO_EXPORT RONDO_CHECKED_ABI keyed_call;
+class keyed_wait;
 
 /// All timers of a keyed_timers. They are one group; each has as its tag the place of its key in the map.
 ///
@@ -51,6 +55,8 @@ class RONDO_EXPORT keyed_core : public std::enable_shared_from_this<keyed_core> 
 
   /// Whether the entry has a pending timer. Precondition: the mutex is locked.
   bool has_timer(const keyed_entry&) const;
+  /// The exact deadline that it waits for. Precondition: as above.
+  std::optional<time_point> due(const keyed_entry&) const;
 
  protected:
   virtual ~keyed_core();
@@ -59,6 +65,7 @@ class RONDO_EXPORT keyed_core : public std::enable_shared_from_this<keyed_core> 
 
  private:
   friend class keyed_call;
+  friend class keyed_wait;
   class group;
 
   /// A timer with that tag has ended, and its callable is destroyed. Called without a lock.
@@ -82,6 +89,8 @@ class RONDO_EXPORT RONDO_CHECKED_ABI keyed_call {
   }
   keyed_call(keyed_core&, task&& work);
   ///@}
+  /// Gives the timer that is to be set options. Throws std::bad_alloc.
+  void set_options(timer_options&& with);
   ~keyed_call();
   keyed_call(const keyed_call&) = delete;
   keyed_call& operator=(const keyed_call&) = delete;
@@ -111,6 +120,32 @@ class RONDO_EXPORT RONDO_CHECKED_ABI keyed_call {
   void* record_ = nullptr;  // of the timer that is to be set
   void* ended_ = nullptr;   // the record of one that has ended: what it owns is to be destroyed
   bool wakes_ = false;      // the driver is to be woken
+};
+
+/// What cancel_and_wait() waits for: timers of one key that have been cancelled or replaced, and have not ended. Made
+/// before the mutex is locked.
+class RONDO_EXPORT keyed_wait {
+ public:
+  explicit keyed_wait(keyed_core& keys) noexcept : keys_(keys) {}
+  ~keyed_wait();
+  keyed_wait(const keyed_wait&) = delete;
+  keyed_wait& operator=(const keyed_wait&) = delete;
+
+  /// What wait() waits for: the timers of the key that there are now, unless the caller is inside one of their runs.
+  /// Preconditions: the mutex is locked, a keyed_call has cancelled the key's timer under it, and note() was not called.
+  void note(const keyed_entry&, const void* tag) noexcept;
+  /// Precondition: the mutex is not locked, and that keyed_call is over.
+  void wait();
+
+ private:
+  class members;
+  timer_id next();
+
+  keyed_core& keys_;
+  timer_id current_;
+  const void* tag_ = nullptr;
+  members* replaced_ = nullptr;                       // in room_; null: none was replaced that has not ended
+  alignas(void*) std::byte room_[4 * sizeof(void*)];  // so that cancelling needs no memory
 };
 
 }  // namespace rondo::detail

@@ -25,15 +25,28 @@ struct log_linear {
     return static_cast<std::size_t>(static_cast<std::uint64_t>(shift) * parts + (value >> shift));
   }
 
-  /// The value that represents a bucket. Precondition: bucket < buckets.
+  // Precondition of these: bucket < buckets.
+
+  static constexpr duration first_of(std::size_t bucket) noexcept {
+    return duration(static_cast<duration::rep>((bucket - shift_of(bucket) * parts) << shift_of(bucket)));
+  }
+  static constexpr duration last_of(std::size_t bucket) noexcept {
+    return first_of(bucket) + width_less_one(bucket);
+  }
+  /// The value that represents a bucket.
   static constexpr duration middle_of(std::size_t bucket) noexcept {
-    const std::uint64_t shift = bucket < 2 * parts ? 0 : bucket / parts - 1;
-    const std::uint64_t first = (bucket - shift * parts) << shift;
-    const std::uint64_t width = std::uint64_t{1} << shift;
-    return duration(static_cast<duration::rep>(first + (width - 1) / 2));
+    return first_of(bucket) + width_less_one(bucket) / 2;
   }
 
   static constexpr std::size_t buckets = 1888;
+
+ private:
+  static constexpr std::uint64_t shift_of(std::size_t bucket) noexcept {
+    return bucket < 2 * parts ? 0 : bucket / parts - 1;
+  }
+  static constexpr duration width_less_one(std::size_t bucket) noexcept {
+    return duration(static_cast<duration::rep>((std::uint64_t{1} << shift_of(bucket)) - 1));
+  }
 };
 static_assert(log_linear::bucket_of(duration::max()) + 1 == log_linear::buckets);
 

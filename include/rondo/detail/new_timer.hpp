@@ -37,7 +37,8 @@ class RONDO_EXPORT RONDO_CHECKED_ABI new_timer {
   new_timer(const new_timer&) = delete;
   new_timer& operator=(const new_timer&) = delete;
 
-  void run_on(const on& where);
+  /// Throws std::bad_alloc.
+  void set(timer_options&& with);
 
   ///@{
   /// The end of the call: nothing else may follow. Throw stopped_error and std::bad_alloc.

@@ -29,7 +29,8 @@ class RONDO_EXPORT RONDO_CHECKED_ABI scoped_timer {
   scoped_timer(const scoped_timer&) = delete;
   scoped_timer& operator=(const scoped_timer&) = delete;
 
-  void run_on(const on& where);
+  /// Throws std::bad_alloc.
+  void set(timer_options&& with);
 
   // The end of the call: nothing else may follow.
   timer_id schedule_after(duration delay);

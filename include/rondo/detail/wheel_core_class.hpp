@@ -154,6 +154,11 @@ class wheel_core : public wheel_base {
     }
   }
 
+  /// Gives back what holds no node: chunks, segments, tables and far lists. Nodes stay where they are. O(buckets +
+  /// segments), and O(1) for each chunk of nodes that were cancelled; with locks one stripe after another is locked. To be
+  /// `in_callback` of take_due() is legal only without locks, and says so: then the far lists that take_due() reads stay.
+  void shrink_to_fit(bool in_callback = false) noexcept;
+
   /// Calls visit(bucket, key, each) for each entry of the delay queue, under its stripe's lock. `bucket` is the number
   /// of a bucket; none: the entry is that of far stores. `key` is the entry's key, which may be early. each(f) calls
   /// f(node&) for each node that the entry stands for.
@@ -319,6 +324,7 @@ class wheel_core : public wheel_base {
   }
 
   // wheel_core_far.hpp
+  void shrink_to_fit(std::size_t stripe_index, bool in_callback) noexcept;
   void rekey_far(stripe& s) noexcept;
   chain* gather_far(tick_number due, stripe& s);
   chain* gather_past(tick_number due, stripe& s);

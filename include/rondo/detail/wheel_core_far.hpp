@@ -1,9 +1,11 @@
-// wheel_core: the nodes outside the window, and how they come into it.
+// wheel_core: the nodes outside the window, how they come into it, and how memory is given back.
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <mutex>
 #include <optional>
 
 #include <rondo/detail/wheel_core_class.hpp>
@@ -121,6 +123,34 @@ void wheel_core<Sync>::move_to_bucket(node& n, stripe& s) {
   bucket& b = bucket_at(due);  // if it has chunks, its tick is that of `n`, as both are in the window
   if (!b.nodes.has_room()) make_room_in_bucket(due, s);
   b.nodes.push_back(n);
+}
+
+template <class Sync>
+void wheel_core<Sync>::shrink_to_fit(bool in_callback) noexcept {
+  for (std::size_t i = 0; i <= stripe_mask_; ++i) {
+    const std::lock_guard hold(stripes_[i].mutex);
+    shrink_to_fit(i, in_callback);
+  }
+}
+
+/// Precondition: the stripe is locked.
+template <class Sync>
+void wheel_core<Sync>::shrink_to_fit(std::size_t index, bool in_callback) noexcept {
+  stripe& s = stripes_[index];
+  for (std::size_t b = index; b <= mask_; b += stripe_mask_ + 1) {
+    chain& nodes = buckets_[b].nodes;
+    if (!nodes.has_chunks() || nodes.front(s.pool) != nullptr) continue;
+    nodes.release(s.pool);
+    dequeue(b);
+  }
+  s.past.shrink_to_fit(in_callback);  // take_due() may be reading one of its lists
+  s.future.shrink_to_fit(false);
+  if (s.queued && s.past.surely_empty() && s.future.surely_empty()) {
+    s.queued = s.key_is_exact = false;
+    dequeue(far_entry(s));
+  }
+  update_window_end(s);
+  s.pool.shrink_to_fit();
 }
 
 }  // namespace rondo::detail

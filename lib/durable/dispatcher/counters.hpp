@@ -1,10 +1,10 @@
 // What a dispatcher has done so far.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <mutex>
-#include <vector>
 
 #include <rondo/detail/log_linear.hpp>
 #include <rondo/durable.hpp>
@@ -25,33 +25,40 @@ class counters {
   void began(duration lateness) noexcept {
     const std::lock_guard hold(mutex_);
     ++sums_.fired;
-    ++lateness_[rondo::detail::log_linear::bucket_of(lateness)];
+    lateness_.add(lateness);
   }
 
   void ended(duration run_time) noexcept {
     const std::lock_guard hold(mutex_);
-    ++run_time_[rondo::detail::log_linear::bucket_of(run_time)];
+    run_time_.add(run_time);
   }
 
   /// `held` and `running` are left to the caller. Throws std::bad_alloc.
   dispatcher_statistics snapshot() const {
     const std::lock_guard hold(mutex_);
     dispatcher_statistics s = sums_;
-    s.lateness = histogram_of(lateness_);
-    s.run_time = histogram_of(run_time_);
+    s.lateness = lateness_.snapshot();
+    s.run_time = run_time_.snapshot();
     return s;
   }
 
  private:
-  using buckets = std::array<std::uint64_t, rondo::detail::log_linear::buckets>;
+  struct distribution {
+    std::array<std::uint64_t, rondo::detail::log_linear::buckets> counts{};
+    duration sum{};
 
-  static histogram histogram_of(const buckets& b) {
-    return rondo::detail::histogram_access::make(std::vector<std::uint64_t>(b.begin(), b.end()));
-  }
+    void add(duration d) noexcept {
+      ++counts[rondo::detail::log_linear::bucket_of(d)];
+      sum += std::clamp(d, duration::zero(), duration::max() - sum);
+    }
+    histogram snapshot() const {
+      return rondo::detail::histogram_access::make({counts.begin(), counts.end()}, sum);
+    }
+  };
 
   mutable std::mutex mutex_;
   dispatcher_statistics sums_;
-  buckets lateness_{}, run_time_{};
+  distribution lateness_, run_time_;
 };
 
 }  // namespace rondo::durable::detail

@@ -1,0 +1,64 @@
+#include <stdexcept>
+
+#include <rondo/calendar.hpp>
+
+#include "calendar/cron.hpp"
+#include "calendar/rule.hpp"
+
+namespace rondo {
+
+namespace {
+
+constexpr std::uint32_t each_day = 0b1111111;
+
+/// Without a zone.
+detail::calendar_rule at_time_of_day(std::uint32_t weekdays, duration time_of_day) {
+  if (time_of_day < duration::zero() || time_of_day >= std::chrono::hours(24))
+    throw std::invalid_argument("rondo: a time of day is from 0 to less than 24 hours, not " +
+                                std::to_string(time_of_day.count()) + "ns");
+  const auto minute = std::chrono::duration_cast<std::chrono::minutes>(time_of_day).count();
+  detail::calendar_rule rule;
+  rule.minutes = std::uint64_t{1} << minute % 60;
+  rule.hours = std::uint32_t{1} << minute / 60;
+  rule.month_days = ~std::uint32_t{0};
+  rule.months = ~std::uint32_t{0};
+  rule.weekdays = weekdays;
+  rule.within_minute = time_of_day % std::chrono::minutes(1);
+  return rule;
+}
+
+std::shared_ptr<const detail::calendar_rule> in(const std::string& zone, detail::calendar_rule rule) {
+  rule.zone = detail::find_zone(zone);
+  return std::make_shared<const detail::calendar_rule>(rule);
+}
+
+}  // namespace
+
+calendar daily(any_duration time_of_day, const std::string& zone) {
+  return calendar(in(zone, at_time_of_day(each_day, time_of_day)));
+}
+
+calendar on_weekdays(any_duration time_of_day, const std::string& zone) {
+  using namespace std::chrono;
+  return weekly({Monday, Tuesday, Wednesday, Thursday, Friday}, time_of_day, zone);
+}
+
+calendar weekly(std::initializer_list<std::chrono::weekday> days, any_duration time_of_day,
+                const std::string& zone) {
+  std::uint32_t set = 0;
+  for (const std::chrono::weekday day : days) {
+    if (!day.ok())
+      throw std::invalid_argument("rondo: " + std::to_string(day.c_encoding()) + " is no day of the week");
+    set |= std::uint32_t{1} << day.c_encoding();
+  }
+  if (set == 0) throw std::invalid_argument("rondo: weekly() needs a day of the week");
+  return calendar(in(zone, at_time_of_day(set, time_of_day)));
+}
+
+calendar cron(const std::string& expression, const std::string& zone) {
+  return calendar(in(zone, detail::parse_cron(expression)));
+}
+
+std::optional<wall_time> calendar::next(any_wall_time after) const { return rule_->next(after); }
+
+}  // namespace rondo

@@ -1,0 +1,314 @@
+#include "calendar/core.hpp"
+
+#include <chrono>
+#include <new>
+#include <utility>
+
+#include <rondo/recurrence.hpp>
+
+namespace rondo::detail {
+
+namespace {
+
+/// After which a timer looks at the clock again if it could not be moved, and how often a clock that does not tell is looked
+/// at.
+constexpr duration soon = std::chrono::seconds(1);
+/// A clock that is set back further shows that it was false, and a calendar begins anew.
+constexpr duration far_back = std::chrono::hours(3);
+/// A clock that does not tell and differs by less was not set: two clocks are not read at the same time.
+constexpr duration smallest_step = std::chrono::milliseconds(1);
+constexpr std::uint64_t most_missed = 1000;
+
+duration difference(wall_time later, wall_time earlier) noexcept {
+  return saturating_difference(time_point(later.time_since_epoch()), time_point(earlier.time_since_epoch()));
+}
+
+/// A timer's callable.
+class wall_run {
+ public:
+  explicit wall_run(std::shared_ptr<wall_timer> t) noexcept : timer_(std::move(t)) {}
+  wall_run(wall_run&&) noexcept = default;
+  wall_run& operator=(wall_run&&) = delete;
+  ~wall_run() {
+    if (timer_ == nullptr) return;
+    timer_->core->forget(*timer_);
+    timer_->work.reset();  // here, though the call that schedules it may still share the timer
+  }
+
+  void operator()(const firing& f) {
+    if (f.run == 0) return timer_->work(by_hand());
+    const std::optional<wall_firing> now = timer_->core->begin(*timer_, f);
+    if (!now) return;
+    const ending at_end{*timer_};
+    timer_->work(*now);
+  }
+
+ private:
+  struct ending {
+    wall_timer& timer;
+    ~ending() { timer.core->end(timer); }
+  };
+
+  /// What stop() handed back, perhaps when there is no clock any more.
+  wall_firing by_hand() const noexcept {
+    wall_firing f;
+    f.wall_due = timer_->core->due_of(*timer_);
+    return f;
+  }
+
+  std::shared_ptr<wall_timer> timer_;
+};
+
+}  // namespace
+
+void calendar_core::follow_clock() {
+  const auto weak = weak_from_this();
+  notice_ = clock_.on_step([weak] {
+    if (const auto core = weak.lock()) core->stepped();
+  });
+  if (notice_ != nullptr) return;
+  looks_.schedule_every(soon, [weak](const firing& f) {
+    if (const auto core = weak.lock()) core->look(f);
+  });
+}
+
+void calendar_core::close() {
+  {
+    const lock hold(mutex_);
+    closed_ = true;
+  }
+  looks_.close();
+  notice_.reset();
+  timers_.close();
+}
+
+/// A look at a clock that does not tell. (One at a time, as runs of a periodic timer are.)
+void calendar_core::look(const firing& f) {
+  const wall_time steady(saturating_add(f.due, f.lateness).time_since_epoch());
+  const duration offset = difference(clock_.now(), steady);
+  if (offset_ && offset - *offset_ < smallest_step && *offset_ - offset < smallest_step) return;
+  stepped();
+  offset_ = offset;
+}
+
+std::uint64_t calendar_core::steps() const {
+  const lock hold(mutex_);
+  return steps_;
+}
+
+timer_id calendar_core::schedule(std::optional<calendar> when, wall_time due, task work,
+                                 timer_options* with) {
+  if (!work) refuse_empty_task();
+  const kept_call_site made_at = work.made_at();
+  const auto t = std::make_shared<wall_timer>(shared_from_this(), std::move(work), std::move(when));
+  task turn(wall_run(t), made_at);  // from here on it is what ends the timer
+  // The count of steps before the clock: a step that comes after it is noticed below.
+  const std::uint64_t before = steps();
+  const wall_time now = clock_.now();
+  if (t->when) due = t->when->next(now).value_or(wall_time::max());
+  duration delay{};
+  {
+    const lock hold(mutex_);
+    t->due = due;
+    t->counted_from = now;
+    t->seen_steps = steps_;
+    link_last(*t);
+    delay = until_due(*t, now);
+  }
+  const recurrence turns = after_completion(soon).first_after(delay).on_overlap(overlapping_runs::queue_one);
+  const timer_id id = with == nullptr ? timers_.schedule(turns, std::move(turn))
+                                      : timers_.schedule(turns, std::move(turn), std::move(*with));
+  settle(id, *t, before);
+  return id;
+}
+
+/// The end of scheduling. A step that came meanwhile could not move the timer, as it did not know its id.
+void calendar_core::settle(timer_id id, wall_timer& t, std::uint64_t steps) {
+  {
+    const lock hold(mutex_);
+    t.id = id;
+    if (steps_ == steps) return;
+  }
+  try {
+    arm(t);
+  } catch (...) {
+    if (cancel(id) == cancel_result::cancelled) throw;
+  }
+}
+
+/// For the scheduler a look at the clock is a run, too: a timer that is cancelled in one has not run, and does not.
+cancel_result calendar_core::cancel(timer_id id) {
+  const cancel_result result = timers_.cancel(id);
+  if (result != cancel_result::running) return result;
+  const lock hold(mutex_);
+  for (wall_timer* t = first_; t != nullptr; t = t->next) {
+    if (t->id != id || t->running || t->ended) continue;
+    return std::exchange(t->cancelled, true) ? cancel_result::gone : cancel_result::cancelled;
+  }
+  return result;
+}
+
+/// How long the timer is to wait. If the clock was set back far, what it waits for is another point from now on.
+duration calendar_core::until_due(wall_timer& t, wall_time now) noexcept {
+  if (t.when && !t.running && difference(t.counted_from, now) > far_back) {
+    t.counted_from = now;
+    t.due = t.when->next(now).value_or(wall_time::max());
+    ++t.changes;
+  }
+  return t.due == wall_time::max() ? duration::max() : difference(t.due, now);
+}
+
+/// Has the timer wait as is right at this moment. False: it is not pending. Throws std::bad_alloc: it waits as before.
+bool calendar_core::arm(wall_timer& t) {
+  for (;;) {
+    std::uint64_t step = 0;
+    {
+      const lock hold(mutex_);
+      if (closed_) return false;  // there may be no clock any more
+      step = steps_;
+    }
+    const wall_time now = clock_.now();
+    duration delay{};
+    std::uint64_t change = 0;
+    timer_id id;
+    {
+      const lock hold(mutex_);
+      delay = until_due(t, now);
+      change = t.changes;
+      id = t.id;
+    }
+    const bool moved = timers_.reschedule_after(id, delay);
+    const lock hold(mutex_);
+    // Whoever moved it meanwhile may have done so for an earlier reading: the last one to move it sees that nothing has
+    // changed since its own.
+    if (steps_ != step || t.changes != change) continue;
+    if (linked(t)) {
+      unlink(t);
+      t.seen_steps = step;
+      link_last(t);
+    }
+    return moved;
+  }
+}
+
+void calendar_core::arm_or_look_again(wall_timer& t) noexcept {
+  try {
+    arm(t);
+  } catch (...) {  // NOLINT(bugprone-empty-catch): without memory its next turn is soon, and a look
+  }
+}
+
+void calendar_core::stepped() {
+  const auto core = shared_from_this();  // a handler of the scheduler may destroy the calendar
+  std::uint64_t step = 0;
+  {
+    const lock hold(mutex_);
+    step = ++steps_;
+  }
+  while (const auto t = first_to_move(step)) arm(*t);
+}
+
+/// A timer that has not been moved since that step. Those that run, or are being scheduled, see to it themselves.
+std::shared_ptr<wall_timer> calendar_core::first_to_move(std::uint64_t step) {
+  const lock hold(mutex_);
+  while (!closed_ && first_ != nullptr && first_->seen_steps < step) {
+    wall_timer& t = *first_;
+    if (!t.running && t.id != timer_id{}) return t.shared_from_this();
+    unlink(t);
+    t.seen_steps = steps_;
+    link_last(t);
+  }
+  return nullptr;
+}
+
+std::optional<wall_firing> calendar_core::begin(wall_timer& t, const firing& f) {
+  wall_firing now;
+  const wall_time shown = clock_.now();
+  bool early = false;
+  {
+    const lock hold(mutex_);
+    if (t.cancelled) return std::nullopt;
+    t.id = f.id;
+    early = until_due(t, shown) > duration::zero();
+    if (!early) {
+      t.running = true;
+      t.counted_from = shown;
+      now.run = ++t.runs;
+      now.wall_due = t.due;
+    }
+  }
+  if (early) {
+    arm_or_look_again(t);
+    return std::nullopt;
+  }
+  now.id = f.id;
+  now.name = f.name;
+  now.lateness = difference(shown, now.wall_due);
+  const time_point start = saturating_add(f.due, f.lateness);
+  now.due = time_point(saturating_difference(start, time_point(now.lateness)));
+  std::optional<wall_time> next = t.when ? t.when->next(now.wall_due) : std::nullopt;
+  while (next && *next <= shown && now.missed != most_missed) {
+    ++now.missed;
+    next = t.when->next(*next);
+  }
+  if (next && *next <= shown) next = t.when->next(shown);
+  {
+    const lock hold(mutex_);
+    t.ended = !next;
+    t.due = next.value_or(wall_time::max());
+    ++t.changes;
+  }
+  if (!next) timers_.cancel(f.id);  // not pending any more while it runs, as other single timers
+  return now;
+}
+
+void calendar_core::end(wall_timer& t) noexcept {
+  {
+    const lock hold(mutex_);
+    t.running = false;
+    if (t.ended) return;
+  }
+  arm_or_look_again(t);
+}
+
+void calendar_core::forget(wall_timer& t) noexcept {
+  const lock hold(mutex_);
+  if (linked(t)) unlink(t);
+}
+
+wall_time calendar_core::due_of(const wall_timer& t) const noexcept {
+  const lock hold(mutex_);
+  return t.due;
+}
+
+std::optional<wall_time> calendar_core::due(timer_id id) const {
+  const lock hold(mutex_);
+  for (const wall_timer* t = first_; t != nullptr; t = t->next)
+    if (t->id == id && !t->running && timers_.pending(id)) return t->due;
+  return std::nullopt;
+}
+
+std::optional<wall_time> calendar_core::next_due() const {
+  const lock hold(mutex_);
+  std::optional<wall_time> earliest;
+  for (const wall_timer* t = first_; t != nullptr; t = t->next)
+    if (t->due != wall_time::max() && (!earliest || t->due < *earliest) && timers_.pending(t->id))
+      earliest = t->due;
+  return earliest;
+}
+
+void calendar_core::link_last(wall_timer& t) noexcept {
+  t.previous = last_;
+  t.next = nullptr;
+  (last_ == nullptr ? first_ : last_->next) = &t;
+  last_ = &t;
+}
+
+void calendar_core::unlink(wall_timer& t) noexcept {
+  (t.previous == nullptr ? first_ : t.previous->next) = t.next;
+  (t.next == nullptr ? last_ : t.next->previous) = t.previous;
+  t.previous = nullptr;
+  t.next = nullptr;
+}
+
+}  // namespace rondo::detail

@@ -1,0 +1,94 @@
+// Timers of a wall clock, each on a periodic timer of a scheduler.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include <rondo/calendar.hpp>
+#include <rondo/timer_scope.hpp>
+
+namespace rondo::detail {
+
+/// A timer of the wall clock. Guarded by the core's mutex but for `core` and `work`, which does not change while it runs.
+struct wall_timer : std::enable_shared_from_this<wall_timer> {
+  wall_timer(std::shared_ptr<calendar_core> c, task t, std::optional<calendar> w)
+      : core(std::move(c)), work(std::move(t)), when(std::move(w)) {}
+
+  const std::shared_ptr<calendar_core> core;
+  task work;
+  const std::optional<calendar> when;  // none: once
+  timer_id id;                         // none: the call that schedules it has not ended
+  wall_time due = wall_time::max();
+  wall_time counted_from = wall_time::min();  // `due` is the first point after it, or after a run's
+  std::uint64_t changes = 0;                  // of `due`
+  std::uint64_t seen_steps = 0;               // it waits as is right since that step of the clock
+  std::uint64_t runs = 0;
+  bool running = false;
+  bool ended = false;              // nothing follows
+  bool cancelled = false;          // while a look at the clock was in progress
+  wall_timer* previous = nullptr;  // in the list of all; null in both: it is in none, or alone
+  wall_timer* next = nullptr;
+};
+
+/// Has each timer wait on the scheduler for as long as the wall clock still has to go, and puts that right when the clock was
+/// set. What comes too early nevertheless, as the notice of a step is late, waits again.
+///
+/// Each timer is an after_completion() one, whose next run every step and every run puts where it belongs: nothing that is
+/// to follow is lost if there is no memory for that, as it then runs, and looks, a second later.
+class calendar_core : public std::enable_shared_from_this<calendar_core> {
+ public:
+  calendar_core(scheduler& s, wall_clock& clock) : clock_(clock), timers_(s), looks_(s) {}
+
+  /// The rest of the constructor.
+  void follow_clock();
+  void close();
+
+  timer_id schedule(std::optional<calendar> when, wall_time due, task work, timer_options* with);
+
+  timer_scope& timers() noexcept { return timers_; }
+  cancel_result cancel(timer_id id);
+  std::optional<wall_time> due(timer_id id) const;
+  std::optional<wall_time> next_due() const;
+
+  /// The clock was set. Throws std::bad_alloc: not all timers are moved.
+  void stepped();
+
+  /// What a timer's callable calls. begin() returns none if the timer is not due, and has it wait again.
+  std::optional<wall_firing> begin(wall_timer& t, const firing& f);
+  void end(wall_timer& t) noexcept;
+  void forget(wall_timer& t) noexcept;
+  wall_time due_of(const wall_timer& t) const noexcept;
+
+ private:
+  using lock = std::lock_guard<std::mutex>;
+
+  void look(const firing& f);
+  bool arm(wall_timer& t);
+  void arm_or_look_again(wall_timer& t) noexcept;
+  void settle(timer_id id, wall_timer& t, std::uint64_t steps);
+  std::uint64_t steps() const;
+  std::shared_ptr<wall_timer> first_to_move(std::uint64_t step);
+
+  // With the mutex held.
+  duration until_due(wall_timer& t, wall_time now) noexcept;
+  void link_last(wall_timer& t) noexcept;
+  void unlink(wall_timer& t) noexcept;
+  bool linked(const wall_timer& t) const noexcept { return t.previous != nullptr || first_ == &t; }
+
+  wall_clock& clock_;
+  timer_scope timers_;
+  timer_scope looks_;  // at a clock that does not tell
+  std::shared_ptr<void> notice_;
+  std::optional<duration> offset_;  // of the wall clock from the scheduler's; of the looks alone
+
+  mutable std::mutex mutex_;
+  std::uint64_t steps_ = 0;
+  wall_timer* first_ = nullptr;  // in the order of seen_steps
+  wall_timer* last_ = nullptr;
+  bool closed_ = false;
+};
+
+}  // namespace rondo::detail

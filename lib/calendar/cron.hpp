@@ -1,0 +1,13 @@
+// The five fields of cron.
+#pragma once
+
+#include <string>
+
+#include "calendar/rule.hpp"
+
+namespace rondo::detail {
+
+/// The rule of an expression, without its zone. Throws std::invalid_argument as cron() does.
+calendar_rule parse_cron(const std::string& expression);
+
+}  // namespace rondo::detail

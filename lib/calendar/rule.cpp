@@ -1,0 +1,165 @@
+#include "calendar/rule.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <exception>
+#include <limits>
+#include <stdexcept>
+
+#include <date/date.h>
+#include <date/tz.h>
+
+namespace rondo::detail {
+
+namespace {
+
+using date::days;
+using date::local_days;
+using date::local_seconds;
+using date::sys_seconds;
+using local_minutes = date::local_time<std::chrono::minutes>;
+using std::chrono::floor;
+using std::chrono::hours;
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+/// The last second of which all nanoseconds can be represented.
+constexpr sys_seconds last_second{seconds(std::numeric_limits<std::int64_t>::max() / 1'000'000'000 - 1)};
+/// Days after which the Gregorian calendar repeats itself, days of the week included.
+constexpr int days_of_a_cycle = 146'097;
+
+template <class Bits>
+bool has(Bits set, unsigned n) {
+  return (set >> n & 1U) != 0;
+}
+
+/// The first of the set that is not less than `n`; none: 64.
+int first_from(std::uint64_t set, std::int64_t n) {
+  return n > 63 ? 64 : std::countr_zero(set & ~std::uint64_t{0} << n);
+}
+
+bool counts(const calendar_rule& rule, date::year_month_day day, local_days of) {
+  if (!has(rule.months, unsigned{day.month()})) return false;
+  const bool by_month = has(rule.month_days, unsigned{day.day()});
+  const bool by_week = has(rule.weekdays, date::weekday(of).c_encoding());
+  return rule.either_day ? by_month || by_week : by_month && by_week;
+}
+
+/// The first day from `day` on that counts, if it is before `end`.
+std::optional<local_days> next_day(const calendar_rule& rule, local_days day, local_days end) {
+  while (day < end) {
+    const date::year_month_day date(day);
+    if (counts(rule, date, day)) return day;
+    if (has(rule.months, unsigned{date.month()}))
+      day += days(1);
+    else  // the whole month is skipped, lest a search through years takes long
+      day = local_days((date.year() / date.month() + date::months(1)) / 1);
+  }
+  return std::nullopt;
+}
+
+/// The first local time from `from` on that the rule names, but for its seconds. None before `end`.
+std::optional<local_minutes> next_minute(const calendar_rule& rule, local_minutes from, local_days end) {
+  const auto today = floor<days>(from);
+  for (auto day = next_day(rule, today, end); day; day = next_day(rule, *day + days(1), end)) {
+    const minutes since_midnight = *day == today ? from - today : minutes(0);
+    const auto hour = since_midnight / hours(1);
+    if (has(rule.hours, static_cast<unsigned>(hour))) {
+      const int minute = first_from(rule.minutes, since_midnight % hours(1) / minutes(1));
+      if (minute != 64) return *day + hours(hour) + minutes(minute);
+    }
+    const int later = first_from(rule.hours, hour + 1);
+    if (later != 64) return *day + hours(later) + minutes(first_from(rule.minutes, 0));
+  }
+  return std::nullopt;
+}
+
+std::optional<wall_time> representable(sys_seconds t, duration more = duration::zero()) {
+  if (t > last_second) return std::nullopt;
+  return wall_time(std::chrono::duration_cast<duration>(t.time_since_epoch()) + more);
+}
+
+/// When the zone's clock has come to `local`, or past it, for the first time. It never decreases as `local` grows.
+std::optional<wall_time> first_moment(const date::time_zone& zone, local_seconds local, duration more) {
+  const date::local_info info = zone.get_info(local);
+  if (info.result == date::local_info::nonexistent) return representable(info.first.end);
+  return representable(sys_seconds(local.time_since_epoch()) - info.first.offset, more);
+}
+
+std::optional<wall_time> next_of_day(const calendar_rule& rule, wall_time after, local_days end) {
+  const sys_seconds from = floor<seconds>(after);
+  const local_seconds shown(from.time_since_epoch() + rule.zone->get_info(from).offset);
+  const auto whole = floor<seconds>(rule.within_minute);
+  for (auto minute = next_minute(rule, floor<minutes>(shown), end); minute;
+       minute = next_minute(rule, *minute + minutes(1), end)) {
+    const auto moment = first_moment(*rule.zone, *minute + whole, rule.within_minute - whole);
+    if (!moment) return std::nullopt;
+    if (*moment > after) return moment;
+  }
+  return std::nullopt;
+}
+
+/// Looks at one stretch of time after another in which the zone's offset is the same.
+std::optional<wall_time> next_elapsed(const calendar_rule& rule, wall_time after, local_days end) {
+  sys_seconds from = floor<seconds>(after) + seconds(1);
+  while (from <= last_second) {
+    const date::sys_info info = rule.zone->get_info(from);
+    const local_seconds shown(from.time_since_epoch() + info.offset);
+    const auto minute = next_minute(rule, std::chrono::ceil<minutes>(shown), end);
+    if (!minute) return std::nullopt;
+    const sys_seconds moment = sys_seconds(minute->time_since_epoch()) - info.offset;
+    if (moment < info.end) return representable(moment);
+    from = info.end;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<wall_time> calendar_rule::next(wall_time after) const {
+  const auto end = floor<days>(local_seconds(last_second.time_since_epoch())) + days(2);
+  // Before that not all that is computed can be represented.
+  after = std::max(after, wall_time::min() + std::chrono::hours(48));
+  return elapsed ? next_elapsed(*this, after, end) : next_of_day(*this, after, end);
+}
+
+bool calendar_rule::has_days() const {
+  const local_days begin(date::year(2000) / 1 / 1);
+  return next_day(*this, begin, begin + days(days_of_a_cycle)).has_value();
+}
+
+std::string quoted_text(const std::string& text) {
+  static constexpr std::size_t most = 100;
+  static constexpr char digits[] = "0123456789abcdef";
+  std::string result = "\"";
+  for (const char c : text.substr(0, most)) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte < 0x7f)
+      result += c;
+    else
+      ((result += "\\x") += digits[byte / 16]) += digits[byte % 16];
+  }
+  return result + (text.size() > most ? "\"..." : "\"");
+}
+
+const date::time_zone* find_zone(const std::string& name) {
+  try {
+    date::get_tzdb();
+  } catch (const std::runtime_error& e) {
+    throw std::runtime_error(std::string("rondo: the time zone database cannot be read: ") + e.what());
+  }
+  const date::time_zone* zone = nullptr;
+  try {
+    zone = date::locate_zone(name);
+  } catch (const std::runtime_error&) {
+    throw std::invalid_argument("rondo: the time zone " + quoted_text(name) + " is unknown");
+  }
+  try {
+    static_cast<void>(zone->get_info(sys_seconds{}));  // which reads its file
+  } catch (const std::runtime_error& e) {
+    throw std::runtime_error("rondo: the time zone " + quoted_text(name) + " cannot be read: " + e.what());
+  }
+  return zone;
+}
+
+}  // namespace rondo::detail

@@ -1,0 +1,29 @@
+// Those who are to be told of a clock's steps.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace rondo::detail {
+
+/// All members may be called from any thread. No lock is held while a listener is called.
+class step_listeners {
+ public:
+  class listener;
+  /// Those at one moment, to be told later.
+  using list = std::vector<std::shared_ptr<listener>>;
+
+  /// As wall_clock::on_step().
+  std::shared_ptr<void> add(std::function<void()> stepped);
+  list all() const;
+  /// Calls each that has not ended. Throws what one throws; the others have been called.
+  static void tell(const list& all);
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::weak_ptr<listener>> listeners_;
+};
+
+}  // namespace rondo::detail

@@ -1,0 +1,166 @@
+// record_pool: how memory of free records is given back, and comes back.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <new>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "scheduler/record_pool.hpp"
+#include "sync/pages.hpp"
+
+namespace rondo::detail {
+
+/// So that blocks begin where pages do.
+template <class Sync>
+std::align_val_t record_pool<Sync>::segment_alignment() noexcept {
+  if constexpr (Sync::drops_pages) return std::align_val_t{std::max(alignof(record_type), page_size())};
+  return std::align_val_t{alignof(record_type)};
+}
+
+/// So many blocks fill whole pages; 0: no memory can be given back. With pages of 4 KiB it is one.
+template <class Sync>
+std::uint32_t record_pool<Sync>::droppable_blocks() noexcept {
+  constexpr std::size_t block_bytes = batch * sizeof(record_type);
+  if (!Sync::drops_pages || page_size() == 0) return 0;
+  return static_cast<std::uint32_t>(std::lcm(block_bytes, page_size()) / block_bytes);
+}
+
+/// (Who finds a block aside has unlocked the depot before its records are made anew. So whoever does that sees what was
+/// done here before.)
+template <class Sync>
+bool record_pool<Sync>::is_aside(std::uint32_t block) const noexcept {
+  if constexpr (!Sync::drops_pages) return false;
+  const std::lock_guard hold(depot_mutex_);
+  return aside_.contains(block);
+}
+
+/// Precondition: the depot is locked, and blocks are aside.
+template <class Sync>
+void record_pool<Sync>::revive_batch(magazine& into) noexcept {
+  const auto first = static_cast<std::uint32_t>(aside_.take_first()) * batch;
+  for (std::uint32_t slot = first + batch; slot-- != first;) {
+    at(slot).revive(slot, least_generation_, least_arming_);
+    into.push(at(slot));
+  }
+}
+
+template <class Sync>
+void record_pool<Sync>::shrink_to_fit() noexcept {
+  if constexpr (Sync::drops_pages) {
+    if (droppable_blocks() == 0) return;
+    record_type* const batches = gather();
+    std::vector<std::uint64_t> found = find_blocks(batches);
+    if (found.empty()) return for_each_of(batches, [this](record_type& r) { give_back(r); });
+    put_units_aside(found);
+    for (std::uint32_t block = 0; block != found.size(); ++block)
+      for (; found[block] != 0; found[block] &= found[block] - 1)
+        give_back(at(block * batch + static_cast<std::uint32_t>(std::countr_zero(found[block]))));
+  }
+}
+
+/// The free records that the caller can have: of the depot, of its own shard, and of the shared ones; linked as in the depot.
+template <class Sync>
+typename record_pool<Sync>::record_type* record_pool<Sync>::gather() noexcept {
+  record_type* batches = nullptr;
+  {
+    const std::lock_guard hold(depot_mutex_);
+    batches = std::exchange(depot_, nullptr);
+    batches_in_depot_ = 0;
+  }
+  const auto take_all = [&](shard& s) {
+    for (magazine* const m : {&s.in_use, &s.spare}) {
+      if (m->empty()) continue;
+      m->first()->next = std::exchange(batches, m->first());
+      m->clear();
+    }
+  };
+  {
+    const own_shard mine(*this);
+    take_all(*mine);
+  }
+  for (std::size_t i = own_shards; i != shards_.size(); ++i) {
+    const std::lock_guard hold(shards_[i].mutex);
+    take_all(shards_[i]);
+  }
+  return batches;
+}
+
+/// visit(record&), which may give it back.
+template <class Sync>
+template <class Visit>
+void record_pool<Sync>::for_each_of(record_type* batches, Visit&& visit) {
+  while (batches != nullptr) {
+    record_type* r = std::exchange(batches, batches->next);
+    while (r != nullptr) visit(*std::exchange(r, r->next_free));
+  }
+}
+
+/// For each block a bit for each of its records that is there; empty: there is no memory, else all blocks may be put aside.
+template <class Sync>
+std::vector<std::uint64_t> record_pool<Sync>::find_blocks(record_type* batches) noexcept {
+  std::vector<std::uint64_t> found;
+  try {
+    found.resize(slots() / batch);
+    const std::lock_guard hold(depot_mutex_);
+    aside_.reserve(found.size());
+  } catch (const std::bad_alloc&) {
+    return {};
+  }
+  for_each_of(batches,
+              [&](const record_type& r) { found[r.slot / batch] |= std::uint64_t{1} << r.slot % batch; });
+  return found;
+}
+
+/// Puts aside what fills whole pages and is there, and removes it from `found`.
+template <class Sync>
+void record_pool<Sync>::put_units_aside(std::vector<std::uint64_t>& found) noexcept {
+  static_assert(batch == 64);  // bits
+  const std::uint64_t unit = droppable_blocks();
+  std::uint64_t begin = 0;  // of a segment; units lie within one
+  for (std::uint64_t size = 1; begin < found.size(); begin += std::exchange(size, 2 * size)) {
+    const std::uint64_t end = std::min<std::uint64_t>(begin + size, found.size());
+    for (std::uint64_t first = begin; first + unit <= end; first += unit) {
+      const auto of_unit = found.begin() + static_cast<std::ptrdiff_t>(first);
+      const auto is_there = [](std::uint64_t bits) { return bits == ~std::uint64_t{0}; };
+      if (std::all_of(of_unit, of_unit + static_cast<std::ptrdiff_t>(unit), is_there) &&
+          put_aside(static_cast<std::uint32_t>(first)))
+        std::fill_n(of_unit, unit, 0);
+    }
+  }
+}
+
+/// Gives the memory of a unit back, whose records are free and the caller's; false: it cannot. Nobody has a lock meanwhile
+/// that is lost with it; those who wait for one find it free then, and the record without their timer.
+template <class Sync>
+bool record_pool<Sync>::put_aside(std::uint32_t first_block) noexcept {
+  const std::uint32_t blocks = droppable_blocks();
+  const std::uint32_t begin = first_block * batch;
+  const std::uint32_t end = begin + blocks * batch;
+  std::uint32_t locked = begin;
+  while (locked != end && at(locked).mutex.try_lock()) ++locked;
+  if (locked == end) {
+    std::uint64_t generation = 0;
+    std::uint64_t arming = 0;
+    for (std::uint32_t slot = begin; slot != end; ++slot) {
+      generation = std::max<std::uint64_t>(generation, at(slot).generation);
+      arming = std::max(arming, at(slot).arming.load(std::memory_order_relaxed));
+    }
+    if (drop_pages(&at(begin), sizeof(record_type) * (end - begin)) && at(begin).reads_as_zero()) {
+      const std::lock_guard hold(depot_mutex_);
+      least_generation_ = std::max(least_generation_, generation);
+      least_arming_ = std::max(least_arming_, arming);
+      for (std::uint32_t b = 0; b != blocks; ++b) aside_.insert(first_block + b);
+      return true;
+    }
+  }
+  while (locked != begin) at(--locked).mutex.unlock();
+  return false;
+}
+
+}  // namespace rondo::detail

@@ -1,0 +1,111 @@
+// What a pass of event_fd leaves behind: what it costs, in system calls, and that nothing is slept through.
+#include <stdexcept>
+
+#include <rondo/event_fd.hpp>
+
+#include "adapters/counted_settime.hpp"
+#include "adapters/epoll.hpp"
+
+namespace {
+
+using namespace rondo;
+using namespace rondo::test;
+
+constexpr auto edge = static_cast<std::uint32_t>(EPOLLET);
+
+TEST_CASE("what is due at once sets no time, before the pass or after it") {
+  polled_timer timer;
+  event_fd due(timer);
+  const epoll loop(due.native_handle());
+  SUBCASE("while nothing else is pending") {}
+  SUBCASE("while another is pending") {
+    timer.schedule_after(1h, [] {});
+  }
+  settime_calls();
+  raise_calls();
+  for (int i = 0; i != 10; ++i) {
+    timer.schedule_after(0s, [] {});
+    CHECK(loop.ready());
+    CHECK(due.run_due() == 1);
+    CHECK_FALSE(loop.ready());
+  }
+  CHECK(settime_calls() == 0);
+  CHECK(raise_calls() == 10);
+}
+
+TEST_CASE("a pass that leaves work sets no time, and the last one that of the next timer") {
+  polled_timer timer;
+  event_fd due(timer);
+  for (int i = 0; i != 5; ++i) timer.schedule_after(-1s, [] {});
+  timer.schedule_after(1h, [] {});
+  settime_calls();
+  raise_calls();
+  for (int i = 0; i != 4; ++i) CHECK(due.run_due(1) == 1);
+  CHECK(settime_calls() == 0);
+  CHECK(raise_calls() == 4);
+  CHECK(due.run_due(1) == 1);
+  CHECK(settime_calls() == 1);
+  CHECK(raise_calls() == 0);
+}
+
+TEST_CASE("what it is armed for wakes it on time, though it was made readable and cleared in between") {
+  polled_timer timer;
+  event_fd due(timer);
+  const epoll loop(due.native_handle(), edge);
+  int late = 0;
+  for (int i = 0; i != 200; ++i) {
+    bool ran = false;
+    timer.schedule_after(300us, [&] { ran = true; });
+    while (!ran) {
+      timer.schedule_after(0s, [] {});
+      if (!loop.wait()) ++late;
+      due.run_due();
+      if (!ran && scheduler::clock::now() - *timer.next_due() > -50us) {
+        if (!loop.wait()) ++late;
+        due.run_due();
+      }
+    }
+  }
+  CHECK(late == 0);
+}
+
+TEST_CASE("what becomes the earliest while it is readable is armed after the pass") {
+  polled_timer timer;
+  event_fd due(timer);
+  const epoll loop(due.native_handle(), edge);
+  timer.schedule_after(1h, [] {});
+  timer.schedule_after(0s, [] {});
+  timer.schedule_after(20ms, [] {});
+  CHECK(loop.ready());
+  settime_calls();
+  CHECK(due.run_due() == 1);
+  CHECK(settime_calls() == 1);
+  CHECK(loop.wait());
+  CHECK(due.run_due() == 1);
+}
+
+TEST_CASE("after what a task throws it is readable while something is due, and wakes for what comes next") {
+  polled_timer timer({.propagate_exceptions = true});
+  event_fd due(timer);
+  std::uint32_t flags = 0;
+  SUBCASE("level-triggered") { flags = 0; }
+  SUBCASE("edge-triggered") { flags = edge; }
+  const epoll loop(due.native_handle(), flags);
+  int runs = 0;
+  const auto fail = [] { throw std::runtime_error("no"); };
+  timer.schedule_after(-1s, fail);
+  timer.schedule_after(-1s, [&] { ++runs; });
+  timer.schedule_after(-1s, fail);
+  CHECK(loop.ready());
+  CHECK_THROWS_AS(due.run_due(), std::runtime_error);
+  CHECK(loop.ready());
+  CHECK_THROWS_AS(due.run_due(), std::runtime_error);
+  CHECK(runs == 1);
+  CHECK_FALSE(loop.ready());
+  timer.schedule_after(5ms, [&] { ++runs; });
+  CHECK(loop.wait());
+  CHECK(due.run_due() == 1);
+  CHECK(runs == 2);
+}
+
+}  // namespace

@@ -1,0 +1,237 @@
+// Clocks that do not tell of their steps, or tell late, or whose listeners fail; and what a clock of the tests promises.
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "calendar/almanac.hpp"
+
+namespace {
+
+using namespace calendar_test;
+
+/// Shows what another one does, and tells nothing.
+class silent_clock final : public wall_clock {
+ public:
+  explicit silent_clock(wall_clock& real) : real_(real) {}
+  wall_time now() const noexcept override { return real_.now(); }
+  std::shared_ptr<void> on_step(std::function<void()>) override { return nullptr; }
+
+ private:
+  wall_clock& real_;
+};
+
+TEST_CASE("a clock that does not tell is looked at each second") {
+  place p("2026-05-01 12:00:00");
+  silent_clock silent(p.wall);
+  p.timers.emplace(p.time, silent);
+  p.timers->schedule_at(utc("2026-05-01 13:00:00"), p.noting("a"));
+  CHECK(p.timers->pending() == 1);
+  p.time.advance(10s + 500ms);
+  p.wall.set(utc("2026-05-01 12:59:50"));
+  p.time.advance(9s);
+  CHECK(p.ran.take() == "");
+  p.time.advance(1s);
+  CHECK(p.ran.take() == "a@2026-05-01 13:00");
+  // Over a deadline: with the next look.
+  p.timers->schedule_at(utc("2026-05-01 14:00:00"), p.noting("b"));
+  p.time.advance(700ms);
+  p.wall.set(utc("2026-05-01 14:30:00"));
+  p.time.advance(1s);
+  CHECK(p.ran.take() == "b@2026-05-01 14:30+800000000ns");
+  // Back: never early.
+  p.timers->schedule_at(utc("2026-05-01 14:30:10"), p.noting("c"));
+  p.time.advance(8s + 900ms);
+  p.wall.set(utc("2026-05-01 14:30:00"));
+  p.time.advance(10s - 1ms);
+  CHECK(p.ran.take() == "");
+  p.time.advance(1ms);
+  CHECK(p.ran.take() == "c@2026-05-01 14:30+10000000000ns");
+}
+
+/// Does something when it is read for the first time after it was told.
+class meddling_clock final : public wall_clock {
+ public:
+  explicit meddling_clock(wall_clock& real) : real_(real) {}
+  wall_time now() const noexcept override {
+    if (const auto act = std::exchange(at_next_reading, nullptr)) act();
+    return real_.now();
+  }
+  std::shared_ptr<void> on_step(std::function<void()> told) override {
+    return real_.on_step(std::move(told));
+  }
+
+  mutable std::function<void()> at_next_reading;
+
+ private:
+  wall_clock& real_;
+};
+
+TEST_CASE("a timer that is cancelled while it looks at the clock is cancelled, and does not run") {
+  place p("2026-05-01 12:00:00");
+  meddling_clock clock(p.wall);
+  p.timers.emplace(p.time, clock);
+  timer_id id;
+  SUBCASE("before its deadline") {
+    id = p.timers->schedule_at(utc("2026-05-01 13:00:00"), p.noting("a"));
+    p.time.reschedule_after(id, 1s);  // which the scheduler may do, and nobody should
+  }
+  SUBCASE("at its deadline") { id = p.timers->schedule_at(utc("2026-05-01 12:00:01"), p.noting("a")); }
+  SUBCASE("of a calendar") {
+    id = p.timers->schedule(cron("* * * * *", "UTC"), p.noting("a"));
+    p.time.reschedule_after(id, 1s);
+  }
+  std::vector<cancel_result> results;
+  clock.at_next_reading = [&] {
+    results.push_back(p.timers->cancel_and_wait(id));
+    results.push_back(p.timers->cancel(id));
+  };
+  p.time.advance(1s);
+  CHECK(results == std::vector{cancel_result::cancelled, cancel_result::gone});
+  CHECK(p.timers->pending() == 0);
+  p.time.advance(2h);
+  CHECK(p.ran.take() == "");
+  CHECK(p.timers->cancel(id) == cancel_result::gone);
+}
+
+TEST_CASE("small differences between two clocks add up to a step") {
+  place p("2026-05-01 12:00:00");
+  silent_clock silent(p.wall);
+  p.timers.emplace(p.time, silent);
+  p.timers->schedule_at(utc("2026-05-01 12:01:00"), p.noting("a"));
+  p.time.advance(5s);
+  p.wall.set(p.wall.now() + 400us);
+  p.time.advance(1s);
+  for (int i = 0; i != 40; ++i) {
+    p.wall.set(p.wall.now() + 400us);
+    p.time.advance(1s);
+  }
+  p.time.advance(utc("2026-05-01 12:01:00") - p.wall.now());
+  p.time.advance(2ms);  // what is no step yet, and a tick
+  CHECK(p.ran.take().starts_with("a@2026-05-01 12:01"));
+  CHECK(p.runs.at(0).lateness <= 2ms);
+}
+
+TEST_CASE("the looks end with the calendar, and take a place of max_pending") {
+  place p("2026-05-01 12:00:00", {.max_pending = 1});
+  silent_clock silent(p.wall);
+  p.timers.emplace(p.time, silent);
+  CHECK(p.time.pending() == 1);
+  CHECK(p.timers->pending() == 0);
+  CHECK_THROWS_AS(calendar_timers(p.time, silent), capacity_error);
+  p.timers.reset();
+  CHECK(p.time.pending() == 0);
+  CHECK_NOTHROW(calendar_timers(p.time, silent));
+}
+
+TEST_CASE("a task never starts early, though the notice of a step is late") {
+  place p("2026-05-01 12:00:00");
+  p.timers->schedule_at(utc("2026-05-01 12:10:00"), p.noting("a"));
+  p.timers->schedule(cron("10 * * * *", "UTC"), p.noting("b"));
+  p.time.advance(9min);
+  p.wall.set_silently(utc("2026-05-01 12:00:00"));
+  p.time.advance(9min + 59s);
+  CHECK(p.ran.take() == "");
+  p.time.advance(1s);
+  CHECK(p.ran.take() == "a@2026-05-01 12:10 b@2026-05-01 12:10");
+  // By far: the point of the calendar is another one then.
+  p.time.advance(59min);
+  p.wall.set_silently(utc("2026-05-01 03:00:00"));
+  p.time.advance(1min);
+  CHECK(p.ran.take() == "");
+  CHECK(text(p.timers->next_due()) == "2026-05-01 03:10");
+  p.time.advance(9min);
+  CHECK(p.ran.take() == "b@2026-05-01 03:10");
+}
+
+TEST_CASE("a timer that is scheduled after a step that nobody told of is right") {
+  place p("2026-05-01 12:00:00");
+  p.wall.set_silently(utc("2026-06-01 12:00:00"));
+  p.timers->schedule_at(utc("2026-06-01 12:00:01"), p.noting("a"));
+  p.time.advance(1s);
+  CHECK(p.ran.take() == "a@2026-06-01 12:00+1000000000ns");
+}
+
+TEST_CASE("a clock that is set while a timer is being scheduled") {
+  /// Sets the real clock after it was read.
+  class set_when_read final : public wall_clock {
+   public:
+    explicit set_when_read(manual_wall_clock& real) : real_(real) {}
+    wall_time now() const noexcept override {
+      const wall_time shown = real_.now();
+      if (const auto t = std::exchange(next_, std::nullopt)) real_.set(*t);
+      return shown;
+    }
+    std::shared_ptr<void> on_step(std::function<void()> f) override { return real_.on_step(std::move(f)); }
+    mutable std::optional<wall_time> next_;
+
+   private:
+    manual_wall_clock& real_;
+  };
+  place p("2026-05-01 12:00:00");
+  set_when_read clock(p.wall);
+  p.timers.emplace(p.time, clock);
+  SUBCASE("") {
+    clock.next_ = utc("2026-05-01 17:00:00");
+    p.timers->schedule_at(utc("2026-05-01 18:00:00"), p.noting("a"));
+    CHECK(p.time.next_due() == at(1h));
+  }
+  SUBCASE("or moved") {
+    p.timers->schedule_at(utc("2026-05-01 18:00:00"), p.noting("a"));
+    clock.next_ = utc("2026-05-01 17:00:00");
+    p.wall.set(utc("2026-05-01 16:00:00"));  // what it reads then is old at once
+    CHECK(p.time.next_due() == at(1h));
+  }
+  SUBCASE("or comes early") {
+    p.timers->schedule_at(utc("2026-05-01 12:30:00"), p.noting("early"));
+    p.timers->schedule_at(utc("2026-05-01 18:00:00"), p.noting("a"));
+    p.wall.set_silently(utc("2026-05-01 11:00:00"));
+    clock.next_ = utc("2026-05-01 17:00:00");
+    p.time.advance(30min);
+    CHECK(p.ran.take() == "early@2026-05-01 17:00");
+    p.time.advance(30min);
+  }
+  p.time.advance(30min);
+  p.time.advance(30min);
+  CHECK(p.ran.take() == "a@2026-05-01 18:00");
+}
+
+TEST_CASE("a clock of the tests tells all listeners, though one throws, and none that has ended") {
+  manual_timer time;
+  manual_wall_clock wall(time, utc("2026-05-01 12:00:00"));
+  journal told;
+  auto a = wall.on_step([&] {
+    told.add("a");
+    throw std::runtime_error("a");
+  });
+  auto b = wall.on_step([&] { told.add("b"); });
+  std::shared_ptr<void> c = wall.on_step([&] {
+    told.add("c");
+    c.reset();  // from inside
+  });
+  CHECK_THROWS_AS(wall.set(utc("2026-06-01 12:00:00")), std::runtime_error);
+  CHECK(told.take() == "a b c");
+  CHECK(text(wall.now()) == "2026-06-01 12:00");
+  a.reset();
+  wall.set(utc("2026-07-01 12:00:00"));
+  CHECK(told.take() == "b");
+  wall.set_silently(utc("2026-08-01 12:00:00"));
+  CHECK(told.take() == "");
+  time.advance(1h);
+  CHECK(text(wall.now()) == "2026-08-01 13:00");
+  wall.set(wall_time::max() - 1ns);
+  time.advance(1h);
+  CHECK(wall.now() == wall_time::max());
+}
+
+TEST_CASE("the system's clock is the system's") {
+  const auto before = std::chrono::system_clock::now();
+  const auto shown = system_wall_clock().now();
+  CHECK(shown >= before);
+  CHECK(shown - before < 1h);
+  CHECK(&system_wall_clock() == &system_wall_clock());
+}
+
+}  // namespace

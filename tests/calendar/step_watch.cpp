@@ -1,0 +1,189 @@
+// The thread that the kernel wakes when the system's clock was set. The tests cannot set that clock: they stand in for
+// the kernel, and check once that it accepts what it is asked for.
+#include "calendar/step_watch.hpp"
+
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <system_error>
+#include <thread>
+
+#include <rondo/calendar.hpp>
+
+#include "threads/patience.hpp"
+
+namespace {
+
+std::atomic<bool> stands_in{false};
+std::atomic<int> made{-1};
+std::atomic<long> armed{0};
+std::atomic<int> armed_flags{0};
+std::atomic<long long> armed_for{0};
+std::atomic<int> settime_result{0};
+std::atomic<int> fails_with{0};
+
+}  // namespace
+
+// In place of the C library's.
+extern "C" int timerfd_create(int clock, int flags) noexcept {
+  if (fails_with != 0) {
+    errno = fails_with;
+    return -1;
+  }
+  if (!stands_in) return static_cast<int>(::syscall(SYS_timerfd_create, clock, flags));
+  REQUIRE(clock == CLOCK_REALTIME);
+  REQUIRE(flags == (TFD_NONBLOCK | TFD_CLOEXEC));
+  made = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  return made;
+}
+
+extern "C" int timerfd_settime(int fd, int flags, const itimerspec* at, itimerspec* old) noexcept {
+  armed_flags = flags;
+  armed_for = at->it_value.tv_sec;
+  if (!stands_in) {
+    settime_result = static_cast<int>(::syscall(SYS_timerfd_settime, fd, flags, at, old));
+    ++armed;
+    return settime_result;
+  }
+  ++armed;
+  return 0;
+}
+
+namespace {
+
+using namespace rondo;
+using namespace rondo::test;
+
+/// While it lives the kernel is this.
+struct kernel {
+  kernel() {
+    stands_in = true;
+    armed = 0;
+  }
+  ~kernel() {
+    stands_in = false;
+    fails_with = 0;
+  }
+  void tell() const {
+    const std::uint64_t one = 1;
+    REQUIRE(::write(made, &one, sizeof one) == sizeof one);
+  }
+};
+
+TEST_CASE("the kernel takes the request, and does not tell of anything at once") {
+  armed = 0;
+  gate told;
+  const auto handle = detail::watch_steps([&] { told.open(); });
+  CHECK(armed == 1);
+  CHECK(settime_result == 0);
+  let_pass(20ms);
+  CHECK(told.count() == 0);
+}
+
+TEST_CASE("each step is told, and the next one asked for before that") {
+  const kernel k;
+  gate told;
+  std::atomic<long> armed_when_told{0};
+  const auto handle = system_wall_clock().on_step([&] {
+    armed_when_told = armed.load();
+    told.open();
+  });
+  REQUIRE(handle != nullptr);
+  CHECK(armed == 1);
+  CHECK(armed_flags == (TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET));
+  CHECK(armed_for > 1LL << 40);
+  for (long i = 1; i != 4; ++i) {
+    k.tell();
+    REQUIRE(told.wait(i));
+    CHECK(armed_when_told == i + 1);
+  }
+}
+
+TEST_CASE("what throws is told again after a while") {
+  const kernel k;
+  gate told;
+  const auto handle = detail::watch_steps([&] {
+    told.open();
+    if (told.count() == 1) throw std::runtime_error("no memory");
+  });
+  const auto before = std::chrono::steady_clock::now();
+  k.tell();
+  REQUIRE(told.wait(2));
+  CHECK(std::chrono::steady_clock::now() - before >= 900ms);
+}
+
+TEST_CASE("the end waits for a call in progress, except from inside it") {
+  const kernel k;
+  SUBCASE("from outside") {
+    gate begun, may_end;
+    int ended = 0;  // not atomic: who has waited may read it
+    auto handle = detail::watch_steps([&] {
+      begun.open();
+      may_end.wait();
+      ++ended;
+    });
+    k.tell();
+    REQUIRE(begun.wait());
+    std::thread other([&] { may_end.open(); });
+    handle.reset();
+    CHECK(ended == 1);
+    other.join();
+  }
+  SUBCASE("from inside") {
+    gate gone;
+    std::shared_ptr<void> handle;
+    handle = detail::watch_steps([&] {
+      handle.reset();
+      gone.open();
+    });
+    k.tell();
+    CHECK(gone.wait());
+  }
+}
+
+TEST_CASE("without descriptors there is no calendar") {
+  const kernel k;
+  fails_with = EMFILE;
+  timer t;
+  CHECK_THROWS_AS(calendar_timers timers(t), std::system_error);
+  CHECK(t.pending() == 0);
+}
+
+TEST_CASE("the thread is left alone by signals") {
+  const kernel k;
+  gate told;
+  std::atomic<bool> blocked{false};
+  const auto handle = detail::watch_steps([&] {
+    sigset_t now;
+    pthread_sigmask(SIG_SETMASK, nullptr, &now);
+    blocked = sigismember(&now, SIGTERM) == 1 && sigismember(&now, SIGSEGV) == 0;
+    told.open();
+  });
+  sigset_t here;
+  pthread_sigmask(SIG_SETMASK, nullptr, &here);
+  CHECK(sigismember(&here, SIGTERM) == 0);
+  k.tell();
+  REQUIRE(told.wait());
+  CHECK(blocked);
+}
+
+TEST_CASE("timers follow what the kernel tells") {
+  // Between these threads alone: the real clock is not set, so what is told changes nothing, and nothing is lost.
+  const kernel k;
+  timer t({.tick = 100us});
+  calendar_timers timers(t);
+  gate ran;
+  timers.schedule_at(std::chrono::system_clock::now() + 50ms, [&] { ran.open(); });
+  for (int i = 0; i != 20; ++i) k.tell();
+  CHECK(ran.wait());
+}
+
+}  // namespace

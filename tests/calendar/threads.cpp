@@ -1,0 +1,154 @@
+// Timers of the wall clock on real threads: steps, runs, cancels and ends against each other.
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include <rondo/timer.hpp>
+
+#include "calendar/times.hpp"
+#include "threads/patience.hpp"
+#include "threads/pool.hpp"
+
+namespace {
+
+using namespace calendar_test;
+using namespace rondo::test;
+
+TEST_CASE("on the system's clock a task runs, and not before its deadline") {
+  timer t({.tick = 100us});
+  calendar_timers timers(t);
+  gate ran;
+  const wall_time due = std::chrono::system_clock::now() + 20ms;
+  wall_time started{};
+  timers.schedule_at(due, [&] {
+    started = std::chrono::system_clock::now();
+    ran.open();
+  });
+  REQUIRE(ran.wait());
+  CHECK(started >= due);
+}
+
+TEST_CASE("the destructor waits for runs in progress, on the driver and on a pool") {
+  for (const bool on_pool : {false, true}) {
+    pool workers(2);
+    timer t(options{.run_on = on_pool ? rondo::executor(workers.executor()) : rondo::executor()});
+    gate begun, may_end;
+    int ended = 0;  // not atomic: who has waited for the run may read it
+    std::optional<calendar_timers> timers(std::in_place, t);
+    timers->schedule_at(wall_time{}, [&] {
+      begun.open();
+      may_end.wait();
+      ++ended;
+    });
+    REQUIRE(begun.wait());
+    gate about_to_wait;
+    std::thread other([&] {
+      about_to_wait.wait();
+      may_end.open();
+    });
+    about_to_wait.open();
+    timers.reset();
+    CHECK(ended == 1);
+    other.join();
+  }
+}
+
+TEST_CASE("the destructor waits for a notice of a step that is being told") {
+  timer t;
+  manual_wall_clock wall(t, wall_time{});
+  for (int i = 0; i != 200; ++i) {
+    auto timers = std::make_unique<calendar_timers>(t, wall);
+    for (int k = 0; k != 10; ++k) timers->schedule_at(wall.now() + 1h, [] {});
+    std::thread setter([&] { wall.set(wall.now() + 1min); });
+    spin(static_cast<unsigned>(i * 20));
+    timers.reset();
+    setter.join();
+    CHECK(t.pending() == 0);
+  }
+}
+
+TEST_CASE("steps against runs, cancels, new timers and ends: nothing runs early, twice, or after the end") {
+  pool workers(2);
+  for (int round = 0; round != 6; ++round) {
+    timer t(
+        {.tick = 100us, .run_on = round % 2 == 0 ? rondo::executor() : rondo::executor(workers.executor())});
+    manual_wall_clock wall(t, utc("2026-05-01 12:00:00"));
+    auto timers = std::make_unique<calendar_timers>(t, wall);
+    std::atomic<bool> over{false}, ended{false};
+    std::atomic<int> early{0}, late{0}, twice{0}, cancelled{0}, ran{0}, scheduled{0};
+    const auto minutely = cron("* * * * *", "UTC");
+    std::atomic<int> of_calendar{0};
+    timers->schedule(minutely, [&](const wall_firing& f) {
+      if (ended) ++late;
+      if (f.lateness < 0s) ++early;
+      ++of_calendar;
+    });
+    std::vector<std::thread> threads;
+    threads.emplace_back([&] {
+      for (int i = 0; !over; ++i) wall.set(wall.now() + (i % 3 == 0 ? -30s : 20s));
+    });
+    threads.emplace_back([&] {
+      for (int i = 0; !over; ++i) wall.set(wall.now() + (i % 4 == 0 ? -40s : 20s));
+    });
+    threads.emplace_back([&] {
+      for (int i = 0; i != 1500; ++i) {
+        const auto runs = std::make_shared<std::atomic<int>>(0);
+        ++scheduled;
+        const auto id = timers->schedule_at(wall.now() + std::chrono::seconds(i % 100 - 20),
+                                            [&, runs](const wall_firing& f) {
+                                              if (ended) ++late;
+                                              if (f.lateness < 0s) ++early;
+                                              if (runs->fetch_add(1) != 0) ++twice;
+                                              ++ran;
+                                            });
+        static_cast<void>(timers->due(id));
+        static_cast<void>(timers->next_due());
+        if (i % 3 == 0 && timers->cancel_and_wait(id) == cancel_result::cancelled) {
+          if (*runs != 0) ++twice;
+          ++cancelled;
+        }
+      }
+    });
+    threads[2].join();
+    if (round < 3) {  // what is left comes when the clock has passed it
+      over = true;
+      threads[0].join();
+      threads[1].join();
+      wall.set(wall.now() + 1h);
+      for (int i = 0; i != 60000 && ran + cancelled < scheduled; ++i) let_pass(1ms);
+      CHECK(ran + cancelled == scheduled);
+      for (int i = 0; i != 60000 && of_calendar == 0; ++i) let_pass(1ms);
+      CHECK(of_calendar > 0);
+      CHECK(timers->pending() == 1);
+    }
+    timers.reset();
+    ended = true;
+    over = true;
+    for (auto& thread : threads)
+      if (thread.joinable()) thread.join();
+    CHECK(t.pending() == 0);
+    CHECK(early == 0);
+    CHECK(late == 0);
+    CHECK(twice == 0);
+  }
+}
+
+TEST_CASE("a task that destroys its calendar while the clock is being set") {
+  for (int i = 0; i != 100; ++i) {
+    timer t({.tick = 100us});
+    manual_wall_clock wall(t, wall_time{});
+    auto timers = std::make_unique<calendar_timers>(t, wall);
+    gate gone;
+    timers->schedule(cron("* * * * *", "UTC"), [&] {
+      timers.reset();
+      gone.open();
+    });
+    for (int k = 0; k != 5; ++k) timers->schedule_at(wall.now() + 1h, [] {});
+    while (gone.count() == 0) wall.set(wall.now() + 10s);
+    t.stop();
+  }
+}
+
+}  // namespace

@@ -1,0 +1,54 @@
+// Timers of the calendar, in small. Ends with status 0 if they did what they should.
+#include <chrono>
+#include <future>
+#include <iostream>
+#include <string>
+
+#include <rondo/calendar.hpp>
+#include <rondo/manual_timer.hpp>
+#include <rondo/timer.hpp>
+
+using namespace std::chrono_literals;
+
+namespace {
+
+bool system_clock_works() {
+  std::promise<void> over;
+  const auto write_report = [] {};
+  const auto update_prices = [] {};
+  const auto close_sale = [&over] { over.set_value(); };
+  const auto end_of_sale = std::chrono::system_clock::now() + 50ms;
+
+  rondo::timer timer;
+  rondo::calendar_timers timers(timer);
+  timers.schedule(rondo::daily(6h + 30min, "Europe/Berlin"), write_report);
+  timers.schedule(rondo::cron("*/15 9-17 * * mon-fri", "America/New_York"), update_prices);
+  timers.schedule_at(end_of_sale, close_sale);
+
+  over.get_future().wait();
+  return std::chrono::system_clock::now() >= end_of_sale && timers.pending() == 2;
+}
+
+bool virtual_time_works() {
+  std::string runs;
+  const auto note = [&runs](const rondo::wall_firing& f) {
+    runs += std::to_string(f.wall_due.time_since_epoch() / 1h % 24) + ' ';
+  };
+
+  using namespace std::chrono;
+  rondo::manual_timer time;
+  rondo::manual_wall_clock wall(time, sys_days(2026y / March / 28));
+  rondo::calendar_timers timers(time, wall);
+  timers.schedule(rondo::daily(2h + 30min, "Europe/Berlin"), note);
+  time.advance(72h);  // the clocks are set forward on the 29th, from 02:00 to 03:00, at 01:00 UTC
+
+  return runs == "1 1 0 ";
+}
+
+}  // namespace
+
+int main() {
+  const bool works = system_clock_works() && virtual_time_works();
+  std::cout << (works ? "the calendar works\n" : "the calendar does not work\n");
+  return works ? 0 : 1;
+}

@@ -1,0 +1,253 @@
+// shrink_to_fit() gives back what ended timers have left, and changes nothing that anybody could see.
+#include <cstddef>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "failing_new.hpp"
+#include "scheduler/record.hpp"
+#include "scheduler/system_drops_pages.hpp"
+#include "scheduler/virtual_time.hpp"
+#include "sync/pages.hpp"
+#include "sync/threads.hpp"
+#include "times_slower.hpp"
+
+namespace {
+
+using namespace rondo;
+using namespace rondo::test;
+
+constexpr std::ptrdiff_t record_bytes = sizeof(detail::record<detail::threads>);
+
+/// Of this process, in bytes; an emulator's own memory is among them, and says nothing.
+std::size_t resident_memory() {
+  std::ifstream file("/proc/self/statm");
+  std::size_t all = 0, resident = 0;
+  file >> all >> resident;
+  return resident * detail::page_size();
+}
+
+void check_names_nothing(manual_timer& time, timer_id id) {
+  CHECK_FALSE(time.pending(id));
+  CHECK(time.cancel(id) == cancel_result::gone);
+  CHECK(time.cancel_and_wait(id) == cancel_result::gone);
+  CHECK_FALSE(time.reschedule_after(id, 1ms));
+}
+
+TEST_CASE("the memory of a burst is the system's again, whether its timers fired or were cancelled" *
+          doctest::skip(emulated || !system_drops_pages())) {
+  constexpr std::size_t count = a_million;
+  constexpr auto bytes = count * static_cast<std::size_t>(record_bytes);
+  for (const bool fires : {true, false}) {
+    CAPTURE(fires);
+    manual_timer time;
+    int runs = 0;
+    std::vector<timer_id> ids;
+    ids.reserve(count);
+    for (std::size_t i = 0; i != count; ++i)
+      ids.push_back(time.schedule_after(static_cast<int>(i % 5000) * 1ms, counting(runs)));
+    if (fires)
+      time.advance(1h);
+    else
+      for (const timer_id id : ids) time.cancel(id);
+    const std::size_t kept = resident_memory();
+    time.shrink_to_fit();
+    CHECK(resident_memory() + bytes / 100 * 99 <= kept);
+    // Nor does anything else that looks at all timers take it again.
+    std::ostringstream drawing;
+    time.dump(drawing);
+    CHECK(time.next_due() == std::nullopt);
+    CHECK(resident_memory() + bytes / 100 * 98 <= kept);
+    std::size_t pending = 0;
+    for (const timer_id id : ids) pending += time.pending(id) ? 1U : 0U;
+    CHECK(pending == 0);
+    CHECK(adds_up(time.stats()));
+  }
+}
+
+TEST_CASE("the wheel of a scheduler is as small as a new one again" *
+          doctest::skip(!failing_new::available)) {
+  manual_timer time;
+  time.schedule_after(1ms, doing_nothing());
+  time.advance(1ms);
+  time.shrink_to_fit();
+  const std::ptrdiff_t before = bytes_held();
+  std::vector<timer_id> ids(20'000);
+  // 20,000 records, in segments of up to 16,384: those stay, the rest does not.
+  constexpr auto segments =
+      std::ptrdiff_t{64 + 128 + 256 + 512 + 1024 + 2048 + 4096 + 8192 + 16'384} * record_bytes;
+  for (int i = 0; i != 20'000; ++i)
+    ids[static_cast<std::size_t>(i)] = time.schedule_after(i * 1s, doing_nothing());
+  CHECK(bytes_held() >= before + 20'000 * (record_bytes + std::ptrdiff_t{sizeof(void*)}));
+  for (const timer_id id : ids) time.cancel(id);
+  time.shrink_to_fit();
+  CHECK(bytes_held() <= before + static_cast<std::ptrdiff_t>(20'000 * sizeof(timer_id)) + segments + 100);
+}
+
+TEST_CASE("ids of before name nothing, also when their records serve others") {
+  manual_timer time;
+  std::vector<timer_id> old;
+  for (int round = 0; round != 4; ++round) {
+    for (int i = 0; i != 500; ++i) {
+      old.push_back(time.schedule_after(1ms, doing_nothing()));
+      old.push_back(time.schedule_after(1ms, [kept = std::make_shared<int>(0)] {}));
+      old.push_back(time.schedule_every(1ms, doing_nothing()));
+      time.cancel(old.back());
+    }
+    time.advance(1ms);
+    CHECK(time.pending() == 0);
+    time.shrink_to_fit();
+    for (const timer_id id : old) check_names_nothing(time, id);
+  }
+  std::vector<timer_id> alive;
+  for (int i = 0; i != 2000; ++i) alive.push_back(time.schedule_after(1h, doing_nothing()));
+  for (const timer_id id : old) check_names_nothing(time, id);
+  CHECK(time.pending() == 2000);
+  std::unordered_set<timer_id> all(old.begin(), old.end());
+  all.insert(alive.begin(), alive.end());
+  CHECK(all.size() == old.size() + alive.size());
+  for (const timer_id id : alive) CHECK(time.cancel(id) == cancel_result::cancelled);
+}
+
+TEST_CASE("timers of all kinds go on after it, in order") {
+  journal seen;
+  std::vector<job> jobs;
+  manual_timer time;
+  const on executor([&](job j) { jobs.push_back(std::move(j)); });
+  time.schedule_after(3s, seen.noting("c"));
+  time.schedule_after(1ms, seen.noting("job"), executor);
+  const timer_id periodic = time.schedule_every(2s, seen.noting("every"));
+  const timer_id never = time.schedule_after(duration::max(), seen.noting("never"));
+  time.schedule_after(24h, seen.noting("far"));
+  time.advance(1ms);
+  for (int i = 0; i != 5000; ++i) time.cancel(time.schedule_after(i * 1ms, doing_nothing()));
+  for (int i = 0; i != 5000; ++i) time.schedule_after(1ms, doing_nothing());
+  time.advance(1ms);
+  time.schedule_after(2998ms, seen.noting("d"));
+  time.shrink_to_fit();
+  CHECK(time.pending() == 6);
+  CHECK(time.pending(never));
+  CHECK(time.next_due() == at(2s));
+  jobs.at(0)();
+  CHECK(seen.take() == "job");
+  time.advance(1998ms);
+  CHECK(seen.take() == "every");
+  time.advance(1s);
+  CHECK(seen.take() == "c d");
+  CHECK(time.cancel(periodic) == cancel_result::cancelled);
+  time.shrink_to_fit();
+  time.advance(24h);
+  CHECK(seen.take() == "far");
+  const auto left = time.stop();
+  REQUIRE(left.size() == 1);
+  CHECK(left[0].id == never);
+  CHECK(adds_up(time.stats()));
+}
+
+TEST_CASE("a timer that was cancelled in the pass in progress is not taken for one that has its record now") {
+  manual_timer time;
+  int stale = 0, fresh = 0;
+  std::vector<timer_id> others;
+  time.schedule_after(1ms, [&] {
+    for (const timer_id id : others) CHECK(time.cancel(id) == cancel_result::cancelled);
+    time.shrink_to_fit();
+  });
+  SUBCASE("none has it yet") {}
+  SUBCASE("one has") {
+    time.schedule_after(1ms, [&] {
+      for (int i = 0; i != 2000; ++i) time.schedule_after(1h, counting(fresh));
+    });
+  }
+  for (int i = 0; i != 1000; ++i) others.push_back(time.schedule_after(1ms, counting(stale)));
+  time.advance(1ms);
+  CHECK(stale == 0);
+  CHECK(fresh == 0);
+  const std::size_t left = time.pending();
+  time.shrink_to_fit();
+  CHECK(time.advance(1h) == left);
+  CHECK(stale == 0);
+  CHECK(static_cast<std::size_t>(fresh) == left);
+}
+
+TEST_CASE("a task that calls it, and what its callable destroys, are not in its way") {
+  manual_timer time;
+  const auto shrinking = [&] {
+    return std::shared_ptr<manual_timer>(&time, [](manual_timer* t) { t->shrink_to_fit(); });
+  };
+  int runs = 0;
+  for (int i = 0; i != 300; ++i)
+    time.schedule_after(1ms, [&, at_end = shrinking()] {
+      ++runs;
+      time.shrink_to_fit();
+    });
+  CHECK(time.advance(1ms) == 300);
+  CHECK(runs == 300);
+  const timer_id cancelled = time.schedule_after(1ms, [at_end = shrinking()] {});
+  CHECK(time.cancel(cancelled) == cancel_result::cancelled);
+  CHECK(adds_up(time.stats()));
+}
+
+TEST_CASE("without memory it does less, and nothing is lost" *
+          doctest::skip(!failing_new::available || !system_drops_pages())) {
+  manual_timer time;
+  int runs = 0;
+  for (int i = 0; i != 10'000; ++i) time.schedule_after(i % 100 * 1ms, counting(runs));
+  time.advance(49ms);
+  {
+    const failing_new no_memory;
+    time.shrink_to_fit();
+    CHECK(no_memory.struck());
+  }
+  CHECK(runs == 5000);
+  time.advance(1s);
+  CHECK(runs == 10'000);
+  const timer_id again = time.schedule_after(1ms, counting(runs));
+  time.shrink_to_fit();
+  CHECK(time.pending(again));
+  CHECK(time.advance(1ms) == 1);
+}
+
+TEST_CASE("without memory for a timer nothing changes, after it as before") {
+  manual_timer time;
+  for (int i = 0; i != 1000; ++i) time.schedule_after(1ms, doing_nothing());
+  time.advance(1ms);
+  time.shrink_to_fit();
+  if (failing_new::available) {
+    const failing_new no_memory;
+    CHECK_THROWS_AS(time.schedule_after(1ms, doing_nothing()), std::bad_alloc);
+  }
+  CHECK(time.pending() == 0);
+  time.schedule_after(1ms, doing_nothing());
+  CHECK(time.advance(1ms) == 1);
+  CHECK(adds_up(time.stats()));
+}
+
+TEST_CASE("stop() and drain() find all timers after it, and it does no harm after them") {
+  manual_timer time;
+  std::vector<timer_id> ids;
+  for (int round = 0; round != 3; ++round) {
+    for (int i = 0; i != 1000; ++i) time.schedule_after(1ms, doing_nothing());
+    time.advance(1ms);
+    time.shrink_to_fit();
+    ids.push_back(time.schedule_after(1h + round * 1s, doing_nothing()));
+    ids.push_back(time.schedule_after(duration::max(), doing_nothing()));
+  }
+  SUBCASE("stop") {
+    const auto left = time.stop();
+    CHECK(left.size() == ids.size());
+  }
+  SUBCASE("drain") {
+    time.schedule_every(1s, doing_nothing());
+    CHECK(time.drain(2h));
+    CHECK(time.stop().size() == 3);
+  }
+  time.shrink_to_fit();
+  CHECK(time.pending() == 0);
+  for (const timer_id id : ids) check_names_nothing(time, id);
+}
+
+}  // namespace

@@ -1,0 +1,248 @@
+// The pool of records by itself gives memory back, and no record ever seems to be one of before.
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "failing_new.hpp"
+#include "scheduler/record_pool.hpp"
+#include "scheduler/seeds.hpp"
+#include "scheduler/system_drops_pages.hpp"
+#include "sync/pages.hpp"
+#include "sync/threads.hpp"
+
+namespace {
+
+using namespace rondo::test;
+
+/// A few shards; the test says which thread it is.
+struct few_shards : rondo::detail::threads {
+  static constexpr std::size_t own_shards = 3;
+  static constexpr std::size_t shared_shards = 2;
+  static inline std::size_t current = 0;
+  static std::size_t thread_number() noexcept { return current; }
+};
+using pool_type = rondo::detail::record_pool<few_shards>;
+using record_type = pool_type::record_type;
+
+struct pool_in_use {
+  pool_type pool;
+  std::vector<record_type*> taken;
+
+  void take(std::size_t thread, std::size_t count) {
+    few_shards::current = thread;
+    for (std::size_t i = 0; i != count; ++i) taken.push_back(&pool.take());
+  }
+  void end(record_type& r) {
+    r.next_generation();
+    r.invalidate_wait();
+    pool.give_back(r);
+  }
+  void give_back_all(std::size_t thread) {
+    few_shards::current = thread;
+    for (record_type* const r : taken) end(*r);
+    taken.clear();
+  }
+  void shrink(std::size_t thread) {
+    few_shards::current = thread;
+    pool.shrink_to_fit();
+  }
+  std::size_t zeros() const {
+    std::size_t count = 0;
+    for (std::uint32_t slot = 0; slot != pool.slots(); ++slot)
+      count += pool.find(slot)->reads_as_zero() ? 1U : 0U;
+    return count;
+  }
+  std::size_t visited() const {
+    std::size_t count = 0;
+    pool.for_each([&](const record_type& r) {
+      CHECK_FALSE(r.reads_as_zero());
+      ++count;
+    });
+    return count;
+  }
+};
+
+// Elsewhere nothing is given back; and larger pages take the records of several blocks.
+TEST_SUITE_BEGIN("shrink_pool" * doctest::skip(!system_drops_pages() ||
+                                               64 * sizeof(record_type) % rondo::detail::page_size() != 0));
+
+TEST_CASE("all records that are free lose their memory, and are taken again before new ones are made") {
+  for (const std::size_t count : {1U, 64U, 65U, 10'000U}) {
+    CAPTURE(count);
+    pool_in_use p;
+    p.take(0, count);
+    const std::size_t slots = p.pool.slots();
+    for (int round = 0; round != 3; ++round) {
+      p.give_back_all(0);
+      p.shrink(0);
+      CHECK(p.zeros() == slots);
+      CHECK(p.visited() == 0);
+      CHECK(p.pool.free() == slots);
+      p.take(0, count);
+      CHECK(p.pool.slots() == slots);
+      CHECK(p.pool.free() == slots - count);
+      std::set<std::uint32_t> distinct;
+      for (const record_type* const r : p.taken) {
+        distinct.insert(r->slot);
+        CHECK(p.pool.find(r->slot) == r);
+        CHECK(r->plain);
+        CHECK_FALSE(r->state.live());
+        CHECK_FALSE(r->work);
+        CHECK(r->wheel == nullptr);
+      }
+      CHECK(distinct.size() == count);
+      CHECK(p.visited() == slots);
+    }
+  }
+}
+
+TEST_CASE("a record that is in use keeps the memory of its block, and stays as it is") {
+  pool_in_use p;
+  p.take(0, 1000);
+  record_type* const stays = p.taken[500];
+  p.taken.erase(p.taken.begin() + 500);
+  stays->order = 17;
+  const std::uint64_t generation = stays->generation;
+  p.give_back_all(0);
+  const std::size_t slots = p.pool.slots();
+  p.shrink(0);
+  CHECK(p.zeros() == slots - 64);
+  CHECK(p.visited() == 64);
+  CHECK(stays->order == 17);
+  CHECK(stays->generation == generation);
+  CHECK(p.pool.free() == slots - 1);
+  p.end(*stays);
+  p.shrink(0);
+  CHECK(p.zeros() == slots);
+}
+
+TEST_CASE("records of shared shards go, and those of another thread's shard stay with their blocks") {
+  pool_in_use p;
+  for (const std::size_t thread : {3U, 4U, 7U}) {
+    p.take(0, 1000);
+    p.give_back_all(thread);
+    p.shrink(0);
+    CHECK(p.zeros() == p.pool.slots());
+  }
+  p.take(0, 6400);
+  p.give_back_all(1);
+  p.shrink(0);
+  CHECK(p.zeros() >= p.pool.slots() - 3 * 64);
+  CHECK(p.zeros() <= p.pool.slots() - 64);
+  CHECK(p.pool.free() == p.pool.slots());
+  p.shrink(1);
+  CHECK(p.zeros() == p.pool.slots());
+}
+
+TEST_CASE("a record whose lock somebody has keeps the memory of its block until the next call") {
+  pool_in_use p;
+  p.take(0, 640);
+  p.give_back_all(0);
+  record_type& locked = *p.pool.find(200);
+  locked.mutex.lock();
+  p.shrink(0);
+  CHECK(p.visited() == 64);
+  CHECK_FALSE(locked.reads_as_zero());
+  locked.mutex.unlock();
+  for (std::uint32_t slot = 192; slot != 256; ++slot) {  // that of none is left locked
+    record_type& r = *p.pool.find(slot);
+    CHECK(r.mutex.try_lock());
+    r.mutex.unlock();
+  }
+  CHECK(p.pool.free() == p.pool.slots());
+  p.shrink(0);
+  CHECK(p.visited() == 0);
+}
+
+TEST_CASE("generations and armings never come again") {
+  pool_in_use p;
+  p.take(0, 128);
+  record_type& busy = *p.taken[0];
+  for (int i = 0; i != 1000; ++i) busy.next_generation();
+  for (int i = 0; i != 5000; ++i) busy.invalidate_wait();
+  p.give_back_all(0);
+  p.shrink(0);
+  p.take(0, 128);
+  for (const record_type* const r : p.taken) {
+    CHECK(r->generation >= 1002);
+    CHECK(r->arming.load() >= 5002);
+  }
+  // One that had fewer goes later: what the others had must not be forgotten.
+  p.give_back_all(0);
+  p.shrink(0);
+  p.take(0, 500);
+  p.give_back_all(0);
+  p.shrink(0);
+  p.take(0, 500);
+  for (const record_type* const r : p.taken) {
+    CHECK(r->generation >= 1004);
+    CHECK(r->arming.load() >= 5004);
+  }
+}
+
+TEST_CASE("without memory for its work it gives nothing back, and loses nothing" *
+          doctest::skip(!failing_new::available || !system_drops_pages())) {
+  pool_in_use p;
+  p.take(0, 1000);
+  p.give_back_all(0);
+  const std::size_t slots = p.pool.slots();
+  for (const std::size_t after : {0U, 1U}) {
+    const failing_new memory(after);
+    p.shrink(0);
+    CHECK(memory.struck());
+  }
+  CHECK(p.zeros() == 0);
+  CHECK(p.pool.free() == slots);
+  p.take(0, 1000);
+  CHECK(p.pool.slots() == slots);
+  p.give_back_all(0);
+  p.shrink(0);
+  CHECK(p.zeros() == slots);
+}
+
+TEST_CASE(
+    "whatever is taken, ended and given back in between, no two timers have the same slot and generation") {
+  for (const std::uint64_t seed : seeds("shrink_pool", 20)) {
+    CAPTURE(seed);
+    dice random(seed);
+    pool_in_use p;
+    std::map<std::uint32_t, std::pair<std::uint64_t, std::uint64_t>> last;  // by slot: generation, arming
+    for (int step = 0; step != 200; ++step) {
+      few_shards::current = random.roll(5);
+      const std::size_t count = random.roll(random.one_in(4) ? 700 : 70);
+      switch (random.roll(4)) {
+        case 0:
+          p.shrink(few_shards::current);
+          break;
+        case 1:
+          for (std::size_t i = 0; i != count; ++i) {
+            record_type& r = p.pool.take();
+            const auto had = last.find(r.slot);
+            if (had != last.end()) {
+              CHECK(r.generation > had->second.first);
+              CHECK(r.arming.load() > had->second.second);
+            }
+            last[r.slot] = {r.generation, r.arming.load()};
+            p.taken.push_back(&r);
+          }
+          break;
+        default:
+          for (std::size_t i = 0; i != count && !p.taken.empty(); ++i, p.taken.pop_back()) {
+            std::swap(p.taken[random.roll(p.taken.size())], p.taken.back());
+            p.end(*p.taken.back());
+          }
+      }
+      CHECK(p.pool.free() + p.taken.size() == p.pool.slots());
+      CHECK(p.visited() + p.zeros() == p.pool.slots());
+    }
+  }
+}
+
+TEST_SUITE_END();
+
+}  // namespace
