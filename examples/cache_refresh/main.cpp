@@ -9,7 +9,7 @@
 //   refresher    loads from there into the cache, timed by Rondo (refresh_policy: when, worker_pool: where)
 //   cache        what readers get
 //   readers      read, and judge by the ledger how far behind the origin a value was
-//   metrics      counters of all of them (histogram); snapshot: all counters at one moment
+//   metrics      counters of all of them; snapshot: all counters at one moment
 //   display      shows it while it runs, summary at the end
 // What other examples have as well is in ../common.
 #include <fmt/core.h>

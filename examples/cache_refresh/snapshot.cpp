@@ -3,7 +3,7 @@
 namespace cache_refresh {
 namespace {
 
-quantiles of(const histogram& all) { return {all.quantile(0.50), all.quantile(0.99), all.max()}; }
+quantiles of(const common::histogram& all) { return {all.quantile(0.50), all.quantile(0.99), all.max()}; }
 
 }  // namespace
 

@@ -13,7 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace cache_refresh {
+namespace common {
 
 class histogram {
  public:
@@ -75,4 +75,4 @@ class histogram {
   std::atomic<std::uint64_t> max_{0};
 };
 
-}  // namespace cache_refresh
+}  // namespace common

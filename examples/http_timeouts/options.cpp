@@ -1,0 +1,69 @@
+#include "options.hpp"
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "common/command_line.hpp"
+
+namespace http_timeouts {
+namespace {
+
+constexpr const char* about =
+    "An HTTP server whose connections have three timeouts each, under load.\n\n"
+    "A second process opens the connections, sends requests on them, and plays slow\n"
+    "clients: some send nothing, some a header byte by byte, some stall in the body.\n"
+    "After the load it falls silent, and the server has to cut off every connection.\n"
+    "The exit status is 1 if one was cut off too early, or not at all.\n";
+
+constexpr unsigned longest_ms = 600'000;
+
+void add_load(CLI::App& app, options& chosen) {
+  app.add_option("--connections", chosen.connections, "Connections that send requests, one after another")
+      ->check(CLI::Range(1, 100'000))
+      ->type_name("N");
+  app.add_option("--slow", chosen.slow, "Slow clients besides; one that was cut off comes back")
+      ->check(CLI::Range(0, 10'000))
+      ->type_name("N");
+  app.add_option("--rate", chosen.rate,
+                 "Requests a second, of all connections together;\n"
+                 "0: each connection sends one as soon as the last was answered")
+      ->check(CLI::Range(0, 10'000'000))
+      ->type_name("N");
+  app.add_option("--seconds", chosen.seconds, "How long to measure, once all are connected")
+      ->check(CLI::Range(1, 86'400))
+      ->type_name("N");
+}
+
+void add_limit(CLI::App& app, std::array<unsigned, phases>& limits, phase p, const char* name,
+               const char* what) {
+  app.add_option(name, limits[index_of(p)], what)->check(CLI::Range(10U, longest_ms))->type_name("MS");
+}
+
+}  // namespace
+
+command_line read_command_line(int argc, char** argv) {
+  options chosen;
+  std::string with = "rondo";
+  std::array<unsigned, phases> limits{};
+  for (std::size_t i = 0; i < phases; ++i) limits[i] = static_cast<unsigned>(chosen.limits[i].count());
+
+  CLI::App app(about, "http_timeouts");
+  app.option_defaults()->always_capture_default();
+  add_load(app, chosen);
+  add_limit(app, limits, phase::idle, "--idle", "The timeout from a response to the first byte of a request");
+  add_limit(app, limits, phase::header, "--header", "The timeout from there to the end of the header");
+  add_limit(app, limits, phase::request, "--request",
+            "The timeout from the first byte to the end of the response");
+  auto* timers = app.add_option("--timers", with,
+                                "What the timeouts are: 'rondo', one scheduler for all,\n"
+                                "or 'asio', a steady_timer each")
+                     ->check(CLI::IsMember({"rondo", "asio"}))
+                     ->type_name("WHICH");
+  app.add_flag("--compare", chosen.compare, "Both in turn, and their figures side by side")->excludes(timers);
+  if (const std::optional<int> status = common::read(app, argc, argv)) return {chosen, status};
+  for (std::size_t i = 0; i < phases; ++i) chosen.limits[i] = std::chrono::milliseconds(limits[i]);
+  if (with == "asio") chosen.with = timers::asio;
+  return {chosen, std::nullopt};
+}
+
+}  // namespace http_timeouts

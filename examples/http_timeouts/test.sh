@@ -1,0 +1,68 @@
+#!/bin/sh
+# test.sh PROGRAM CASE: one look at http_timeouts from outside. Exit status 0 if what it did is right.
+#
+# The program itself finds out whether a connection was cut off too early or never, and ends with status 1 then. How late
+# a cut-off was, and how many requests were answered, depends on what else the machine does: nothing here looks at that.
+set -eu
+. "$(dirname "$0")/../common/test_functions"
+
+# served: no fault in any run, and by the first column of figures all kinds of slow clients were cut off.
+served() {
+  ! grep '^FAILED' out || fail "it found faults"
+  awk '
+    /^  answers a second/ { answers = $4 }
+    /^  cut off idle, in header, in request/ { idle = $8 + 0; header = $9 + 0; request = $10 + 0 }
+    /^  slow clients: cut off, early, never/ { early = $8 + 0; never = $9 + 0 }
+    END { exit !(answers > 0 && idle >= 200 && header > 0 && request > 0 && early == 0 && never == 0) }
+  ' out || fail "the figures are not those of a server that cuts off slow clients"
+}
+
+few="--connections 200 --slow 30 --idle 1500 --request 600"
+
+case $2 in
+  help)
+    run 0 --help
+    for option in connections slow rate seconds idle header request timers compare; do
+      shows "--$option "
+    done
+    ;;
+  bad_options)
+    complains --no-such-option
+    complains no-such-argument
+    complains --seconds soon
+    complains --seconds 0
+    complains --connections 0
+    complains --connections -1
+    complains --rate -1
+    complains --idle 9
+    complains --timers best
+    complains --compare --timers rondo
+    (
+      ulimit -n 100
+      complains --connections 100
+      grep -q ' the system allows 100 ' err || fail "does not say which limit: $(cat err)"
+    )
+    ;;
+  rondo | asio)
+    run 0 $few --rate 1000 --seconds 2 --header 300 --timers "$2"
+    served
+    shows "^ *$2 *\$"
+    ;;
+  closed_loop)
+    run 0 $few --rate 0 --seconds 1 --header 300
+    served
+    ;;
+  compare)
+    run 0 $few --rate 1000 --seconds 1 --header 300 --compare
+    served
+    shows '^Processor time a request, asio / rondo: [0-9.]*$'
+    ;;
+  slow_header)
+    # The timeout of the whole request ends a header, too.
+    run 0 $few --rate 1000 --seconds 1 --header 5000
+    ! grep '^FAILED' out || fail "it found faults"
+    ;;
+  *)
+    fail "no such case: $2"
+    ;;
+esac
