@@ -1,4 +1,5 @@
 // Options that make no sense are refused, with their value.
+#include <string>
 #include <stdexcept>
 
 #include "scheduler/virtual_time.hpp"
@@ -27,12 +28,12 @@ TEST_CASE("a tick that is not positive") {
 TEST_CASE("no buckets, or too many") {
   struct {
     std::size_t buckets;
-    const char* value;
-  } const rows[] = {{0, "0"}, {(1U << 20) + 1, "1048577"}, {rondo::unlimited, "18446744073709551615"}};
+    std::string value;
+  } const rows[] = {{0, "0"}, {(1U << 20) + 1, "1048577"}, {rondo::unlimited, std::to_string(rondo::unlimited)}};
   for (const auto& row : rows) {
-    CHECK_THROWS_WITH_AS(manual_timer(options{.buckets = row.buckets}), doctest::Contains(row.value),
+    CHECK_THROWS_WITH_AS(manual_timer(options{.buckets = row.buckets}), doctest::Contains(row.value.c_str()),
                          std::invalid_argument);
-    CHECK_THROWS_WITH_AS(timer(options{.buckets = row.buckets}), doctest::Contains(row.value),
+    CHECK_THROWS_WITH_AS(timer(options{.buckets = row.buckets}), doctest::Contains(row.value.c_str()),
                          std::invalid_argument);
   }
 }
