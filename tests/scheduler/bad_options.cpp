@@ -1,6 +1,6 @@
 // Options that make no sense are refused, with their value.
-#include <string>
 #include <stdexcept>
+#include <string>
 
 #include "scheduler/virtual_time.hpp"
 
