@@ -5,6 +5,7 @@ import shlex
 import subprocess
 
 from mutants import FOLDER, PROJECT
+from trial import program_of
 
 
 def switch(mutant, original):
@@ -82,7 +83,7 @@ def build(folder, suites, options, sites, jobs):
         done = subprocess.run(meson, stdout=subprocess.PIPE, text=True, env=with_later_boost())
         if done.returncode != 0:
             raise SystemExit(done.stdout)
-    ninja = ["ninja", "-C", target, "-k", "0", f"-j{jobs}", *(f"tests/{suite}_tests" for suite in suites)]
+    ninja = ["ninja", "-C", target, "-k", "0", f"-j{jobs}", *(f"tests/{program_of(suite)}" for suite in suites)]
     done = subprocess.run(ninja, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode != 0:
         (folder / "build.log").write_text(done.stdout, encoding="utf-8")

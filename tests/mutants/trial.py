@@ -8,6 +8,15 @@ import time
 
 ALL = ("values", "wheel", "scheduler", "on_top", "adapters", "readme", "model", "durable", "threads",
        "interleavings", "durable_servers", "calendar")
+# Where the programs of suites are that a meson.build of their own describes.
+FOLDERS = {"calendar": "calendar/"}
+
+
+def program_of(suite):
+    """In the build folder's tests."""
+    return f"{FOLDERS.get(suite, '')}{suite}_tests"
+
+
 # The suites likeliest to notice a change of a file, by the beginning of its name.
 LIKELY = {
     "include/rondo/detail/keyed_core": ("on_top", "readme"),
@@ -84,7 +93,7 @@ class Programs:
         """What went wrong, in words; None: the suite passed."""
         path = self.log / f"{mutant.id if mutant else 'none'}-{suite}.txt"
         with path.open("wb") as output:
-            child = subprocess.Popen([self.folder / f"{suite}_tests", "--abort-after=1"], stdout=output,
+            child = subprocess.Popen([self.folder / program_of(suite), "--abort-after=1"], stdout=output,
                                      stderr=subprocess.STDOUT, env=environment(mutant),
                                      start_new_session=True, preexec_fn=self.limit_resources)
             try:
