@@ -64,6 +64,10 @@ def pattern(code):
     return re.compile(text + (r"(?!\w)" if re.match(r"\w", parts[-1]) else ""))
 
 
+def balanced(code):
+    return all(code.count(opening) == code.count(closing) for opening, closing in ("()", "[]", "{}"))
+
+
 def only_match(code, text, begin=0, end=None):
     found = list(pattern(code).finditer(text, begin, len(text) if end is None else end))
     if len(found) != 1:
@@ -84,6 +88,8 @@ def read_list(path):
             if missing or unknown or not tokens(entry["from"]):
                 what = f"lacks {missing}" if missing else f"has unknown {unknown}" if unknown else "changes nothing"
                 raise Mistake(f"{path.name}: {file}: {entry.get('what', entry)}: the entry {what}")
+            if not (balanced(entry["from"]) and balanced(entry["to"])):
+                raise Mistake(f"{path.name}: {file}: {entry['what']}: neither statements nor an expression")
             yield Mutant(path.stem, file, entry["what"], entry["from"], entry["to"], entry.get("within", ""),
                          tuple(entry.get("suites", ())), entry.get("unnoticed", ""))
 
