@@ -64,8 +64,11 @@ def pattern(code):
     return re.compile(text + (r"(?!\w)" if re.match(r"\w", parts[-1]) else ""))
 
 
-def balanced(code):
-    return all(code.count(opening) == code.count(closing) for opening, closing in ("()", "[]", "{}"))
+def is_whole(code):
+    """Statements, or an expression, as far as that can be told."""
+    balanced = all(code.count(opening) == code.count(closing) for opening, closing in ("()", "[]", "{}"))
+    begins_statement = re.match(r"\s*(return|if|for|while|break|continue|throw)\b", code)
+    return balanced and (not begins_statement or code.rstrip().endswith((";", "}")))
 
 
 def only_match(code, text, begin=0, end=None):
@@ -88,7 +91,7 @@ def read_list(path):
             if missing or unknown or not tokens(entry["from"]):
                 what = f"lacks {missing}" if missing else f"has unknown {unknown}" if unknown else "changes nothing"
                 raise Mistake(f"{path.name}: {file}: {entry.get('what', entry)}: the entry {what}")
-            if not (balanced(entry["from"]) and balanced(entry["to"])):
+            if not (is_whole(entry["from"]) and is_whole(entry["to"])):
                 raise Mistake(f"{path.name}: {file}: {entry['what']}: neither statements nor an expression")
             yield Mutant(path.stem, file, entry["what"], entry["from"], entry["to"], entry.get("within", ""),
                          tuple(entry.get("suites", ())), entry.get("unnoticed", ""))
