@@ -146,10 +146,17 @@ worker_process::worker_process(const settings& s) {
   const char* const arguments[] = {
       "worker",           "--worker",         s.url.c_str(),      s.journal.c_str(),
       numbers[0].c_str(), numbers[1].c_str(), numbers[2].c_str(), nullptr};
+  // Blocked before the child begins: otherwise what ends a process in good order kills one that is only starting.
+  sigset_t before;
+  pthread_sigmask(SIG_SETMASK, nullptr, &before);
+  block_termination();
   id_ = fork();
-  if (id_ < 0) throw std::system_error(errno, std::generic_category(), "fork");
-  if (id_ != 0) return;
-  block_termination();  // so that it is not lost on one that is only starting
+  if (id_ != 0) {
+    const int error = errno;
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    if (id_ < 0) throw std::system_error(error, std::generic_category(), "fork");
+    return;
+  }
   execv("/proc/self/exe", const_cast<char* const*>(arguments));
   _exit(127);
 }
