@@ -8,7 +8,10 @@ namespace cache_refresh {
 
 class display {
  public:
-  explicit display(bool plain) : table_(plain) {}
+  explicit display(bool plain) : table_(plain, "q ends it") {}
+
+  // A table, on a terminal.
+  bool in_place() const noexcept { return table_.in_place(); }
 
   // The interval between updates.
   std::chrono::milliseconds interval() const noexcept { return table_.interval(); }

@@ -4,20 +4,36 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
+
+#include "chaos.hpp"
+#include "origin.hpp"
+#include "refresh_policy.hpp"
 
 namespace cache_refresh {
 
 struct options {
-  std::filesystem::path database;
-  std::filesystem::path catalogue = "/var/lib/dpkg/status";
-  unsigned seconds = 0;  // 0: until interrupted
-  unsigned keys = 0;     // 0: all
+  origin_options origin;
+  unsigned keys = 0;  // 0: all
+
   unsigned readers = 4;
   unsigned reads = 5000;  // a second, of all readers together
   bool skewed = true;
   unsigned edits = 100;  // a second
-  unsigned workers = 4;
-  unsigned fail_percent = 2;
+  bool warm = true;      // all keys are loaded at the start
+
+  refresh_policy policy;
+  std::optional<rondo::duration> soft_ttl;  // whatever the origin says
+  chaos_options chaos;
+
+  bool compare = false;
+  std::filesystem::path csv;
+  std::filesystem::path svg;
+
+  std::string listen;        // empty: no page
+  double stale_limit = 0.1;  // share of the keys from which /healthz fails
+
+  unsigned seconds = 0;  // 0: until interrupted
   std::uint64_t seed = 0;
   bool plain = false;
 };

@@ -1,84 +1,99 @@
-// The origin, which has the true values: an SQLite database with one row per field of the package catalogue.
-//
-//   item(id, key, value, version, ttl_ms)
-//
-// A trigger increments `version` whenever a value changes. So a key and a version identify one text, and an edit by
-// hand in the sqlite3 shell reaches the cache like any other.
+// The origin, which has the true values: behind one small interface a folder of files, a database or a web server.
 #pragma once
 
-#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
-#include "catalogue.hpp"
-#include "common/sqlite.hpp"
+#include <rondo/time.hpp>
+
+#include "refreshing_cache.hpp"
 
 namespace cache_refresh {
 
-// A row as the cache holds it. The origin says how long it may be used.
+// What the cache holds of a key. Two records of a key with one validator have one value: the row's version, a file's time
+// and size, an ETag. Empty: the origin has none.
 struct record {
   std::string value;
-  std::int64_t version;
-  std::chrono::milliseconds ttl;
+  std::string validator;
 };
 
-// Where a row is and what it was when the program started.
-struct row {
-  std::int64_t id;
-  std::int64_t version;
+struct answer {
+  std::optional<record> changed;  // none: the record that the asker holds is still the origin's
+  time_to_live ttl;               // what the origin says of it
 };
 
-// Makes the database on the first run: filled from `catalogue`, each row with a random time to live. Returns whether it
-// did. Refuses a database of another program, and leaves it unchanged.
-bool prepare_origin(const std::filesystem::path& database, const std::filesystem::path& catalogue,
-                    std::uint64_t seed);
+// One line for the user, without the origin's name.
+struct origin_error : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
 
-// A connection for reading. Not thread-safe: each thread has its own.
-class origin_reader {
+// Loads; one thread at a time. Connects when it is first used, and again after an error.
+class origin_connection {
  public:
-  explicit origin_reader(const std::filesystem::path& database);
+  virtual ~origin_connection() = default;
 
-  // The first `limit` rows by id; 0 for all.
-  std::vector<row> list(std::size_t limit);
-
-  // Throws sqlite::error if the row cannot be read now.
-  record load(std::int64_t id);
-
- private:
-  sqlite::connection database_;
-  sqlite::statement list_;
-  sqlite::statement load_;
+  // `held` may be null. Throws origin_error: there is no such key, no answer within the limit, or anything else.
+  virtual answer load(const std::string& key, const record* held, rondo::duration limit) = 0;
 };
 
-// The one connection that writes.
-class origin_writer {
+// Changes values, as somebody who uses the origin would; one thread at a time.
+class origin_editor {
  public:
-  explicit origin_writer(const std::filesystem::path& database);
+  virtual ~origin_editor() = default;
 
-  // A change that is visible once it is committed. Destroyed uncommitted, it is undone.
-  class edit {
-   public:
-    std::int64_t version() const noexcept { return version_; }
-    void commit() { transaction_.commit(); }
-
-   private:
-    friend class origin_writer;
-    edit(origin_writer& origin, std::int64_t id, const std::string& mark);
-
-    sqlite::transaction transaction_;
-    std::int64_t version_;
-  };
-
-  // Puts `mark` at the end of the row's value, in place of an earlier mark.
-  edit mark(std::int64_t id, const std::string& mark) { return edit(*this, id, mark); }
-
- private:
-  sqlite::connection database_;
-  sqlite::statement value_;
-  sqlite::statement change_;
-  sqlite::statement version_;
+  // Puts `mark` at the end of the value, in place of an earlier mark. `before` is called before anybody can see the change.
+  // Returns the new validator. Throws origin_error: nothing was changed.
+  virtual std::string change(const std::string& key, const std::string& mark,
+                             const std::function<void()>& before) = 0;
 };
+
+// Tells of changes as they happen, from a thread of its own, until it is destroyed.
+class origin_news {
+ public:
+  virtual ~origin_news() = default;
+};
+
+// Thread-safe.
+class origin {
+ public:
+  virtual ~origin() = default;
+
+  virtual std::string name() const = 0;  // for people: "items.db, an SQLite database"
+
+  // At most so many; 0: all. Throws origin_error.
+  virtual std::vector<std::string> keys(std::size_t most) = 0;
+
+  virtual std::unique_ptr<origin_connection> connect() = 0;
+  // Null: this program cannot change what is there.
+  virtual std::unique_ptr<origin_editor> edit() { return nullptr; }
+  // Null: the origin tells nothing. `changed` may be called for keys that keys() did not name; with an empty key it means
+  // that anything may have changed, as news may have been lost.
+  virtual std::unique_ptr<origin_news> watch(std::function<void(const std::string& key)> changed) {
+    static_cast<void>(changed);
+    return nullptr;
+  }
+};
+
+struct origin_options {
+  std::string url;  // file:DIR, sqlite:FILE, http(s)://…/, postgresql://…
+  // What a new database is filled with: the fields of a package catalogue or, if `rows` is not 0, so many made-up rows.
+  std::filesystem::path catalogue{};
+  std::size_t rows = 0;
+  std::uint64_t seed = 0;
+  // For databases of the user's own: SQL that gives all keys; and that gives value, validator and, if it likes, the time
+  // to live in milliseconds, of the key which is its parameter ($1, or ? for SQLite). Both or neither.
+  std::string list_query{};
+  std::string load_query{};
+};
+
+// Opens it, so that what is wrong with it is said at the start. Throws origin_error.
+std::unique_ptr<origin> open_origin(const origin_options&);
 
 }  // namespace cache_refresh

@@ -2,26 +2,27 @@
 #pragma once
 
 #include <cstdint>
+#include <stop_token>
 #include <thread>
 #include <vector>
 
-#include "cache.hpp"
 #include "ledger.hpp"
-#include "metrics.hpp"
-#include "refresher.hpp"
+#include "loader.hpp"
+#include "measured.hpp"
+#include "zipf.hpp"
 
 namespace cache_refresh {
 
 struct reader_options {
   std::size_t threads = 1;
   unsigned reads_per_second = 0;  // of all together
-  bool skewed = true;             // some keys are read far more often than others
+  rondo::duration patience = std::chrono::seconds(2);
   std::uint64_t seed = 0;
 };
 
 class readers {
  public:
-  readers(reader_options, cache&, refresher&, const ledger&, metrics&);
+  readers(const reader_options&, const zipf&, record_cache&, const ledger&, measured&);
   ~readers() { stop(); }
 
   void stop();
@@ -30,11 +31,11 @@ class readers {
   void read_on(const std::stop_token&, double per_second, std::uint64_t seed);
   void read(key_number);
 
-  const bool skewed_;
-  cache& cache_;
-  refresher& refresher_;
+  const rondo::duration patience_;
+  const zipf& popular_;
+  record_cache& cache_;
   const ledger& ledger_;
-  metrics& metrics_;
+  measured& measured_;
   std::vector<std::jthread> threads_;
 };
 

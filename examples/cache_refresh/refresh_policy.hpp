@@ -1,41 +1,79 @@
-// When a key is loaded again: pure arithmetic, no clock.
+// When a value is loaded again: pure arithmetic, no clock.
 #pragma once
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <random>
+
+#include <rondo/time.hpp>
 
 namespace cache_refresh {
 
+enum class refresh_mode {
+  ahead,    // by a timer, before the value is stale, whether or not anybody reads it
+  on_read,  // by the first reader of a stale value, who gets that one
+  expire    // a stale value is not served: its reader waits for a load
+};
+
+struct refresh_policy {
+  refresh_mode mode = refresh_mode::ahead;
+
+  // From the beginning of the load that brought a value: fresh until the first, stale until the second, not served after
+  // that. A load may bring others along.
+  rondo::duration soft_ttl = std::chrono::minutes(1);
+  rondo::duration hard_ttl = std::chrono::minutes(10);
+
+  // Where in the soft TTL the next load begins, and how far from there, to either side. The jitter separates keys that
+  // were loaded together.
+  double refresh_at = 0.90;
+  double jitter = 0.05;
+
+  // A load that takes longer has failed.
+  rondo::duration load_deadline = std::chrono::seconds(10);
+  // After n failures in a row the next load comes after a random time from 0 to first_retry * 2^(n-1), at most
+  // longest_retry: exponential backoff with full jitter, as in "Exponential Backoff And Jitter" (AWS, 2015).
+  rondo::duration first_retry = std::chrono::milliseconds(50);
+  rondo::duration longest_retry = std::chrono::seconds(30);
+
+  std::size_t loads_at_once = 8;
+  // A key that nobody has read for so long is dropped, instead of being loaded again.
+  rondo::duration forget_after = rondo::duration::max();
+
+  std::uint64_t seed = 1;
+};
+
 using random_source = std::mt19937_64;
 
-namespace policy {
-
-using seconds = std::chrono::duration<double>;
-
-constexpr double refresh_at = 0.90;   // of the time to live
-constexpr double jitter = 0.05;       // of the time to live, to either side
-constexpr seconds shortest_ttl{0.1};  // whatever the origin says, so that it is not queried without pause
-
-constexpr seconds first_retry{0.05};
-constexpr seconds longest_retry{2.0};
-
-inline seconds uniform(seconds from, seconds to, random_source& random) {
-  return seconds(std::uniform_real_distribution<double>(from.count(), to.count())(random));
+inline double uniform(double from, double to, random_source& random) {
+  return from < to ? std::uniform_real_distribution<double>(from, to)(random) : from;
 }
 
-// The delay after a success. Its jitter separates keys that were loaded together.
-inline seconds refresh_delay(seconds ttl, random_source& random) {
-  ttl = std::max(ttl, shortest_ttl);
-  return uniform(ttl * (refresh_at - jitter), ttl * (refresh_at + jitter), random);
+// A share of a duration; saturates.
+inline rondo::duration share(rondo::duration whole, double factor) {
+  const double count = static_cast<double>(whole.count()) * factor;
+  const auto most = static_cast<double>(rondo::duration::max().count());
+  return count < most ? rondo::duration(static_cast<rondo::duration::rep>(count)) : rondo::duration::max();
 }
 
-// The delay after `failures` (1, 2, …) in a row: capped exponential backoff with full jitter, from 0 to the limit.
-inline seconds retry_delay(unsigned failures, random_source& random) {
-  const double doublings = std::min(failures - 1, 30u);
-  return uniform(seconds(0), std::min(longest_retry, first_retry * std::exp2(doublings)), random);
+// From the beginning of a load that succeeded to that of the next one.
+inline rondo::duration refresh_delay(const refresh_policy& policy, rondo::duration soft_ttl,
+                                     random_source& random) {
+  return share(soft_ttl,
+               uniform(policy.refresh_at - policy.jitter, policy.refresh_at + policy.jitter, random));
 }
 
-}  // namespace policy
+// But this is the least time between two loads of a key, if they take longer than their TTL.
+inline rondo::duration shortest_pause(rondo::duration soft_ttl) {
+  return std::max<rondo::duration>(soft_ttl / 10, std::chrono::milliseconds(1));
+}
+
+// From a failure to the next load; `failures` in a row, at least 1.
+inline rondo::duration retry_delay(const refresh_policy& policy, unsigned failures, random_source& random) {
+  const rondo::duration ceiling = share(policy.first_retry, std::exp2(std::min(failures - 1, 60u)));
+  return share(std::min(policy.longest_retry, ceiling), uniform(0, 1, random));
+}
+
 }  // namespace cache_refresh

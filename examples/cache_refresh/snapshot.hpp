@@ -1,45 +1,80 @@
-// All numbers at one moment, as the display and the summary show them.
+// All figures at one moment, as the table, the page, the metrics and the summary show them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <rondo/statistics.hpp>
 #include <rondo/time.hpp>
 
-#include "cache.hpp"
-#include "metrics.hpp"
-#include "refresher.hpp"
+#include "refreshing_cache.hpp"
 
 namespace cache_refresh {
 
-struct quantiles {
+// Of durations: made from this program's histograms and from Rondo's.
+struct distribution {
+  struct bucket {
+    rondo::duration upper;  // inclusive
+    std::uint64_t count;
+  };
+  std::vector<bucket> buckets;  // ascending, without empty ones
+  std::uint64_t count = 0;
+  rondo::duration sum{};
   rondo::duration p50{};
   rondo::duration p99{};
   rondo::duration max{};
 };
 
 struct snapshot {
+  std::string origin;  // its name
+  std::string mode;    // "refresh-ahead", "refresh-on-read" or "expire-then-load"
   rondo::duration elapsed{};
+
   key_counts keys;
+  cache_statistics cache;
 
-  std::uint64_t reads = 0;
-  std::uint64_t hits = 0;
-  std::uint64_t stale_hits = 0;
-  std::uint64_t served = 0;  // hits, and misses that were served after a short wait
-  std::uint64_t current = 0;
-  quantiles behind;
+  distribution reads;          // how long readers waited for an answer
+  distribution ages;           // of the values served: since the origin was asked
+  distribution loads;          // how long the origin took
+  std::uint64_t waited = 0;    // reads that were not answered at once
+  std::uint64_t stale = 0;     // reads that got a stale value
+  std::uint64_t unserved = 0;  // reads that got none
 
-  std::uint64_t loads = 0;
-  std::uint64_t failed_loads = 0;
-  std::uint64_t loads_at_once = 0;
-  quantiles lateness;
-
+  // By the ledger, if this program makes the changes.
+  distribution behind;        // of the values served: the time since they were superseded
+  std::uint64_t current = 0;  // of these, the newest ones
   std::uint64_t edits = 0;
   std::uint64_t failed_edits = 0;
 
-  rondo::statistics timer;
+  rondo::duration driver{};  // processor time of the timer's thread
+  rondo::statistics timer;   // its lateness is that of refreshes
 };
 
-snapshot take_snapshot(rondo::duration elapsed, const cache&, const metrics&, const refresher&);
+// The timer's wheel, drawn: which bucket each pending timer lies in, and whether it is of this turn or of a later one.
+struct wheel_picture {
+  rondo::duration tick{};
+  std::int64_t now = 0;                  // tick; its bucket is now % buckets
+  std::vector<std::uint32_t> this_turn;  // [bucket]: timers that are due within the next buckets ticks
+  std::vector<std::uint32_t> later;      // [bucket]: timers of later rounds
+
+  struct due_timer {
+    std::string key;
+    rondo::duration in;
+  };
+  std::vector<due_timer> next;  // the earliest ten
+
+  // Loads that ended within the last second, oldest first; of many, some. Numbers grow.
+  struct landing {
+    std::uint64_t number;
+    std::string key;
+    std::size_t bucket;  // that its timer was in
+    bool succeeded;
+    rondo::duration took;
+  };
+  std::vector<landing> landings;  // about 200 at most
+};
 
 }  // namespace cache_refresh

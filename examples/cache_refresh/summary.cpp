@@ -3,67 +3,47 @@
 #include <fmt/core.h>
 
 #include "common/text.hpp"
+#include "common/usage.hpp"
 
 namespace cache_refresh {
-
-namespace {
 
 using common::percent;
 using common::readable;
 
-void compare_one(const record& truth, const served& held, comparison& result) {
-  if (held.value == nullptr) {
-    ++result.empty;
-  } else if (held.value->version != truth.version) {
-    ++result.older;
-  } else if (held.value->value != truth.value) {
-    ++result.wrong;
-  } else {
-    ++result.equal;
+void print_summary(const snapshot& end, const agreement& at_end, const std::string& last_error) {
+  const cache_statistics& cache = end.cache;
+  const std::uint64_t keys = end.keys.fresh + end.keys.stale + end.keys.empty;
+  const std::uint64_t served = end.reads.count - end.unserved;
+  fmt::print("\nSummary of {}, {} keys, {}, {} edits at the origin\n", readable(end.elapsed), keys, end.mode,
+             end.edits);
+  fmt::print("  reads      {}: waited {}, stale {} ({}), without a value {}\n", end.reads.count, end.waited,
+             end.stale, percent(end.stale, end.reads.count), end.unserved);
+  fmt::print("  latency    p50 {}, p99 {}, max {}\n", readable(end.reads.p50), readable(end.reads.p99),
+             readable(end.reads.max));
+  if (end.edits > 0) {
+    fmt::print("  served     {}: current {}, behind the origin p99 {}, worst {}\n", served,
+               percent(end.current, served), readable(end.behind.p99), readable(end.behind.max));
   }
-}
-
-}  // namespace
-
-comparison compare(const std::vector<row>& rows, const cache& cache, const ledger& ledger,
-                   origin_reader& origin) {
-  comparison result;
-  for (key_number key = 0; key < rows.size(); ++key) {
-    try {
-      const record truth = origin.load(rows[key].id);
-      compare_one(truth, cache.find(key, rondo::scheduler::clock::now()), result);
-      result.unannounced += static_cast<std::uint64_t>(ledger.unannounced(key, truth.version));
-    } catch (const sqlite::error&) {
-      ++result.unread;
-    }
-  }
-  return result;
-}
-
-void print_summary(const snapshot& end, const comparison& at_end) {
-  const std::uint64_t keys = at_end.equal + at_end.older + at_end.empty + at_end.wrong + at_end.unread;
-  fmt::print("\nSummary of {}, {} keys, {} edits at the origin\n", readable(end.elapsed), keys, end.edits);
-  fmt::print("  reads      {}: hits {} ({}), stale hits {} ({}), misses {}\n", end.reads, end.hits,
-             percent(end.hits, end.reads), end.stale_hits, percent(end.stale_hits, end.reads),
-             end.reads - end.hits);
-  fmt::print("  served     {}: current {}, behind the origin p99 {}, worst {}\n", end.served,
-             percent(end.current, end.served), readable(end.behind.p99), readable(end.behind.max));
-  fmt::print("  refreshes  {}: failed and retried {}, two at once for one key {}\n", end.loads,
-             end.failed_loads, end.loads_at_once);
-  fmt::print("  lateness   p50 {}, p99 {}, max {}, deadline to start on the pool\n",
-             readable(end.lateness.p50), readable(end.lateness.p99), readable(end.lateness.max));
-  fmt::print("  timer      {} scheduled, {} fired, {} handed back, {} wake-ups\n", end.timer.scheduled,
-             end.timer.fired, end.timer.returned, end.timer.wakeups);
+  fmt::print("  age        p50 {}, p99 {}, max {}, since the origin was asked\n", readable(end.ages.p50),
+             readable(end.ages.p99), readable(end.ages.max));
+  fmt::print("  loads      {}: new {}, not modified {}, failed and retried {}, of keys that nobody read {}\n",
+             cache.loads, cache.loaded, cache.confirmed, cache.failed, cache.unread_loads);
+  if (!last_error.empty()) fmt::print("  the latest failure: {}\n", last_error);
+  fmt::print("  lateness   p50 {}, p99 {}, max {}, of the timer\n",
+             readable(end.timer.lateness.quantile(0.5)), readable(end.timer.lateness.quantile(0.99)),
+             readable(end.timer.lateness.max()));
+  fmt::print("  timer      {} scheduled, {} fired, {} wake-ups\n", end.timer.scheduled, end.timer.fired,
+             end.timer.wakeups);
+  const auto processor = common::processor_time();
+  fmt::print(
+      "  processor  {}, of this the timer's thread {} ({}); memory {} MB\n", readable(processor),
+      readable(end.driver),
+      percent(static_cast<std::uint64_t>(end.driver.count()), static_cast<std::uint64_t>(processor.count())),
+      common::resident_memory() / 1'000'000);
   fmt::print("  at the end {} equal to the origin, {} older, {} never loaded, {} wrong\n", at_end.equal,
              at_end.older, at_end.empty, at_end.wrong);
-  if (at_end.unread > 0) fmt::print("  {} rows could not be read at the end\n", at_end.unread);
+  if (at_end.unread > 0) fmt::print("  {} values could not be read at the end\n", at_end.unread);
   if (end.failed_edits > 0) fmt::print("  {} edits failed at the origin\n", end.failed_edits);
-  if (at_end.unannounced > 0) {
-    fmt::print(
-        "  {} changes were made by somebody else; when is not known, so these rows may have been further "
-        "behind\n",
-        at_end.unannounced);
-  }
 }
 
 }  // namespace cache_refresh

@@ -1,26 +1,13 @@
-// The summary: how well the cache kept up with the origin.
+// What is printed at the end of a run.
 #pragma once
 
-#include <cstdint>
-#include <vector>
+#include <string>
 
-#include "ledger.hpp"
-#include "origin.hpp"
 #include "snapshot.hpp"
+#include "station.hpp"
 
 namespace cache_refresh {
 
-// Compares the whole cache with the whole origin, key by key, after all changes have ended.
-struct comparison {
-  std::uint64_t equal = 0;        // the cache holds the origin's newest version, and the same text
-  std::uint64_t older = 0;        // it holds an earlier one
-  std::uint64_t empty = 0;        // it holds none
-  std::uint64_t wrong = 0;        // the same version, but another text: must stay 0
-  std::uint64_t unread = 0;       // the origin cannot be read now
-  std::uint64_t unannounced = 0;  // changes that the writer of this program did not make
-};
-comparison compare(const std::vector<row>& rows, const cache&, const ledger&, origin_reader&);
-
-void print_summary(const snapshot& end, const comparison&);
+void print_summary(const snapshot& end, const agreement&, const std::string& last_error);
 
 }  // namespace cache_refresh

@@ -2,7 +2,7 @@
 # test.sh PROGRAM CASE: one look at cache_refresh from outside. Exit status 0 if what it did is right.
 set -eu
 . "$(dirname "$0")/../common/test_functions"
-arguments="--db origin.db --catalogue catalogue"
+arguments="--origin sqlite:origin.db --catalogue catalogue"
 
 # A catalogue of 100 packages with 5 fields each.
 i=0
@@ -14,7 +14,9 @@ done > catalogue
 case $2 in
   help)
     run 0 --help
-    for option in db catalogue keys readers reads pick edits workers fail-percent seconds seed plain; do
+    for option in origin catalogue rows list load keys readers reads pick edits mode soft-ttl hard-ttl refresh-at jitter \
+      load-deadline longest-retry forget-after workers chaos fail-percent compare csv svg listen stale-limit seconds seed \
+      plain; do
       shows "--$option "
     done
     ;;
@@ -27,16 +29,30 @@ case $2 in
     complains --reads -1
     complains --fail-percent 101
     complains --pick best
+    complains --mode never
+    complains --chaos much
+    complains --soft-ttl 0
+    complains --csv table.csv
+    complains --list 'SELECT key FROM mine'
     [ ! -e origin.db ] || fail "a bad option made a database"
     ;;
-  bad_database)
+  bad_origin)
+    arguments="--catalogue catalogue"
+    complains --origin nowhere:at/all
+    complains --origin sqlite:
+    complains --origin file:no/such/folder
+    mkdir empty
+    complains --origin file:empty
     echo 'this is no database, and long enough not to be taken for an empty one' > text
-    complains --db text
-    complains --db "$folder"
-    complains --db no/such/folder/origin.db
+    complains --origin sqlite:text
+    complains --origin "sqlite:$folder"
+    complains --origin sqlite:no/such/folder/origin.db
     cp catalogue before
-    complains --db catalogue
+    complains --origin sqlite:catalogue
     cmp -s before catalogue || fail "a file of somebody else's was written to"
+    # Nobody listens on port 1.
+    complains --origin http://127.0.0.1:1/
+    complains --origin postgresql://127.0.0.1:1/none
     ;;
   bad_catalogue)
     complains --catalogue no_such_file
@@ -46,20 +62,19 @@ case $2 in
     ;;
   summary)
     run 0 --seconds 2
-    shows 'filled from catalogue, 500 rows'
-    shows '^ *1 s | keys all 500 '
-    shows '^Summary of 2'
+    shows '^Origin: origin.db.* 500 keys; seed '
+    shows '^ *1 s | keys fresh '
+    shows '^Summary of 2.* 500 keys, refresh-ahead'
     shows '^  served .* current .* worst'
-    shows 'two at once for one key 0$'
     shows ', 0 never loaded, 0 wrong$'
+    ! grep -n '^.\{101\}' out || fail "a line is longer than 100 columns"
     run 0 --seconds 1 --keys 10 --pick uniform
-    shows 'as it was left, 10 rows'
+    shows ' 10 keys; seed '
     ;;
   no_edits)
-    # Nothing changes at the origin: every value served is current, and all are equal at the end.
+    # Nothing changes at the origin: all values are equal at the end, and no reader waited.
     run 0 --seconds 2 --edits 0 --fail-percent 0
-    shows 'current 100 %, behind the origin p99 0 us, worst 0 us$'
-    shows 'failed and retried 0,'
+    shows ' failed and retried 0,'
     shows '  at the end 500 equal to the origin, 0 older, '
     ;;
   edits)
@@ -70,12 +85,64 @@ case $2 in
     shows 'failed and retried [1-9]'
     shows ', 0 never loaded, 0 wrong$'
     ;;
+  files)
+    mkdir values
+    for i in 1 2 3; do echo "value $i" > "values/$i"; done
+    arguments=
+    run 0 --origin file:values --seconds 2 --soft-ttl 0.5 --edits 20 --fail-percent 0
+    shows ' 3 keys; seed '
+    shows ', 0 never loaded, 0 wrong$'
+    grep -q '\[edit ' values/1 || fail "no file was edited"
+    ;;
+  own_database)
+    command -v sqlite3 > /dev/null || exit 77
+    sqlite3 mine.db "CREATE TABLE user (name TEXT, mail TEXT, changed INTEGER); INSERT INTO user VALUES ('ada', 'a@b', 1)"
+    arguments=
+    run 0 --origin sqlite:mine.db --list 'SELECT name FROM user' --seconds 1 --soft-ttl 0.3 \
+      --load 'SELECT mail, changed FROM user WHERE name = ?1'
+    shows ' 1 keys; seed '
+    shows '  at the end 1 equal to the origin, 0 older, 0 never loaded, 0 wrong'
+    ;;
   outage)
     # The origin never answers: nothing is served, everything is retried.
     run 0 --seconds 1 --fail-percent 100
-    shows '  served     0: '
-    shows '  refreshes  0: failed and retried [1-9]'
+    shows 'without a value [1-9]'
+    shows 'new 0, not modified 0, failed and retried [1-9]'
+    shows '^  the latest failure: failed on purpose'
     shows ', 500 never loaded, 0 wrong$'
+    ;;
+  chaos)
+    # Five good seconds, then two bad ones: stale values are served all the time.
+    run 0 --seconds 8 --chaos flap --fail-percent 0 --edits 0 --soft-ttl 1 --hard-ttl 60
+    shows 'without a value 0$'
+    shows 'failed and retried [1-9]'
+    shows '^  the latest failure: down on purpose'
+    shows '  at the end 500 equal to the origin, '
+    ;;
+  wrong)
+    run 0 --seconds 7 --chaos wrong --fail-percent 0 --soft-ttl 1
+    shows 'failed and retried [1-9]'
+    shows '^  the latest failure: an answer '
+    shows ', 0 never loaded, 0 wrong$'
+    ;;
+  modes)
+    run 0 --seconds 3 --mode expire --soft-ttl 0.5 --keys 50 --fail-percent 0
+    shows '^Summary of 3.* expire-then-load'
+    shows 'waited [1-9][0-9]*, stale 0 '
+    run 0 --seconds 3 --mode on-read --soft-ttl 0.5 --keys 50 --fail-percent 0
+    shows '^Summary of 3.* refresh-on-read'
+    shows 'waited [0-9], stale [1-9]'
+    ;;
+  compare)
+    run 0 --compare --seconds 2 --csv table.csv --svg chart.svg
+    shows '^ *expire-then-load *refresh-on-read *refresh-ahead$'
+    shows '^loads in the busiest second: 10000 without jitter, [0-9]* with 5 % of jitter; '
+    [ "$(wc -l < table.csv)" -eq 4 ] || fail "not a line for each mode"
+    [ "$(awk -F, 'NF != 15' table.csv | wc -l)" -eq 0 ] || fail "not as many columns everywhere"
+    python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' chart.svg || fail "no XML"
+    status=0
+    "$program" $arguments --compare --seconds 1 --csv no/such/folder/table.csv > out 2> err || status=$?
+    [ "$status" -eq 2 ] && [ "$(wc -l < err)" -eq 1 ] || fail "a file that cannot be written: status $status"
     ;;
   interrupt)
     for signal in INT TERM; do
@@ -92,6 +159,14 @@ case $2 in
     on_a_terminal --seconds 2
     shows "^$escape\[6A"
     shows '^Summary of '
+    ;;
+  quit)
+    # q, on a terminal: ends it long before its time.
+    command -v script > /dev/null || exit 77
+    { sleep 2; printf q; sleep 1; } |
+      TERM=xterm script -qec "'$program' $arguments --seconds 60" /dev/null > out
+    shows '^Summary of '
+    ! grep -q '^Summary of 60 s' out || fail "q did not end it"
     ;;
   *)
     fail "no such case: $2"

@@ -6,10 +6,20 @@
 #include "common/pacer.hpp"
 
 namespace cache_refresh {
+namespace {
 
-writer::writer(const writer_options& options, const std::vector<row>& rows, ledger& ledger, metrics& metrics)
-    : origin_(options.database), rows_(rows), ledger_(ledger), metrics_(metrics) {
-  if (options.edits_per_second == 0) return;
+constexpr std::chrono::seconds patience{2};
+
+}  // namespace
+
+writer::writer(const writer_options& options, origin& changed, const std::vector<std::string>& names,
+               ledger& ledger, measured& measured)
+    : editor_(options.edits_per_second == 0 ? nullptr : changed.edit()),
+      origin_(changed.connect()),
+      names_(names),
+      ledger_(ledger),
+      measured_(measured) {
+  if (editor_ == nullptr) return;
   thread_ = std::jthread([this, rate = options.edits_per_second, seed = options.seed](std::stop_token stop) {
     write_on(stop, rate, seed);
   });
@@ -22,25 +32,29 @@ void writer::stop() {
 
 void writer::write_on(const std::stop_token& stop, double per_second, std::uint64_t seed) {
   std::mt19937_64 random(seed);
-  std::uniform_int_distribution<std::size_t> any_key(0, rows_.size() - 1);
+  std::uniform_int_distribution<std::size_t> any_key(0, names_.size() - 1);
   common::pacer pace(per_second);
   while (pace.wait(stop, random)) {
     try {
       edit(any_key(random));
-      ++metrics_.edits;
-    } catch (const sqlite::error&) {
-      ++metrics_.failed_edits;  // another program held the lock for too long, or the row is gone
+      ++measured_.edits;
+    } catch (const origin_error&) {
+      ++measured_
+            .failed_edits;  // another program held a lock for too long, the key is gone, the origin is down
     }
   }
 }
 
 void writer::edit(std::size_t key) {
-  origin_writer::edit change = origin_.mark(rows_[key].id, std::to_string(metrics_.edits + 1));
-  ledger_.announce(key, change.version(), std::chrono::steady_clock::now());
+  const answer old = origin_->load(names_[key], nullptr, patience);
+  bool entered = false;
   try {
-    change.commit();
+    editor_->change(names_[key], std::to_string(measured_.edits + 1), [&] {
+      ledger_.supersede(key, old.changed ? old.changed->validator : "", std::chrono::steady_clock::now());
+      entered = true;
+    });
   } catch (...) {
-    ledger_.withdraw(key);
+    if (entered) ledger_.withdraw(key);
     throw;
   }
 }

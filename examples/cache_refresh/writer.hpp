@@ -1,26 +1,28 @@
-// The writer: changes random rows at the origin, as editors would, and enters each change in the ledger.
+// The writer: changes random values at the origin, as its users would, and enters each change in the ledger.
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
+#include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "ledger.hpp"
-#include "metrics.hpp"
+#include "measured.hpp"
 #include "origin.hpp"
 
 namespace cache_refresh {
 
 struct writer_options {
-  std::filesystem::path database;
   unsigned edits_per_second = 0;
   std::uint64_t seed = 0;
 };
 
 class writer {
  public:
-  writer(const writer_options&, const std::vector<row>& rows, ledger&, metrics&);
+  // Does nothing for an origin that this program cannot change.
+  writer(const writer_options&, origin&, const std::vector<std::string>& names, ledger&, measured&);
+  ~writer() { stop(); }
 
   void stop();
 
@@ -28,10 +30,11 @@ class writer {
   void write_on(const std::stop_token&, double per_second, std::uint64_t seed);
   void edit(std::size_t key);
 
-  origin_writer origin_;
-  const std::vector<row>& rows_;
+  const std::unique_ptr<origin_editor> editor_;
+  const std::unique_ptr<origin_connection> origin_;
+  const std::vector<std::string>& names_;
   ledger& ledger_;
-  metrics& metrics_;
+  measured& measured_;
   std::jthread thread_;
 };
 

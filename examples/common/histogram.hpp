@@ -12,6 +12,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace common {
 
@@ -23,6 +24,7 @@ class histogram {
   void record(duration took) noexcept {
     const auto value = static_cast<std::uint64_t>(std::max<duration::rep>(took.count(), 0));
     counts_[slot(value)].fetch_add(1, std::memory_order_relaxed);
+    sum_.fetch_add(value, std::memory_order_relaxed);
     std::uint64_t seen = max_.load(std::memory_order_relaxed);
     while (value > seen && !max_.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {
     }
@@ -32,6 +34,22 @@ class histogram {
     std::uint64_t sum = 0;
     for (const auto& one : counts_) sum += one.load(std::memory_order_relaxed);
     return sum;
+  }
+
+  duration sum() const noexcept { return to_duration(sum_.load(std::memory_order_relaxed)); }
+
+  // Ascending, without empty ones; each with the largest value that counts in it.
+  struct bucket {
+    duration upper;
+    std::uint64_t count;
+  };
+  std::vector<bucket> buckets() const {
+    std::vector<bucket> all;
+    for (std::size_t i = 0; i < slots; ++i) {
+      if (const std::uint64_t count = counts_[i].load(std::memory_order_relaxed); count != 0)
+        all.push_back({to_duration(largest_in(i)), count});
+    }
+    return all;
   }
 
   duration max() const noexcept { return to_duration(max_.load(std::memory_order_relaxed)); }
@@ -72,6 +90,7 @@ class histogram {
   }
 
   std::array<std::atomic<std::uint64_t>, slots> counts_{};
+  std::atomic<std::uint64_t> sum_{0};
   std::atomic<std::uint64_t> max_{0};
 };
 

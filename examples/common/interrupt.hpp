@@ -1,11 +1,14 @@
-// Lets a thread wait for Ctrl-C, SIGTERM and the end of the terminal, instead of being interrupted by them.
+// Lets a thread wait for Ctrl-C, SIGTERM, the end of the terminal and the key q, instead of being interrupted.
 #pragma once
 
+#include <poll.h>
 #include <signal.h>
+#include <sys/signalfd.h>
+#include <termios.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
-#include <ctime>
 
 namespace common {
 
@@ -15,25 +18,66 @@ class interrupt {
 
   // Make it before any thread: threads inherit that the signals are blocked.
   interrupt() noexcept {
-    sigemptyset(&signals_);
-    for (const int each : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals_, each);
-    pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
+    sigset_t signals;
+    sigemptyset(&signals);
+    for (const int each : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, each);
+    pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+    signals_ = signalfd(-1, &signals, SFD_CLOEXEC);
+  }
+  ~interrupt() {
+    if (reads_keys_) tcsetattr(STDIN_FILENO, TCSANOW, &as_before_);
+    ::close(signals_);
+  }
+  interrupt(const interrupt&) = delete;
+  interrupt& operator=(const interrupt&) = delete;
+
+  // From now on q counts as well, if standard input is a terminal and this program the one in its foreground. Until the end
+  // keys come without Enter, and are not shown.
+  void read_keys() noexcept {
+    if (isatty(STDIN_FILENO) != 1 || tcgetpgrp(STDIN_FILENO) != getpgrp()) return;
+    if (tcgetattr(STDIN_FILENO, &as_before_) != 0) return;
+    termios changed = as_before_;
+    changed.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
+    reads_keys_ = tcsetattr(STDIN_FILENO, TCSANOW, &changed) == 0;
   }
 
-  // True as soon as a signal has come, false when the time has passed.
+  // True as soon as the end is asked for, and ever after; false when the time has passed.
   bool wait_until(clock::time_point end) const noexcept {
     using namespace std::chrono;
-    while (true) {
-      const auto left = std::max(end - clock::now(), clock::duration::zero());
-      const auto whole = duration_cast<seconds>(left);
-      const std::timespec limit{whole.count(), (left - whole).count()};
-      if (sigtimedwait(&signals_, nullptr, &limit) > 0) return true;
-      if (clock::now() >= end) return false;  // otherwise another signal's handler has run
+    while (!asked_) {
+      const auto left = std::clamp<clock::duration>(end - clock::now(), 0s, 24h);
+      pollfd watched[] = {{signals_, POLLIN, 0}, {reads_keys_ ? STDIN_FILENO : -1, POLLIN, 0}};
+      const int ready = poll(watched, 2, static_cast<int>(ceil<milliseconds>(left).count()));
+      if (ready > 0 && watched[0].revents != 0) asked_ = true;
+      if (ready > 0 && watched[1].revents != 0) read_key();
+      if (!asked_ && clock::now() >= end) return false;
     }
+    return true;
+  }
+
+  // The same, until a condition holds.
+  template <class Condition>
+  bool wait_until_true(const Condition& holds) const {
+    while (!holds()) {
+      if (wait_until(clock::now() + std::chrono::milliseconds(10))) return true;
+    }
+    return false;
   }
 
  private:
-  sigset_t signals_;
+  void read_key() const noexcept {
+    char key = 0;
+    if (::read(STDIN_FILENO, &key, 1) != 1) {
+      reads_keys_ = false;  // the terminal is gone; SIGHUP says so
+    } else if (key == 'q' || key == 'Q') {
+      asked_ = true;
+    }
+  }
+
+  int signals_ = -1;
+  termios as_before_{};
+  mutable bool reads_keys_ = false;
+  mutable bool asked_ = false;
 };
 
 }  // namespace common

@@ -11,6 +11,7 @@ namespace common {
 struct figure {
   std::string name;
   std::string value;
+  bool in_line = true;  // where there is no table, too
 };
 struct figure_row {
   std::string title;
@@ -20,7 +21,9 @@ struct figure_row {
 class live_table {
  public:
   // Updates in place if standard output is a terminal that can move the cursor, unless `plain`.
-  explicit live_table(bool plain);
+  explicit live_table(bool plain, std::string how_to_end = "Ctrl-C ends it");
+
+  bool in_place() const noexcept { return in_place_; }
 
   // The interval between updates.
   std::chrono::milliseconds interval() const noexcept;
@@ -30,10 +33,11 @@ class live_table {
             const std::vector<std::string>& messages = {});
 
  private:
-  void draw(const std::vector<figure_row>&);
+  void draw(const std::string& title, const std::vector<figure_row>&);
   void print_line(const std::vector<figure_row>&) const;
 
   const bool in_place_;
+  const std::string how_to_end_;
   std::size_t drawn_ = 0;  // lines of the table above the cursor
 };
 

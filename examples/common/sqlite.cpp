@@ -2,10 +2,11 @@
 
 namespace sqlite {
 
-connection::connection(const std::filesystem::path& file, std::chrono::milliseconds patience) {
+connection::connection(const std::filesystem::path& file, std::chrono::milliseconds patience, access how) {
   sqlite3* opened = nullptr;
-  const int result = sqlite3_open_v2(
-      file.c_str(), &opened, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
+  const int flags =
+      how == access::read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+  const int result = sqlite3_open_v2(file.c_str(), &opened, flags | SQLITE_OPEN_NOMUTEX, nullptr);
   handle_.reset(opened);
   if (result != SQLITE_OK) fail();
   sqlite3_busy_timeout(handle_.get(), static_cast<int>(patience.count()));

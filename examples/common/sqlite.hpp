@@ -22,8 +22,12 @@ struct error : std::runtime_error {
 
 class connection {
  public:
-  // Opens the database, or creates an empty one. A call that finds it locked retries for `patience`.
-  connection(const std::filesystem::path& file, std::chrono::milliseconds patience);
+  enum class access { read_write, read_only };
+
+  // Opens the database; to write, creates an empty one if there is none. A call that finds it locked retries for
+  // `patience`.
+  connection(const std::filesystem::path& file, std::chrono::milliseconds patience,
+             access how = access::read_write);
 
   void execute(const char* sql);
 
@@ -48,6 +52,7 @@ class rows {
   bool next();
   std::int64_t integer(int column) const noexcept { return sqlite3_column_int64(statement_, column); }
   std::string text(int column) const;
+  bool null(int column) const noexcept { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
   int columns() const noexcept { return sqlite3_column_count(statement_); }
 
  private:
@@ -72,6 +77,9 @@ class statement {
     for (const std::string& each : parameters) bind(++place, each);
     return rows(handle_.get());
   }
+
+  int columns() const noexcept { return sqlite3_column_count(handle_.get()); }
+  int parameters() const noexcept { return sqlite3_bind_parameter_count(handle_.get()); }
 
  private:
   void bind(int place, std::int64_t value);

@@ -12,7 +12,7 @@
 #include <stdexcept>
 
 #include "loopback.hpp"
-#include "usage.hpp"
+#include "common/usage.hpp"
 
 namespace http_timeouts {
 namespace {
@@ -150,14 +150,14 @@ outcome run(const options& chosen) {
   all->connect();
   all->slow().open();
   const clock::time_point begin = clock::now();
-  const auto processor_before = processor_time();
+  const auto processor_before = common::processor_time();
   const std::uint64_t answers_before = all->regular().get().answers;
   all->regular().begin_measuring();
   server.tell(measure_begin);
   all->load_until(begin + std::chrono::seconds(chosen.seconds));
   server.tell(measure_end);
   result.measured = clock::now() - begin;
-  result.clients_processor = processor_time() - processor_before;
+  result.clients_processor = common::processor_time() - processor_before;
   result.answers = all->regular().get().answers - answers_before;
   all->wait_for_the_end();
 

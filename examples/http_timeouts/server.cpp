@@ -7,7 +7,7 @@
 #include <unordered_map>
 
 #include "connection.hpp"
-#include "usage.hpp"
+#include "common/usage.hpp"
 
 namespace http_timeouts {
 namespace {
@@ -23,7 +23,7 @@ class server {
   }
 
   void run() {
-    report_.memory_before = resident_memory();
+    report_.memory_before = common::resident_memory();
     accept();
     listen_to_orders();
     io_.run();
@@ -76,14 +76,14 @@ class server {
   void begin_measuring() {
     report_.requests = counted_.requests;
     report_.timeouts_set = counted_.timeouts_set;
-    report_.processor = processor_time();
+    report_.processor = common::processor_time();
   }
 
   void end_measuring() {
     report_.requests = counted_.requests - report_.requests;
     report_.timeouts_set = counted_.timeouts_set - report_.timeouts_set;
-    report_.processor = processor_time() - report_.processor;
-    report_.memory = resident_memory();
+    report_.processor = common::processor_time() - report_.processor;
+    report_.memory = common::resident_memory();
     report_.open = open_.size();
   }
 

@@ -6,9 +6,11 @@
 
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
+#include <string>
 
-namespace http_timeouts {
+namespace common {
 
 // Of all its threads, in the kernel as well.
 inline std::chrono::nanoseconds processor_time() {
@@ -20,6 +22,18 @@ inline std::chrono::nanoseconds processor_time() {
   return of(used.ru_utime) + of(used.ru_stime);
 }
 
+// Of the thread with this name; zero if there is none.
+inline std::chrono::nanoseconds processor_time_of(const std::string& thread) {
+  for (const auto& each : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string name;
+    std::getline(std::ifstream(each.path() / "comm") >> std::ws, name);
+    std::uint64_t nanoseconds = 0;
+    if (name == thread && std::ifstream(each.path() / "schedstat") >> nanoseconds)
+      return std::chrono::nanoseconds(static_cast<std::int64_t>(nanoseconds));
+  }
+  return {};
+}
+
 // Bytes.
 inline std::uint64_t resident_memory() {
   std::ifstream file("/proc/self/statm");
@@ -29,4 +43,4 @@ inline std::uint64_t resident_memory() {
   return resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
-}  // namespace http_timeouts
+}  // namespace common

@@ -1,0 +1,49 @@
+// The latest loads that ended, for the page that draws them: of the last 8,192.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include <rondo/time.hpp>
+
+namespace cache_refresh {
+
+class landings {
+ public:
+  struct landing {
+    std::uint64_t number = 0;  // 1, 2, …
+    std::uint32_t key = 0;
+    rondo::time_point began;
+    bool succeeded = false;
+    rondo::time_point ended;
+  };
+
+  void add(std::uint32_t key, rondo::time_point began, bool succeeded, rondo::time_point ended) {
+    const std::lock_guard guard(lock_);
+    ++number_;
+    latest_[number_ % latest_.size()] = {number_, key, began, succeeded, ended};
+  }
+
+  // Those that ended since then, oldest first; of many, evenly, not many more than `most`.
+  std::vector<landing> latest(rondo::time_point since, std::size_t most) const {
+    const std::lock_guard guard(lock_);
+    const std::uint64_t held = std::min<std::uint64_t>(number_, latest_.size());
+    std::uint64_t first = number_ + 1;
+    while (first > number_ - held + 1 && latest_[(first - 1) % latest_.size()].ended >= since) --first;
+    const std::uint64_t step = (number_ - first + 1) / most + 1;
+    std::vector<landing> some;
+    for (std::uint64_t n = first; n <= number_; n += step) some.push_back(latest_[n % latest_.size()]);
+    return some;
+  }
+
+ private:
+  mutable std::mutex lock_;
+  std::uint64_t number_ = 0;
+  std::array<landing, 8192> latest_;
+};
+
+}  // namespace cache_refresh

@@ -1,0 +1,10 @@
+// A folder: its files are the values, their names the keys.
+#pragma once
+
+#include "../origin.hpp"
+
+namespace cache_refresh {
+
+std::unique_ptr<origin> open_file_origin(const origin_options&);
+
+}  // namespace cache_refresh

@@ -1,0 +1,35 @@
+// What PostgreSQL announces, heard by a thread on a connection of its own.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "../origin.hpp"
+#include "postgresql_connection.hpp"
+#include "stop_event.hpp"
+
+namespace cache_refresh {
+
+// Hears everything from when it is made, if the server can be reached then. When the connection is lost it makes
+// another, and then says once that anything may have changed.
+class postgresql_news : public origin_news {
+ public:
+  postgresql_news(std::string url, std::function<void(const std::string&)> changed);
+  ~postgresql_news() override;
+
+ private:
+  void run();
+  bool connect();
+  void listen();
+
+  const std::string url_;
+  const std::function<void(const std::string&)> changed_;
+  stop_event stop_;
+  std::optional<postgresql_connection> connection_;  // the thread's, once there is one
+  std::thread thread_;
+};
+
+}  // namespace cache_refresh

@@ -1,0 +1,188 @@
+#include "station.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/usage.hpp"
+
+namespace cache_refresh {
+namespace {
+
+using clock = rondo::scheduler::clock;
+
+constexpr const char* driver_name = "refresh";
+
+// A turn of the wheel takes 2.5 s: slow enough to be watched.
+rondo::options timer_options() {
+  rondo::options chosen;
+  chosen.tick = std::chrono::milliseconds(5);
+  chosen.buckets = 512;
+  chosen.name = driver_name;
+  return chosen;
+}
+
+const char* name_of(refresh_mode mode) {
+  switch (mode) {
+    case refresh_mode::on_read:
+      return "refresh-on-read";
+    case refresh_mode::expire:
+      return "expire-then-load";
+    default:
+      return "refresh-ahead";
+  }
+}
+
+distribution of(const common::histogram& all) {
+  distribution d;
+  for (const auto& [upper, count] : all.buckets()) d.buckets.push_back({upper, count});
+  d.count = all.count();
+  d.sum = all.sum();
+  d.p50 = all.quantile(0.50);
+  d.p99 = all.quantile(0.99);
+  d.max = all.max();
+  return d;
+}
+
+cache_statistics since(cache_statistics now, const cache_statistics& before) {
+  for (const auto field : {&cache_statistics::hits, &cache_statistics::stale_hits, &cache_statistics::misses,
+                           &cache_statistics::loads, &cache_statistics::loaded, &cache_statistics::confirmed,
+                           &cache_statistics::failed, &cache_statistics::unread_loads,
+                           &cache_statistics::late_answers, &cache_statistics::forgotten})
+    now.*field -= before.*field;
+  return now;
+}
+
+}  // namespace
+
+station::station(const options& chosen, origin& from, const std::vector<std::string>& names,
+                 const zipf& popular)
+    : options_(chosen),
+      origin_(from),
+      names_(names),
+      popular_(popular),
+      chaotic_(with_chaos(from, chosen.chaos)),
+      ledger_(names.size()),
+      loader_({chosen.policy.loads_at_once, chosen.policy.load_deadline, chosen.soft_ttl}, *chaotic_, names,
+              measured_, landings_),
+      timer_(timer_options()),
+      cache_(timer_, chosen.policy, [this](record_cache::load begun) { loader_.begin(std::move(begun)); }) {
+  news_ = from.watch([this](const std::string& key) { news(key); });
+  if (chosen.warm) {
+    for (key_number key = 0; key < names.size(); ++key) cache_.prefetch(key);
+  }
+}
+
+bool station::warm() const {
+  const cache_statistics now = cache_.stats();
+  return !options_.warm || (now.waiting == 0 && now.loads >= names_.size());
+}
+
+void station::start() {
+  before_ = cache_.stats();
+  started_ = clock::now();
+  writer_ = std::make_unique<writer>(writer_options{options_.edits, options_.seed + 2000}, origin_, names_,
+                                     ledger_, measured_);
+  readers_ =
+      std::make_unique<readers>(reader_options{options_.readers, options_.reads,
+                                               2 * options_.policy.load_deadline, options_.seed + 1000},
+                                popular_, cache_, ledger_, measured_);
+}
+
+void station::stop() {
+  if (elapsed_ == rondo::duration::zero()) elapsed_ = clock::now() - started_;
+  if (readers_) readers_->stop();
+  if (writer_) writer_->stop();
+  news_.reset();
+  cache_.close();
+  loader_.stop();
+  if (driver_ == rondo::duration::zero()) driver_ = common::processor_time_of(driver_name);
+  timer_.stop();
+}
+
+void station::news(const std::string& key) {
+  if (key.empty()) {  // anything may have changed
+    for (key_number each = 0; each < names_.size(); ++each) cache_.refresh(each);
+    return;
+  }
+  if (numbers_.empty()) {
+    for (key_number each = 0; each < names_.size(); ++each) numbers_.emplace(names_[each], each);
+  }
+  if (const auto found = numbers_.find(key); found != numbers_.end()) cache_.refresh(found->second);
+}
+
+snapshot station::look() const {
+  snapshot now;
+  now.origin = origin_.name();
+  now.mode = name_of(options_.policy.mode);
+  now.elapsed = elapsed_ != rondo::duration::zero() ? elapsed_ : clock::now() - started_;
+  now.keys = cache_.count();
+  now.cache = since(cache_.stats(), before_);
+  now.reads = of(measured_.reads);
+  now.ages = of(measured_.ages);
+  now.loads = of(measured_.loads);
+  now.behind = of(measured_.behind);
+  now.waited = measured_.waited;
+  now.stale = measured_.stale;
+  now.unserved = measured_.unserved;
+  now.current = measured_.current;
+  now.edits = measured_.edits;
+  now.failed_edits = measured_.failed_edits;
+  now.timer = timer_.stats();
+  now.driver = driver_ != rondo::duration::zero() ? driver_ : common::processor_time_of(driver_name);
+  return now;
+}
+
+wheel_picture station::wheel() const {
+  const rondo::options wheel = timer_options();
+  const auto tick_of = [&](rondo::time_point at) { return (at - first_tick_) / wheel.tick; };
+  const auto bucket_of = [&](rondo::time_point at) {
+    return static_cast<std::size_t>(std::max<std::int64_t>(tick_of(at), 0)) % wheel.buckets;
+  };
+  wheel_picture picture;
+  picture.tick = wheel.tick;
+  const rondo::time_point now = timer_.now();
+  picture.now = tick_of(now);
+  picture.this_turn.resize(wheel.buckets);
+  picture.later.resize(wheel.buckets);
+  std::vector<std::pair<rondo::time_point, key_number>> all;
+  cache_.for_each(
+      [&](const key_number key, rondo::time_point next_load) { all.emplace_back(next_load, key); });
+  for (const auto& [due, key] : all) {
+    const bool soon = due - now < wheel.tick * static_cast<std::int64_t>(wheel.buckets);
+    ++(soon ? picture.this_turn : picture.later)[bucket_of(due)];
+  }
+  const auto earliest = all.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(all.size(), 10));
+  std::partial_sort(all.begin(), earliest, all.end());
+  for (auto each = all.begin(); each != earliest; ++each)
+    picture.next.push_back({names_[each->second], each->first - now});
+  // What has come since the page asked before; with some overlap.
+  for (const landings::landing& each : landings_.latest(now - std::chrono::seconds(1), 200)) {
+    picture.landings.push_back(
+        {each.number, names_[each.key], bucket_of(each.began), each.succeeded, each.ended - each.began});
+  }
+  return picture;
+}
+
+agreement station::compare() const {
+  agreement all;
+  const std::unique_ptr<origin_connection> truth = origin_.connect();
+  const auto keys = static_cast<key_number>(std::min<std::size_t>(names_.size(), 100'000));
+  for (key_number key = 0; key < keys; ++key) {
+    try {
+      const auto held = cache_.held(key);
+      const answer got = truth->load(names_[key], nullptr, options_.policy.load_deadline);
+      if (!held) {
+        ++all.empty;
+      } else if (got.changed->validator != held->validator) {
+        ++all.older;
+      } else {
+        ++(got.changed->value == held->value ? all.equal : all.wrong);
+      }
+    } catch (const origin_error&) {
+      ++all.unread;
+    }
+  }
+  return all;
+}
+
+}  // namespace cache_refresh

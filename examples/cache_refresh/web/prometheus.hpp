@@ -1,0 +1,13 @@
+// The figures for Prometheus: https://prometheus.io/docs/instrumenting/exposition_formats/
+#pragma once
+
+#include <string>
+
+#include "../snapshot.hpp"
+
+namespace cache_refresh {
+
+// In the text format 0.0.4. Durations are in seconds; no label has a key, so the number of series never changes.
+std::string prometheus_text(const snapshot&);
+
+}  // namespace cache_refresh

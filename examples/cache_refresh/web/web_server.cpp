@@ -1,0 +1,221 @@
+#include "web_server.hpp"
+
+#include <arpa/inet.h>
+#include <fmt/core.h>
+#include <httplib.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <mutex>
+#include <random>
+#include <stdexcept>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "page.hpp"
+#include "prometheus.hpp"
+#include "state_json.hpp"
+
+namespace cache_refresh {
+namespace {
+
+struct endpoint {
+  std::string host;
+  int port = 0;
+};
+
+bool is_numeric(const std::string& host, int family) {
+  in6_addr ignored{};
+  return inet_pton(family, host.c_str(), &ignored) == 1;
+}
+
+// Addresses are numeric, so that nothing has to be resolved.
+endpoint parse(const std::string& address) {
+  const auto fail = [&]() -> endpoint {
+    throw std::runtime_error(
+        fmt::format("{} is no address to listen on: 127.0.0.1:8080 or [::1]:8080 is", address));
+  };
+  const std::size_t colon = address.rfind(':');
+  if (colon == std::string::npos) return fail();
+  endpoint result{address.substr(0, colon), 0};
+  const bool bracketed = result.host.size() > 2 && result.host.front() == '[' && result.host.back() == ']';
+  if (bracketed) result.host = result.host.substr(1, result.host.size() - 2);
+  if (!bracketed && result.host == "localhost") result.host = "127.0.0.1";
+  if (!is_numeric(result.host, bracketed ? AF_INET6 : AF_INET)) return fail();
+
+  const std::string_view port = std::string_view(address).substr(colon + 1);
+  const auto read = std::from_chars(port.data(), port.data() + port.size(), result.port);
+  if (read.ec != std::errc() || read.ptr != port.data() + port.size()) return fail();
+  if (result.port < 0 || result.port > 65535) return fail();
+  return result;
+}
+
+std::string random_nonce() {
+  std::random_device random;
+  return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
+}
+
+// The page with a nonce of its own, and the policy that lets the browser run nothing but what has it.
+void send_page(httplib::Response& response) {
+  constexpr std::string_view placeholder = "%NONCE%";
+  const std::string nonce = random_nonce();
+  std::string page = page_html;
+  for (std::size_t at = page.find(placeholder); at != std::string::npos; at = page.find(placeholder, at))
+    page.replace(at, placeholder.size(), nonce);
+  response.set_header(
+      "Content-Security-Policy",
+      fmt::format("default-src 'none'; script-src 'nonce-{0}'; style-src 'nonce-{0}'; connect-src 'self'; "
+                  "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+                  nonce));
+  response.set_content(page, "text/html; charset=utf-8");
+}
+
+void send_line(httplib::Response& response, int status, const std::string& line) {
+  response.status = status;
+  response.set_content(line + "\n", "text/plain; charset=utf-8");
+}
+
+std::string what(const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const std::exception& error) {
+    return error.what();
+  } catch (...) {
+    return "unknown error";
+  }
+}
+
+}  // namespace
+
+class web_server::implementation {
+ public:
+  implementation(const std::string& address, std::function<snapshot()> look,
+                 std::function<wheel_picture()> wheel, double stale_limit)
+      : look_(std::move(look)), wheel_(std::move(wheel)), stale_limit_(stale_limit) {
+    set_up();
+    add_routes();
+    bind(address);
+    thread_ = std::thread([this] { server_.listen_after_bind(); });
+    while (!server_.is_running()) std::this_thread::yield();  // before that, stop() would do nothing
+  }
+
+  ~implementation() {
+    server_.stop();
+    thread_.join();
+  }
+  implementation(const implementation&) = delete;
+  implementation& operator=(const implementation&) = delete;
+
+  const std::string& url() const { return url_; }
+
+ private:
+  struct state {
+    snapshot figures;
+    std::string json;
+    std::chrono::steady_clock::time_point taken;
+  };
+
+  void set_up();
+  void add_routes();
+  void bind(const std::string& address);
+  std::shared_ptr<const state> current();
+
+  const std::function<snapshot()> look_;
+  const std::function<wheel_picture()> wheel_;
+  const double stale_limit_;
+
+  std::mutex lock_;
+  std::shared_ptr<const state> latest_;
+
+  httplib::Server server_;
+  std::string url_;
+  std::thread thread_;
+};
+
+void web_server::implementation::set_up() {
+  // The library's default is SO_REUSEPORT, with which two programs would share a port without noticing.
+  server_.set_socket_options([](socket_t socket) {
+    const int yes = 1;
+    setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  });
+  // A connection that is kept would keep a thread, and more viewers than threads would wait for each other.
+  server_.set_keep_alive_max_count(1);
+  server_.set_keep_alive_timeout(1);
+  server_.set_read_timeout(2);
+  server_.set_write_timeout(5);
+  server_.set_tcp_nodelay(true);
+  server_.set_payload_max_length(1024);
+  server_.new_task_queue = [] { return new httplib::ThreadPool(8); };
+  server_.set_default_headers({{"Cache-Control", "no-store"},
+                               {"X-Content-Type-Options", "nosniff"},
+                               {"Referrer-Policy", "no-referrer"}});
+  server_.set_exception_handler(
+      [](const httplib::Request&, httplib::Response& response, const std::exception_ptr& thrown) {
+        send_line(response, 500, what(thrown));
+      });
+  server_.set_error_handler([](const httplib::Request&, httplib::Response& response) {
+    if (response.body.empty()) send_line(response, response.status, "There is nothing here");
+  });
+}
+
+void web_server::implementation::add_routes() {
+  using httplib::Request;
+  using httplib::Response;
+  server_.Get("/", [](const Request&, Response& response) { send_page(response); });
+  server_.Get("/state\\.json", [this](const Request&, Response& response) {
+    response.set_content(current()->json, "application/json");
+  });
+  server_.Get("/metrics", [this](const Request&, Response& response) {
+    response.set_content(prometheus_text(current()->figures), "text/plain; version=0.0.4; charset=utf-8");
+  });
+  server_.Get("/healthz", [this](const Request&, Response& response) {
+    const health now = judge(current()->figures.keys, stale_limit_);
+    send_line(response, now.good ? 200 : 503, now.line);
+  });
+}
+
+void web_server::implementation::bind(const std::string& address) {
+  const endpoint wanted = parse(address);
+  errno = 0;
+  int port = wanted.port;
+  bool bound = false;
+  if (port == 0) {
+    port = server_.bind_to_any_port(wanted.host);
+    bound = port > 0;
+  } else {
+    bound = server_.bind_to_port(wanted.host, port);
+  }
+  if (!bound) {
+    const int reason = errno == 0 ? EADDRNOTAVAIL : errno;
+    throw std::runtime_error(fmt::format("{} cannot be listened on: {}", address,
+                                         std::error_code(reason, std::generic_category()).message()));
+  }
+  const bool six = wanted.host.find(':') != std::string::npos;
+  url_ = fmt::format("http://{}{}{}:{}/", six ? "[" : "", wanted.host, six ? "]" : "", port);
+}
+
+auto web_server::implementation::current() -> std::shared_ptr<const state> {
+  const std::lock_guard guard(lock_);
+  using clock = std::chrono::steady_clock;
+  if (latest_ && clock::now() < latest_->taken + std::chrono::milliseconds(200)) return latest_;
+  auto fresh = std::make_shared<state>();
+  fresh->figures = look_();
+  fresh->json = state_json(fresh->figures, wheel_(), stale_limit_);
+  fresh->taken = clock::now();  // not before: a look may take long
+  latest_ = std::move(fresh);
+  return latest_;
+}
+
+web_server::web_server(const std::string& address, std::function<snapshot()> look,
+                       std::function<wheel_picture()> wheel, double stale_limit)
+    : running_(std::make_unique<implementation>(address, std::move(look), std::move(wheel), stale_limit)) {}
+
+web_server::~web_server() = default;
+
+std::string web_server::url() const { return running_->url(); }
+
+}  // namespace cache_refresh

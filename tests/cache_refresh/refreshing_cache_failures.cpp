@@ -1,0 +1,276 @@
+// Loads that fail, are too slow, or never answer.
+#include "refreshing_cache.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "cache_refresh/cache_trial.hpp"
+
+namespace {
+
+using namespace cache_refresh;
+using namespace cache_refresh::test;
+
+TEST_CASE("while loads fail the stale value is served until its hard TTL, and nothing after that") {
+  cache_trial t;
+  t.fill("a", 1);
+  t.fail_all();
+  t.advance_to(at(100s));
+  CHECK(t.read("a") == "1 stale");
+  t.advance_to(at(1000s - 1ns));
+  CHECK(t.read("a") == "1 stale");
+  t.advance_to(at(1000s));
+  CHECK(t.read("a") == "nothing");
+  t.advance_to(at(2000s));
+  CHECK(t.read("a") == "nothing");
+  CHECK(t.cache->count().failing == 1);
+  CHECK(t.cache->count().empty == 1);
+}
+
+TEST_CASE("an origin that is down past the hard TTL and comes back is found without a reader's help") {
+  cache_trial t;
+  t.fill("a", 1);
+  t.fail_all();
+  t.advance_to(at(5000s));
+  CHECK(t.read("a") == "nothing");
+  t.answer_all(2);
+  t.time.advance(30s);  // the longest retry
+  CHECK(t.read("a") == "2 fresh");
+  CHECK(t.cache->count().failing == 0);
+  t.begins.clear();
+  t.time.advance(900s);
+  CHECK(t.begins.size() == 10);  // as before
+}
+
+TEST_CASE(
+    "a load has failed at its deadline: its readers are told then, another one follows, the answer is "
+    "dropped") {
+  cache_trial t;
+  t.read_later("a", "reader");
+  t.advance_to(at(10s - 1ns));
+  CHECK(t.notes.take() == "");
+  t.advance_to(at(10s));
+  CHECK(t.notes.take() == "reader: nothing, after waiting;");
+  CHECK(t.cache->stats().failed == 1);
+  CHECK(t.cache->stats().in_progress == 1);  // its answer is still awaited
+  const auto retry = t.next_load("a");
+  REQUIRE(retry.has_value());
+  CHECK(*retry >= at(10s));
+  CHECK(*retry <= at(11s));
+  t.advance_to(at(11s));
+  REQUIRE(t.loads.size() == 2);
+  t.store("a", 1);  // the first one
+  CHECK(t.cache->stats().late_answers == 1);
+  CHECK(t.read("a") == "nothing");
+  t.store("a", 2);
+  CHECK(t.read("a") == "2 fresh");
+  CHECK(t.cache->stats().in_progress == 0);
+}
+
+TEST_CASE("an answer that is dropped does not end the load that has followed") {
+  cache_trial t;
+  t.fill("a", 1);
+  t.advance_to(at(90s + 10s + 1s));
+  REQUIRE(t.loads.size() == 2);
+  SUBCASE("a value") { t.store("a", 2); }
+  SUBCASE("a failure") { t.fail("a"); }
+  SUBCASE("not modified") { t.take("a").not_modified(); }
+  SUBCASE("nothing: the load is destroyed") { t.take("a"); }
+  CHECK(t.cache->stats().late_answers == 1);
+  CHECK(t.cache->stats().failed == 1);
+  CHECK_FALSE(t.next_load("a").has_value());
+  t.store("a", 3);
+  CHECK(t.read("a") == "3 fresh");
+}
+
+TEST_CASE("an answer that comes after the deadline and before the next load is dropped as well") {
+  auto policy = plain_policy();
+  policy.first_retry = policy.longest_retry = 1000s;
+  cache_trial t(policy);
+  t.fill("a", 1);
+  t.advance_to(at(100s));
+  const auto next = t.next_load("a");
+  REQUIRE(next.has_value());
+  REQUIRE(*next > at(101s));
+  t.time.advance(1s);
+  t.store("a", 2);
+  CHECK(t.cache->stats().late_answers == 1);
+  CHECK(t.read("a") == "1 stale");
+  CHECK(t.next_load("a") == next);
+}
+
+TEST_CASE("without a load deadline a load may take for ever") {
+  auto policy = plain_policy();
+  policy.load_deadline = rondo::duration::max();
+  cache_trial t(policy);
+  t.time.advance(1h);
+  t.read_later("a", "reader");
+  REQUIRE(t.loads.size() == 1);
+  CHECK(t.loads.front().deadline() == rondo::time_point::max());
+  t.time.advance(24h * 365);
+  CHECK(t.loads.size() == 1);
+  t.store("a", 1);
+  CHECK(t.notes.take() == "reader: 1 stale, after waiting;");
+}
+
+// From the n-th failure in a row of each of so many keys to its next load.
+std::vector<std::vector<rondo::duration>> retries(int keys, std::size_t failures) {
+  auto policy = plain_policy();
+  policy.loads_at_once = 100;
+  cache_trial<int> t(policy);
+  t.fail_all();
+  for (int key = 0; key != keys; ++key) t.cache->find(key);
+  t.time.advance(30s * static_cast<long>(failures));
+  std::vector<std::vector<rondo::time_point>> when(static_cast<std::size_t>(keys));
+  for (const auto& each : t.begins) when[static_cast<std::size_t>(each.key)].push_back(each.when);
+  std::vector<std::vector<rondo::duration>> result(failures);
+  for (const auto& of_key : when) {
+    REQUIRE(of_key.size() > failures);
+    for (std::size_t i = 0; i != failures; ++i) result[i].push_back(of_key[i + 1] - of_key[i]);
+  }
+  return result;
+}
+
+TEST_CASE(
+    "after failures in a row the next load comes after a random time, whose bound doubles up to a cap") {
+  const auto after = retries(1000, 8);
+  for (std::size_t n = 0; n != after.size(); ++n) {
+    CAPTURE(n);
+    const rondo::duration bound = std::min<rondo::duration>(1s * (1 << n), 30s);
+    rondo::duration sum{};
+    for (const rondo::duration each : after[n]) {
+      REQUIRE(each >= 0s);
+      REQUIRE(each <= bound);
+      sum += each;
+    }
+    const auto [least, most] = std::minmax_element(after[n].begin(), after[n].end());
+    CHECK(*least < bound / 20);
+    CHECK(*most > bound - bound / 20);
+    CHECK(sum / 1000 > bound * 45 / 100);
+    CHECK(sum / 1000 < bound * 55 / 100);
+  }
+}
+
+TEST_CASE("a success ends a row of failures: the next failure is followed as a first one is") {
+  cache_trial t;
+  t.fail_all();
+  t.cache->find("a");
+  t.time.advance(1h);
+  t.answer_all(1);
+  t.time.advance(30s);
+  REQUIRE(t.cache->count().failing == 0);
+  t.origin = nullptr;
+  for (int i = 0; i != 20; ++i) {
+    t.advance_to(*t.next_load("a"));
+    t.fail("a");
+    CHECK(*t.next_load("a") <= t.time.now() + 1s);
+    t.advance_to(*t.next_load("a"));
+    t.store("a", i);
+  }
+}
+
+TEST_CASE("readers do not break the backoff: they get what there is, at once") {
+  auto policy = plain_policy();
+  policy.first_retry = policy.longest_retry = 1000s;
+  SUBCASE("ahead") {}
+  SUBCASE("on read") { policy.mode = refresh_mode::on_read; }
+  SUBCASE("expire") { policy.mode = refresh_mode::expire; }
+  cache_trial t(policy);
+  t.cache->find("empty");
+  t.fail("empty");
+  const auto next = t.next_load("empty");
+  REQUIRE(next.has_value());
+  REQUIRE(*next > at(1s));
+  for (int i = 0; i != 100; ++i) t.read_later("empty", "reader");
+  CHECK(t.notes.take().find("waiting") == std::string::npos);
+  CHECK(t.cache->wait_for("empty", 1h).value == nullptr);
+  t.cache->prefetch("empty");
+  CHECK(t.loads.empty());
+  t.advance_to(*next - 1ns);
+  CHECK(t.read("empty") == "nothing");
+  CHECK(t.loads.empty());
+  t.advance_to(*next);
+  t.cache->find("empty");
+  CHECK(t.loads.size() == 1);
+}
+
+TEST_CASE("a load that is destroyed, or whose beginning throws, has failed") {
+  cache_trial t;
+  SUBCASE("destroyed") {
+    t.read_later("a", "reader");
+    t.take("a");
+  }
+  SUBCASE("destroyed while it begins") {
+    t.origin = [](cache_trial<>::load) {};
+    t.read_later("a", "reader");
+  }
+  SUBCASE("it throws") {
+    t.origin = [](cache_trial<>::load) { throw std::runtime_error("the pool is full"); };
+    t.read_later("a", "reader");
+  }
+  SUBCASE("it throws, not an exception") {
+    t.origin = [](cache_trial<>::load) { throw 1; };
+    t.read_later("a", "reader");
+  }
+  CHECK(t.notes.take() == "reader: nothing, after waiting;");
+  CHECK(t.cache->stats().failed == 1);
+  CHECK(t.cache->stats().in_progress == 0);
+  t.answer_all(1);
+  t.time.advance(1s);
+  CHECK(t.read("a") == "1 fresh");
+}
+
+TEST_CASE("a beginning that throws when the load is with somebody else leaves it there") {
+  cache_trial t;
+  t.origin = [&](cache_trial<>::load begun) {
+    t.loads.push_back(std::move(begun));
+    throw std::runtime_error("after all");
+  };
+  t.read_later("a", "reader");
+  t.store("a", 1);
+  CHECK(t.notes.take() == "reader: 1 fresh, after waiting;");
+}
+
+TEST_CASE("a cache without a function that begins loads fails all of them") {
+  rondo::manual_timer time;
+  refreshing_cache<int, int> cache(time, plain_policy(), {});
+  journal notes;
+  cache.find(1, [&](const lookup<int>& got) { notes.add(text(got)); });
+  CHECK(notes.take() == "nothing, after waiting");
+  CHECK(cache.stats().in_progress == 0);
+}
+
+TEST_CASE("a load ends once: what is said after that is ignored") {
+  cache_trial t;
+  t.cache->find("a");
+  auto load = t.take("a");
+  load.store(1);
+  load.store(2);
+  load.fail();
+  load.not_modified();
+  CHECK(t.read("a") == "1 fresh");
+  CHECK(t.cache->stats().loaded == 1);
+  CHECK(t.cache->stats().failed == 0);
+  CHECK(t.cache->stats().late_answers == 0);
+}
+
+TEST_CASE(
+    "retry_delay() stays within its bounds, however many failures there were, and whatever the bounds are") {
+  random_source random(1);
+  refresh_policy policy;
+  policy.first_retry = 100ms;
+  policy.longest_retry = rondo::duration::max();
+  for (const unsigned failures : {1u, 2u, 60u, 61u, 62u, 1000u, 4'000'000'000u}) {
+    for (int i = 0; i != 100; ++i) CHECK(retry_delay(policy, failures, random) >= 0s);
+  }
+  policy.longest_retry = 5s;
+  for (int i = 0; i != 1000; ++i) CHECK(retry_delay(policy, 4'000'000'000u, random) <= 5s);
+  policy.first_retry = 0s;
+  CHECK(retry_delay(policy, 7, random) == 0s);
+}
+
+}  // namespace

@@ -1,0 +1,273 @@
+// The routes, asked over HTTP.
+#include <doctest/doctest.h>
+#include <httplib.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cache_refresh/web/prometheus.hpp"
+#include "cache_refresh/web/web_server.hpp"
+#include "web_figures.hpp"
+
+namespace {
+
+using cache_refresh::key_counts;
+using cache_refresh::snapshot;
+using cache_refresh::web_server;
+using cache_refresh::wheel_picture;
+using cache_refresh::test::small_snapshot;
+using cache_refresh::test::small_wheel;
+
+httplib::Result get(const web_server& server, const std::string& path) {
+  std::string url = server.url();
+  url.pop_back();
+  httplib::Client client(url);
+  client.set_read_timeout(30);
+  return client.Get(path);
+}
+
+struct served {
+  std::atomic<int> looks{0};
+  snapshot figures = small_snapshot();
+  double stale_limit = 0.3;
+  web_server server{"127.0.0.1:0",
+                    [this] {
+                      ++looks;
+                      return figures;
+                    },
+                    [] { return small_wheel(); }, stale_limit};
+};
+
+std::string refusal(const std::string& address) {
+  try {
+    const web_server server(
+        address, [] { return snapshot{}; }, [] { return wheel_picture{}; }, 1);
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+int port_of(const web_server& server) {
+  const std::string url = server.url();
+  return std::stoi(url.substr(url.rfind(':') + 1));
+}
+
+TEST_CASE_FIXTURE(served, "web: the page is complete in itself, and its policy lets nothing else run") {
+  const auto answer = get(server, "/");
+  REQUIRE(answer);
+  CHECK(answer->status == 200);
+  CHECK(answer->get_header_value("Content-Type") == "text/html; charset=utf-8");
+  CHECK(answer->get_header_value("X-Content-Type-Options") == "nosniff");
+  CHECK(answer->get_header_value("Cache-Control") == "no-store");
+  CHECK(answer->get_header_value_count("Content-Security-Policy") == 1);
+
+  const std::string policy = answer->get_header_value("Content-Security-Policy");
+  const auto nonce_at = policy.find("script-src 'nonce-") + 18;
+  const std::string nonce = policy.substr(nonce_at, policy.find('\'', nonce_at) - nonce_at);
+  CHECK(nonce.size() == 32);
+  CHECK(policy.find("default-src 'none'") != std::string::npos);
+  CHECK(policy.find("unsafe") == std::string::npos);
+  CHECK(answer->body.find("<script nonce=\"" + nonce + "\">") != std::string::npos);
+  CHECK(answer->body.find("<style nonce=\"" + nonce + "\">") != std::string::npos);
+  for (const char* left : {"%NONCE%", "%STYLE%", "%SCRIPT%", "<script src", "https://"}) {
+    CAPTURE(left);
+    CHECK(answer->body.find(left) == std::string::npos);
+  }
+  CHECK(answer->body.find("function drawWheel(") != std::string::npos);
+  CHECK(answer->body.rfind("</html>\n") == answer->body.size() - 8);
+  CHECK(get(server, "/")->body.find(nonce) == std::string::npos);  // the next one has another
+}
+
+TEST_CASE_FIXTURE(served, "web: the state as JSON") {
+  const auto answer = get(server, "/state.json");
+  REQUIRE(answer);
+  CHECK(answer->status == 200);
+  CHECK(answer->get_header_value("Content-Type") == "application/json");
+  CHECK(answer->get_header_value("Cache-Control") == "no-store");
+  const auto state = nlohmann::json::parse(answer->body);
+  CHECK(state["mode"] == "refresh-ahead");
+  CHECK(state["elapsed"] == 1.5);
+  CHECK(state["keys"] ==
+        nlohmann::json{{"all", 10}, {"fresh", 7}, {"stale", 2}, {"empty", 1}, {"failing", 4}});
+  CHECK(state["cache"]["unread_loads"] == 11);
+  CHECK(state["reads"] == nlohmann::json{{"count", 10}, {"p50", 2e-6}, {"p99", 51.0}, {"max", 51.0}});
+  CHECK(state["timer"]["wakeups"] == 21);
+  CHECK(state["healthy"] == true);
+  const auto& wheel = state["wheel"];
+  CHECK(wheel["tick"] == 0.02);
+  CHECK(wheel["now"] == 9);
+  CHECK(wheel["this_turn"] == nlohmann::json{1, 0, 2, 0});
+  CHECK(wheel["later"] == nlohmann::json{0, 0, 0, 3});
+  CHECK(wheel["next"] == nlohmann::json::parse(R"([{"key": "ada", "in": 0.5}])"));
+  CHECK(wheel["landings"][0] ==
+        nlohmann::json::parse(
+            R"({"number": 41, "key": "bob", "bucket": 2, "succeeded": false, "took": 0.002})"));
+  CHECK(wheel["landings"][1]["key"] == "\xef\xbf\xbd");
+}
+
+TEST_CASE_FIXTURE(served, "web: metrics") {
+  const auto answer = get(server, "/metrics");
+  REQUIRE(answer);
+  CHECK(answer->status == 200);
+  CHECK(answer->get_header_value("Content-Type") == "text/plain; version=0.0.4; charset=utf-8");
+  CHECK(answer->body == cache_refresh::prometheus_text(small_snapshot()));
+}
+
+TEST_CASE("web: the health check compares the share that is stale or empty with the limit") {
+  const auto health = [](key_counts keys, double limit) {
+    const web_server server(
+        "127.0.0.1:0",
+        [&] {
+          snapshot now;
+          now.keys = keys;
+          return now;
+        },
+        [] { return wheel_picture{}; }, limit);
+    const auto answer = get(server, "/healthz");
+    REQUIRE(answer);
+    return std::to_string(answer->status) + " " + answer->body;
+  };
+  const key_counts three_in_ten{.fresh = 7, .stale = 2, .empty = 1, .failing = 0};
+  CHECK(health(three_in_ten, 0.3) == "200 ok\n");
+  CHECK(health(three_in_ten, 0.29) == "503 3 of 10 keys are stale or empty: 30.0 %, more than 29 %\n");
+  CHECK(health({.fresh = 0, .stale = 0, .empty = 1, .failing = 1}, 0.999) ==
+        "503 1 of 1 keys are stale or empty: 100.0 %, more than 99.9 %\n");
+  CHECK(health({}, 0) == "200 ok\n");
+}
+
+TEST_CASE_FIXTURE(served, "web: HEAD, unknown paths and other methods") {
+  std::string url = server.url();
+  url.pop_back();
+  httplib::Client client(url);
+  for (const char* path : {"/", "/state.json", "/metrics", "/healthz"}) {
+    CAPTURE(path);
+    const auto head = client.Head(path);
+    REQUIRE(head);
+    CHECK(head->status == 200);
+    CHECK(head->body.empty());
+    CHECK(head->get_header_value("Content-Length") == std::to_string(client.Get(path)->body.size()));
+  }
+  for (const char* path : {"/nothing", "/state_json", "/metrics/", "/../etc/passwd"}) {
+    CAPTURE(path);
+    const auto answer = client.Get(path);
+    REQUIRE(answer);
+    CHECK(answer->status == 404);
+    CHECK(answer->body == "There is nothing here\n");
+  }
+  const auto posted = client.Post("/", "", "text/plain");
+  REQUIRE(posted);
+  CHECK(posted->status == 404);
+}
+
+TEST_CASE_FIXTURE(served, "web: many who ask at once cost few looks") {
+  const auto began = std::chrono::steady_clock::now();
+  std::vector<std::thread> viewers;
+  std::atomic<int> answered{0};
+  for (int i = 0; i < 4; ++i) {  // few enough for the library's short queue of connections
+    viewers.emplace_back([&] {
+      for (int j = 0; j < 20; ++j) answered += get(server, "/state.json")->status == 200 ? 1 : 0;
+    });
+  }
+  for (std::thread& each : viewers) each.join();
+  const auto took = std::chrono::steady_clock::now() - began;
+  CHECK(answered == 80);
+  CHECK(looks <= took / std::chrono::milliseconds(200) + 1);
+  CHECK(looks >= 1);
+}
+
+TEST_CASE("web: a look is repeated when it is old") {
+  served all;
+  get(all.server, "/state.json");
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (all.looks < 2 && std::chrono::steady_clock::now() < limit) get(all.server, "/metrics");
+  CHECK(all.looks == 2);
+}
+
+TEST_CASE("web: a look that throws is an answer") {
+  const web_server server(
+      "127.0.0.1:0", []() -> snapshot { throw std::runtime_error("no memory"); },
+      [] { return wheel_picture{}; }, 1);
+  const auto answer = get(server, "/metrics");
+  REQUIRE(answer);
+  CHECK(answer->status == 500);
+  CHECK(answer->body == "no memory\n");
+}
+
+TEST_CASE("web: a port in use is refused, and free again afterwards") {
+  std::string address;
+  {
+    const served first;
+    address = "127.0.0.1:" + std::to_string(port_of(first.server));
+    CHECK(refusal(address) == address + " cannot be listened on: Address already in use");
+    REQUIRE(get(first.server, "/healthz"));
+  }
+  CHECK(refusal(address).empty());
+}
+
+// Another program that would share the port may set SO_REUSEPORT: that must not be enough.
+TEST_CASE_FIXTURE(served, "web: the port is not shared") {
+  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+  REQUIRE(socket >= 0);
+  const int yes = 1;
+  setsockopt(socket, SOL_SOCKET, SO_REUSEPORT, &yes, sizeof yes);
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  at.sin_port = htons(static_cast<std::uint16_t>(port_of(server)));
+  CHECK(bind(socket, reinterpret_cast<const sockaddr*>(&at), sizeof at) == -1);
+  close(socket);
+}
+
+TEST_CASE("web: addresses") {
+  for (const char* bad :
+       {"", "8080", "127.0.0.1", "127.0.0.1:", "127.0.0.1:http", "127.0.0.1:65536", "127.0.0.1:-1",
+        "127.0.0.1:80x", "example.org:80", "::1:8080", "[::1]", "[127.0.0.1]:80", ":8080"}) {
+    CAPTURE(bad);
+    CHECK(refusal(bad) == std::string(bad) + " is no address to listen on: 127.0.0.1:8080 or [::1]:8080 is");
+  }
+  // From the range for documentation: no interface has it.
+  CHECK(refusal("192.0.2.1:0") == "192.0.2.1:0 cannot be listened on: Cannot assign requested address");
+  const web_server named(
+      "localhost:0", [] { return snapshot{}; }, [] { return wheel_picture{}; }, 1);
+  CHECK(named.url().rfind("http://127.0.0.1:", 0) == 0);
+}
+
+TEST_CASE("web: IPv6") {
+  if (refusal("[::1]:0").find("Cannot assign requested address") != std::string::npos) {
+    MESSAGE("this machine has no IPv6");
+    return;
+  }
+  const web_server server(
+      "[::1]:0", [] { return snapshot{}; }, [] { return wheel_picture{}; }, 1);
+  CHECK(server.url().rfind("http://[::1]:", 0) == 0);
+  httplib::Client client("::1", port_of(server));
+  const auto answer = client.Get("/healthz");
+  REQUIRE(answer);
+  CHECK(answer->status == 200);
+}
+
+TEST_CASE("web: it stops although somebody is connected and silent") {
+  auto all = std::make_unique<served>();
+  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  at.sin_port = htons(static_cast<std::uint16_t>(port_of(all->server)));
+  REQUIRE(connect(socket, reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0);
+  REQUIRE(get(all->server, "/healthz"));  // by now the silent one has been accepted
+  all.reset();
+  char byte = 0;
+  CHECK(recv(socket, &byte, 1, 0) <= 0);  // closed
+  close(socket);
+}
+
+}  // namespace
