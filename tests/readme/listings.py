@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Fails unless what README and its like (READMES) show is what the tests run: listings.py ROOT BUILD
+"""Fails unless what the documents show is what the tests run: listings.py ROOT BUILD
 
 A block that names its language must stand, line for line but for its indentation, in a file of that language which
-is compiled and run; shell commands each by itself in a script, which may give them arguments. It says which of these
-files BUILD does not compile, as it lacks what they are about. Blocks without a language are drawings; those in SQL are
-what tests/durable/operators_sql.cpp runs.
+is compiled and run. Shell commands for users must each stand in a script, which may give them arguments, or start an
+example with options that it has; in documents for those who work on the project (WORKSHOP) it is enough that the files
+that they name exist. It says which of these
+files BUILD does not compile because a library is missing. Blocks without a language are drawings and samples of output;
+those in SQL are run by tests/durable/operators_sql.cpp.
 """
 import json
 import pathlib
@@ -12,30 +14,17 @@ import re
 import sys
 import textwrap
 
-READMES = ("README.md", "lib/durable/README.md", "examples/http_timeouts/README.md")
+from documents import blocks, documents
+
+WORKSHOP = ("CONTRIBUTING.md", "tests/")
 TESTED = ("examples", "tests/readme", "tests/consumer")
 FILES = {
     "cpp": [f"{folder}/**/*.cpp" for folder in TESTED],
-    "text": ["examples/**/*.expected"],
+    "text": ["examples/**/*.expected", "tests/readme/*.cpp"],
     "meson": ["tests/consumer/**/meson.build"],
     "cmake": ["tests/consumer/**/CMakeLists.txt"],
-    "sh": [".ci/run", "tests/run", "tests/check", "tests/consumer/run", "examples/run"],
+    "sh": [".ci/run", "tests/run", "tests/check", "tests/consumer/run", "examples/run", "examples/*/test.sh"],
 }
-
-
-def listings(readme):
-    """(line number, language, lines) of each block that names a language."""
-    number, language, block = 0, None, []
-    for n, line in enumerate(readme.splitlines(), start=1):
-        fence = re.fullmatch(r"```(\w*)", line)
-        if fence is None:
-            block.append(line)
-        elif language is None:
-            number, language, block = n, fence[1], []
-        else:
-            if language and language != "sql":
-                yield number, language, block
-            language = None
 
 
 def dedent(lines):
@@ -47,16 +36,39 @@ def stands_in(block, source):
     return any(dedent(source[i : i + len(block)]) == wanted for i in range(len(source) - len(block) + 1))
 
 
-def is_run_by(line, script):
-    command = re.sub(r"\s+#.*", "", line).strip()
-    return not command or any(command in s for s in script)
+def commands(block):
+    """The commands, each in one line without its comment."""
+    for line in "\n".join(block).replace("\\\n", " ").splitlines():
+        command = re.sub(r"(^|\s+)#.*", "", line).strip()
+        if command:
+            yield " ".join(command.split())
 
 
-def untested(language, block, sources):
+def names_missing_files(root, command):
+    if command.startswith("ninja "):  # which names what is built
+        return False
+    named = re.findall(r"(?:^|\s)((?:tests|examples|\.ci)/[\w./-]+)", command)
+    return any(not (root / name).exists() for name in named)
+
+
+def starts_an_example(root, command):
+    """sh examples/run NAME OPTION …: there is such an example, and its sources have the options."""
+    words = re.match(r"sh examples/run (\w+)( .*)?", command)
+    if words is None or not (root / "examples" / words[1]).is_dir():
+        return False
+    sources = [file.read_text(encoding="utf-8") for file in (root / "examples" / words[1]).glob("*.cpp")]
+    return all(any(option in s for s in sources) for option in re.findall(r"(?<=--)[a-z-]+", words[2] or ""))
+
+
+def untested(root, document, language, block, sources):
     """The part of the listing that stands nowhere, or nothing."""
-    if language == "sh":
-        return [line for line in block if not any(is_run_by(line, s) for s in sources)]
-    return [] if any(stands_in(block, s) for s in sources) else block
+    if language != "sh":
+        return [] if any(stands_in(block, s) for s in sources) else block
+    if document.startswith(WORKSHOP):
+        return [c for c in commands(block) if names_missing_files(root, c)]
+    return [
+        c for c in commands(block) if not any(c in line for s in sources for line in s) and not starts_an_example(root, c)
+    ]
 
 
 def compiled_in(build):
@@ -66,23 +78,33 @@ def compiled_in(build):
 
 def main(root, build):
     compiled = compiled_in(build)
+    texts = {
+        language: {
+            file.resolve(): file.read_text(encoding="utf-8").splitlines()
+            for pattern in patterns
+            for file in root.glob(pattern)
+        }
+        for language, patterns in FILES.items()
+    }
     wrong = count = 0
-    for readme in READMES:
-        for number, language, block in listings((root / readme).read_text(encoding="utf-8")):
-            texts = {
-                file.resolve(): file.read_text(encoding="utf-8").splitlines()
-                for pattern in FILES[language]
-                for file in root.glob(pattern)
-            }
-            lines = untested(language, block, texts.values())
+    for file in documents(root):
+        document = file.relative_to(root).as_posix()
+        for number, language, block in blocks(file.read_text(encoding="utf-8")):
+            if not language or language == "sql":
+                continue
+            if language not in texts:
+                wrong += 1
+                print(f"{document}:{number}: nothing tests listings in {language}")
+                continue
+            lines = untested(root, document, language, block, texts[language].values())
             count += 1
             if language == "cpp" and not lines:
-                files = {file for file, text in texts.items() if stands_in(block, text)}
+                files = {file for file, text in texts["cpp"].items() if stands_in(block, text)}
                 if not files & compiled:
-                    print(f"{readme}:{number}: not compiled in this build:", *(file.name for file in files))
+                    print(f"{document}:{number}: not compiled in this build:", *(file.name for file in files))
             if lines:
                 wrong += 1
-                print(f"{readme}:{number}: nothing that is tested has this:", *lines, sep="\n    ")
+                print(f"{document}:{number}: nothing that is tested has this:", *lines, sep="\n    ")
     print(f"{count} listings, {wrong} of them not tested")
     return 1 if wrong or not count else 0
 

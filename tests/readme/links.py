@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+"""Fails unless every link from one document to another leads somewhere: links.py ROOT
+
+The file must exist and, if it is a document, have the heading that an #anchor names.
+"""
+import pathlib
+import re
+import sys
+
+from documents import blocks, documents
+
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def anchors(text):
+    """What GitHub makes of the headings."""
+    seen = {}
+    for _, language, lines in blocks(text):
+        for line in lines if language is None else []:
+            heading = re.match(r"#+ +(.*)", line)
+            if heading is None:
+                continue
+            words = re.sub(r"\]\([^)]*\)", "", heading[1]).lower()
+            anchor = re.sub(r"[^\w\- ]", "", words).replace(" ", "-")
+            count = seen[anchor] = seen.get(anchor, -1) + 1
+            yield f"{anchor}-{count}" if count else anchor
+
+
+def broken(root, document, target):
+    """What is wrong with the link, or nothing."""
+    if re.match(r"\w+:", target):
+        return None
+    path, _, anchor = target.partition("#")
+    file = (document.parent / path).resolve() if path else document
+    if not file.exists():
+        return "no such file"
+    if root not in (file, *file.parents):
+        return "outside of the project"
+    if anchor and anchor not in anchors(file.read_text(encoding="utf-8")):
+        return "no such heading"
+    return None
+
+
+def main(root):
+    root = root.resolve()
+    wrong = count = 0
+    for document in documents(root):
+        for number, language, lines in blocks(document.read_text(encoding="utf-8")):
+            for n, line in enumerate(lines if language is None else [], start=number):
+                for target in LINK.findall(line):
+                    count += 1
+                    why = broken(root, document, target)
+                    if why:
+                        wrong += 1
+                        print(f"{document.relative_to(root)}:{n}: {target}: {why}")
+    print(f"{count} links; {wrong} faults")
+    return 1 if wrong or not count else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*map(pathlib.Path, sys.argv[1:])))
