@@ -16,7 +16,7 @@ import textwrap
 
 from documents import blocks, documents
 
-WORKSHOP = ("CONTRIBUTING.md", "tests/")
+WORKSHOP = ("CONTRIBUTING.md", "lib/README.md", "tests/")
 TESTED = ("examples", "tests/readme", "tests/consumer")
 FILES = {
     "cpp": [f"{folder}/**/*.cpp" for folder in TESTED],
