@@ -1,4 +1,4 @@
-// README's lines for Asio.
+// The listings of event_loops.md about Asio.
 #include <rondo/asio.hpp>
 
 #include <chrono>
@@ -27,7 +27,7 @@ namespace {
 using namespace std::chrono_literals;
 using boost::system::error_code;
 
-TEST_CASE("README: any of Asio's tokens waits") {
+TEST_CASE("any of Asio's tokens waits") {
   boost::asio::io_context io;
   rondo::timer timer;
   std::string said;
@@ -41,7 +41,7 @@ TEST_CASE("README: any of Asio's tokens waits") {
   CHECK_NOTHROW(later.get());
 }
 
-TEST_CASE("README: one of Asio's pools as the executor") {
+TEST_CASE("one of Asio's pools as the executor") {
   boost::asio::thread_pool pool(2);
   std::promise<void> ran;
 
@@ -52,7 +52,7 @@ TEST_CASE("README: one of Asio's pools as the executor") {
 }
 
 #ifdef BOOST_ASIO_HAS_CO_AWAIT
-TEST_CASE("README: one of Asio's coroutines waits") {
+TEST_CASE("one of Asio's coroutines waits") {
   boost::asio::io_context io;
   rondo::timer timer;
   int beats = 0;
@@ -71,7 +71,7 @@ TEST_CASE("README: one of Asio's coroutines waits") {
 #endif
 
 #if defined(BOOST_ASIO_HAS_CO_AWAIT) && defined(__linux__)
-TEST_CASE("README: an io_context drives a polled timer") {
+TEST_CASE("an io_context drives a polled timer") {
   boost::asio::io_context io;
   rondo::polled_timer timer;
   rondo::event_fd due(timer);

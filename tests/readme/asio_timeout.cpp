@@ -1,4 +1,4 @@
-// README's timeout of an operation of Asio's. Boost 1.77 and later.
+// The timeout of an operation of Asio's. Boost 1.77 and later.
 #include <rondo/asio.hpp>
 
 #include <array>
@@ -19,7 +19,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST_CASE("README: a timeout for an operation of Asio's") {
+TEST_CASE("a timeout for an operation of Asio's") {
   using boost::asio::ip::udp;
   boost::asio::io_context io;
   rondo::timer timer;

@@ -1,4 +1,4 @@
-// README's game loop: a timer for the game's own time, another one for the world's.
+// The game loop of event_loops.md: a timer for the game's own time, another one for the world's.
 #include <chrono>
 #include <vector>
 
@@ -24,7 +24,7 @@ struct game {
   }
 };
 
-TEST_CASE("README: a game's time stands still while it is paused") {
+TEST_CASE("a game's time stands still while it is paused") {
   game game;
   std::vector<int> spawned;  // in which frame
   const auto spawn_enemy = [&] { spawned.push_back(game.frames); };

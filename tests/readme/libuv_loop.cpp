@@ -1,4 +1,4 @@
-// README's driver for a loop of libuv's.
+// The listings of event_loops.md about libuv.
 #include <uv.h>
 
 #include <algorithm>
@@ -67,7 +67,7 @@ struct counted_loop {
   }
 };
 
-TEST_CASE("README: libuv runs what is due, never before its time, and does not spin until then") {
+TEST_CASE("libuv runs what is due, never before its time, and does not spin until then") {
   counted_loop own;
   uv_driver driver(&own.loop);
   int runs = 0, early = 0;
@@ -82,7 +82,7 @@ TEST_CASE("README: libuv runs what is due, never before its time, and does not s
   CHECK(own.turns < 50);
 }
 
-TEST_CASE("README: libuv is woken by what another thread schedules") {
+TEST_CASE("libuv is woken by what another thread schedules") {
   counted_loop own;
   uv_driver driver(&own.loop);
   driver.timer.schedule_after(1h, [] {});
@@ -99,7 +99,7 @@ TEST_CASE("README: libuv is woken by what another thread schedules") {
 }
 
 #ifdef __linux__
-TEST_CASE("README: libuv watches a descriptor") {
+TEST_CASE("libuv watches a descriptor") {
   counted_loop own;
   uv_loop_t* const loop = &own.loop;
   int runs = 0;

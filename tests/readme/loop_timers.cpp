@@ -1,4 +1,4 @@
-// README's loop whose interface names timers by numbers of its own.
+// The loop of event_loops.md whose interface names timers by numbers of its own.
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -48,7 +48,7 @@ class event_loop {
   bool running_ = true;
 };
 
-TEST_CASE("README: a loop with numbers of its own for timers") {
+TEST_CASE("a loop with numbers of its own for timers") {
   event_loop loop;
   std::vector<std::string> log;
   const std::uint64_t late = loop.run_after(1h, [&] { log.emplace_back("late"); });

@@ -1,4 +1,4 @@
-// The listings of README's first pages.
+// Listings of features.md.
 #include <doctest/doctest.h>
 
 #include <rondo/manual_timer.hpp>

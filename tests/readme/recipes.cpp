@@ -1,4 +1,4 @@
-// README's recipes.
+// Listings of recipes.md.
 #include <algorithm>
 #include <cstdint>
 #include <map>

@@ -1,4 +1,4 @@
-// The listings of README's section "What a timer can do".
+// Listings of features.md.
 #include <functional>
 #include <iostream>
 #include <optional>

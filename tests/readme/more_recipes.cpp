@@ -1,0 +1,260 @@
+// Listings of recipes.md: pauses, days, backoff, full pools, cores, metrics.
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <ctime>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <rondo/rondo.hpp>
+
+namespace {
+
+using namespace std::chrono_literals;
+
+/// What is left of its time; none: it runs, or has ended.
+std::optional<rondo::duration> pause(rondo::scheduler& timer, rondo::timer_id id) {
+  const auto due = timer.due(id);
+  if (!due || !timer.reschedule_at(id, rondo::time_point::max())) return {};  // pending, but never due
+  return *due - timer.now();
+}
+
+bool resume(rondo::scheduler& timer, rondo::timer_id id, rondo::duration left) {
+  return timer.reschedule_after(id, left);
+}
+
+TEST_CASE("pausing a timer") {
+  rondo::manual_timer timer;
+  int runs = 0;
+  const rondo::timer_id upload = timer.schedule_after(10s, [&] { ++runs; });
+  timer.advance(4s);
+  const auto left = pause(timer, upload);
+  REQUIRE(left);
+  CHECK(*left == 6s);
+  timer.advance(24h);
+  CHECK(runs == 0);
+  CHECK(timer.pending(upload));
+  CHECK(resume(timer, upload, *left));
+  timer.advance(5999ms);
+  CHECK(runs == 0);
+  timer.advance(1ms);
+  CHECK(runs == 1);
+  CHECK_FALSE(pause(timer, upload));
+  CHECK_FALSE(resume(timer, upload, 1s));
+}
+
+#ifndef _WIN32
+
+using wall_time = std::chrono::system_clock::time_point;
+
+/// The first time from `now` on at which clocks in this process's time zone show hour:minute.
+wall_time next(int hour, int minute, wall_time now) {
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(now);
+  std::tm at{};
+  ::localtime_r(&seconds, &at);
+  at.tm_hour = hour;
+  at.tm_min = minute;
+  at.tm_sec = 0;
+  at.tm_isdst = -1;  // mktime() finds out
+  std::tm tomorrow = at;
+  ++tomorrow.tm_mday;
+  const wall_time today = std::chrono::system_clock::from_time_t(std::mktime(&at));
+  return today >= now ? today : std::chrono::system_clock::from_time_t(std::mktime(&tomorrow));
+}
+
+/// Runs `work` once a day. `wall_now` is system_clock::now, but in tests.
+rondo::timer_id schedule_daily(rondo::scheduler& timer, int hour, int minute, std::function<void()> work,
+                               std::function<wall_time()> wall_now = std::chrono::system_clock::now) {
+  const auto wait = [=](rondo::duration at_least) {
+    const wall_time now = wall_now();
+    return next(hour, minute, now + at_least) - now;
+  };
+  return timer.schedule(rondo::every(24h).first_after(wait(0s)), [=, &timer](const rondo::firing& f) {
+    // A day may have 23 or 25 hours. Half an hour on, so that a clock that is a little behind brings no second run.
+    timer.reschedule_after(f.id, wait(30min));
+    work();
+  });
+}
+
+TEST_CASE("a calendar without the calendar header") {
+  const char* const zone = std::getenv("TZ");
+  const std::optional<std::string> zone_before = zone ? std::optional<std::string>(zone) : std::nullopt;
+  ::setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1);
+  ::tzset();
+
+  rondo::manual_timer timer;
+  const wall_time start = std::chrono::sys_days(std::chrono::year(2026) / 3 / 27) + 12h;
+  const auto wall_now = [&] {
+    return start + std::chrono::duration_cast<wall_time::duration>(timer.now().time_since_epoch());
+  };
+  std::vector<int> hours;  // from the start, at which it ran
+  schedule_daily(
+      timer, 6, 30, [&] { hours.push_back(static_cast<int>((wall_now() - start) / 30min)); }, wall_now);
+  timer.advance(96h);
+  // 05:30 UTC on the 28th, and 04:30 on the 29th, when clocks are set forward, and thereafter.
+  CHECK(hours == std::vector{35, 81, 129, 177});
+
+  if (zone_before)
+    ::setenv("TZ", zone_before->c_str(), 1);
+  else
+    ::unsetenv("TZ");
+  ::tzset();
+}
+
+#endif
+
+TEST_CASE("backoff from the end of an attempt") {
+  rondo::manual_timer timer;
+  std::vector<std::int64_t> begun;
+  int failures = 0;
+  bool gave_up = false;
+  const auto connect = [&] {
+    begun.push_back(timer.now().time_since_epoch() / 1ms);
+    timer.elapse(1s);  // an attempt takes as long
+    return ++failures > 3;
+  };
+  const auto give_up = [&] { gave_up = true; };
+
+  // At once, then 100, 200, 400 ms … after an attempt has failed.
+  timer.schedule(rondo::after_completion(30s).first_after(0s).times(10),
+                 [&, wait = 100ms](const rondo::firing& attempt) mutable {
+                   if (connect()) {
+                     timer.cancel(attempt.id);
+                   } else if (attempt.run == 10) {
+                     give_up();
+                   } else {
+                     timer.reschedule_after(attempt.id, wait);  // from now, the end of the attempt
+                     wait = std::min<std::chrono::milliseconds>(2 * wait, 30s);
+                   }
+                 });
+
+  timer.advance(1h);
+  CHECK(begun == std::vector<std::int64_t>{0, 1100, 2300, 3700});
+  CHECK(timer.pending() == 0);
+  CHECK_FALSE(gave_up);
+}
+
+TEST_CASE("a full pool") {
+  std::deque<rondo::job> queue;
+  std::vector<std::string> dropped;
+  int runs = 0;
+  const auto work = [&] { ++runs; };
+
+  rondo::options chosen;
+  chosen.run_on = [&](rondo::job j) {
+    if (queue.size() < 2) queue.push_back(std::move(j));
+  };  // else the job is destroyed here: its run does not happen
+  chosen.on_rejected = [&](const rondo::firing& f) { dropped.emplace_back(f.name); };
+  rondo::manual_timer timer(std::move(chosen));
+
+  timer.schedule_every(1s, work, {.name = "poll"});
+  timer.schedule_after(1s, work, {.name = "report"});
+  timer.schedule_after(1s, work, {.name = "invoice"});
+  timer.advance(
+      1s);  // poll and report are queued, invoice is lost, and poll comes again after another second
+
+  CHECK(dropped == std::vector<std::string>{"invoice"});
+  CHECK(timer.stats().rejected == 1);
+  for (rondo::job& j : queue) j();
+  queue.clear();
+  CHECK(runs == 2);
+  timer.advance(1s);
+  CHECK(queue.size() == 1);
+  for (rondo::job& j : queue) j();
+  CHECK(runs == 3);
+  CHECK(timer.pending() == 1);
+}
+
+TEST_CASE("one timer for each core") {
+  const unsigned cores = 2;
+  int timeouts = 0;
+  const auto on_timeout = [&] { ++timeouts; };
+
+  std::vector<std::unique_ptr<rondo::timer>> timers;
+  for (unsigned core = 0; core != cores; ++core)
+    timers.push_back(std::make_unique<rondo::timer>(rondo::options{.name = "timer " + std::to_string(core)}));
+  const auto timer_of = [&](std::uint64_t connection) -> rondo::timer& {
+    return *timers[connection % timers.size()];
+  };
+
+  const std::uint64_t connection = 17;
+  const rondo::timer_id timeout = timer_of(connection).schedule_after(30s, on_timeout);
+  timer_of(connection).cancel(timeout);  // any other timer would say that it is gone
+
+  rondo::histogram lateness;  // of all
+  for (const auto& timer : timers) lateness += timer->stats().lateness;
+
+  CHECK(timeouts == 0);
+  CHECK(lateness.count() == 0);
+  CHECK(timers[0]->stats().cancelled == 0);
+  CHECK(timers[1]->stats().cancelled == 1);
+}
+
+/// A histogram in the text format of Prometheus, with bounds that are the same in every scrape.
+void print(std::ostream& out, const std::string& name, const rondo::histogram& h) {
+  const auto seconds = [](rondo::duration d) { return std::chrono::duration<double>(d).count(); };
+  const auto buckets = h.buckets();
+  auto next = buckets.begin();
+  std::uint64_t count = 0;  // Prometheus counts from zero up to each bound
+  out << "# TYPE " << name << " histogram\n";
+  for (const rondo::duration bound : {rondo::duration(100us), rondo::duration(1ms), rondo::duration(10ms),
+                                      rondo::duration(100ms), rondo::duration(1s)}) {
+    for (; next != buckets.end() && next->upper <= bound; ++next) count += next->count;
+    out << name << "_bucket{le=\"" << seconds(bound) << "\"} " << count << '\n';
+  }
+  out << name << "_bucket{le=\"+Inf\"} " << h.count() << '\n';
+  out << name << "_sum " << seconds(h.sum()) << '\n' << name << "_count " << h.count() << '\n';
+}
+
+void print(std::ostream& out, const rondo::statistics& s) {
+  out << "# TYPE timers_pending gauge\ntimers_pending " << s.pending << '\n';
+  out << "# TYPE timers_fired counter\ntimers_fired " << s.fired << '\n';
+  out << "# TYPE timers_failed counter\ntimers_failed " << s.failed << '\n';
+  print(out, "timers_lateness_seconds", s.lateness);
+  print(out, "timers_run_seconds", s.run_time);
+}
+
+const std::string scraped = R"(
+# TYPE timers_pending gauge
+timers_pending 1
+# TYPE timers_fired counter
+timers_fired 4
+# TYPE timers_failed counter
+timers_failed 0
+# TYPE timers_lateness_seconds histogram
+timers_lateness_seconds_bucket{le="0.0001"} 2
+timers_lateness_seconds_bucket{le="0.001"} 3
+timers_lateness_seconds_bucket{le="0.01"} 4
+timers_lateness_seconds_bucket{le="0.1"} 4
+timers_lateness_seconds_bucket{le="1"} 4
+timers_lateness_seconds_bucket{le="+Inf"} 4
+timers_lateness_seconds_sum 0.0025
+timers_lateness_seconds_count 4
+)";
+
+TEST_CASE("metrics for Prometheus") {
+  rondo::manual_timer timer;
+  timer.schedule(rondo::every(1s).times(2), [] {});
+  timer.schedule_after(2s + 500us, [] {});  // its tick begins half a millisecond later
+  timer.schedule_after(3s, [] {});
+  timer.schedule_after(1h, [] {});
+  timer.advance(2500ms);
+  timer.elapse(502ms);
+  timer.advance(0s);
+  std::ostringstream out;
+  print(out, timer.stats());
+  CHECK(out.str().starts_with(scraped.substr(1)));
+}
+
+}  // namespace
