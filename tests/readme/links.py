@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Fails unless every link from one document to another leads somewhere: links.py ROOT
 
-The file must exist and, if it is a document, have the heading that an #anchor names.
+The file must exist and, if it is a document, have the heading that an #anchor names. README.md must be short: at most
+300 lines of at most 120 characters.
 """
 import pathlib
 import re
@@ -9,7 +10,9 @@ import sys
 
 from documents import blocks, documents
 
-LINK = re.compile(r"\]\(([^)\s]+)\)")
+LINK = re.compile(r"\]\(([^)\s]+)\)|^\[[^]]+\]: (\S+)")
+MOST_LINES = 300
+MOST_COLUMNS = 120
 
 
 def anchors(text):
@@ -47,12 +50,20 @@ def main(root):
     for document in documents(root):
         for number, language, lines in blocks(document.read_text(encoding="utf-8")):
             for n, line in enumerate(lines if language is None else [], start=number):
-                for target in LINK.findall(line):
+                for target in ("".join(groups) for groups in LINK.findall(line)):
                     count += 1
                     why = broken(root, document, target)
                     if why:
                         wrong += 1
                         print(f"{document.relative_to(root)}:{n}: {target}: {why}")
+    lines = (root / "README.md").read_text(encoding="utf-8").splitlines()
+    if len(lines) > MOST_LINES:
+        wrong += 1
+        print(f"README.md has {len(lines)} lines; more than {MOST_LINES} belong beside what they describe")
+    for n, line in enumerate(lines, start=1):
+        if len(line) > MOST_COLUMNS:
+            wrong += 1
+            print(f"README.md:{n}: {len(line)} characters")
     print(f"{count} links; {wrong} faults")
     return 1 if wrong or not count else 0
 
