@@ -10,7 +10,7 @@ import sys
 
 from documents import blocks, documents
 
-LINK = re.compile(r"\]\(([^)\s]+)\)|^\[[^]]+\]: (\S+)")
+LINK = re.compile(r"\]\(([^)\s]+)\)|^\[[^]]+\]: (\S+)|<a href=\"([^\"]+)\"")
 MOST_LINES = 300
 MOST_COLUMNS = 120
 
@@ -34,7 +34,9 @@ def broken(root, document, target):
     if re.match(r"\w+:", target):
         return None
     path, _, anchor = target.partition("#")
-    file = (document.parent / path).resolve() if path else document
+    # The reference's front page is not read where it lies.
+    folder = root / "build-docs/html" if document.parent.name == "doxygen" else document.parent
+    file = (folder / path).resolve() if path else document
     if not file.exists():
         return "no such file"
     if root not in (file, *file.parents):
