@@ -16,29 +16,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST_CASE("timeouts for requests") {
-  rondo::manual_timer timer;
-  std::vector<std::string> log;
-  const auto give_up = [&](int id) { log.push_back("no answer to " + std::to_string(id)); };
-  const auto accept = [&](int id, const std::string& answer) {
-    log.push_back("to " + std::to_string(id) + ": " + answer);
-  };
-  rondo::keyed_timers<int> timeouts(timer);
-  const auto on_sent = [&](int id) { timeouts.set_after(id, 500ms, [=] { give_up(id); }); };
-  const auto on_answer = [&](int id, const std::string& answer) {
-    // Of the answer and the timeout exactly one counts, however close they are.
-    if (timeouts.cancel(id) == rondo::cancel_result::cancelled) accept(id, answer);
-  };
-
-  on_sent(1);
-  on_sent(2);
-  timer.advance(499ms);
-  on_answer(2, "yes");
-  timer.advance(1ms);
-  on_answer(1, "yes");
-  CHECK(log == std::vector<std::string>{"to 2: yes", "no answer to 1"});
-}
-
 TEST_CASE("debounce and throttle") {
   rondo::manual_timer timer;
   std::vector<std::string> saved, shown;
