@@ -6,7 +6,9 @@
 #include <string>
 
 #include <boost/asio/bind_executor.hpp>
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/strand.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_future.hpp>
 #include <doctest/doctest.h>
@@ -49,6 +51,19 @@ TEST_CASE("one of Asio's pools as the executor") {
 
   timer.schedule_after(1ms, [&] { ran.set_value(); });
   CHECK(ran.get_future().wait_for(1min) == std::future_status::ready);
+}
+
+// The last row of event_loops.md's table of Asio's calls.
+TEST_CASE("a strand as the executor of one timer") {
+  boost::asio::io_context io;
+  const auto strand = boost::asio::make_strand(io);
+  bool is_in_strand = false;
+  rondo::timer timer;
+  timer.schedule_after(
+      1ms, [&] { is_in_strand = strand.running_in_this_thread(); }, rondo::on(rondo::post_to(strand)));
+  const auto work = boost::asio::make_work_guard(io);
+  while (timer.stats().completed == 0) io.run_one();
+  CHECK(is_in_strand);
 }
 
 #ifdef BOOST_ASIO_HAS_CO_AWAIT
