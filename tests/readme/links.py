@@ -8,7 +8,8 @@ import pathlib
 import re
 import sys
 
-from documents import blocks, documents
+sys.dont_write_bytecode = True  # not into the source tree
+from documents import blocks, documents  # noqa: E402
 
 LINK = re.compile(r"\]\(([^)\s]+)\)|^\[[^]]+\]: (\S+)|<a href=\"([^\"]+)\"")
 MOST_LINES = 300

@@ -14,7 +14,8 @@ import re
 import sys
 import textwrap
 
-from documents import blocks, documents
+sys.dont_write_bytecode = True  # not into the source tree
+from documents import blocks, documents  # noqa: E402
 
 WORKSHOP = ("CONTRIBUTING.md", "lib/README.md", "tests/")
 TESTED = ("examples", "tests/readme", "tests/consumer")
