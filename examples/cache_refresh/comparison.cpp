@@ -4,10 +4,10 @@
 #include <fmt/ostream.h>
 
 #include <algorithm>
-#include <fstream>
+#include <cstdio>
 #include <functional>
 #include <map>
-#include <stdexcept>
+#include <ostream>
 
 #include <rondo/manual_timer.hpp>
 
@@ -70,16 +70,10 @@ const std::vector<line>& lines() {
       {"  p99", [](const snapshot& s) { return readable(s.ages.p99); }},
       {"behind the origin p99", [](const snapshot& s) { return readable(s.behind.p99); }},
       {"loads from the origin", [](const snapshot& s) { return std::to_string(s.cache.loads); }},
-      {"  of keys nobody read", [](const snapshot& s) { return std::to_string(s.cache.unread_loads); }},
+      {"  of values nobody read", [](const snapshot& s) { return std::to_string(s.cache.unread_loads); }},
       {"  failed", [](const snapshot& s) { return std::to_string(s.cache.failed); }},
   };
   return all;
-}
-
-std::ofstream create(const std::filesystem::path& file) {
-  std::ofstream out(file);
-  if (!out) throw std::runtime_error(fmt::format("{}: cannot be written", file.string()));
-  return out;
 }
 
 }  // namespace
@@ -94,11 +88,12 @@ comparison compare_modes(const options& chosen, origin& from, const std::vector<
     of_mode.policy.mode = mode;
     station run(of_mode, from, names, popular);
     if (interrupted.wait_until_true([&] { return run.warm(); })) return all;
-    run.start();
+    run.start_warm();
     const bool over = interrupted.wait_until(rondo::scheduler::clock::now() + all.seconds);
     run.stop();
     all.modes.push_back(run.look());
     fmt::print("{}: done\n", all.modes.back().mode);
+    std::fflush(stdout);
     if (over) return all;
   }
   all.peak_without_jitter = busiest_second(0, chosen.seed).most;
@@ -126,8 +121,7 @@ void print(const comparison& all) {
 }
 
 // One line for each mode, durations in seconds.
-void write_csv(const comparison& all, const std::filesystem::path& file) {
-  std::ofstream out = create(file);
+void write_csv(const comparison& all, std::ostream& out) {
   fmt::print(out,
              "mode,seconds,reads,waited,unserved,stale,read_p50_seconds,read_p99_seconds,read_max_seconds,"
              "age_p50_seconds,age_p99_seconds,behind_p99_seconds,loads,unread_loads,failed_loads\n");
@@ -138,7 +132,6 @@ void write_csv(const comparison& all, const std::filesystem::path& file) {
                seconds(s.reads.p99), seconds(s.reads.max), seconds(s.ages.p50), seconds(s.ages.p99),
                seconds(s.behind.p99), s.cache.loads, s.cache.unread_loads, s.cache.failed);
   }
-  if (!out.flush()) throw std::runtime_error(fmt::format("{}: cannot be written to its end", file.string()));
 }
 
 }  // namespace cache_refresh

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
+#include <iosfwd>
 #include <string>
 #include <vector>
 
@@ -24,13 +24,12 @@ struct comparison {
   double mean_rate = 0;  // with jitter
 };
 
-// Runs them one after another. Shorter, if it is interrupted: then what it returns has fewer modes.
+// Runs them one after another. If it is interrupted what it returns has fewer modes.
 comparison compare_modes(const options&, origin&, const std::vector<std::string>& names,
                          const common::interrupt&);
 
 void print(const comparison&);
-// Throw std::runtime_error if the file cannot be written.
-void write_csv(const comparison&, const std::filesystem::path&);
-void write_svg(const comparison&, const std::filesystem::path&);
+void write_csv(const comparison&, std::ostream&);
+void write_svg(const comparison&, std::ostream&);
 
 }  // namespace cache_refresh

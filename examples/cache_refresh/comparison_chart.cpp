@@ -4,9 +4,8 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 #include <functional>
-#include <stdexcept>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -41,7 +40,7 @@ std::vector<panel> panels() {
        [](const snapshot& s) { return readable(s.reads.p99); }},
       {"reads that got a stale value", [](const snapshot& s) { return share(s.stale, s.reads.count); },
        nothing, [](const snapshot& s) { return percent(s.stale, s.reads.count); }},
-      {"loads from the origin (pale: of keys nobody read)",
+      {"loads from the origin (pale: of values nobody read)",
        [](const snapshot& s) { return static_cast<double>(s.cache.loads); },
        [](const snapshot& s) { return static_cast<double>(s.cache.unread_loads); },
        [](const snapshot& s) { return fmt::format("{} ({})", s.cache.loads, s.cache.unread_loads); }},
@@ -80,8 +79,7 @@ void draw(std::ostream& out, const panel& p, const std::vector<snapshot>& modes,
 
 }  // namespace
 
-void write_svg(const comparison& all, const std::filesystem::path& file) {
-  std::ofstream out(file);
+void write_svg(const comparison& all, std::ostream& out) {
   const std::vector<panel> drawn = panels();
   const int height = static_cast<int>(drawn.size()) * panel_height + 40;
   fmt::print(out,
@@ -99,11 +97,10 @@ void write_svg(const comparison& all, const std::filesystem::path& file) {
     fmt::print(
         out,
         "<text x=\"16\" y=\"{}\" fill=\"#666\">{} keys, {} reads and {} edits in {}, for each mode</text>\n",
-        top, all.modes[0].keys.fresh + all.modes[0].keys.stale + all.modes[0].keys.empty,
-        all.modes[0].reads.count, all.modes[0].edits, readable(all.modes[0].elapsed));
+        top, all.modes[0].names, all.modes[0].reads.count, all.modes[0].edits,
+        readable(all.modes[0].elapsed));
   }
   fmt::print(out, "</svg>\n");
-  if (!out.flush()) throw std::runtime_error(fmt::format("{}: cannot be written", file.string()));
 }
 
 }  // namespace cache_refresh

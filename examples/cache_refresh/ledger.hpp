@@ -22,8 +22,10 @@ class ledger {
  public:
   explicit ledger(std::size_t keys) : histories_(keys) {}
 
-  // The key's value with this validator is about to be replaced / has not been after all. For the one writer.
+  // The key's value with this validator is about to be replaced; has been, by one with that; has not been after all. For
+  // the one writer.
   void supersede(std::size_t key, const std::string& validator, rondo::time_point at);
+  void settle(std::size_t key, const std::string& newest);
   void withdraw(std::size_t key);
 
   // How long ago, at the time given, the value with this validator had been superseded; zero if it was current.
@@ -35,10 +37,15 @@ class ledger {
     rondo::time_point at;
   };
 
+  struct history {
+    std::vector<superseded> past;  // in order
+    std::uint64_t newest = 0;      // 0: not known, as long as it is being replaced
+  };
+
   std::mutex& lock_of(std::size_t key) const { return locks_[key % locks_.size()]; }
 
   mutable std::array<std::mutex, 64> locks_;
-  std::vector<std::vector<superseded>> histories_;  // of each key, in order
+  std::vector<history> histories_;
 };
 
 }  // namespace cache_refresh

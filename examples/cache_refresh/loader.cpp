@@ -27,7 +27,8 @@ loader::loader(const loader_options& options, origin& from, const std::vector<st
     threads_.emplace_back([this, connection = each.get()](std::stop_token stop) {
       while (true) {
         std::unique_lock guard(lock_);
-        if (!came_.wait(guard, stop, [this] { return !waiting_.empty(); })) return;
+        came_.wait(guard, stop, [this] { return !waiting_.empty(); });
+        if (stop.stop_requested()) return;
         record_cache::load next = std::move(waiting_.front());
         waiting_.pop_front();
         guard.unlock();

@@ -1,7 +1,7 @@
 // Keeps a cache fresh ahead of its expiry, with one Rondo timer.
 //
 // To be copied:
-//   refreshing_cache   the cache (and refreshing_cache_core); refresh_policy: when it loads a value again
+//   refreshing_cache   the cache, with refreshing_cache_core and _parts; refresh_policy: when it loads a value again
 //
 // The program around it, in the order in which the data flows:
 //   options      the command line
@@ -19,7 +19,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
+#include <fstream>
 #include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "common/interrupt.hpp"
 #include "comparison.hpp"
@@ -57,12 +62,12 @@ void run(const options& chosen, origin& from, const std::vector<std::string>& na
          common::interrupt& interrupted) {
   const zipf popular(names.size(), chosen.skewed);
   station run(chosen, from, names, popular);
-  [[maybe_unused]] const auto page = listen(chosen, run);
+  run.start();
+  auto page = listen(chosen, run);
   std::fflush(stdout);
 
   display display(chosen.plain);
   if (display.in_place()) interrupted.read_keys();
-  run.start();
   const clock::time_point start = clock::now();
   const clock::time_point end =
       chosen.seconds == 0 ? clock::time_point::max() : start + std::chrono::seconds(chosen.seconds);
@@ -72,28 +77,75 @@ void run(const options& chosen, origin& from, const std::vector<std::string>& na
     over = interrupted.wait_until(std::min(next, end)) || clock::now() >= end;
     display.show(run.look());
   }
+  page = nullptr;
   run.stop();
-  print_summary(run.look(), run.compare(), run.last_error());
+  print_summary(run.look(), run.compare([&] { return interrupted.asked_again(); }), run.last_error());
+}
+
+std::ofstream create(const std::filesystem::path& file) {
+  std::ofstream out;
+  if (file.empty()) return out;
+  out.open(file);
+  if (!out) throw std::runtime_error(fmt::format("{}: cannot be written", file.string()));
+  return out;
+}
+
+void finish(std::ofstream& out, const std::filesystem::path& file) {
+  if (!file.empty() && !out.flush())
+    throw std::runtime_error(fmt::format("{}: cannot be written to its end", file.string()));
 }
 
 void compare(const options& chosen, origin& from, const std::vector<std::string>& names,
              const common::interrupt& interrupted) {
+  std::ofstream csv = create(chosen.csv);
+  std::ofstream svg = create(chosen.svg);
   const comparison all = compare_modes(chosen, from, names, interrupted);
+  if (all.modes.empty()) return;  // interrupted
   print(all);
-  if (!chosen.csv.empty()) write_csv(all, chosen.csv);
-  if (!chosen.svg.empty()) write_svg(all, chosen.svg);
+  if (csv.is_open()) write_csv(all, csv);
+  if (svg.is_open()) write_svg(all, svg);
+  finish(csv, chosen.csv);
+  finish(svg, chosen.svg);
 }
 
-void run(const options& chosen, common::interrupt& interrupted) {
-  const std::unique_ptr<origin> from = open_origin(chosen.origin);
-  const std::vector<std::string> names = from->keys(chosen.keys);
-  if (names.empty()) throw origin_error(from->name() + ": holds no keys");
-  fmt::print("Origin: {}, {} keys; seed {}\n", from->name(), names.size(), chosen.seed);
+// What somebody may have written into the URL of a server is not shown.
+std::string without_password(const std::string& url) {
+  const std::size_t user = url.find("://");
+  const std::size_t at = url.find('@');
+  return user == std::string::npos || at == std::string::npos ? url
+                                                              : url.substr(0, user + 3) + url.substr(at + 1);
+}
+
+struct opened {
+  std::unique_ptr<origin> from;
+  std::vector<std::string> names;
+};
+
+opened open(const options& chosen) {
+  try {
+    opened all;
+    all.from = open_origin(chosen.origin);
+    all.names = all.from->keys(chosen.keys);
+    if (all.names.empty()) throw origin_error("holds no keys");
+    if (chosen.origin.rows != 0 && chosen.keys == 0 && all.names.size() != chosen.origin.rows) {
+      throw origin_error(fmt::format(
+          "was filled before, with {} rows: leave --rows out, or name another place", all.names.size()));
+    }
+    return all;
+  } catch (const origin_error& bad) {
+    throw std::runtime_error(fmt::format("{}: {}", without_password(chosen.origin.url), bad.what()));
+  }
+}
+
+void run(const options& chosen) {
+  const opened all = open(chosen);
+  common::interrupt interrupted;  // until here signals end the program at once
+  fmt::print("Origin: {}, {} keys; seed {}\n", all.from->name(), all.names.size(), chosen.seed);
   std::fflush(stdout);
   if (chosen.compare) {
-    compare(chosen, *from, names, interrupted);
+    compare(chosen, *all.from, all.names, interrupted);
   } else {
-    run(chosen, *from, names, interrupted);
+    run(chosen, *all.from, all.names, interrupted);
   }
 }
 
@@ -101,11 +153,10 @@ void run(const options& chosen, common::interrupt& interrupted) {
 }  // namespace cache_refresh
 
 int main(int argc, char** argv) {
-  common::interrupt interrupted;
   const auto [chosen, exit_status] = cache_refresh::read_command_line(argc, argv);
   if (exit_status) return *exit_status;
   try {
-    cache_refresh::run(chosen, interrupted);
+    cache_refresh::run(chosen);
   } catch (const std::exception& bad) {
     fmt::print(stderr, "cache_refresh: {}\n", bad.what());
     return 2;

@@ -57,7 +57,7 @@ struct cache_statistics {
   std::uint64_t loaded = 0;        // brought a value
   std::uint64_t confirmed = 0;     // said that the value has not changed
   std::uint64_t failed = 0;        // those given up at their deadline included
-  std::uint64_t unread_loads = 0;  // of all loads, those of a key that nobody had read since the one before
+  std::uint64_t unread_loads = 0;  // of all loads, those of a value that nobody had read since the one before
   std::uint64_t late_answers = 0;  // dropped, as the load had been given up or the key was gone
   std::uint64_t forgotten = 0;     // keys dropped, as nobody read them
   std::size_t in_progress = 0;     // answers that are awaited now
@@ -70,6 +70,12 @@ struct key_counts {
   std::size_t stale = 0;    // but served
   std::size_t empty = 0;    // nothing to serve
   std::size_t failing = 0;  // of all: the last load failed
+};
+
+// Of one key.
+struct key_times {
+  std::optional<rondo::time_point> next_load;  // the earliest; none: it is being loaded
+  std::optional<rondo::time_point> timer_due;  // none: it has no timer
 };
 
 template <class Key, class Value, class Hash = std::hash<Key>>
@@ -122,7 +128,7 @@ class refreshing_cache {
   using on_found = std::function<void(const found&)>;
 
   // `begin` is called for each load, by a reader's thread, the scheduler's driver or the one that ended another load. It
-  // should hand the load over to somebody else and return; if it throws, the load has failed. The scheduler outlives the
+  // should hand the load over to another thread and return; if it throws, the load has failed. The scheduler outlives the
   // cache.
   refreshing_cache(rondo::scheduler& scheduler, refresh_policy policy, begin_load begin)
       : core_(std::make_shared<core>(scheduler, policy, std::move(begin))) {}
@@ -157,8 +163,7 @@ class refreshing_cache {
 
   // For those who look after the cache. What is held, though perhaps not served; null: nothing.
   std::shared_ptr<const Value> held(const Key& key) const { return core_->held(key); }
-  // Calls visit(key, time of its next load) for every key that is not being loaded, each under a lock: it must not
-  // call the cache.
+  // Calls visit(key, key_times) for every key, each under a lock: it must not call the cache.
   template <class F>
   void for_each(F&& visit) const {
     core_->for_each(visit);

@@ -82,7 +82,10 @@ class refreshing_cache<Key, Value, Hash>::core : public std::enable_shared_from_
     for (const shard& s : shards_) {
       const std::lock_guard guard(s.lock);
       for (const auto& [key, e] : s.entries) {
-        if (e.stage == load_stage::over) visit(key, e.next_load);
+        key_times when;
+        if (e.stage == load_stage::over) when.next_load = e.next_load;
+        if (e.timer != rondo::timer_id()) when.timer_due = e.timer_due;
+        visit(key, when);
       }
     }
   }
@@ -207,6 +210,7 @@ class refreshing_cache<Key, Value, Hash>::core : public std::enable_shared_from_
     // Of the next load, of the deadline of this one, of the patience of readers while that is queued, or of the key's end.
     // None: the scheduler has ended, or has no room. Then readers begin the loads, and these have no deadline.
     rondo::timer_id timer;
+    rondo::time_point timer_due;
     std::uint64_t load = 0;  // the number of the latest
     unsigned failures = 0;   // in a row
     load_stage stage = load_stage::over;
@@ -301,7 +305,7 @@ class refreshing_cache<Key, Value, Hash>::core : public std::enable_shared_from_
         begun->deadline_ = rondo::saturating_add(begun->began_, policy_.load_deadline);
         arm(begun->key(), e, begun->deadline_);
         ++counted_.loads;
-        if (!std::exchange(e.read, false)) ++counted_.unread_loads;
+        if (!std::exchange(e.read, false) && e.value) ++counted_.unread_loads;
       }
     }
     if (!begun) return queue_.release();  // the key was removed, or has gone first
@@ -314,6 +318,7 @@ class refreshing_cache<Key, Value, Hash>::core : public std::enable_shared_from_
 
   // From now on the entry's timer is due then.
   void arm(const Key& key, entry& e, rondo::time_point due) noexcept {
+    e.timer_due = due;
     try {
       if (timers_.reschedule_at(e.timer, due)) return;
       // A capture [key] would be const, so that moving it could throw; then the timer's task needs an allocation.

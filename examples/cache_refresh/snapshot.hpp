@@ -32,6 +32,7 @@ struct snapshot {
   std::string origin;  // its name
   std::string mode;    // "refresh-ahead", "refresh-on-read" or "expire-then-load"
   rondo::duration elapsed{};
+  std::size_t names = 0;  // keys that the run uses
 
   key_counts keys;
   cache_statistics cache;
@@ -49,8 +50,9 @@ struct snapshot {
   std::uint64_t edits = 0;
   std::uint64_t failed_edits = 0;
 
-  rondo::duration driver{};  // processor time of the timer's thread
-  rondo::statistics timer;   // its lateness is that of refreshes
+  rondo::duration processor{};  // time of the whole process
+  rondo::duration driver{};     // and of this, of the timer's thread
+  rondo::statistics timer;      // its lateness is that of refreshes
 };
 
 // The timer's wheel, drawn: which bucket each pending timer lies in, and whether it is of this turn or of a later one.

@@ -66,20 +66,16 @@ station::station(const options& chosen, origin& from, const std::vector<std::str
               measured_, landings_),
       timer_(timer_options()),
       cache_(timer_, chosen.policy, [this](record_cache::load begun) { loader_.begin(std::move(begun)); }) {
+  before_ = usage_now();
   news_ = from.watch([this](const std::string& key) { news(key); });
   if (chosen.warm) {
     for (key_number key = 0; key < names.size(); ++key) cache_.prefetch(key);
   }
 }
 
-bool station::warm() const {
-  const cache_statistics now = cache_.stats();
-  return !options_.warm || (now.waiting == 0 && now.loads >= names_.size());
-}
+bool station::warm() const { return !options_.warm || cache_.stats().loads >= names_.size(); }
 
 void station::start() {
-  before_ = cache_.stats();
-  started_ = clock::now();
   writer_ = std::make_unique<writer>(writer_options{options_.edits, options_.seed + 2000}, origin_, names_,
                                      ledger_, measured_);
   readers_ =
@@ -88,15 +84,25 @@ void station::start() {
                                 popular_, cache_, ledger_, measured_);
 }
 
+void station::start_warm() {
+  before_counts_ = cache_.stats();
+  before_ = usage_now();
+  start();
+}
+
 void station::stop() {
-  if (elapsed_ == rondo::duration::zero()) elapsed_ = clock::now() - started_;
+  if (after_) return;
   if (readers_) readers_->stop();
   if (writer_) writer_->stop();
+  after_ = usage_now();
   news_.reset();
   cache_.close();
   loader_.stop();
-  if (driver_ == rondo::duration::zero()) driver_ = common::processor_time_of(driver_name);
   timer_.stop();
+}
+
+station::usage station::usage_now() const {
+  return {clock::now(), common::processor_time(), common::processor_time_of(driver_name)};
 }
 
 void station::news(const std::string& key) {
@@ -111,12 +117,14 @@ void station::news(const std::string& key) {
 }
 
 snapshot station::look() const {
+  const usage after = after_ ? *after_ : usage_now();
   snapshot now;
   now.origin = origin_.name();
   now.mode = name_of(options_.policy.mode);
-  now.elapsed = elapsed_ != rondo::duration::zero() ? elapsed_ : clock::now() - started_;
+  now.elapsed = after.at - before_.at;
+  now.names = names_.size();
   now.keys = cache_.count();
-  now.cache = since(cache_.stats(), before_);
+  now.cache = since(cache_.stats(), before_counts_);
   now.reads = of(measured_.reads);
   now.ages = of(measured_.ages);
   now.loads = of(measured_.loads);
@@ -128,7 +136,8 @@ snapshot station::look() const {
   now.edits = measured_.edits;
   now.failed_edits = measured_.failed_edits;
   now.timer = timer_.stats();
-  now.driver = driver_ != rondo::duration::zero() ? driver_ : common::processor_time_of(driver_name);
+  now.processor = after.processor - before_.processor;
+  now.driver = after.driver - before_.driver;
   return now;
 }
 
@@ -145,8 +154,9 @@ wheel_picture station::wheel() const {
   picture.this_turn.resize(wheel.buckets);
   picture.later.resize(wheel.buckets);
   std::vector<std::pair<rondo::time_point, key_number>> all;
-  cache_.for_each(
-      [&](const key_number key, rondo::time_point next_load) { all.emplace_back(next_load, key); });
+  cache_.for_each([&](key_number key, const key_times& when) {
+    if (when.timer_due) all.emplace_back(*when.timer_due, key);
+  });
   for (const auto& [due, key] : all) {
     const bool soon = due - now < wheel.tick * static_cast<std::int64_t>(wheel.buckets);
     ++(soon ? picture.this_turn : picture.later)[bucket_of(due)];
@@ -163,25 +173,28 @@ wheel_picture station::wheel() const {
   return picture;
 }
 
-agreement station::compare() const {
+agreement station::compare(const std::function<bool()>& enough) const {
   agreement all;
   const std::unique_ptr<origin_connection> truth = origin_.connect();
-  const auto keys = static_cast<key_number>(std::min<std::size_t>(names_.size(), 100'000));
-  for (key_number key = 0; key < keys; ++key) {
-    try {
+  const clock::time_point end = clock::now() + std::chrono::seconds(2);
+  key_number key = 0;
+  try {
+    for (; key < names_.size() && clock::now() < end && !enough(); ++key) {
       const auto held = cache_.held(key);
       const answer got = truth->load(names_[key], nullptr, options_.policy.load_deadline);
       if (!held) {
         ++all.empty;
-      } else if (got.changed->validator != held->validator) {
-        ++all.older;
+      } else if (got.changed->value == held->value) {
+        ++all.equal;
       } else {
-        ++(got.changed->value == held->value ? all.equal : all.wrong);
+        // Where the origin has no validators the texts are all that is known.
+        ++(got.changed->validator != held->validator || held->validator.empty() ? all.older : all.wrong);
       }
-    } catch (const origin_error&) {
-      ++all.unread;
     }
+  } catch (const origin_error&) {
+    // It cannot be compared with what does not answer.
   }
+  all.unread = names_.size() - key;
   return all;
 }
 

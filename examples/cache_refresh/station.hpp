@@ -1,7 +1,9 @@
 // One run: a timer, a cache, those who load into it, read from it and change what it holds copies of.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -20,13 +22,13 @@
 
 namespace cache_refresh {
 
-// How well the cache kept up: its values (of the first 100,000 keys) beside the origin's, after all changes have ended.
+// How well the cache kept up: its values beside the origin's, after all changes have ended.
 struct agreement {
   std::uint64_t equal = 0;   // the cache holds the origin's newest value
   std::uint64_t older = 0;   // an earlier one
   std::uint64_t empty = 0;   // none
-  std::uint64_t wrong = 0;   // the same validator, but another text: must stay 0
-  std::uint64_t unread = 0;  // the origin cannot be read now
+  std::uint64_t wrong = 0;   // another text with the same validator: must stay 0
+  std::uint64_t unread = 0;  // not compared
 };
 
 class station {
@@ -35,19 +37,22 @@ class station {
   station(const options&, origin&, const std::vector<std::string>& names, const zipf&);
   ~station() { stop(); }
 
-  // All keys of a warm run have been loaded once, or cannot be.
+  // The first load of all keys of a warm run has begun.
   bool warm() const;
 
-  // Readers and writer begin; from now on figures count.
+  // Readers and writer begin.
   void start();
+  // The same; what has been loaded so far does not count.
+  void start_warm();
   // All of them end, and nothing is loaded any more.
   void stop();
 
+  // Thread-safe, but not beside start() and stop().
   snapshot look() const;
   wheel_picture wheel() const;
-  // After stop().
-  agreement compare() const;
-  const measured& figures() const noexcept { return measured_; }
+
+  // After stop(). Ends early, with the rest unread, at the first failure, after two seconds or when `enough` says so.
+  agreement compare(const std::function<bool()>& enough) const;
   std::string last_error() const { return loader_.last_error(); }
 
  private:
@@ -69,10 +74,16 @@ class station {
   record_cache cache_;
   std::unique_ptr<origin_news> news_;
 
-  rondo::time_point started_;
-  rondo::duration elapsed_{};  // once stopped
-  rondo::duration driver_{};   // processor time of the timer's thread, once stopped
-  cache_statistics before_;    // when it started
+  struct usage {
+    rondo::time_point at;
+    rondo::duration processor;  // of the process, and of this the timer's thread
+    rondo::duration driver;
+  };
+  usage usage_now() const;
+
+  usage before_;
+  std::optional<usage> after_;      // once stopped
+  cache_statistics before_counts_;  // of the cache, that do not count
   std::unique_ptr<readers> readers_;
   std::unique_ptr<writer> writer_;
 };

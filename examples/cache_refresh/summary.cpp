@@ -12,10 +12,9 @@ using common::readable;
 
 void print_summary(const snapshot& end, const agreement& at_end, const std::string& last_error) {
   const cache_statistics& cache = end.cache;
-  const std::uint64_t keys = end.keys.fresh + end.keys.stale + end.keys.empty;
   const std::uint64_t served = end.reads.count - end.unserved;
-  fmt::print("\nSummary of {}, {} keys, {}, {} edits at the origin\n", readable(end.elapsed), keys, end.mode,
-             end.edits);
+  fmt::print("\nSummary of {}, {} keys, {}, {} edits at the origin\n", readable(end.elapsed), end.names,
+             end.mode, end.edits);
   fmt::print("  reads      {}: waited {}, stale {} ({}), without a value {}\n", end.reads.count, end.waited,
              end.stale, percent(end.stale, end.reads.count), end.unserved);
   fmt::print("  latency    p50 {}, p99 {}, max {}\n", readable(end.reads.p50), readable(end.reads.p99),
@@ -26,7 +25,7 @@ void print_summary(const snapshot& end, const agreement& at_end, const std::stri
   }
   fmt::print("  age        p50 {}, p99 {}, max {}, since the origin was asked\n", readable(end.ages.p50),
              readable(end.ages.p99), readable(end.ages.max));
-  fmt::print("  loads      {}: new {}, not modified {}, failed and retried {}, of keys that nobody read {}\n",
+  fmt::print("  loads      {}: new {}, not modified {}, failed {}; of values that nobody read {}\n",
              cache.loads, cache.loaded, cache.confirmed, cache.failed, cache.unread_loads);
   if (!last_error.empty()) fmt::print("  the latest failure: {}\n", last_error);
   fmt::print("  lateness   p50 {}, p99 {}, max {}, of the timer\n",
@@ -34,15 +33,14 @@ void print_summary(const snapshot& end, const agreement& at_end, const std::stri
              readable(end.timer.lateness.max()));
   fmt::print("  timer      {} scheduled, {} fired, {} wake-ups\n", end.timer.scheduled, end.timer.fired,
              end.timer.wakeups);
-  const auto processor = common::processor_time();
-  fmt::print(
-      "  processor  {}, of this the timer's thread {} ({}); memory {} MB\n", readable(processor),
-      readable(end.driver),
-      percent(static_cast<std::uint64_t>(end.driver.count()), static_cast<std::uint64_t>(processor.count())),
-      common::resident_memory() / 1'000'000);
+  fmt::print("  processor  {}, of this the timer's thread {} ({}); memory {} MB\n", readable(end.processor),
+             readable(end.driver),
+             percent(static_cast<std::uint64_t>(end.driver.count()),
+                     static_cast<std::uint64_t>(end.processor.count())),
+             common::resident_memory() / 1'000'000);
   fmt::print("  at the end {} equal to the origin, {} older, {} never loaded, {} wrong\n", at_end.equal,
              at_end.older, at_end.empty, at_end.wrong);
-  if (at_end.unread > 0) fmt::print("  {} values could not be read at the end\n", at_end.unread);
+  if (at_end.unread > 0) fmt::print("             {} not compared\n", at_end.unread);
   if (end.failed_edits > 0) fmt::print("  {} edits failed at the origin\n", end.failed_edits);
 }
 

@@ -33,6 +33,10 @@ case $2 in
     complains --chaos much
     complains --soft-ttl 0
     complains --csv table.csv
+    complains --compare --listen 127.0.0.1:0
+    complains --compare --mode expire
+    complains --rows 0
+    complains --origin file:. --rows 10
     complains --list 'SELECT key FROM mine'
     [ ! -e origin.db ] || fail "a bad option made a database"
     ;;
@@ -50,6 +54,11 @@ case $2 in
     cp catalogue before
     complains --origin sqlite:catalogue
     cmp -s before catalogue || fail "a file of somebody else's was written to"
+    # Each says what it is about; a password is not shown.
+    complains --origin file:no/such/folder
+    grep -q '^cache_refresh: file:no/such/folder: ' err || fail "it does not name the origin"
+    complains --origin postgresql://me:secret@127.0.0.1:1/none
+    ! grep -q secret err || fail "it shows the password"
     # Nobody listens on port 1.
     complains --origin http://127.0.0.1:1/
     complains --origin postgresql://127.0.0.1:1/none
@@ -70,11 +79,12 @@ case $2 in
     ! grep -n '^.\{101\}' out || fail "a line is longer than 100 columns"
     run 0 --seconds 1 --keys 10 --pick uniform
     shows ' 10 keys; seed '
+    complains --rows 1000
     ;;
   no_edits)
     # Nothing changes at the origin: all values are equal at the end, and no reader waited.
     run 0 --seconds 2 --edits 0 --fail-percent 0
-    shows ' failed and retried 0,'
+    shows ' failed 0;'
     shows '  at the end 500 equal to the origin, 0 older, '
     ;;
   edits)
@@ -82,14 +92,16 @@ case $2 in
     run 0 --seconds 3 --edits 500 --keys 50 --fail-percent 10
     shows 'current [1-9][0-9.]* %, behind the origin p99 [1-9]'
     ! grep -q 'current 100 %' out || fail "edits went unnoticed"
-    shows 'failed and retried [1-9]'
+    shows 'failed [1-9]'
     shows ', 0 never loaded, 0 wrong$'
     ;;
   files)
     mkdir values
     for i in 1 2 3; do echo "value $i" > "values/$i"; done
     arguments=
-    run 0 --origin file:values --seconds 2 --soft-ttl 0.5 --edits 20 --fail-percent 0
+    run 0 --origin file:values --seconds 1 --soft-ttl 0.3
+    ! grep -q '\[edit ' values/* || fail "a file was edited, unasked"
+    run 0 --origin file:values --seconds 2 --soft-ttl 0.5 --edits 20
     shows ' 3 keys; seed '
     shows ', 0 never loaded, 0 wrong$'
     grep -q '\[edit ' values/1 || fail "no file was edited"
@@ -107,7 +119,7 @@ case $2 in
     # The origin never answers: nothing is served, everything is retried.
     run 0 --seconds 1 --fail-percent 100
     shows 'without a value [1-9]'
-    shows 'new 0, not modified 0, failed and retried [1-9]'
+    shows 'new 0, not modified 0, failed [1-9]'
     shows '^  the latest failure: failed on purpose'
     shows ', 500 never loaded, 0 wrong$'
     ;;
@@ -115,13 +127,13 @@ case $2 in
     # Five good seconds, then two bad ones: stale values are served all the time.
     run 0 --seconds 8 --chaos flap --fail-percent 0 --edits 0 --soft-ttl 1 --hard-ttl 60
     shows 'without a value 0$'
-    shows 'failed and retried [1-9]'
+    shows 'failed [1-9]'
     shows '^  the latest failure: down on purpose'
     shows '  at the end 500 equal to the origin, '
     ;;
   wrong)
     run 0 --seconds 7 --chaos wrong --fail-percent 0 --soft-ttl 1
-    shows 'failed and retried [1-9]'
+    shows 'failed [1-9]'
     shows '^  the latest failure: an answer '
     shows ', 0 never loaded, 0 wrong$'
     ;;
@@ -144,6 +156,11 @@ case $2 in
     "$program" $arguments --compare --seconds 1 --csv no/such/folder/table.csv > out 2> err || status=$?
     [ "$status" -eq 2 ] && [ "$(wc -l < err)" -eq 1 ] || fail "a file that cannot be written: status $status"
     ;;
+  overload)
+    # Loads that cannot keep up, and a comparison that ends all the same.
+    run 0 --rows 20000 --workers 1 --soft-ttl 0.05 --compare --seconds 1
+    shows '^ *expire-then-load *refresh-on-read *refresh-ahead$'
+    ;;
   interrupt)
     for signal in INT TERM; do
       begin interrupted --seconds 20
@@ -164,7 +181,9 @@ case $2 in
     # q, on a terminal: ends it long before its time.
     command -v script > /dev/null || exit 77
     { sleep 2; printf q; sleep 1; } |
-      TERM=xterm script -qec "'$program' $arguments --seconds 60" /dev/null > out
+      TERM=xterm script -qec "'$program' $arguments --seconds 60; stty -a" /dev/null > out
+    shows ' icanon '
+    shows ' echo '
     shows '^Summary of '
     ! grep -q '^Summary of 60 s' out || fail "q did not end it"
     ;;

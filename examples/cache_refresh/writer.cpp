@@ -47,15 +47,28 @@ void writer::write_on(const std::stop_token& stop, double per_second, std::uint6
 
 void writer::edit(std::size_t key) {
   const answer old = origin_->load(names_[key], nullptr, patience);
+  const std::string before = old.changed ? old.changed->validator : "";
   bool entered = false;
   try {
-    editor_->change(names_[key], std::to_string(measured_.edits + 1), [&] {
-      ledger_.supersede(key, old.changed ? old.changed->validator : "", std::chrono::steady_clock::now());
+    const std::string newest = editor_->change(names_[key], std::to_string(measured_.edits + 1), [&] {
+      ledger_.supersede(key, before, std::chrono::steady_clock::now());
       entered = true;
     });
-  } catch (...) {
-    if (entered) ledger_.withdraw(key);
+    ledger_.settle(key, newest);
+  } catch (const origin_error&) {
+    if (entered) settle_unknown(key, before);
     throw;
+  }
+}
+
+// The origin broke down in the change: whether it was made, only the origin knows. If it does not say, the ledger stays on
+// the safe side, with the change.
+void writer::settle_unknown(std::size_t key, const std::string& before) {
+  const answer now = origin_->load(names_[key], nullptr, patience);
+  if (now.changed && now.changed->validator != before) {
+    ledger_.settle(key, now.changed->validator);
+  } else {
+    ledger_.withdraw(key);
   }
 }
 

@@ -29,6 +29,7 @@ class writer {
  private:
   void write_on(const std::stop_token&, double per_second, std::uint64_t seed);
   void edit(std::size_t key);
+  void settle_unknown(std::size_t key, const std::string& before);
 
   const std::unique_ptr<origin_editor> editor_;
   const std::unique_ptr<origin_connection> origin_;

@@ -48,14 +48,20 @@ class interrupt {
       const auto left = std::clamp<clock::duration>(end - clock::now(), 0s, 24h);
       pollfd watched[] = {{signals_, POLLIN, 0}, {reads_keys_ ? STDIN_FILENO : -1, POLLIN, 0}};
       const int ready = poll(watched, 2, static_cast<int>(ceil<milliseconds>(left).count()));
-      if (ready > 0 && watched[0].revents != 0) asked_ = true;
+      if (ready > 0 && watched[0].revents != 0) read_signal();
       if (ready > 0 && watched[1].revents != 0) read_key();
       if (!asked_ && clock::now() >= end) return false;
     }
     return true;
   }
 
-  // The same, until a condition holds.
+  // Somebody has lost patience since then.
+  bool asked_again() const noexcept {
+    pollfd signals{signals_, POLLIN, 0};
+    return poll(&signals, 1, 0) > 0;
+  }
+
+  // The same as wait_until(), until a condition holds.
   template <class Condition>
   bool wait_until_true(const Condition& holds) const {
     while (!holds()) {
@@ -65,6 +71,11 @@ class interrupt {
   }
 
  private:
+  void read_signal() const noexcept {
+    signalfd_siginfo which;
+    asked_ = ::read(signals_, &which, sizeof which) == sizeof which;
+  }
+
   void read_key() const noexcept {
     char key = 0;
     if (::read(STDIN_FILENO, &key, 1) != 1) {

@@ -100,8 +100,8 @@ class cache_trial {
   // When the next load of a key that is in the cache begins, unless one is in progress.
   std::optional<rondo::time_point> next_load(const Key& wanted) const {
     std::optional<rondo::time_point> when;
-    cache->for_each([&](const Key& key, rondo::time_point next) {
-      if (key == wanted) when = next;
+    cache->for_each([&](const Key& key, const cache_refresh::key_times& times) {
+      if (key == wanted) when = times.next_load;
     });
     return when;
   }

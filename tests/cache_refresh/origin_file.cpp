@@ -132,8 +132,8 @@ TEST_CASE("file: what vanished, cannot be read or is no file is an error") {
 
   fs::remove(folder.path / "a");
   CHECK(error("a") == "a: No such file or directory");
-  CHECK(contains(error("sub"), "is no regular file"));
-  CHECK(contains(error("pipe"), "is no regular file"));
+  CHECK(contains(error("sub"), "is not a regular file"));
+  CHECK(contains(error("pipe"), "is not a regular file"));
   if (::geteuid() != 0) {
     fs::permissions(folder.path / "secret", fs::perms::none);
     CHECK(error("secret") == "secret: Permission denied");

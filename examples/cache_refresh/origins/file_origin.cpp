@@ -51,14 +51,14 @@ std::string validator_of(const struct stat& file) {
 fs::path file_of(const fs::path& folder, const std::string& key) {
   if (key.empty() || key.front() == '.' || key.find('/') != std::string::npos ||
       key.find('\0') != std::string::npos)
-    throw origin_error(fmt::format("{}: is no name of a file here", key));
+    throw origin_error(fmt::format("{}: is not a valid file name", key));
   return folder / key;
 }
 
 struct stat look_at(const descriptor& file, const std::string& key) {
   struct stat seen {};
   if (::fstat(file.get(), &seen) != 0) fail(key);
-  if (!S_ISREG(seen.st_mode)) throw origin_error(fmt::format("{}: is no regular file", key));
+  if (!S_ISREG(seen.st_mode)) throw origin_error(fmt::format("{}: is not a regular file", key));
   return seen;
 }
 
@@ -105,7 +105,7 @@ class file_connection : public origin_connection {
 class replacement {
  public:
   explicit replacement(const fs::path& replaced)
-      : path_((replaced.parent_path() / ("." + replaced.filename().string() + ".XXXXXX")).string()),
+      : path_((replaced.parent_path() / fmt::format(".{}.XXXXXX", replaced.filename().string())).string()),
         file_(::mkostemp(path_.data(), O_CLOEXEC)) {
     if (file_.get() < 0) fail(path_);
   }

@@ -68,7 +68,7 @@ std::string web_address::of(const std::string& key) const {
   char* text = nullptr;
   if (!whole || curl_url_set(whole.get(), CURLUPART_PATH, path.c_str(), 0) != CURLUE_OK ||
       curl_url_get(whole.get(), CURLUPART_URL, &text, 0) != CURLUE_OK)
-    throw origin_error(fmt::format("{}: makes no URL", key));
+    throw origin_error(fmt::format("{}: cannot be made into a URL", key));
   return taken(text);
 }
 

@@ -69,7 +69,7 @@ void postgresql_connection::wait_for(short events) {
     if (ready > 0 && all[1].revents == 0) return;
     if (ready == 0 && left > rondo::duration{}) continue;  // says itself above that the time is over
     broken_ = true;
-    throw origin_error(ready > 0 ? "was ended"
+    throw origin_error(ready > 0 ? "interrupted"
                                  : fmt::format("no answer within {} ms", whole_milliseconds(limit_).count()));
   }
 }
