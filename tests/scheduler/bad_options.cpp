@@ -29,7 +29,8 @@ TEST_CASE("no buckets, or too many") {
   struct {
     std::size_t buckets;
     std::string value;
-  } const rows[] = {{0, "0"}, {(1U << 20) + 1, "1048577"}, {rondo::unlimited, std::to_string(rondo::unlimited)}};
+  } const rows[] = {
+      {0, "0"}, {(1U << 20) + 1, "1048577"}, {rondo::unlimited, std::to_string(rondo::unlimited)}};
   for (const auto& row : rows) {
     CHECK_THROWS_WITH_AS(manual_timer(options{.buckets = row.buckets}), doctest::Contains(row.value.c_str()),
                          std::invalid_argument);
