@@ -34,8 +34,10 @@ const char* name_of(refresh_mode mode) {
 
 distribution of(const common::histogram& all) {
   distribution d;
-  for (const auto& [upper, count] : all.buckets()) d.buckets.push_back({upper, count});
-  d.count = all.count();
+  for (const auto& [upper, count] : all.buckets()) {
+    d.buckets.push_back({upper, count});
+    d.count += count;  // not all.count(), which would find more: others are recording
+  }
   d.sum = all.sum();
   d.p50 = all.quantile(0.50);
   d.p99 = all.quantile(0.99);

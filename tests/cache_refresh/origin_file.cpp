@@ -149,8 +149,8 @@ TEST_CASE("file: no key leads out of the folder") {
   const auto there = open_origin({.url = "file:" + (outer.path / "inner").string()});
   for (const std::string key : {"../secret", "..", "", ".", "/etc/passwd", "sub/../../secret"}) {
     CAPTURE(key);
-    CHECK(contains(error_of([&] { there->connect()->load(key, nullptr, 1s); }), "no name of a file"));
-    CHECK(contains(error_of([&] { there->edit()->change(key, "1", [] {}); }), "no name of a file"));
+    CHECK(contains(error_of([&] { there->connect()->load(key, nullptr, 1s); }), "not a valid file name"));
+    CHECK(contains(error_of([&] { there->edit()->change(key, "1", [] {}); }), "not a valid file name"));
   }
 }
 
