@@ -59,6 +59,7 @@ def all_suites(mutant):
 
 def environment(mutant):
     changes = {"MALLOC_PERTURB_": "165",
+               "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0",  # whose blocks stay as they are
                "ASAN_OPTIONS": "hard_rss_limit_mb=8192:allocator_may_return_null=1",
                "UBSAN_OPTIONS": "halt_on_error=1"}
     changes["RONDO_MUTANT"] = mutant.id if mutant else ""

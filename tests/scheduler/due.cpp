@@ -24,6 +24,15 @@ TEST_CASE("due() of a timer that is never due is the end of the clock") {
   CHECK(time.due(id) == time_point::max());
 }
 
+TEST_CASE("due() of a timer within the clock's last tick, which never begins, is the end of the clock") {
+  manual_timer time;
+  const auto id = time.schedule_at(time_point::max() - 1ns, doing_nothing());
+  CHECK(time.due(id) == time_point::max());
+  time.reschedule_after(id, 1s);
+  time.reschedule_at(id, time_point::max() - 2ns);
+  CHECK(time.due(id) == time_point::max());
+}
+
 TEST_CASE("no due: the timer is not pending") {
   manual_timer time;
   manual_timer other;
@@ -36,6 +45,10 @@ TEST_CASE("no due: the timer is not pending") {
   SUBCASE("and its record serves another one") {
     time.cancel(id);
     time.schedule_after(2s, doing_nothing());
+  }
+  SUBCASE("and its record serves one that is never due") {
+    time.cancel(id);
+    time.schedule_after(duration::max(), doing_nothing());
   }
   CHECK(time.due(id) == std::nullopt);
 }

@@ -1,6 +1,8 @@
 // list(): the timers that there are.
 #include <algorithm>
+#include <cstddef>
 #include <map>
+#include <optional>
 
 #include "failing_new.hpp"
 #include "scheduler/virtual_time.hpp"
@@ -38,6 +40,15 @@ TEST_CASE("the pending timers come by due, the never due and then those that wai
     time.advance(0s);
     CHECK(ids_of(time.list()) == std::vector{first, second, last, never, handed});
   }
+}
+
+TEST_CASE("those of the clock's last tick, which never begins, are never due") {
+  manual_timer time;
+  const auto second = time.schedule_at(time_point::max() - 1ns, doing_nothing());
+  const auto first = time.schedule_after(1h, doing_nothing());
+  const auto list = time.list();
+  REQUIRE(ids_of(list) == std::vector{first, second});
+  CHECK(list[1].due == time_point::max());
 }
 
 TEST_CASE("each comes with what is known of it") {
@@ -113,6 +124,31 @@ TEST_CASE("a timer whose callable is being destroyed is not listed") {
   CHECK(listed == 0);
 }
 
+/// A callable that counts the timers while it is being moved, if it is asked to.
+struct lists_when_moved {
+  manual_timer& time;
+  std::optional<std::size_t>& listed;
+  bool& asked;
+
+  lists_when_moved(manual_timer& t, std::optional<std::size_t>& l, bool& a) : time(t), listed(l), asked(a) {}
+  lists_when_moved(lists_when_moved&& other) noexcept
+      : time(other.time), listed(other.listed), asked(other.asked) {
+    if (asked) listed = time.list().size();
+  }
+  void operator()() const {}
+};
+
+TEST_CASE("a timer that stop() is handing back is not listed") {
+  manual_timer time;
+  std::optional<std::size_t> listed;
+  bool asked = false;
+  time.schedule_after(1s, lists_when_moved(time, listed, asked));
+  asked = true;
+  time.stop();
+  asked = false;
+  CHECK(listed == 0U);
+}
+
 TEST_CASE("what the pass in progress has taken is listed") {
   manual_timer time;
   std::vector<timer_id> expected;
@@ -126,6 +162,17 @@ TEST_CASE("what the pass in progress has taken is listed") {
   std::sort(found.begin(), found.end());
   std::sort(expected.begin(), expected.end());
   CHECK(found == expected);
+}
+
+TEST_CASE("what the pass has taken is listed, whatever its order") {
+  manual_timer time;
+  std::vector<timer_info> list;
+  for (int i = 0; i != 9; ++i) time.schedule_after(20ms - i * 1ms, doing_nothing());
+  time.schedule_after(1ms, [&] { list = time.list(); });
+  time.elapse(1s);
+  time.advance(0s);
+  REQUIRE(list.size() == 10);
+  for (int i = 0; i != 9; ++i) CHECK(list[static_cast<std::size_t>(i)].due == at(12ms + i * 1ms));
 }
 
 TEST_CASE("after stop() nothing is listed") {

@@ -62,6 +62,20 @@ TEST_CASE("a timer may have an executor and a name") {
   CHECK(seen == "on a shelf");
 }
 
+TEST_CASE("a timer that has a name alone runs where the scheduler's timers do") {
+  std::vector<job> jobs;
+  manual_timer time({.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
+  std::string once, often;
+  time.schedule_after(1s, [&](const firing& f) { once = f.name; }, {.name = "once"});
+  time.schedule_every(1s, [&](const firing& f) { often = f.name; }, {.name = "often"});
+  time.advance(1s);
+  REQUIRE(jobs.size() == 2);
+  jobs[0]();
+  jobs[1]();
+  CHECK(once == "once");
+  CHECK(often == "often");
+}
+
 TEST_CASE("a name is valid until its last run is over, also if the timer is cancelled in it") {
   manual_timer time;
   std::string seen;

@@ -80,6 +80,24 @@ TEST_CASE("the executor is destroyed with the timer's callable") {
   rest.at(0).work();
 }
 
+TEST_CASE("timers that are given the same executor share it: it is not copied") {
+  const auto token = std::make_shared<int>(0);
+  manual_timer time;
+  {
+    const on shared([token](job j) { j(); });
+    CHECK(token.use_count() == 2);
+    time.schedule_after(1s, doing_nothing(), shared);
+    time.schedule_every(1s, doing_nothing(), shared);
+    const on another = shared;
+    time.schedule_after(1s, doing_nothing(), another);
+    CHECK(token.use_count() == 2);
+  }
+  CHECK(time.advance(1s) == 3);
+  CHECK(token.use_count() == 2);
+  time.stop();
+  CHECK(token.use_count() == 1);
+}
+
 TEST_CASE("an executor that cancels its own timer lives until it returns") {
   manual_timer time;
   rondo::timer_id id;

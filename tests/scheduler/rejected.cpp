@@ -67,8 +67,16 @@ TEST_CASE("the name is valid though the timer has ended and its options are dest
   std::string name;
   const std::string given = "a name that no string keeps within itself, so that it takes memory of its own";
   manual_timer time({.on_rejected = [&](const firing& f) { name = f.name; }});
-  time.schedule_after(1s, doing_nothing(), {.run_on = dropping(), .name = given});
-  time.advance(1s);
+  shelf s;
+  SUBCASE("as the executor drops at once") {
+    time.schedule_after(1s, doing_nothing(), {.run_on = dropping(), .name = given});
+    time.advance(1s);
+  }
+  SUBCASE("as it drops later") {
+    time.schedule_after(1s, doing_nothing(), {.run_on = s.keeping(), .name = given});
+    time.advance(1s);
+    s.jobs.clear();
+  }
   CHECK(name == given);
 }
 
