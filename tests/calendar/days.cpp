@@ -113,6 +113,12 @@ TEST_CASE("the ends of the clock") {
   const auto hourly = cron("0 * * * *", "Pacific/Auckland");
   CHECK(hourly.next(wall_time::max()) == std::nullopt);
   REQUIRE(hourly.next(wall_time::min()));
+  CHECK(text(cron("0 * * * *", "UTC").next(utc("2262-04-11 22:00:00"))) == "2262-04-11 23:00");
+  CHECK(text(cron("0 * * * *", "UTC").next(utc("2262-04-11 23:00:00"))) == "none");
+  // The clock begins 43 s after 0:12, which is not one of its times.
+  const auto within_first_minute = daily(12min, "UTC").next(wall_time::min());
+  REQUIRE(within_first_minute);
+  CHECK(*within_first_minute < wall_time::min() + 72h);
   const auto west = daily(12h, "Pacific/Honolulu");
   CHECK(west.next(wall_time::max()) == std::nullopt);
   CHECK(west.next(wall_time::min()).has_value());

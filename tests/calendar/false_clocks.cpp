@@ -96,6 +96,28 @@ TEST_CASE("a timer that is cancelled while it looks at the clock is cancelled, a
   CHECK(p.timers->cancel(id) == cancel_result::gone);
 }
 
+TEST_CASE("cancelled while it is being scheduled, a timer loses its callable at once") {
+  place p("2026-05-01 12:00:00");
+  meddling_clock clock(p.wall);
+  p.timers.emplace(p.time, clock);
+  auto token = std::make_shared<int>(0);
+  const std::weak_ptr<int> callable = token;
+  bool is_gone = false;
+  const auto cancel = [&] {
+    const auto list = p.time.list();
+    REQUIRE(list.size() == 1);
+    CHECK(p.timers->cancel(list[0].id) == cancel_result::cancelled);
+    is_gone = callable.expired();
+  };
+  clock.at_next_reading = [&] {
+    p.wall.set(utc("2026-05-01 12:30:00"));
+    clock.at_next_reading = cancel;  // for the step the timer is moved before the call returns
+  };
+  p.timers->schedule_at(utc("2026-05-01 13:00:00"), [kept = std::move(token)] {});
+  CHECK(is_gone);
+  CHECK(p.timers->pending() == 0);
+}
+
 TEST_CASE("small differences between two clocks add up to a step") {
   place p("2026-05-01 12:00:00");
   silent_clock silent(p.wall);
@@ -126,6 +148,19 @@ TEST_CASE("the looks end with the calendar, and take a place of max_pending") {
   CHECK_NOTHROW(calendar_timers(p.time, silent));
 }
 
+TEST_CASE("the looks end with a calendar whose task destroys it") {
+  place p("2026-05-01 12:00:00");
+  silent_clock silent(p.wall);
+  p.timers.emplace(p.time, silent);
+  std::size_t left = 99;
+  p.timers->schedule_at(utc("2026-05-01 12:00:01"), [&] {
+    p.timers.reset();
+    left = p.time.pending();
+  });
+  p.time.advance(1s);
+  CHECK(left == 0);
+}
+
 TEST_CASE("a task never starts early, though the notice of a step is late") {
   place p("2026-05-01 12:00:00");
   p.timers->schedule_at(utc("2026-05-01 12:10:00"), p.noting("a"));
@@ -144,6 +179,27 @@ TEST_CASE("a task never starts early, though the notice of a step is late") {
   CHECK(text(p.timers->next_due()) == "2026-05-01 03:10");
   p.time.advance(9min);
   CHECK(p.ran.take() == "b@2026-05-01 03:10");
+}
+
+TEST_CASE("what comes early waits for its deadline, not for a whole second, and has not run then") {
+  place p("2026-05-01 12:00:00");
+  p.timers->schedule_at(utc("2026-05-01 12:10:00"), p.noting("a"));
+  p.time.advance(9min);
+  p.wall.set_silently(utc("2026-05-01 12:00:00.5"));
+  p.time.advance(9min + 59s + 500ms);
+  CHECK(p.ran.take() == "a@2026-05-01 12:10");
+  CHECK(p.runs.at(0).run == 1);
+}
+
+TEST_CASE("due is as long before the start as the deadline is, though nobody told of a step") {
+  place p("2026-05-01 12:00:00");
+  p.timers->schedule_at(utc("2026-05-01 12:10:00"), p.noting("a"));
+  p.time.advance(5min);
+  p.wall.set_silently(utc("2026-05-01 12:30:00"));
+  p.time.advance(5min);
+  CHECK(p.ran.take() == "a@2026-05-01 12:35");
+  CHECK(p.runs.at(0).lateness == 25min);
+  CHECK(p.runs.at(0).due == at(-15min));
 }
 
 TEST_CASE("a timer that is scheduled after a step that nobody told of is right") {
@@ -224,6 +280,20 @@ TEST_CASE("a clock of the tests tells all listeners, though one throws, and none
   wall.set(wall_time::max() - 1ns);
   time.advance(1h);
   CHECK(wall.now() == wall_time::max());
+}
+
+TEST_CASE("a listener that another one ends is not called any more") {
+  manual_timer time;
+  manual_wall_clock wall(time, utc("2026-05-01 12:00:00"));
+  journal told;
+  std::shared_ptr<void> b;
+  const auto a = wall.on_step([&] {
+    told.add("a");
+    b.reset();
+  });
+  b = wall.on_step([&] { told.add("b"); });
+  wall.set(utc("2026-06-01 12:00:00"));
+  CHECK(told.take() == "a");
 }
 
 TEST_CASE("the system's clock is the system's") {

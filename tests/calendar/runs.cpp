@@ -68,6 +68,16 @@ TEST_CASE("tasks that take a wall_firing, a firing, or nothing") {
   CHECK(runs == 111111);
 }
 
+TEST_CASE("next_due() is the earliest deadline") {
+  place p("2026-05-01 12:00:00");
+  p.timers->schedule_at(utc("2026-05-01 12:30:00"), p.noting("c"));
+  const timer_id a = p.timers->schedule_at(utc("2026-05-01 12:10:00"), p.noting("a"));
+  p.timers->schedule_at(utc("2026-05-01 12:20:00"), p.noting("b"));
+  CHECK(text(p.timers->next_due()) == "2026-05-01 12:10");
+  p.timers->cancel(a);
+  CHECK(text(p.timers->next_due()) == "2026-05-01 12:20");
+}
+
 TEST_CASE("an empty task is refused") {
   place p("2026-05-01 12:00:00");
   CHECK_THROWS_AS(p.timers->schedule_at(wall_time{}, rondo::task{}), std::invalid_argument);

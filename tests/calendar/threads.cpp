@@ -69,6 +69,28 @@ TEST_CASE("the destructor waits for a notice of a step that is being told") {
   }
 }
 
+TEST_CASE("the end of a listener waits for its call in progress") {
+  manual_timer time;
+  manual_wall_clock wall(time, wall_time{});
+  gate begun, may_end;
+  int ended = 0;  // not atomic: who has waited may read it
+  auto handle = wall.on_step([&] {
+    begun.open();
+    may_end.wait();
+    ++ended;
+  });
+  std::thread setter([&] { wall.set(wall_time{} + 1h); });
+  REQUIRE(begun.wait());
+  std::thread other([&] {
+    let_pass(10ms);
+    may_end.open();
+  });
+  handle.reset();
+  CHECK(ended == 1);
+  setter.join();
+  other.join();
+}
+
 TEST_CASE("steps against runs, cancels, new timers and ends: nothing runs early, twice, or after the end") {
   pool workers(2);
   for (int round = 0; round != 6; ++round) {
