@@ -8,12 +8,15 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdarg>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 
 namespace {
 
 std::atomic<long> settimes{0}, raises{0};
 std::atomic<bool> refused{false};
+std::optional<rondo::time_point> read_not_before;
 
 }  // namespace
 
@@ -39,6 +42,13 @@ extern "C" int ioctl(int fd, unsigned long request, ...) noexcept {
   return static_cast<int>(::syscall(SYS_ioctl, fd, request, argument));
 }
 
+// Likewise.
+extern "C" ssize_t read(int fd, void* to, std::size_t size) {
+  while (read_not_before && rondo::scheduler::clock::now() <= *read_not_before) {
+  }
+  return ::syscall(SYS_read, fd, to, size);
+}
+
 namespace rondo::test {
 
 long settime_calls() noexcept { return settimes.exchange(0); }
@@ -46,5 +56,8 @@ long raise_calls() noexcept { return raises.exchange(0); }
 
 raising_refused::raising_refused() noexcept { refused = true; }
 raising_refused::~raising_refused() { refused = false; }
+
+clearing_slow::clearing_slow(time_point until) noexcept { read_not_before = until; }
+clearing_slow::~clearing_slow() { read_not_before.reset(); }
 
 }  // namespace rondo::test

@@ -1,5 +1,7 @@
-// Counts the system calls of event_fd in this program.
+// Counts the system calls of event_fd in this program, and has them fail or take long.
 #pragma once
+
+#include <rondo/scheduler.hpp>
 
 namespace rondo::test {
 
@@ -16,6 +18,15 @@ class raising_refused {
   ~raising_refused();
   raising_refused(const raising_refused&) = delete;
   raising_refused& operator=(const raising_refused&) = delete;
+};
+
+/// During its lifetime descriptors are cleared after that time, by a single thread.
+class clearing_slow {
+ public:
+  explicit clearing_slow(time_point until) noexcept;
+  ~clearing_slow();
+  clearing_slow(const clearing_slow&) = delete;
+  clearing_slow& operator=(const clearing_slow&) = delete;
 };
 
 }  // namespace rondo::test

@@ -33,6 +33,21 @@ TEST_CASE("what is due at once sets no time, before the pass or after it") {
   CHECK(raise_calls() == 10);
 }
 
+TEST_CASE("what becomes due while the descriptor is cleared makes it readable again") {
+  polled_timer timer;
+  event_fd due(timer);
+  const epoll loop(due.native_handle());
+  const time_point second = timer.now() + 20ms;
+  timer.schedule_at(second, [] {});
+  timer.schedule_after(0s, [] {});
+  {
+    const clearing_slow slow(second + 1ms);
+    CHECK(due.run_due() == 1);
+  }
+  CHECK(loop.ready());
+  CHECK(due.run_due() == 1);
+}
+
 TEST_CASE("a pass that leaves work sets no time, and the last one that of the next timer") {
   polled_timer timer;
   event_fd due(timer);

@@ -37,6 +37,16 @@ TEST_CASE("cancel_and_wait() of a timer that waits destroys its callable, and fo
   CHECK(adds_up(time.stats()));
 }
 
+TEST_CASE("cancel_and_wait() of a timer that waits destroys the key") {
+  manual_timer time;
+  keyed_timers<std::shared_ptr<int>> timers(time);
+  const auto key = std::make_shared<int>(0);
+  timers.set_after(key, 1h, [] {});
+  CHECK(key.use_count() == 2);
+  CHECK(timers.cancel_and_wait(key) == cancel_result::cancelled);
+  CHECK(key.use_count() == 1);
+}
+
 TEST_CASE("cancel_and_wait() takes back what an executor has not started") {
   std::vector<job> jobs;
   manual_timer time(options{.run_on = [&](job j) { jobs.push_back(std::move(j)); }});

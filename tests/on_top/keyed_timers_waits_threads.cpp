@@ -6,6 +6,8 @@
 #include <thread>
 #include <utility>
 
+#include <rondo/manual_timer.hpp>
+
 #include "threads/patience.hpp"
 #include "threads/pool.hpp"
 
@@ -109,15 +111,46 @@ TEST_CASE("what is set for the key meanwhile is neither cancelled nor waited for
   CHECK(timers.contains(1));
 }
 
+TEST_CASE("from inside a task of another key cancel_and_wait() waits") {
+  pool workers(2);
+  timer t(options{.run_on = workers.executor()});
+  keyed_timers<int> timers(t);
+  gate begun, may_end, over;
+  int ended = 0, seen = 0;  // not atomic: who has waited for the run may read it
+  timers.set_after(1, 0s, [&] {
+    begun.open();
+    may_end.wait();
+    let_pass(10ms);
+    ++ended;
+  });
+  REQUIRE(begun.wait());
+  timers.set_after(2, 0s, [&] {
+    may_end.open();
+    timers.cancel_and_wait(1);
+    seen = ended;
+    over.open();
+  });
+  REQUIRE(over.wait());
+  CHECK(seen == 1);
+}
+
 TEST_CASE("tasks of one key that cancel it at the same time do not wait for each other") {
   pool workers(2);
   timer t(options{.run_on = workers.executor()});
   keyed_timers<int> timers(t);
   gate begun, ended;
+  bool below_another = false;
+  SUBCASE("") {}
+  SUBCASE("also where a task of another scheduler does it, which they run") { below_another = true; }
   const auto work = [&] {
+    manual_timer other;
+    other.schedule_after(0s, [&] { timers.cancel_and_wait(1); });
     begun.open();
     begun.wait(2);
-    timers.cancel_and_wait(1);
+    if (below_another)
+      other.advance(0s);
+    else
+      timers.cancel_and_wait(1);
     ended.open();
   };
   timers.set_after(1, 0s, work);

@@ -145,6 +145,21 @@ TEST_CASE("while far timers are being redistributed, timers stay in order and ca
   }
 }
 
+TEST_CASE("cancelled while they are being redistributed, far timers leave nothing" *
+          doctest::skip(!failing_new::available)) {
+  std::deque<timer> timers(9000);
+  timer early("early");
+  wheel w;
+  const held since_new;
+  for (timer& t : timers) w.schedule(t, 100'000);
+  w.schedule(early, 99'900);
+  CHECK(fired(w, 99'900) == "early@99900");
+  for (timer& t : timers) w.cancel(t);
+  w.shrink_to_fit();
+  CHECK(since_new.bytes() == 0);
+  CHECK(w.next_due() == std::nullopt);
+}
+
 TEST_CASE("the bookkeeping shrinks with what it is about" * doctest::skip(!failing_new::available)) {
   std::deque<timer> timers(many);
   wheel w;
