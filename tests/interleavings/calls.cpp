@@ -92,4 +92,15 @@ TEST_CASE("list and what changes meanwhile") {
   }
 }
 
+TEST_CASE("who asks when a timer is due, and a cancel after which its record serves another one") {
+  const part look{"looks", [](stage& s) { s.look_at_due(0, 1ms); }};
+  for (const duration due : {2ms, 3ms}) {  // of another stripe, and of the same
+    const part cancel_and_schedule{"cancels and schedules", [due](stage& s) {
+                                     s.cancel(0);
+                                     s.add_plain(due);
+                                   }};
+    check_every_schedule(on_stage([](stage& s) { s.add_plain(1ms); }, {look, cancel_and_schedule}));
+  }
+}
+
 }  // namespace

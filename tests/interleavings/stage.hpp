@@ -99,6 +99,13 @@ class stage_with {
     for (std::size_t i = 0; i != untouched; ++i)
       expect(std::binary_search(ids.begin(), ids.end(), timers_[i].id), "list() has what nobody touches");
   }
+  /// A timer that is not moved is due when it was scheduled for, if it is there.
+  void look_at_due(std::size_t i, duration due) {
+    const auto told = core_->due(timers_[i].id);
+    expect(!told || told == deadline(due), "due() is that of the timer");
+    for (const timer_info& t : core_->list())
+      expect(t.id != timers_[i].id || t.due == deadline(due), "list() has a timer with its own due");
+  }
   void drain() {
     expect(core_->drain(1h), "all that was pending has run or ended");
     expect(virtual_time::now() < at(1h), "drain() returns when the last timer has ended, not at its limit");
