@@ -63,8 +63,7 @@ TEST_CASE("a load that is asked for as the timer for it fires, and waits for its
   CHECK(*t.cache->find(1).value == 2);
 }
 
-TEST_CASE(
-    "a reader who comes as the timer fires, and whose load waits for its turn, is not told by that timer") {
+TEST_CASE("a timer that fires does not answer a reader who comes just then and whose load is still queued") {
   auto policy = plain_policy();
   policy.loads_at_once = 1;
   trial t(policy);
