@@ -1,7 +1,7 @@
 // async_wait_for(scheduler, 1s, token): waits for users of Boost.Asio. Needs Boost 1.74 or later.
 #pragma once
 
-#include <utility>  // before Asio: that of Boost 1.74 forgets it
+#include <utility>  // before Asio, because Boost 1.74 omits it
 
 #include <atomic>
 #include <concepts>
@@ -82,7 +82,7 @@ void clear_slot(const Handler&) noexcept {}
 
 #endif
 
-/// The end of a wait, submitted to the handler's executor, where it calls the handler.
+/// The completion of a wait, submitted to the handler's executor, where it calls the handler.
 template <class Handler>
 class asio_completion {
  public:
@@ -119,9 +119,9 @@ class asio_wait : public std::enable_shared_from_this<asio_wait<Handler>> {
   explicit asio_wait(Handler handler)
       : handler_(std::move(handler)), work_(boost::asio::get_associated_executor(*handler_)) {}
 
-  /// Schedules the task. When it returns the wait may have ended, and `s` may have been destroyed. An error becomes the
-  /// result of the wait: the handler has been moved from the token already, and few tokens can handle an exception
-  /// then.
+  /// Schedules the task. When it returns, the wait may have ended and `s` may have been destroyed. An error becomes the
+  /// result of the wait: the handler has already been moved out of the token, and few tokens can handle an exception at
+  /// that point.
   template <class When>
   void begin(scheduler& s, When when) {
     const auto kept = this->shared_from_this();
@@ -188,7 +188,7 @@ class asio_wait : public std::enable_shared_from_this<asio_wait<Handler>> {
       boost::asio::post(completion(boost::asio::error::operation_aborted));
   }
 
-  /// Sets the phase unless the wait has ended; returns the phase before.
+  /// Sets the phase unless the wait has ended; returns the previous phase.
   phase end(phase how) noexcept {
     phase before = phase_;
     while (before == phase::starting || before == phase::waiting)
@@ -196,7 +196,7 @@ class asio_wait : public std::enable_shared_from_this<asio_wait<Handler>> {
     return before;
   }
 
-  /// Moves the handler out and destroys what is left of it here: the task may be kept for long.
+  /// Moves the handler out and destroys its remains here, because the task may be kept for a long time.
   asio_completion<Handler> completion(boost::system::error_code result) {
     asio_completion<Handler> end{this->shared_from_this(), std::move(*handler_), std::move(work_), result};
     handler_.reset();
@@ -205,7 +205,7 @@ class asio_wait : public std::enable_shared_from_this<asio_wait<Handler>> {
 
   std::optional<Handler> handler_;  // none: the wait has ended
   boost::asio::executor_work_guard<boost::asio::associated_executor_t<Handler>> work_;
-  timer_id id_;  // read by others than begin() only once it is waiting
+  timer_id id_;  // read outside begin() only in the phase `waiting`
   std::atomic<phase> phase_{phase::starting};
   std::atomic<bool> cancelled_{false};
 };
@@ -224,54 +224,55 @@ struct asio_initiation {
 
 }  // namespace detail
 
-/// Waits for `d` by the clock of `s`. An asynchronous operation of Boost.Asio with the signature
+/// Waits for `d` on the clock of `s`. An asynchronous operation of Boost.Asio with the signature
 /// `void(boost::system::error_code)`, for any completion token:
 ///
 ///     async_wait_for(timer, 1s, [](boost::system::error_code e) { … });
 ///     co_await async_wait_for(timer, 1s, boost::asio::use_awaitable);
 ///
-/// - Success: `d` has passed since the initiation. That is this call, unless the token defers it, as use_awaitable
-///   (until the co_await) and deferred do. Zero and negative durations wait for the driver's next pass, the largest one
-///   for ever.
+/// - Success: `d` has passed since the initiation, which is this call unless the token defers it, as use_awaitable
+///   (until the co_await) and deferred do. Zero and negative durations wait for the driver's next pass; the largest
+///   duration waits indefinitely.
 /// - operation_aborted: the handler's cancellation slot was emitted (Boost 1.77; with any cancellation type; effective
-///   until the handler is called), or `s` was stopped before, or the task was destroyed unrun, because the scheduler or
-///   the list that stop() returned was destroyed or the executor dropped the job. no_buffer_space: `max_pending` timers
-///   are pending. no_memory: the scheduler could not allocate.
+///   until the handler is called), `s` was already stopped, or the task was destroyed without running, because the
+///   executor dropped the job, or because the scheduler or the list that stop() returned was destroyed.
+///   no_buffer_space: `max_pending` timers are pending. no_memory: the scheduler could not allocate.
 /// - The handler is called once, through its associated executor (default: system_executor), and never inside the
-///   initiation. When the time has come it is dispatched: it runs inside the task if that executor allows it, as
-///   system_executor does, so on the driver, or where `options::run_on` runs the task. All other ends are posted (by
-///   system_executor to Asio's own threads). It is not called under a lock, and needs only to be movable.
+///   initiation. On success it is dispatched: it runs inside the task if that executor allows it, as system_executor
+///   does, so it runs on the driver or where `options::run_on` runs the task. In all other cases it is posted (by
+///   system_executor, to Asio's own threads). It is not called under a lock, and only needs to be movable.
 /// - Until then the wait counts as outstanding work of that executor, so `io_context::run()` does not return.
 /// - The executor's context must outlive the wait: destroy the scheduler first. The slot may be emitted while the
 ///   scheduler is being destroyed, and later; as Asio requires, on the handler's executor.
-/// - Throws std::invalid_argument from this call if `d` is NaN, and std::bad_alloc as every operation of Asio does. If
-///   there is no memory to submit the handler of a wait that has elapsed, the handler is destroyed uncalled, and
-///   `on_error` is told; if there is none for a wait whose task is destroyed, std::terminate() is called.
-/// - O(1), and an allocation besides those of the scheduler; submitting the handler uses its associated allocator.
+/// - The call itself throws std::invalid_argument if `d` is NaN, and std::bad_alloc as every operation of Asio does. If
+///   there is no memory to submit the handler of a wait that has elapsed, the handler is destroyed without being
+///   called, and `on_error` receives the exception. If there is none for a wait whose task is destroyed,
+///   std::terminate() is called.
+/// - O(1), and one allocation in addition to the scheduler's; submitting the handler uses its associated allocator.
 template <BOOST_ASIO_COMPLETION_TOKEN_FOR(void(boost::system::error_code)) CompletionToken>
 auto async_wait_for(scheduler& s, any_duration d, CompletionToken&& token) {
   return boost::asio::async_initiate<CompletionToken, void(boost::system::error_code)>(
       detail::asio_initiation<duration>{&s, d}, token);
 }
 
-/// The same as async_wait_for(), but until `t`; a time in the past waits for the driver's next pass.
+/// As async_wait_for(), but waits until `t`; a time in the past waits for the driver's next pass.
 template <BOOST_ASIO_COMPLETION_TOKEN_FOR(void(boost::system::error_code)) CompletionToken>
 auto async_wait_until(scheduler& s, any_time_point t, CompletionToken&& token) {
   return boost::asio::async_initiate<CompletionToken, void(boost::system::error_code)>(
       detail::asio_initiation<time_point>{&s, t}, token);
 }
 
-/// An executor that posts to an executor of Asio, for example a strand, of which it keeps a copy:
+/// Returns an executor that posts to an executor of Asio, for example a strand, of which it keeps a copy:
 ///
 ///     rondo::timer timer({.run_on = post_to(pool)});
 ///
-/// Jobs of a context that is destroyed, or stopped and not run again, are dropped; they count as rejected.
+/// When a context is destroyed, or stopped and not run again, its jobs are dropped; they count as rejected.
 template <class Executor>
 executor post_to(const Executor& where) {
   return [where](job j) { boost::asio::post(where, std::move(j)); };
 }
 
-/// The same for an execution context: a thread_pool, an io_context. It must outlive the scheduler.
+/// Overload for an execution context: a thread_pool, an io_context. It must outlive the scheduler.
 template <std::derived_from<boost::asio::execution_context> Context>
 executor post_to(Context& where) {
   return post_to(where.get_executor());

@@ -5,16 +5,16 @@
 
 namespace rondo {
 
-/// A line of a file, in a function. Without a file: unknown.
+/// A line of a file, in a function. Without a file, the place is unknown.
 struct call_site {
-  const char* file = nullptr;      ///< as given to the compiler; null: the place is unknown
+  const char* file = nullptr;      ///< as given to the compiler; null if the place is unknown
   const char* function = nullptr;  ///< without its arguments
-  unsigned line = 0;               ///< 1 for the first
+  unsigned line = 0;               ///< counted from 1
 
   /// Whether the place is known.
   explicit constexpr operator bool() const noexcept { return file != nullptr; }
 
-  /// The place of this call; as a default argument: the place where that function is called.
+  /// The place of this call. As a default argument, the place where the function with that argument is called.
   static constexpr call_site here(const char* file = __builtin_FILE(),
                                   const char* function = __builtin_FUNCTION(),
                                   unsigned line = __builtin_LINE()) noexcept {
@@ -24,8 +24,8 @@ struct call_site {
 
 namespace detail {
 
-/// What a task keeps of the place where it was made: the place in checked builds, otherwise nothing. (It is made by name
-/// alone, so that no argument of a user's call, `{}` for example, converts to it.)
+/// The place where a task was created: recorded in checked builds, empty otherwise. (It is only created by name, so
+/// that no argument of a user's call, `{}` for example, converts to it.)
 class RONDO_CHECKED_ABI kept_call_site {
  public:
 #if defined(RONDO_CHECKS)

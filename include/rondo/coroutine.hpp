@@ -34,28 +34,29 @@ class RONDO_EXPORT wait {
   wait(scheduler& s, std::coroutine_handle<> waiting) noexcept
       : scheduler_(&s), timers_(s), waiting_(waiting) {}
 
-  /// For await_suspend: schedules the task. False if the coroutine continues at once. The coroutine may have been
-  /// destroyed when it returns.
+  /// For await_suspend: schedules the task. Returns false if the coroutine continues at once. When it returns, the
+  /// coroutine may have been destroyed.
   static bool begin(const std::shared_ptr<wait>&, duration delay);
   static bool begin(const std::shared_ptr<wait>&, time_point due);
 
   /// Asks the wait to stop: cancels the timer and resumes the coroutine, on this thread, unless the wait has ended.
   static void ask(const std::shared_ptr<wait>&) noexcept;
-  /// The coroutine is being destroyed: cancels the timer, unless the wait has ended.
+  /// For when the coroutine is being destroyed: cancels the timer, unless the wait has ended.
   void abandon() noexcept;
-  /// After the end: true if it slept to the end, false if it was asked to stop. If it was dropped: stopped_error.
+  /// After the end: returns true if it slept to the end, false if it was asked to stop. Throws stopped_error if it was
+  /// dropped.
   bool slept() const;
 
  private:
   class wake_up;  // the task
 
-  // begin() handles an end that comes during `starting`, except the firing, whose task resumes the coroutine.
+  // begin() handles an end that occurs during `starting`, except the firing, whose task resumes the coroutine.
   enum class phase : unsigned char { starting, suspended, slept, asked, dropped, abandoned };
 
   phase end(phase how) noexcept;
   bool suspend() noexcept;
 
-  scheduler* const scheduler_;  // only for begin(): it may have been destroyed when the wait ends
+  scheduler* const scheduler_;  // only for begin(): when the wait ends, it may have been destroyed
   const canceller timers_;
   const std::coroutine_handle<> waiting_;
   timer_id id_;  // written before it is suspended
@@ -76,8 +77,8 @@ class [[nodiscard]] sleep {
 
   bool await_ready() const noexcept { return false; }
 
-  // Not inline: older clangs place the variables of inlined calls in the coroutine's frame, which another thread
-  // may have freed by then (llvm-project#56301).
+  // Not inline: older versions of clang place the variables of inlined calls in the coroutine's frame, which another
+  // thread may have freed by then (llvm-project#56301).
   [[gnu::noinline]] bool await_suspend(std::coroutine_handle<> waiting) {
     wait_ = std::make_shared<wait>(*scheduler_, waiting);
     return wait::begin(wait_, when_);
@@ -138,37 +139,38 @@ class [[nodiscard]] stoppable_sleep {
 
 }  // namespace detail
 
-/// `co_await sleep_for(s, d)` suspends the coroutine for `d`, counted from the co_await by the clock of `s`. Zero and
-/// negative durations wait for the driver's next pass, the largest one for ever.
+/// `co_await sleep_for(s, d)` suspends the coroutine for `d`, counted from the co_await on the clock of `s`. Zero and
+/// negative durations wait for the driver's next pass; the largest duration waits indefinitely.
 ///
-/// - The coroutine resumes inside a task of `s`: on its driver, or where its executor runs the job. (On another thread
-///   that may happen before the call that ran the coroutine up to the co_await has returned.)
+/// - The coroutine resumes inside a task of `s`: on its driver, or where its executor runs the job. (If that is another
+///   thread, it may resume before the call that ran the coroutine up to the co_await has returned.)
 /// - NaN throws std::invalid_argument from sleep_for() itself. What `scheduler::schedule_after` throws (stopped_error,
-///   capacity_error, std::bad_alloc) comes out of the co_await expression, and nothing is left scheduled.
-/// - Destroying the suspended coroutine cancels the timer. Any thread may do so, but not while another resumes it. `s`
-///   may have been destroyed before.
-/// - If its task is destroyed without having run (the executor dropped the job, or the scheduler or the list that
-///   stop() returned was destroyed), the coroutine resumes with stopped_error, on the thread that destroys the
-///   task; on its own thread if it has not completely suspended by then. If a task of that list is run by hand, the
+///   capacity_error, std::bad_alloc) is thrown from the co_await expression, and nothing is left scheduled.
+/// - Destroying the suspended coroutine cancels the timer. Any thread may do so, but not while another thread resumes
+///   it. `s` may already have been destroyed.
+/// - If its task is destroyed without having run (because the executor dropped the job, or the scheduler or the list
+///   that stop() returned was destroyed), the coroutine resumes with stopped_error on the thread that destroys the
+///   task, or on its own thread if it has not completely suspended by then. If a task of that list is run by hand, the
 ///   coroutine resumes as after a full sleep.
-/// - An exception that the promise lets out of the coroutine is reported to `on_error` if a task that runs resumed it;
-///   otherwise (a task that is destroyed, or request_stop()) std::terminate() is called.
-/// - O(1), and one allocation of about 80 bytes besides those of the scheduler.
+/// - An exception that the coroutine's promise lets escape is reported to `on_error` if a running task resumed the
+///   coroutine; otherwise (a task that is destroyed, or request_stop()) std::terminate() is called.
+/// - O(1), and one allocation of about 80 bytes in addition to the scheduler's.
 inline detail::sleep<duration> sleep_for(scheduler& s, any_duration d) { return {s, d}; }
 
-/// The same as sleep_for(), but until `t`; a time in the past waits for the driver's next pass.
+/// As sleep_for(), but sleeps until `t`; a time in the past waits for the driver's next pass.
 inline detail::sleep<time_point> sleep_until(scheduler& s, any_time_point t) { return {s, t}; }
 
 #ifdef __cpp_lib_jthread
 
 ///@{
-/// The same with a stop_token. The result is true if it slept to the end, false if it was asked to stop. Stopping
-/// cancels the timer, and the coroutine resumes inside request_stop(), on the thread that calls it; if the stop was
-/// requested before, the coroutine continues at once, and nothing is scheduled. Of stop and firing exactly one resumes
-/// it: the first. Any thread may request the stop, at any time: also while `s` is being destroyed, and afterwards.
+/// As above, with a stop_token. The result is true if the coroutine slept to the end, false if it was asked to stop.
+/// Stopping cancels the timer, and the coroutine resumes inside request_stop(), on the thread that calls it. If the
+/// stop was already requested, the coroutine continues at once, and nothing is scheduled. If both a stop and the firing
+/// happen, only the first of them resumes it. Any thread may request the stop at any time, even while `s` is being
+/// destroyed, and afterwards.
 ///
 /// (g++ 12.2 miscompiles a co_await in the condition of an if or a loop, whatever is awaited, in a coroutine without
-/// local variables: store the result in one.)
+/// local variables. To avoid this, store the result in a local variable.)
 inline detail::stoppable_sleep<duration> sleep_for(scheduler& s, any_duration d, std::stop_token token) {
   return {s, d, std::move(token)};
 }

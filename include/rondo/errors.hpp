@@ -1,4 +1,4 @@
-// What the scheduling calls throw besides std::invalid_argument, std::logic_error and std::bad_alloc.
+// What the scheduling calls throw, apart from std::invalid_argument, std::logic_error and std::bad_alloc.
 #pragma once
 
 #include <stdexcept>
@@ -8,7 +8,7 @@
 namespace rondo {
 
 /// A timer cannot be scheduled: after stop() or drain(), through an object that is being destroyed, or in a forked
-/// child. Or a coroutine waits for a timer that will not fire.
+/// child. Also thrown into a coroutine that waits for a timer which will not fire.
 struct RONDO_EXPORT stopped_error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

@@ -1,4 +1,4 @@
-// A file descriptor that is readable when a polled_timer has work. Linux.
+// A file descriptor that is readable when a polled_timer has work. Linux only.
 #pragma once
 
 #ifndef __linux__
@@ -38,7 +38,7 @@ class alarm_descriptor {
 
   int number() const noexcept { return number_; }
 
-  /// Readable from `t` on, so at once if `t` is past; never, if there is none.
+  /// Makes it readable from `t` on: at once if `t` is in the past, never if there is no `t`.
   void set(std::optional<time_point> t) noexcept {
     using namespace std::chrono;
     itimerspec at{};  // zeros: never
@@ -51,15 +51,15 @@ class alarm_descriptor {
     ::timerfd_settime(number_, TFD_TIMER_ABSTIME, &at, nullptr);
   }
 
-  /// Readable at once, and at the time that was set as well; edge-triggered epoll reports it. A fortieth of what a time
-  /// in the past costs, for which the kernel programs its clock. False: this kernel cannot (before 3.17, or without
-  /// CONFIG_CHECKPOINT_RESTORE), and nothing has changed.
+  /// Makes it readable at once, and again at the time that was set; edge-triggered epoll reports it. This costs a
+  /// fortieth of setting a time in the past, for which the kernel programs its clock. Returns false if this kernel
+  /// cannot do it (before 3.17, or without CONFIG_CHECKPOINT_RESTORE); nothing has changed then.
   bool raise() noexcept {
     const std::uint64_t expirations = 1;
     return ::ioctl(number_, _IOW('T', 0, std::uint64_t), &expirations) == 0;  // TFD_IOC_SET_TICKS
   }
 
-  /// Not readable until the time that was set, if that is still to come; a third of what setting it again costs.
+  /// Makes it unreadable until the time that was set, if that is still to come. This costs a third of setting it again.
   void clear() noexcept {
     std::uint64_t expirations = 0;
     [[maybe_unused]] const ssize_t taken = ::read(number_, &expirations, sizeof expirations);
@@ -79,38 +79,41 @@ class alarm_descriptor {
 ///     …  // watch due.native_handle() for reading, and when it is readable:
 ///     due.run_due();
 ///
-/// - Do not read from it: run_due() does everything. Level-triggered epoll reports it until nothing is due;
-///   edge-triggered epoll reports it each time that a timer becomes due, and again if run_due() returns, or throws, while
-///   one is.
-/// - run_due() sets it anew after it has found it readable. Otherwise that is done only when a timer becomes the earliest.
-///   A later timer costs no system call, nor does cancelling or postponing the earliest (which may then wake the loop
-///   once, at the old time), nor a timer that becomes due while it is readable. While something is due it is made
-///   readable by an ioctl(), which takes less than a microsecond where arming a timerfd in the past takes twenty to forty.
-///   (A kernel without that call, TFD_IOC_SET_TICKS, has it armed in the past.)
-/// - Timers may be scheduled from any thread: it owns the timer's on_earlier(), and replaces a callback set before.
-///   So a timer has at most one event_fd, which it must outlive. While it has one, making a second one and calling
-///   on_earlier() throw std::logic_error and change nothing.
-/// - A child made by fork() shares the descriptor with its parent. There the copy leaves it alone, whatever it is asked
-///   and when it is destroyed: run_due() is poll(), and nothing is waited for. To wait for the timers that the child has
-///   a copy of (see polled_timer) destroy the copy and make an event_fd in its place; it has a descriptor of its own.
+/// - Do not read from it: run_due() does everything. Level-triggered epoll reports it until nothing is due.
+///   Edge-triggered epoll reports it each time a timer becomes due, and again if run_due() returns or throws while one
+///   is due.
+/// - System calls: run_due() sets the descriptor again only after it was readable; otherwise it is set only when a
+///   timer becomes the earliest. Scheduling a later timer makes no system call, nor does cancelling or postponing the
+///   earliest (which may then wake the loop once, at the old time), nor does a timer that becomes due while the
+///   descriptor is readable. When something is due, the descriptor is made readable by an ioctl(), which takes less
+///   than a microsecond; arming a timerfd in the past takes twenty to forty. (On a kernel without that call,
+///   TFD_IOC_SET_TICKS, it is armed in the past.)
+/// - Timers may be scheduled from any thread: the event_fd owns the timer's on_earlier(), and replaces a callback set
+///   before. A timer therefore has at most one event_fd, which must not outlive it. While it has one, creating a second
+///   one and calling on_earlier() throw std::logic_error and change nothing.
+/// - A child process created by fork() shares the descriptor with its parent. The child's copy of the event_fd leaves
+///   the descriptor alone, even when it is destroyed: its run_due() is poll(), and the descriptor reports nothing about
+///   the child's timers. To wait for the timers that the child has a copy of (see polled_timer), destroy the copy and
+///   create an event_fd in its place, which has its own descriptor.
 class event_fd {
  public:
-  /// Throws std::system_error if no descriptor is left, std::logic_error if the timer has an event_fd, and
+  /// Throws std::system_error if no descriptor is available, std::logic_error if the timer already has an event_fd, and
   /// std::bad_alloc.
   explicit event_fd(polled_timer& timer) : timer_(timer), forks_(timer.forks()), watch_(*this) {
     note_earlier();
   }
-  /// Releases on_earlier(), which is then empty, and another event_fd may be made. Not allowed inside run_due().
+  /// Releases on_earlier(), which is empty afterwards; another event_fd may then be created. Must not be called inside
+  /// run_due().
   ~event_fd() = default;
   event_fd(const event_fd&) = delete;
   event_fd& operator=(const event_fd&) = delete;
 
-  /// The descriptor, to be watched for reading; the destructor closes it.
+  /// The descriptor, to be watched for reading. The destructor closes it.
   int native_handle() const noexcept { return readable_when_due_.number(); }
 
-  /// One pass, `timer.poll(limit)`: runs at most `limit` of the tasks that are due, and returns how many. The
-  /// descriptor stays readable while more are due. Throws what poll() throws, that of a task with
-  /// options::propagate_exceptions among it. What is left then is due, and reported, as after a limit.
+  /// Makes one pass, `timer.poll(limit)`: runs at most `limit` of the due tasks, and returns how many. The descriptor
+  /// stays readable while more are due. Throws what poll() throws, including a task's exception with
+  /// options::propagate_exceptions. What is left then is still due and is reported, as after a limit.
   std::size_t run_due(std::size_t limit = unlimited) {
     timer_.refuse_inside();
     const renewal after_the_pass{*this};
@@ -118,7 +121,7 @@ class event_fd {
   }
 
  private:
-  /// Also if the pass throws, as edge-triggered epoll would report nothing any more.
+  /// Also if the pass throws, because otherwise edge-triggered epoll would report nothing more.
   struct renewal {
     event_fd& fd;
     ~renewal() { fd.renew(); }
@@ -139,21 +142,21 @@ class event_fd {
       arm(earliest);
   }
 
-  /// next_due() is read under the lock, here and above, so the latest reading is the one that stays.
+  /// next_due() is read under the lock, here and above, so the latest reading prevails.
   void renew() {
     if (is_copy()) return;
     const std::lock_guard hold(mutex_);
     const std::optional<time_point> earliest = timer_.next_due();
     const time_point now = scheduler::clock::now();
     if (earliest && *earliest <= now) return raise();
-    // If what it is armed for was cancelled, a wake-up for nothing, once, is cheaper than arming it after each pass.
+    // If the timer it is armed for was cancelled, one unnecessary wake-up is cheaper than arming it after each pass.
     const bool wakes_in_time = armed_ ? *armed_ > now && (!earliest || *armed_ <= *earliest) : !earliest;
     if (!wakes_in_time) return arm(earliest);
     if (!raised_) return;
     readable_when_due_.clear();
     raised_ = false;
     if (armed_ && *armed_ <= scheduler::clock::now())
-      raise();  // it came meanwhile, and was perhaps cleared as well
+      raise();  // that time has come since, and clear() may have removed its event
   }
 
   void raise() {
@@ -169,10 +172,10 @@ class event_fd {
     raised_ = false;
   }
 
-  /// Whether this is what a child made by fork() has of an event_fd of its parent.
+  /// Whether this is a child's copy, made by fork(), of an event_fd of its parent.
   bool is_copy() const noexcept { return timer_.forks() != forks_; }
 
-  /// Holds the timer's on_earlier(). A member, so that it is released also if the constructor throws.
+  /// Holds the timer's on_earlier(). It is a member, so that it is released even if the constructor throws.
   struct watch {
     polled_timer& timer;
     explicit watch(event_fd& fd) : timer(fd.timer_) {
@@ -186,8 +189,8 @@ class event_fd {
   polled_timer& timer_;
   const int forks_;
   std::mutex mutex_;
-  std::optional<time_point> armed_;  // it becomes readable then; none: never
-  bool raised_ = false;              // it was made readable, and has not been cleared since
+  std::optional<time_point> armed_;  // when it becomes readable; none: never
+  bool raised_ = false;              // whether it was made readable and not cleared since
   detail::alarm_descriptor readable_when_due_;
   watch watch_;
 };

@@ -1,8 +1,8 @@
-// What a shared librondo makes visible. Everything else is hidden when the library is built by its own
-// meson.build.
+// What a shared librondo exports. Everything else is hidden when the library is built by its own meson.build.
 #pragma once
 
-// The sentence is all that a compiler says then: a missing include ends it, where an #error has pages follow.
+// A compiler stops at the missing include and prints only this sentence; after an #error it would print pages of
+// others.
 #if defined(_MSVC_LANG)
 #if _MSVC_LANG < 202002L
 #error "Rondo needs C++20: compile with /std:c++20 or later"
@@ -11,8 +11,8 @@
 #include "Rondo needs C++20: compile with -std=c++20 or later"
 #endif
 
-// Checked builds (Meson's option `checks`) keep more in some types. They call these by another name, so that
-// what was compiled with and without does not link.
+// Checked builds (Meson's option `checks`) store more in some types. They mangle the names of these differently, so
+// that code compiled with and without checks does not link.
 #if defined(RONDO_CHECKS) && defined(__GNUC__)
 #define RONDO_CHECKED_ABI __attribute__((abi_tag("rondo_checks")))
 #else

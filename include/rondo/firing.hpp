@@ -1,4 +1,4 @@
-// One run, as its task gets it.
+// One run, as its task receives it.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,13 @@ namespace rondo {
 
 /// One run of a task.
 struct firing {
-  timer_id id;               ///< the timer's, as returned by the scheduling call
+  timer_id id;               ///< the timer's id, as returned by the scheduling call
   time_point due;            ///< its exact deadline, not rounded to a tick
   duration lateness{};       ///< the start of the run − due; never negative
   std::uint64_t run = 0;     ///< 1 for the timer's first run, 2, …
-  std::uint64_t missed = 0;  ///< grid points that went by without a run since the previous run
-  /// The timer's, as timer_options gave it; empty: none. Valid during the call that is given the firing: copy it to keep it.
+  std::uint64_t missed = 0;  ///< grid points that passed without a run since the previous run
+  /// The name in the timer's timer_options; empty if it has none. Valid only during the call that receives the firing:
+  /// copy it to keep it.
   std::string_view name = {};
 };
 

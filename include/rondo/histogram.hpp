@@ -13,71 +13,71 @@ namespace detail {
 struct histogram_access;
 }
 
-/// The distribution of the durations that were recorded until it was made. Each is accurate to 1/64 (1.6 %), those
-/// below 64 ns are exact, and negative ones count as zero. The results are consistent: `min() == quantile(0) <=
-/// quantile(q) <= quantile(1) == max()`, and the mean is between those. The sum is exact.
+/// The distribution of the durations recorded until this reading was taken. Each duration is accurate to 1/64 (1.6 %);
+/// durations below 64 ns are exact, and negative ones count as zero. The results are consistent: `min() == quantile(0)
+/// <= quantile(q) <= quantile(1) == max()`, and the mean is between min() and max(). The sum is exact.
 ///
-/// Readings of several schedulers can be added up, and an earlier one of the same scheduler subtracted, which leaves
-/// what was recorded between the two. What count(), min(), max(), mean(), quantile() and buckets() then return is as
-/// accurate as that of a histogram in which just those durations were recorded.
+/// Readings of several schedulers can be added, and an earlier reading of the same scheduler can be subtracted, which
+/// leaves what was recorded between the two. count(), min(), max(), mean(), quantile() and buckets() are then as
+/// accurate as those of a histogram in which only those durations were recorded.
 ///
-/// A plain value. Copying it copies at most 15 KiB; an empty one owns no memory. Each member visits at most 1,888
-/// counts. Any number of threads may read one that nobody writes.
+/// A value type. Copying it copies at most 15 KiB; an empty histogram owns no memory. Each member visits at most 1,888
+/// counts. Any number of threads may read a histogram while no thread writes it.
 class RONDO_EXPORT histogram {
  public:
-  /// Durations that are counted together: from above the bucket before to `upper`, which is at most 1/32 more.
+  /// Durations that are counted together: those longer than the bucket before covers, up to and including `upper`. The
+  /// longest exceeds the shortest by at most 1/32.
   struct bucket {
-    duration upper = {};      ///< the longest that it counts: itself inclusive
-    std::uint64_t count = 0;  ///< how many were recorded
+    duration upper = {};      ///< the longest duration that it counts
+    std::uint64_t count = 0;  ///< the number of durations recorded in it
 
     /// Whether both members are equal.
     friend bool operator==(const bucket&, const bucket&) noexcept = default;
   };
 
-  /// Makes one that is empty.
+  /// Creates an empty histogram.
   histogram() noexcept = default;
 
   /// The number of durations recorded.
   std::uint64_t count() const noexcept;
 
   ///@{
-  /// The shortest, the longest, and the mean; zero when empty.
+  /// The shortest, the longest and the mean duration; zero if the histogram is empty.
   duration min() const noexcept { return quantile(0); }
   duration max() const noexcept { return quantile(1); }
   duration mean() const noexcept;
   ///@}
 
-  /// The nearest-rank quantile: of n durations in ascending order the one numbered ⌈q·n⌉, or the first if that is
-  /// 0. So it is always one of those recorded, never between two. quantile(0.5) is the (lower) median. Zero when
-  /// empty.
+  /// The nearest-rank quantile: of n durations in ascending order, the one numbered ⌈q·n⌉, or the first if that number
+  /// is 0. It is always one of the recorded durations, never a value between two. quantile(0.5) is the (lower) median.
+  /// Zero if the histogram is empty.
   ///
-  /// `q` is clamped to 0 … 1, and NaN counts as 0. Rounding of `q` does not change the rank: although the double
-  /// 0.9 is a little more than nine tenths, quantile(0.9) of ten durations is the ninth.
+  /// `q` is clamped to 0 … 1, and NaN counts as 0. Rounding of `q` does not change the rank: although the double 0.9 is
+  /// slightly more than nine tenths, quantile(0.9) of ten durations is the ninth.
   duration quantile(double q) const noexcept;
 
-  /// The sum of the durations recorded, each as it was, not as its bucket tells it; negative ones count as zero. If it
-  /// is longer than duration::max(), it is that. (While runs are being recorded, a reading may have the count of one
-  /// without its share of the sum, or that without the count. Then the sum is still one that durations in these buckets
-  /// can have.)
+  /// The sum of the recorded durations: of their exact values, not of their buckets. Negative durations count as zero.
+  /// It saturates at duration::max(). (While runs are being recorded, a reading may include a run in the count and not
+  /// in the sum, or the reverse. The sum is still one that durations in these buckets can have.)
   duration sum() const noexcept { return sum_; }
 
-  /// The buckets that are not empty, in ascending order: for the formats of monitoring systems. Their counts add up to
-  /// count(). Throws std::bad_alloc.
+  /// The non-empty buckets in ascending order: for the formats of monitoring systems. Their counts add up to count().
+  /// Throws std::bad_alloc.
   std::vector<bucket> buckets() const;
 
-  /// Adds what the other one counts. Their counts together must be less than 2^64. Throws std::bad_alloc; strong
+  /// Adds the counts of the other histogram. The total count must be less than 2^64. Throws std::bad_alloc; strong
   /// guarantee.
   histogram& operator+=(const histogram& other);
 
-  /// Leaves what was recorded since `earlier`, an earlier reading of the same histogram, was made; also of a sum of
-  /// such readings. The shortest and the longest duration are those of what is left. A sum that is duration::max() is
-  /// not known and stays so, as far as the buckets left permit.
+  /// Leaves what was recorded since `earlier`, an earlier reading of the same histogram; both may also be sums of such
+  /// readings. min() and max() are then those of what is left. A sum of duration::max() is unknown and stays at that
+  /// value, as far as the remaining buckets permit.
   ///
-  /// If `earlier` counts more durations in a bucket, or has a greater sum, it was no earlier reading:
-  /// std::invalid_argument, and nothing is changed.
+  /// Throws std::invalid_argument and changes nothing if `earlier` counts more durations in a bucket or has a greater
+  /// sum, because then it was not an earlier reading.
   histogram& operator-=(const histogram& earlier);
 
-  /// Whether all counts are equal. Sums do not matter.
+  /// Whether all counts are equal. Sums are not compared.
   friend bool operator==(const histogram& a, const histogram& b) noexcept { return a.counts_ == b.counts_; }
 
  private:
@@ -85,15 +85,15 @@ class RONDO_EXPORT histogram {
 
   void tidy() noexcept;
 
-  std::vector<std::uint64_t> counts_;  // by bucket of detail::log_linear, up to the last that is not zero
-  duration sum_ = {};                  // not less than if each duration were the first of its bucket, nor
-                                       // more than if each were the last
+  std::vector<std::uint64_t> counts_;  // by bucket of detail::log_linear, up to the last one that is not zero
+  duration sum_ = {};                  // between the sums with each duration the shortest of its bucket, and
+                                       // with each the longest
 };
 
 namespace detail {
 struct RONDO_EXPORT histogram_access {
-  /// `counts`: by bucket of log_linear. Zeros at the end are removed. A sum that no durations in these buckets have
-  /// becomes the nearest that some have.
+  /// `counts` is indexed by the buckets of log_linear; zeros at the end are removed. A sum that durations in these
+  /// buckets cannot have is replaced by the nearest possible one.
   static histogram make(std::vector<std::uint64_t> counts, duration sum) noexcept;
 };
 }  // namespace detail

@@ -1,4 +1,4 @@
-// One run of a task, as executors get it.
+// One run of a task, as an executor receives it.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +11,17 @@ namespace rondo {
 
 namespace detail {
 
-/// Which run of which timer a job stands for.
+/// Identifies the run of a timer that a job represents.
 struct job_ticket {
   void* record = nullptr;
-  std::uint64_t number = 0;  // no other run of the scheduler has it
+  std::uint64_t number = 0;  // unique among the runs of the scheduler
   time_point due;
-  duration lateness{};  // as it was submitted
+  duration lateness{};  // when it was submitted
   std::uint64_t run = 0;
   std::uint64_t missed = 0;
 };
 
-/// What jobs call in a scheduler; outlives the scheduler as long as there are jobs.
+/// The part of a scheduler that jobs call. It outlives the scheduler as long as there are jobs.
 class job_host {
  public:
   virtual ~job_host() = default;
@@ -31,18 +31,18 @@ class job_host {
 
 }  // namespace detail
 
-/// One run of a task, handed to an executor. Call it once, as `job()`, on any thread, at once or later: it runs the
-/// task, and never throws. It does nothing if the timer has been cancelled or rescheduled or its scheduler stopped,
-/// and it may outlive the scheduler. A job that is destroyed uncalled is a run that does not happen, and counts as
-/// rejected. Move-only. A job that was called or moved from is spent.
+/// One run of a task, passed to an executor. Call it once, as `job()`, on any thread, at once or later: it runs the
+/// task and never throws. It does nothing if the timer has been cancelled or rescheduled, or its scheduler stopped. It
+/// may outlive the scheduler. Destroying a job without calling it means that the run does not happen; it counts as
+/// rejected. Move-only. A job is *spent* after it was called or moved from.
 class RONDO_EXPORT job {
  public:
-  /// Makes a spent job.
+  /// Creates a spent job.
   job() noexcept = default;
-  /// For schedulers.
+  /// For use by schedulers.
   job(std::shared_ptr<detail::job_host> host, const detail::job_ticket& ticket) noexcept;
   ///@{
-  /// Takes the run over; the other job is spent afterwards. The run that this one held before is dropped, as by the
+  /// Takes over the run; the other job is spent afterwards. The run that this job held before is dropped, as by the
   /// destructor.
   job(job&&) noexcept = default;
   job& operator=(job&&) noexcept;

@@ -1,4 +1,4 @@
-// Timers by key: at most one for each key; setting a key's timer replaces the previous one.
+// Timers by key: at most one per key; setting a key's timer replaces the previous one.
 #pragma once
 
 #include <cstddef>
@@ -19,35 +19,37 @@
 
 namespace rondo {
 
-/// Timers that are looked up by a key and re-armed often: session time-outs, delayed writes, debounced events.
+/// Timers that are looked up by a key and re-armed often: session timeouts, delayed writes, debounced events.
 ///
 ///     rondo::keyed_timers<std::string> saves{scheduler};
 ///     saves.set_after(path, 300ms, [path] { save(path); });   // 300 ms after the last of many calls
 ///
 /// - Threads: all members may be called from any thread and from inside its tasks, which may also re-arm their own key
 ///   and destroy this object.
-/// - A key *has* a timer while that is pending: from the call that sets it until its task starts (for a recurring
-///   timer: its last run). A key without a timer and without a task in progress is forgotten.
-/// - *Replacing* is one step: at any time the key has either the old timer or the new one. After the call has returned,
-///   the old task does not start (one that had started may be in progress), and its callable is destroyed, unless it is
-///   running. The new timer counts as scheduled, the old one as cancelled.
-/// - Calls throw what the scheduler's calls throw; one that throws has changed nothing. Once destruction has begun,
-///   setting throws stopped_error.
-/// - At options::max_pending a key's timer can still be replaced: the new one gets its place. No call waits for a place.
-/// - A timer that stop() handed back belongs to the caller of stop(), and may be run by hand, also after this object is
+/// - A key *has* a timer while that timer is pending: from the call that sets it until its task starts (for a recurring
+///   timer, until its last run starts). A key without a timer and without a task in progress is forgotten.
+/// - *Replacing* is a single step: at any time the key has either the old timer or the new one. After the call has
+///   returned, the old task does not start (if it had already started, it may be in progress), and its callable is
+///   destroyed unless it is running. The new timer counts as scheduled, the old one as cancelled.
+/// - The calls throw what the scheduler's calls throw; a call that throws has changed nothing. Once destruction has
+///   begun, setting a timer throws stopped_error.
+/// - At options::max_pending a key's timer can still be replaced: the new timer takes the place of the old one. No call
+///   waits for a place.
+/// - A timer that stop() returned belongs to the caller of stop(), and may be run by hand, even after this object is
 ///   destroyed.
 /// - Key's hash, equality, copy and move may run under the lock of this object: they must not call the library.
 ///   Hash and equality must not throw.
-/// - Cost: that of the scheduler's call, a look-up under a lock of this object, and, for a key that has no timer, the
-///   allocation of its place in the map. A timer takes no other memory than through the scheduler.
-/// - It may outlive its scheduler, whose end it takes for a stop().
+/// - Cost: the scheduler's call, a look-up under a lock of this object and, for a key that has no timer, the allocation
+///   of its place in the map. Apart from that, a timer takes no more memory than without a key.
+/// - It may outlive its scheduler. It treats the scheduler's destruction as a stop().
 template <class Key, class Hash = std::hash<Key>, class KeyEqual = std::equal_to<Key>>
 class keyed_timers {
  public:
-  /// Makes an object in which no key has a timer. Throws std::bad_alloc, and what making a Hash or KeyEqual throws.
+  /// Creates an object in which no key has a timer. Throws std::bad_alloc, and what constructing a Hash or KeyEqual
+  /// throws.
   explicit keyed_timers(scheduler& s) : keys_(std::make_shared<keys>(s)) {}
-  /// Cancels all timers, and returns when no task set through it is in progress, replaced ones included, and all
-  /// callables are destroyed; it does not wait for those on its own stack.
+  /// Cancels all timers, and returns when no task set through this object is in progress, not even a replaced one, and
+  /// all callables are destroyed; it does not wait for those on its own stack.
   ~keyed_timers() {
     const auto kept = keys_;
     kept->close();
@@ -56,8 +58,8 @@ class keyed_timers {
   keyed_timers& operator=(const keyed_timers&) = delete;
 
   ///@{
-  /// Runs `work` once, `delay` from now, with the executor and the name that `with` gives it. Replaces the key's timer, if
-  /// it has one, and inherits none of its options.
+  /// Runs `work` once, `delay` from now, with the executor and the name in `with`. Replaces the key's timer, if it has
+  /// one, and inherits none of its options.
   void set_after(Key key, any_duration delay, task work) {
     const auto kept = keys_;
     detail::keyed_call c(*kept, std::move(work));
@@ -125,7 +127,7 @@ class keyed_timers {
   ///@}
 
   ///@{
-  /// Runs `work` repeatedly, as `when` says. Replaces the key's timer.
+  /// Runs `work` repeatedly, as `when` specifies. Replaces the key's timer.
   void set(Key key, const recurrence& when, task work) {
     const auto kept = keys_;
     detail::keyed_call c(*kept, std::move(work));
@@ -159,11 +161,11 @@ class keyed_timers {
   ///@}
 
   ///@{
-  /// As set_after(), but if the key has a timer it does nothing and returns false.
+  /// As set_after(), but does nothing and returns false if the key has a timer.
   bool try_set_after(Key key, any_duration delay, task work) {
     if (!work) detail::refuse_empty_task();
     const auto kept = keys_;
-    if (kept->has(key)) return false;  // also when no new timer is taken any more
+    if (kept->has(key)) return false;  // even if no new timer would be accepted
     detail::keyed_call c(*kept, std::move(work));
     c.due_after(delay);
     return kept->try_set(std::move(key), c);
@@ -200,7 +202,7 @@ class keyed_timers {
   }
   ///@}
 
-  /// Moves the key's timer, as scheduler::reschedule_after() does. Returns false if the key has none.
+  /// Moves the key's timer as scheduler::reschedule_after() does. Returns false if the key has none.
   bool reschedule_after(const Key& key, any_duration delay) {
     const auto kept = keys_;
     detail::keyed_call c(*kept);
@@ -208,7 +210,7 @@ class keyed_timers {
     return kept->reschedule(key, c);
   }
 
-  /// Cancels the key's timer, as scheduler::cancel() does. Returns `running` also if the key has no timer, but a task
+  /// Cancels the key's timer as scheduler::cancel() does. Also returns `running` if the key has no timer but a task
   /// that was set for it is in progress.
   cancel_result cancel(const Key& key) {
     const auto kept = keys_;
@@ -217,30 +219,31 @@ class keyed_timers {
     return kept->cancel(key, c, gone);
   }
 
-  /// Cancels the key's timer, and returns when no task that was set for the key is in progress, replaced ones included,
-  /// and their callables are destroyed. Returns what cancel() would. Called from inside one of the key's own tasks, a
-  /// replaced one included, it does not wait. It neither cancels nor waits for what is set for the key meanwhile. Nor does
-  /// it wait while another thread's call, which has just cancelled or replaced the key's timer, destroys the callable of
-  /// that: the callable is gone when that call returns.
+  /// Cancels the key's timer, and returns when no task that was set for the key is in progress, not even a replaced
+  /// one, and their callables are destroyed. Returns what cancel() would return. Called from inside one of the key's
+  /// own tasks, even a replaced one, it does not wait. It neither cancels nor waits for timers that are set for the key
+  /// during the call. It also does not wait if another thread's call has just cancelled or replaced the key's timer and
+  /// is destroying its callable: that callable is gone when the other call returns.
   ///
-  /// Two tasks that wait for each other in this way deadlock, and so does a call under a mutex that the task locks.
-  /// Needs no memory. Cost: that of cancel(); while a replaced task of the key is in progress O(n): visits each timer.
+  /// It deadlocks if two tasks wait for each other in this way, or if it is called while holding a mutex that the task
+  /// locks. It needs no memory. Cost: as cancel(); O(n) while a replaced task of the key is in progress, because it
+  /// visits each timer.
   cancel_result cancel_and_wait(const Key& key) {
     const auto kept = keys_;
     return kept->cancel_and_wait(key);
   }
 
-  /// The exact deadline of the run that the key's timer waits for, as scheduler::due() returns it. None if the key has no
-  /// timer, or its timer waits for no moment.
+  /// The exact deadline of the run that the key's timer waits for, as scheduler::due() returns it. Returns std::nullopt
+  /// if the key has no timer, or its timer waits for no point in time.
   std::optional<time_point> due(const Key& key) const { return keys_->due(key); }
 
   /// Whether the key has a timer. False inside its own one-shot task.
   bool contains(const Key& key) const { return keys_->has(key); }
 
-  /// The number of keys that have a timer. O(n): visits each.
+  /// The number of keys that have a timer. O(n): visits each key.
   std::size_t size() const { return keys_->size(); }
 
-  /// Cancels all timers; tasks in progress continue. A timer that another thread is setting meanwhile may remain.
+  /// Cancels all timers; tasks in progress continue. A timer that another thread sets during the call may remain.
   void clear() {
     const auto kept = keys_;
     kept->clear();
@@ -249,10 +252,10 @@ class keyed_timers {
  private:
   class keys;
 
-  std::shared_ptr<keys> keys_;  // shared with its timers and calls, as tasks may destroy this object
+  std::shared_ptr<keys> keys_;  // shared with the timers and calls, because tasks may destroy this object
 };
 
-/// What calls of keyed_timers do under the mutex.
+/// The part of keyed_timers that works under the mutex.
 template <class Key, class Hash, class KeyEqual>
 class keyed_timers<Key, Hash, KeyEqual>::keys final : public detail::keyed_core {
  public:
@@ -277,7 +280,7 @@ class keyed_timers<Key, Hash, KeyEqual>::keys final : public detail::keyed_core 
     return k != nullptr && c.reschedule(k->entry);
   }
 
-  /// `gone` gets the key if it is forgotten: to be destroyed without the lock, and when the call is over, as its
+  /// If the key is forgotten, it is moved to `gone`, to be destroyed without the lock and after the call is over: its
   /// destructor may wait for that.
   cancel_result cancel(const Key& key, detail::keyed_call& c, typename table::forgotten& gone) {
     const std::lock_guard hold(mutex_);
@@ -331,7 +334,7 @@ class keyed_timers<Key, Hash, KeyEqual>::keys final : public detail::keyed_core 
  private:
   using node = typename table::node;
 
-  /// A key, added if it is unknown, and the lock. If no timer has come of it, it is forgotten.
+  /// A key, added if it is unknown, and the lock. The destructor forgets the key if no timer was set for it.
   class used_key {
    public:
     used_key(keys& all, Key&& key)

@@ -15,39 +15,40 @@ class manual_core;
 }
 
 /// A scheduler whose time passes only when its members make it pass: for tests, simulations, and programs that count
-/// time in turns. Everything else is as with `timer`, to the tick.
+/// time in turns. Everything else works as with `timer`, to the tick.
 ///
 ///     rondo::manual_timer time;
 ///     time.schedule_after(1h, [] { … });
 ///     time.advance(1h);                     // runs it, now
 ///
 /// advance() and advance_to_next() throw std::logic_error from inside and, with options::propagate_exceptions, what a
-/// task throws: time then stays where that was, and what was due there and has not run comes first in the next call.
-/// Calls from several threads wait for each other.
+/// task throws. Time then stays where that task ran, and tasks that were due there and have not run come first in the
+/// next call. Calls from several threads wait for each other.
 class RONDO_EXPORT manual_timer final : public scheduler {
  public:
   ///@{
-  /// Its time begins at `start`, or at time_point{}. Throws std::invalid_argument as options says.
+  /// Time begins at `start`, or at time_point{}. Throws std::invalid_argument as documented for options.
   explicit manual_timer(options o = {}) : manual_timer(std::move(o), time_point{}) {}
   manual_timer(options o, any_time_point start);
   ///@}
-  /// As that of scheduler.
+  /// As the destructor of scheduler.
   ~manual_timer() override;
 
-  /// Moves time to now() + d as of the call. On the way it stops at each due tick and runs what is due there (or hands
-  /// it to the executor), with now() at that tick; returns how many tasks it ran or submitted. What a task makes
-  /// due before the end runs too, in a later pass. Negative: std::invalid_argument. A chain of zero delays that
-  /// continues for a million passes at one instant: std::logic_error.
+  /// Moves time to now() + d, with now() read when the call begins. On the way it stops at each due tick and, with
+  /// now() at that tick, runs what is due there (or submits it to the executor). Returns the number of tasks that it
+  /// ran or submitted. Tasks that become due before the end because of other tasks run too, in a later pass. Throws
+  /// std::invalid_argument if `d` is negative, and std::logic_error if a chain of zero delays continues for a million
+  /// passes at the same time.
   std::size_t advance(any_duration d);
 
-  /// Moves time to the next due tick, unless that is past, and runs what is due there; returns how many tasks it ran or
-  /// submitted. 0 if nothing is going to fire, or if everything due was dropped, as a periodic run is while an
-  /// executor still has the one before.
+  /// Moves time to the next due tick, unless that tick is in the past, and runs what is due there. Returns the number
+  /// of tasks that it ran or submitted: 0 if nothing is going to fire, or if everything due was dropped, as a periodic
+  /// run is while an executor still has the previous one.
   std::size_t advance_to_next();
 
-  /// Lets time pass without running anything, as a stalled driver or a suspended machine does or, called inside a
-  /// task, a slow task. What becomes due runs late, in the next advance(), advance(0s) included. Negative:
-  /// std::invalid_argument.
+  /// Lets time pass without running anything, as a stalled driver or a suspended machine does, or, when called inside a
+  /// task, a slow task. What becomes due runs late, in the next advance(), including advance(0s). Throws
+  /// std::invalid_argument if `d` is negative.
   void elapse(any_duration d);
 
  private:

@@ -1,4 +1,4 @@
-// Rondo's core: all public headers but the adapters.
+// Rondo's core: all public headers except the adapters.
 #pragma once
 
 #include <rondo/call_site.hpp>

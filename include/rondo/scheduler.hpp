@@ -1,4 +1,4 @@
-// The interface of all schedulers: everything about timers except how time passes.
+// The interface common to all schedulers: everything about timers except how time passes.
 #pragma once
 
 #include <chrono>
@@ -32,99 +32,103 @@ namespace detail {
 struct core_access;
 }
 
-/// What cancel() found.
+/// The result of cancel().
 enum class cancel_result {
-  cancelled,  ///< it never runs again, and its callable is destroyed
-  running,    ///< a run is in progress; it ends, and no other follows
-  gone        ///< it has ended or was handed back by stop(), or the id names no timer of this scheduler
+  cancelled,  ///< the timer never runs again, and its callable is destroyed
+  running,    ///< a run is in progress; it continues to its end and is the last
+  gone        ///< the timer has ended or stop() returned it, or the id names no timer of this scheduler
 };
 
-/// A timer that stop() handed back. Calling `work()` runs it by hand.
+/// A timer that stop() returned. Call `work()` to run it by hand.
 struct unfired {
-  timer_id id;  ///< `gone`, for every call
-  /// Its deadline. For a periodic timer: the deadline of its oldest job that has not started, else of its next run.
+  timer_id id;  ///< every call reports it as `gone`
+  /// Its deadline. For a periodic timer, the deadline of its oldest job that has not started, or else of its next run.
   time_point due;
   task work;              ///< never empty
   std::string name = {};  ///< as timer_options gave it
 };
 
-/// Configures a scheduler. New members are only ever appended.
+/// The configuration of a scheduler. New members are always appended.
 struct options {
-  /// The resolution: a task starts at the first tick at or after its deadline, never before the deadline. Ticks
-  /// without work cost nothing, so a small one is fine. Not positive: std::invalid_argument.
+  /// The resolution: a task starts at the first tick at or after its deadline, never before the deadline. Ticks without
+  /// work cost nothing, so a small tick is fine. If it is not positive, the constructor throws std::invalid_argument.
   duration tick = std::chrono::milliseconds(1);
-  /// The wheel's buckets; the constructor of rondo::wheel says what more of them cost and gain. Any number works for
-  /// any delay, and 512 suits nearly all schedulers. A bucket takes about 160 bytes: 512 take 0.1 MB, 32,768 take 5 MB.
-  /// Rounded up to a power of two. 0 or more than 2^20: std::invalid_argument.
+  /// The number of buckets of the wheel, rounded up to a power of two. Any number works for any delay, and 512 suits
+  /// nearly all schedulers; the constructor of rondo::wheel documents what more buckets cost and gain. A bucket takes
+  /// about 160 bytes: 512 take 0.1 MB, 32,768 take 5 MB. If it is 0 or more than 2^20, the constructor throws
+  /// std::invalid_argument.
   std::size_t buckets = 512;
-  /// The limit of pending timers; scheduling one more throws capacity_error. Exact under races. Any limit but
-  /// `unlimited` costs an atomic counter.
+  /// The maximum number of pending timers; scheduling one more throws capacity_error. The limit is exact even when
+  /// threads race for the last place. Any limit except `unlimited` costs an atomic counter.
   std::size_t max_pending = unlimited;
-  /// Runs the tasks. Empty: they run inline, on the driver.
+  /// Runs the tasks. If empty, they run inline, on the driver.
   executor run_on = {};
-  /// Called with whatever a task (but see propagate_exceptions), an executor, `on_slow`, `on_rejected` or polled_timer's
-  /// `on_earlier` throws. Empty, or if it throws itself: one line on std::cerr.
+  /// Called with any exception that a task (unless propagate_exceptions is set), an executor, `on_slow`, `on_rejected`,
+  /// or a polled_timer's `on_earlier` throws. If it is empty, or throws itself, one line is written to std::cerr.
   std::function<void(std::exception_ptr, const firing&)> on_error = {};
-  /// The name of the driver thread, cut to what the system allows (Linux: 15 characters).
+  /// The name of the driver thread, truncated to what the system allows (Linux: 15 characters).
   std::string name = "rondo";
   /// A watchdog: each run that takes longer is reported to `on_slow`, because a slow task on the driver delays all
-  /// others. Negative: std::invalid_argument. The default reports none.
+  /// others. By default no run is reported. If it is negative, the constructor throws std::invalid_argument.
   duration slow_after = duration::max();
-  /// Called after each slow run, on the thread that ran it, before the callable of a last run is destroyed.
-  /// Empty: one line on std::cerr. What it throws is reported to `on_error`.
+  /// Called after each slow run, on the thread that ran it; after a timer's last run, before its callable is destroyed.
+  /// If it is empty, one line is written to std::cerr. Exceptions that it throws are reported to `on_error`.
   std::function<void(const slow_run&)> on_slow = {};
-  /// Called for each run that does not happen because the executor destroyed its job uncalled, as a full pool does; not
-  /// if the timer was cancelled, moved or stopped before. Called on the thread that destroyed the job (on the driver, if
-  /// that was before the executor returned), when the timer has ended or waits for its next run. `lateness` is that of the
-  /// hand-over. What it throws is reported to `on_error`. Empty: such runs are only counted, as statistics::rejected.
+  /// Called for each run that does not happen because the executor destroyed its job without calling it, as a full pool
+  /// does. It is not called if the timer was cancelled, moved or stopped first. It runs on the thread that destroyed
+  /// the job (on the driver if that was before the executor returned), once the timer has ended or waits for its next
+  /// run. `lateness` is the lateness at which the job was submitted. Exceptions that it throws are reported to
+  /// `on_error`. If it is empty, rejected runs are only counted, in statistics::rejected.
   std::function<void(const firing&)> on_rejected = {};
-  /// An exception thrown by a task that runs inline leaves the call that drives the scheduler, and `on_error` is not told of
-  /// it: polled_timer::poll(), event_fd::run_due(), manual_timer::advance() and advance_to_next(), and drain(). For loops
-  /// that handle all exceptions in one place. By then the run is over, and counted as `failed`: a periodic timer waits for its
-  /// next run, a one-shot is gone. What was due and has not run stays due: call again. On an executor, also one that runs
-  /// jobs at once, tasks report to `on_error` as ever; so do executors and handlers that throw. For a `timer`, whose thread
-  /// has no caller: std::invalid_argument.
+  /// If true, an exception thrown by a task that runs inline propagates out of the call that drives the scheduler:
+  /// polled_timer::poll(), event_fd::run_due(), manual_timer::advance(), advance_to_next() or drain(). It is not
+  /// reported to `on_error`. This is for loops that handle all exceptions in one place. By then the run is over and
+  /// counted as `failed`: a periodic timer waits for its next run, a one-shot is gone. Tasks that were due and have not
+  /// run stay due: call again. Tasks that run on an executor, even one that runs jobs at once, still report to
+  /// `on_error`; so do executors and handlers that throw. A `timer`, whose thread has no caller, refuses this option:
+  /// its constructor throws std::invalid_argument.
   bool propagate_exceptions = false;
 };
 
 /// Runs tasks at given times. Three classes derive from it: `timer` has its own thread, `polled_timer` is driven by
-/// your event loop, `manual_timer` runs on virtual time.
+/// your event loop, and `manual_timer` runs on virtual time.
 ///
-/// - Threads: all members of this class may be called from any thread and from inside tasks. *Inside* means: on a
-///   thread whose stack holds a task of this scheduler, the destruction of its callable after a run, or a call
-///   of its `on_error`, `on_slow`, `on_rejected`, `run_on` or `on_earlier`.
-/// - Deadlines: a task never starts before its exact deadline. The deadline belongs to the first tick at or after it
-///   (ticks count from the scheduler's start); one that is not later than now belongs to the current tick, and its
-///   task runs in the next pass of the driver, never inside the scheduling call. Earlier ticks run first, also
-///   after a stall; within a tick tasks run in the order in which the calls took effect. What becomes due because of
-///   a task of one pass runs in the next pass.
+/// - Threads: all members of this class may be called from any thread and from inside tasks. *Inside* means on a thread
+///   whose stack contains one of these: a task of this scheduler, the destruction of a task's callable after a run, or
+///   a call of the scheduler's `on_error`, `on_slow`, `on_rejected`, `run_on` or `on_earlier`.
+/// - Deadlines: a task never starts before its exact deadline. A deadline belongs to the first tick at or after it
+///   (ticks count from the scheduler's start). A deadline that is not later than now belongs to the current tick, and
+///   its task runs in the driver's next pass, never inside the scheduling call. Earlier ticks run first, even after a
+///   stall; within a tick, tasks run in the order in which the scheduling calls took effect. Work that becomes due
+///   because of a task of one pass runs in the next pass.
 /// - The largest duration, and a deadline past the end of the clock, mean *never*: such a timer is accepted, pending
-///   and cancellable, does not fire, and does not count for next_due(). Durations of any unit are rounded up and
-///   saturate; NaN is std::invalid_argument.
-/// - Pending are one-shots that have not started (also if an executor has their job) and periodic timers that
-///   have not ended. pending(), next_due() and stats() are exact when no other call is in progress.
+///   and cancellable, but it does not fire, and next_due() ignores it. Durations of any unit are rounded up and
+///   saturate; NaN throws std::invalid_argument.
+/// - A timer is *pending* if it is a one-shot that has not started (even if an executor already has its job) or a
+///   periodic timer that has not ended. pending(), next_due() and stats() are exact when no other call is in progress.
 /// - No user code (a task, its destructor, a handler, an executor) runs while a lock of the library is held.
-/// - Cost: scheduling and cancelling take O(1), amortised, and in the long run no allocation for callables of up to 48
-///   bytes. The memory of a timer, about 200 bytes, is kept for later ones until shrink_to_fit().
-/// - The clock is steady_clock: it does not follow the wall clock. On Linux it stops while the machine is suspended:
-///   by the wall clock timers then fire later, and they miss nothing. After a jump (the clock went on during a
-///   suspension, the process was stopped, the driver got no processor) everything that became due runs in the next
-///   pass, late and in order, and periodic timers follow their recurrence::on_missed().
+/// - Cost: scheduling and cancelling take amortised O(1) time. In the long run they do not allocate for callables of up
+///   to 48 bytes. The memory of an ended timer, about 200 bytes, is kept for later timers until shrink_to_fit() is
+///   called.
+/// - The clock is steady_clock: it does not follow the wall clock. On Linux it stops while the machine is suspended, so
+///   timers then fire later by the wall clock, and none of their runs is missed. After a jump (the clock kept running
+///   during a suspension, the process was stopped, or the driver was not given a processor) everything that became due
+///   runs in the next pass, late and in order, and periodic timers follow their recurrence::on_missed().
 class RONDO_EXPORT scheduler {
  public:
-  /// The clock of all deadlines; a manual_timer counts its own time on it.
+  /// The clock of all deadlines. A manual_timer uses its time points for virtual time.
   using clock = std::chrono::steady_clock;
 
-  /// Stops, waits as stop() does, and destroys what has not fired. Called from inside, it waits for everything but
-  /// what is on its own stack.
+  /// Stops the scheduler, waits as stop() does, and destroys what has not fired. Called from inside, it waits for
+  /// everything except what is on its own stack.
   virtual ~scheduler();
   scheduler(const scheduler&) = delete;
   scheduler& operator=(const scheduler&) = delete;
 
   ///@{
-  /// Runs `work` once, `delay` from now (zero or negative: in the driver's next pass), with the executor and the name
-  /// that `with` gives it. Throws std::invalid_argument if the task is empty, stopped_error after stop() or
-  /// drain(), capacity_error at max_pending, and std::bad_alloc. Strong guarantee: if it throws, nothing is scheduled.
+  /// Runs `work` once, `delay` from now (if zero or negative, in the driver's next pass), with the executor and the
+  /// name in `with`. Throws std::invalid_argument if the task is empty, stopped_error after stop() or drain(),
+  /// capacity_error at max_pending, and std::bad_alloc. Strong guarantee: if it throws, nothing is scheduled.
   timer_id schedule_after(any_duration delay, task work);
   timer_id schedule_after(any_duration delay, task work, timer_options with);
   template <detail::new_callable F>
@@ -160,8 +164,8 @@ class RONDO_EXPORT scheduler {
   ///@}
 
   ///@{
-  /// Runs `work` at now + period, now + 2 * period, … until it is cancelled: the same as schedule(every(period), work).
-  /// A period that is not positive: std::invalid_argument. Otherwise throws as schedule_after() does.
+  /// Runs `work` at now + period, now + 2 * period, … until it is cancelled, as schedule(every(period), work) does.
+  /// Throws std::invalid_argument if the period is not positive, and otherwise what schedule_after() throws.
   timer_id schedule_every(any_duration period, task work);
   timer_id schedule_every(any_duration period, task work, timer_options with);
   template <detail::new_callable F>
@@ -179,8 +183,8 @@ class RONDO_EXPORT scheduler {
   ///@}
 
   ///@{
-  /// Runs `work` repeatedly, as `when` says; rondo::recurrence also decides about missed points and those that
-  /// come while a run is in progress. A run that throws does not end the timer. Throws as schedule_after() does.
+  /// Runs `work` repeatedly, as `when` specifies; rondo::recurrence also decides about missed points and about points
+  /// that arrive while a run is in progress. A run that throws does not end the timer. Throws as schedule_after() does.
   timer_id schedule(const recurrence& when, task work);
   timer_id schedule(const recurrence& when, task work, timer_options with);
   template <detail::new_callable F>
@@ -197,89 +201,96 @@ class RONDO_EXPORT scheduler {
   }
   ///@}
 
-  /// Ends a timer. Effective until the task has started, also while an executor has its job. The callable is destroyed
-  /// before this returns, on this thread, unless it is running: then when that run ends, and until then every
-  /// cancel() returns `running`.
+  /// Ends a timer. It takes effect until the task has started, even if an executor already has its job. The callable is
+  /// destroyed before cancel() returns, on this thread, unless it is running: then it is destroyed when that run ends,
+  /// and until then every cancel() of the timer returns `running`.
   cancel_result cancel(timer_id id);
 
-  /// Cancels, and returns when no run of the timer is in progress and its callable is destroyed. Called from inside
-  /// one of its own runs it does not wait. Two tasks that wait for each other in this way deadlock, and so does a call
-  /// under a mutex that the task locks: a checked build tells of a call that has waited for five seconds.
+  /// Cancels, and returns when no run of the timer is in progress and its callable is destroyed. Called from inside one
+  /// of the timer's own runs, it does not wait. It deadlocks if two tasks wait for each other in this way, or if it is
+  /// called while holding a mutex that the task locks. A checked build reports a call that has waited for five seconds.
   cancel_result cancel_and_wait(timer_id id);
 
   ///@{
-  /// Moves a pending timer as if it had been scheduled now. Of a periodic timer it moves the next run, from inside its
-  /// own run too, and the grid continues from there. A job that an executor has and has not started is taken back.
-  /// Returns false if the timer is not pending, or is periodic while drain() ends those. Strong guarantee.
+  /// Moves a pending timer as if it had just been scheduled. For a periodic timer it moves the next run, even from
+  /// inside one of its runs, and the grid continues from there. A job that an executor has not started yet is taken
+  /// back. Returns false if the timer is not pending, or if it is periodic and drain() is ending such timers. Strong
+  /// guarantee.
   bool reschedule_after(timer_id id, any_duration delay);
   bool reschedule_at(timer_id id, any_time_point due);
   ///@}
 
   /// Whether the timer is pending, as defined above. O(1).
   bool pending(timer_id id) const;
-  /// The number of pending timers. Adds up a few counters, however many timers there are.
+  /// The number of pending timers. Adds up a few counters; the cost does not depend on the number of timers.
   std::size_t pending() const noexcept;
 
-  /// The exact deadline of the run that the timer waits for; time_point::max() if it is never due. None if it is not
-  /// pending, or waits for no moment: an executor has its only run, or its next run waits for the end of one in progress.
-  /// O(1).
+  /// The exact deadline of the run that the timer waits for; time_point::max() if it is never due. Returns std::nullopt
+  /// if the timer is not pending or waits for no point in time: an executor has its only run, or its next run waits for
+  /// the end of one in progress. O(1).
   std::optional<time_point> due(timer_id id) const;
 
-  /// The timers that are pending or have runs in progress, by due; those that are never due, and then those that wait for
-  /// no moment, come last. For status pages and debugging: O(n log n) for n timers. Other calls go on meanwhile: a timer that
-  /// is pending all the time is listed once, as it was at some moment. Throws std::bad_alloc.
+  /// The timers that are pending or have runs in progress, ordered by deadline; those that are never due, and then
+  /// those that wait for no point in time, come last. For status pages and debugging: O(n log n) for n timers. Other
+  /// calls continue during this one: a timer that is pending throughout is listed once, as it was at some moment.
+  /// Throws std::bad_alloc.
   std::vector<timer_info> list() const;
 
-  /// When the driver next has work: the beginning of a tick, which may be in the past. None if no timer is going to
-  /// fire.
+  /// When the driver next has work: the beginning of a tick, which may be in the past. Returns std::nullopt if no timer
+  /// is going to fire.
   std::optional<time_point> next_due() const;
 
-  /// The scheduler's time: that of steady_clock, or of the manual_timer.
+  /// The scheduler's current time: that of steady_clock, or the virtual time of a manual_timer.
   time_point now() const noexcept;
 
-  /// Ends all timers and returns those that have not started, by due (within a tick in the order of scheduling,
-  /// those that are never due last). After it has returned no run starts and, unless it was called from inside, no run
-  /// is in progress, nor any call of `run_on` or of a handler. Idempotent. Of concurrent calls all wait, and one gets
-  /// the timers. Throws std::bad_alloc if there is no memory for the list: nothing is lost, call it again.
+  /// Ends all timers and returns those that have not started, ordered by deadline (within a tick in the order of
+  /// scheduling; those that are never due last). After it has returned, no run starts. Unless it was called from
+  /// inside, no run is in progress either, nor any call of `run_on` or of a handler. Idempotent. Concurrent calls all
+  /// wait, and one of them gets the timers. Throws std::bad_alloc if there is no memory for the list: nothing is lost,
+  /// so call it again.
   std::vector<unfired> stop();
 
-  /// The same, but waits no longer than `limit`, in real time, for what is in progress; negative: not at all. None:
-  /// something is still in progress. The scheduler is stopped all the same, no further run starts, and a later call
-  /// gets the timers.
+  /// As stop(), but waits for work in progress for at most `limit` of real time; a negative limit does not wait.
+  /// Returns std::nullopt if something is still in progress. The scheduler is stopped all the same, no further run
+  /// starts, and a later call gets the timers.
   std::optional<std::vector<unfired>> stop(any_duration limit);
 
-  /// Whether stop(), drain() or the destructor has begun: for long tasks to look at, so that nobody has to wait for them.
+  /// Whether stop(), drain() or the destructor has begun. Long tasks can check it to end early, so that nobody has to
+  /// wait for them.
   bool stopping() const noexcept;
 
-  /// Ends gently: periodic timers end (a run in progress is the last), new timers are refused, and one-shots fire when
-  /// they are due. Returns true once none is pending and none runs; then the scheduler is stopped, and timers that are
-  /// never due are left for stop() to return. Returns false when `limit` has passed on the scheduler's clock: draining
-  /// continues, so call it again, or stop() for the rest.
+  /// Ends the scheduler gently: periodic timers end (a run in progress is the last), new timers are refused, and
+  /// one-shots fire when they are due. Returns true once no timer is pending and no task is running; then the scheduler
+  /// is stopped, and timers that are never due are left for stop() to return. Returns false when `limit` has passed on
+  /// the scheduler's clock: draining continues, so call it again, or call stop() for the rest.
   ///
-  /// It advances a manual_timer, and waits in real time, no longer than `limit`, for jobs on other threads; it polls a
-  /// polled_timer. Any number of calls may wait. From inside: std::logic_error. Without memory: std::bad_alloc; call it
-  /// again, as after what a task throws with options::propagate_exceptions. (When it returns, a cancel() in progress on
-  /// another thread may still be destroying its callable.)
+  /// It advances a manual_timer and polls a polled_timer. With a manual_timer it waits for jobs on other threads in
+  /// real time, for at most `limit`. Any number of calls may wait. Throws std::logic_error from inside. After
+  /// std::bad_alloc, or after a task's exception with options::propagate_exceptions, call it again. (When it returns, a
+  /// cancel() in progress on another thread may still be destroying its callable.)
   bool drain(any_duration limit);
 
-  /// What the scheduler has done so far. Costs as much as copying two histograms, however many timers there are. Throws
-  /// std::bad_alloc.
+  /// Counters and histograms of what the scheduler has done so far. Costs as much as copying two histograms, regardless
+  /// of the number of timers. Throws std::bad_alloc.
   statistics stats() const;
 
   /// Draws the wheel, for debugging: what each bucket holds, in the order of the delay queue, how many timers are
-  /// further away, what is not in the wheel, and the first timers that have a name. About sixty lines at most, UTF-8; the
-  /// format may change. While other calls are in progress it shows the parts of the wheel as it reads them, one after
-  /// another. Costs as much as list(). Throws what the stream throws, and std::bad_alloc.
+  /// further away, what is not in the wheel, and the first timers that have a name. At most about sixty lines, in
+  /// UTF-8; the format may change. While other calls are in progress, it shows each part of the wheel as it was when
+  /// that part was read. Costs as much as list(). Throws what the stream throws, and std::bad_alloc.
   void dump(std::ostream& out) const;
 
-  /// Gives back memory that a burst of timers has left, to operator delete and, on Linux, to the system; elsewhere that of
-  /// ended timers, about 200 bytes each, is kept for later ones. Ids stay what they are: those of ended timers are `gone`
-  /// for ever. Timers and their order stay, too. What is left: a timer that is pending keeps up to 63 neighbours (12 KiB);
-  /// and so do 128 ended ones for each other thread that has scheduled or ended timers; a list of what is due keeps 1.5 MB
-  /// at most. Measured: 222 MB after a million timers have ended, 5 MB after this call, as much as a new scheduler. Runs no user code. Throws nothing:
-  /// without memory for its own work (a bit a timer) it gives back less. O(buckets + timers that were pending at once): it
-  /// takes a third of a second to a second after a million. Others need not wait that long: it holds locks for some
-  /// microseconds at a time.
+  /// Releases memory left over from a burst of timers: to operator delete and, on Linux, to the system. On other
+  /// systems the memory of ended timers, about 200 bytes each, is kept for later timers. Ids stay valid: those of ended
+  /// timers remain `gone` forever. Timers and their order do not change either.
+  ///
+  /// What remains: up to 63 neighbours of each pending timer (12 KiB), up to 128 ended timers for each other thread
+  /// that has scheduled or ended timers, and a list of due timers of at most 1.5 MB. Measured: 222 MB after a million
+  /// timers have ended, and 5 MB after this call, as much as a new scheduler takes.
+  ///
+  /// Runs no user code and throws nothing: if it cannot allocate its own work space (one bit per timer), it releases
+  /// less. O(buckets + timers that were pending at once): about a third of a second to a second after a million timers.
+  /// Other calls need not wait that long, as it holds locks for only some microseconds at a time.
   void shrink_to_fit();
 
  protected:

@@ -1,4 +1,4 @@
-// A run that took too long, as `on_slow` gets it.
+// A run that took too long, as `on_slow` receives it.
 #pragma once
 
 #include <rondo/call_site.hpp>
@@ -9,9 +9,9 @@ namespace rondo {
 
 /// A run that took longer than options::slow_after.
 struct slow_run {
-  firing what;             ///< the run, as its task got it
+  firing what;             ///< the run, as its task received it
   duration run_time{};     ///< its end − its start
-  call_site scheduled_at;  ///< where its task was made; known only in checked builds, and not for coroutines
+  call_site scheduled_at;  ///< where its task was created; only in checked builds, not for coroutines
 };
 
 }  // namespace rondo

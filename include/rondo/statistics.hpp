@@ -7,25 +7,25 @@
 
 namespace rondo {
 
-/// Counts since the scheduler was made. When no other call is in progress,
-/// `scheduled == pending + completed + cancelled + returned`; otherwise the members are read one after another.
+/// Counts since the scheduler was created. When no other call is in progress, `scheduled == pending + completed +
+/// cancelled + returned`; otherwise the members are read one after another and may disagree.
 struct statistics {
-  std::uint64_t pending = 0;    ///< now: one-shots not yet started, and periodic timers not yet ended
+  std::uint64_t pending = 0;    ///< at present: one-shots not yet started, and periodic timers not yet ended
   std::uint64_t scheduled = 0;  ///< timers ever scheduled
-  std::uint64_t fired = 0;      ///< runs, those that threw included
+  std::uint64_t fired = 0;      ///< runs, including those that threw
   /// Timers that ended by themselves or by drain(), or were running at stop(); counted when the last run is over.
   std::uint64_t completed = 0;
-  std::uint64_t cancelled = 0;   ///< timers that were cancelled; a periodic one also during a run
-  std::uint64_t returned = 0;    ///< timers that stop() handed back
+  std::uint64_t cancelled = 0;   ///< timers that were cancelled; for periodic timers, even during a run
+  std::uint64_t returned = 0;    ///< timers that stop() returned
   std::uint64_t failed = 0;      ///< runs that threw, and calls of the executor that threw
-  std::uint64_t missed = 0;      ///< grid points of periodic timers that went by without a run
+  std::uint64_t missed = 0;      ///< grid points of periodic timers that passed without a run
   std::uint64_t overlapped = 0;  ///< grid points dropped because the previous run was in progress
-  std::uint64_t rejected = 0;    ///< runs whose job was destroyed uncalled
-  std::uint64_t wakeups = 0;     ///< returns of the driver thread from its wait, those to fire included
+  std::uint64_t rejected = 0;    ///< runs whose job was destroyed without being called
+  std::uint64_t wakeups = 0;     ///< returns of the driver thread from its wait, including those to fire
 
   // On the scheduler's own clock, virtual or real.
   histogram lateness;  ///< of each run: its start − its exact deadline
-  histogram run_time;  ///< of each run: its end − its start, also if it threw
+  histogram run_time;  ///< of each run: its end − its start, even if it threw
 };
 
 }  // namespace rondo

@@ -1,4 +1,4 @@
-// A task: the user's callable.
+// A task: holds the user's callable.
 #pragma once
 
 #include <concepts>
@@ -28,8 +28,8 @@ concept takes_firing = std::is_invocable_v<F&, const firing&>;
 template <class F>
 concept task_callable = (takes_firing<F> || std::is_invocable_v<F&>)&&std::is_destructible_v<F>;
 
-/// Callables that can be empty: pointers, and wrappers like std::function. Lambdas are none, though those without
-/// captures can be compared with nullptr.
+/// Callables that can be empty: pointers, and wrappers such as std::function. Lambdas are excluded, although those
+/// without captures can be compared with nullptr.
 template <class F>
 concept nullable = std::is_pointer_v<F> || std::is_member_pointer_v<F> ||(
     std::is_class_v<F>&& requires(const F& f) {
@@ -37,8 +37,8 @@ concept nullable = std::is_pointer_v<F> || std::is_member_pointer_v<F> ||(
     } &&
     !requires(const F& f) { +f; });
 
-/// Whether a callable is null, so that a task of it is empty. A function given by its name is none, though its decayed
-/// type is a pointer.
+/// Whether a callable is null, so that a task made from it is empty. A function given by its name is never null,
+/// although its decayed type is a pointer.
 template <class F>
 constexpr bool is_null(const F& callable) noexcept {
   if constexpr (nullable<std::decay_t<F>> && !std::is_function_v<F>)
@@ -57,23 +57,23 @@ struct task_access;
 
 }  // namespace detail
 
-/// A move-only holder of any callable that takes nothing or a `const firing&` (called with the firing if it takes
-/// both; results are discarded). Callables of up to 48 bytes whose move constructor does not throw are held inside,
-/// without an allocation. A task made from a null pointer, a null std::function or the like is empty.
+/// A move-only holder of any callable that takes nothing or a `const firing&` (if it accepts both, it is called with
+/// the firing; results are discarded). Callables of up to 48 bytes whose move constructor does not throw are held
+/// inside, without an allocation. A task made from a null pointer, a null std::function or the like is empty.
 class RONDO_CHECKED_ABI task {
  public:
-  /// The size of the largest callables that are held inside, in bytes.
+  /// The size, in bytes, of the largest callables that are held inside.
   static constexpr std::size_t inside_capacity = 48;
 
   ///@{
-  /// Makes an empty task.
+  /// Creates an empty task.
   task() noexcept : made_at_(detail::kept_call_site::none()) {}
   task(std::nullptr_t) noexcept : task() {}
   ///@}
 
-  /// Holds a copy of the callable, or the callable moved. Throws what copying or moving it throws, and, if it is too
-  /// large to be held inside, std::bad_alloc. `made_at` is the place of this call by default; code that wraps a task in
-  /// another one passes that of the inner task.
+  /// Copies or moves the callable into the task. Throws what copying or moving it throws, and std::bad_alloc if it is
+  /// too large to be held inside. By default `made_at` is the place of this call; code that wraps a task in another one
+  /// passes the made_at() of the inner task.
   template <class F>
   requires(!std::same_as<std::remove_cvref_t<F>, task> && detail::task_callable<std::decay_t<F>>)
       task(F&& callable,  // NOLINT(bugprone-forwarding-reference-overload)
@@ -83,8 +83,8 @@ class RONDO_CHECKED_ABI task {
   }
 
   ///@{
-  /// Moves the callable, if it is held inside; the other task is empty afterwards. The callable that this one held
-  /// before is destroyed.
+  /// Takes over the callable, moving it if it is held inside; the other task is empty afterwards. The callable that
+  /// this task held before is destroyed.
   task(task&& other) noexcept : task() { take(other); }
   task& operator=(task&& other) noexcept {
     if (this != &other) {
@@ -100,11 +100,11 @@ class RONDO_CHECKED_ABI task {
   /// Whether it holds a callable.
   explicit operator bool() const noexcept { return operations_ != nullptr; }
 
-  /// Where the user's code made the task of its callable, usually the call that scheduled it. Known only in checked
-  /// builds.
+  /// Where the user's code created the task from its callable, usually the call that scheduled it. Known only in
+  /// checked builds.
   detail::kept_call_site made_at() const noexcept { return made_at_; }
 
-  /// Calls the callable. Empty: std::bad_function_call.
+  /// Calls the callable. Throws std::bad_function_call if the task is empty.
   void operator()(const firing& f = {}) {
     if (operations_ == nullptr) detail::refuse_empty_call();
     operations_->call(storage_, f);
@@ -113,7 +113,7 @@ class RONDO_CHECKED_ABI task {
   /// Destroys the callable; the task is empty afterwards.
   void reset() noexcept {
     if (operations_ == nullptr) return;
-    // Empty before the destructor runs, which is user code and may use this task.
+    // The task is empty before the destructor runs, because that is user code and may use this task.
     const operations* const old = std::exchange(operations_, nullptr);
     if (old->destroy != nullptr) old->destroy(storage_);
   }
@@ -123,7 +123,7 @@ class RONDO_CHECKED_ABI task {
 
   struct operations {
     void (*call)(void*, const firing&);
-    void (*move)(void* from, void* to) noexcept;  // null: its bytes can be copied
+    void (*move)(void* from, void* to) noexcept;  // null: the bytes can be copied
     void (*destroy)(void*) noexcept;              // null: nothing to do
   };
 
@@ -170,7 +170,7 @@ class RONDO_CHECKED_ABI task {
       &call<Held>, is_bytes<Held> ? nullptr : &move<Held>,
       fits_inside<Held>&& std::is_trivially_destructible_v<Held> ? nullptr : &destroy<Held>};
 
-  /// Precondition: it holds nothing that is to be destroyed. Strong guarantee.
+  /// Precondition: nothing held needs to be destroyed. Strong guarantee.
   template <class F>
   void build(F&& callable) {
     using held = std::decay_t<F>;
@@ -203,8 +203,8 @@ struct task_access {
   static bool trivial_to_destroy(const task& t) noexcept {
     return t.operations_ == nullptr || t.operations_->destroy == nullptr;
   }
-  /// Makes `t` hold the callable. Precondition: it is not null, and `t` holds nothing that is to be destroyed. Strong
-  /// guarantee.
+  /// Stores the callable in `t`. Precondition: the callable is not null, and `t` holds nothing that needs to be
+  /// destroyed. Strong guarantee.
   template <class F>
   static void build(task& t, F&& callable, kept_call_site made_at) {
     t.build(std::forward<F>(callable));
@@ -212,7 +212,7 @@ struct task_access {
   }
 };
 
-/// Callables that are no task yet, which the scheduling calls take as they are.
+/// Callables that are not yet a task, which the scheduling calls take directly.
 template <class F>
 concept new_callable = !std::is_same_v<std::remove_cvref_t<F>, task> && task_callable<std::decay_t<F>>;
 

@@ -1,4 +1,4 @@
-// Durations and time points: those that Rondo uses, and conversions from all others.
+// Durations and time points: the types that Rondo uses, and conversions from all others.
 #pragma once
 
 #include <chrono>
@@ -15,12 +15,12 @@
 namespace rondo {
 
 ///@{
-/// All durations and time points are converted to these, which are those of the steady clock.
+/// All durations and time points are converted to these types, which are those of the steady clock.
 using duration = std::chrono::steady_clock::duration;
 using time_point = std::chrono::steady_clock::time_point;
 ///@}
 
-/// No limit, wherever a function or option takes a maximum count of timers.
+/// No limit, wherever a function or option takes a maximum number of timers.
 inline constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
 
 namespace detail {
@@ -55,8 +55,8 @@ constexpr duration saturate_integral(Integer count, std::intmax_t numerator, std
 }  // namespace detail
 
 ///@{
-/// Converts any duration to rondo::duration. Rounds up, and saturates: `hours::max()` becomes `duration::max()`,
-/// where a plain conversion would overflow to a moment in the past. NaN: std::invalid_argument.
+/// Converts any duration to rondo::duration. It rounds up and saturates: `hours::max()` becomes `duration::max()`,
+/// where a plain conversion would overflow to a time in the past. Throws std::invalid_argument for NaN.
 template <class Rep, class Period>
 constexpr duration saturate(std::chrono::duration<Rep, Period> d) {
   using ratio = std::ratio_divide<Period, duration::period>;
@@ -74,7 +74,7 @@ constexpr duration saturate(std::chrono::duration<Rep, Period> d) {
 constexpr duration saturate(duration d) noexcept { return d; }
 ///@}
 
-/// Converts any time point of the steady clock to rondo::time_point, in the same way.
+/// Converts any time point of the steady clock to rondo::time_point in the same way.
 template <class Duration>
 constexpr time_point saturate(std::chrono::time_point<std::chrono::steady_clock, Duration> t) {
   return time_point(saturate(t.time_since_epoch()));
@@ -82,7 +82,7 @@ constexpr time_point saturate(std::chrono::time_point<std::chrono::steady_clock,
 
 namespace detail {
 
-// What any_time_point takes: overload resolution chooses among these.
+// What any_time_point accepts: overload resolution chooses among these.
 constexpr time_point to_time_point(time_point t) noexcept { return t; }
 template <class Duration>
 constexpr time_point to_time_point(std::chrono::time_point<std::chrono::steady_clock, Duration> t) {
@@ -91,13 +91,13 @@ constexpr time_point to_time_point(std::chrono::time_point<std::chrono::steady_c
 
 }  // namespace detail
 
-/// The type of parameters that take any std::chrono::duration, or what converts to rondo::duration: `5ms`,
+/// The type of parameters that accept any std::chrono::duration and anything that converts to rondo::duration: `5ms`,
 /// `hours::max()`, `std::chrono::duration<double>(0.5)`. As cheap to pass as a duration.
 class any_duration {
  public:
-  /// Zero, which is what `{}` passes.
+  /// Zero. This is what `{}` passes.
   constexpr any_duration() noexcept = default;
-  /// Converts as saturate() does. NaN: std::invalid_argument.
+  /// Converts as saturate() does. Throws std::invalid_argument for NaN.
   template <class Duration>
   requires std::same_as<decltype(rondo::saturate(std::declval<Duration>())), duration>
   constexpr any_duration(Duration&& d)  // NOLINT(bugprone-forwarding-reference-overload)
@@ -109,13 +109,13 @@ class any_duration {
   duration value_{};
 };
 
-/// The type of parameters that take any time point of the steady clock, or what converts to rondo::time_point. As
-/// cheap to pass as a time point.
+/// The type of parameters that accept any time point of the steady clock and anything that converts to
+/// rondo::time_point. As cheap to pass as a time point.
 class any_time_point {
  public:
-  /// The clock's epoch, which is what `{}` passes.
+  /// The clock's epoch. This is what `{}` passes.
   constexpr any_time_point() noexcept = default;
-  /// Converts as saturate() does. NaN: std::invalid_argument.
+  /// Converts as saturate() does. Throws std::invalid_argument for NaN.
   template <class TimePoint>
   requires std::same_as<decltype(detail::to_time_point(std::declval<TimePoint>())), time_point>
   constexpr any_time_point(TimePoint&& t)  // NOLINT(bugprone-forwarding-reference-overload)
@@ -127,7 +127,7 @@ class any_time_point {
   time_point value_{};
 };
 
-/// `t + d`, or the end of the clock where that would overflow.
+/// `t + d`, or the end of the clock's range if that overflows.
 constexpr time_point saturating_add(time_point t, duration d) noexcept {
   duration::rep sum = 0;
   if (__builtin_add_overflow(t.time_since_epoch().count(), d.count(), &sum))
@@ -135,7 +135,7 @@ constexpr time_point saturating_add(time_point t, duration d) noexcept {
   return time_point(duration(sum));
 }
 
-/// `later - earlier`, or the longest or shortest duration where that would overflow.
+/// `later - earlier`, or the longest or shortest duration if that overflows.
 constexpr duration saturating_difference(time_point later, time_point earlier) noexcept {
   duration::rep difference = 0;
   if (__builtin_sub_overflow(later.time_since_epoch().count(), earlier.time_since_epoch().count(),

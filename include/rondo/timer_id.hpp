@@ -15,22 +15,22 @@ namespace detail {
 struct timer_id_access;
 }
 
-/// Identifies one timer of one scheduler. Ids are never reused: after its timer has ended an id identifies no other
-/// one, in this scheduler or any other of the process. A default-constructed id identifies no timer. Trivially
-/// copyable, ordered and hashable; it may be kept, compared and passed to any scheduler at any time.
+/// Identifies one timer of one scheduler. Ids are never reused: after its timer has ended, an id identifies no other
+/// timer in this scheduler or in any other of the process. A default-constructed id identifies no timer. Ids are
+/// trivially copyable, ordered and hashable; they may be kept, compared and passed to any scheduler at any time.
 class timer_id {
  public:
   /// Identifies no timer.
   constexpr timer_id() noexcept = default;
-  /// Whether both identify the same timer, or none.
+  /// Whether both identify the same timer, or both identify none.
   friend constexpr bool operator==(const timer_id&, const timer_id&) noexcept = default;
-  /// A total order, for sorted containers: it tells nothing of when the timers were scheduled or are due. An id that
+  /// A total order, for sorted containers: it says nothing about when the timers were scheduled or are due. An id that
   /// identifies no timer comes first.
   friend constexpr std::strong_ordering operator<=>(const timer_id&, const timer_id&) noexcept =
-      default;  // NOLINT(modernize-use-nullptr): of the comparisons that the compiler writes
+      default;  // NOLINT(modernize-use-nullptr): the comparisons are the compiler's
 
-  /// Three numbers, "1.7.12": equal ids have equal texts, and different ids different ones. "no timer" for an id that
-  /// identifies none. Throws std::bad_alloc.
+  /// Three numbers, such as "1.7.12": equal ids have equal texts, and different ids different ones. Returns "no timer"
+  /// for an id that identifies none. Throws std::bad_alloc.
   friend RONDO_EXPORT std::string to_string(const timer_id& id);
 
  private:
@@ -63,13 +63,13 @@ struct timer_id_access {
 
 }  // namespace rondo
 
-/// Timer ids can be keys of unordered containers.
+/// Makes timer ids usable as keys of unordered containers.
 template <>
 struct std::hash<rondo::timer_id> {
-  /// Equal ids have equal hashes; all bits of it are well mixed.
+  /// Equal ids have equal hashes; all bits are well mixed.
   std::size_t operator()(const rondo::timer_id& id) const noexcept {
     const std::uint64_t slot = (std::uint64_t{id.scheduler_} << 32) | id.slot_;
     const std::uint64_t mixed = (slot ^ (id.generation_ * 0x9e3779b97f4a7c15ULL)) * 0xff51afd7ed558ccdULL;
-    return static_cast<std::size_t>(mixed ^ (mixed >> 32));  // low bits depend on low bits alone
+    return static_cast<std::size_t>(mixed ^ (mixed >> 32));  // low bits of a product depend on low bits only
   }
 };

@@ -1,4 +1,4 @@
-// A timer, as list() shows it.
+// A timer as list() reports it.
 #pragma once
 
 #include <cstddef>
@@ -11,17 +11,18 @@
 
 namespace rondo {
 
-/// What a scheduler says of one of its timers. New members are only ever appended.
+/// What list() reports about one timer. New members are always appended.
 struct timer_info {
-  timer_id id = {};       ///< never that of no timer
-  std::string name = {};  ///< as timer_options gave it; empty: none
-  /// As scheduler::due(): the exact deadline of the run that it waits for, time_point::max() if it is never due; none if
-  /// it waits for no moment.
+  timer_id id = {};       ///< always identifies a timer
+  std::string name = {};  ///< the name in its timer_options; empty if it has none
+  /// As scheduler::due(): the exact deadline of the run that the timer waits for, time_point::max() if it is never due,
+  /// std::nullopt if it waits for no point in time.
   std::optional<time_point> due = {};
-  /// How many of its runs have begun, or have ended otherwise: were rejected by an executor, for example.
+  /// The number of its runs that have begun, or that ended without beginning because an executor rejected them, for
+  /// example.
   std::uint64_t runs = 0;
   bool periodic = false;    ///< whether it was scheduled with a recurrence
-  std::size_t running = 0;  ///< how many of its runs are in progress
+  std::size_t running = 0;  ///< the number of its runs in progress
 };
 
 }  // namespace rondo

@@ -1,4 +1,4 @@
-// Timers that end together: those of an object, a connection, a request.
+// Timers that end together: the timers of an object, a connection, a request.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@
 
 namespace rondo {
 
-/// Owns the timers scheduled through it; its destructor cancels them, and waits for runs in progress. As the last
-/// member of an object that its tasks use, it guarantees that none of them runs after the object is destroyed.
+/// Owns the timers scheduled through it: its destructor cancels them and waits for runs in progress. As the last member
+/// of an object that its tasks use, a scope guarantees that no task runs after the object is destroyed.
 ///
 ///     class connection {
 ///       …
@@ -26,15 +26,15 @@ namespace rondo {
 ///     };
 ///
 /// - Threads: all members may be called from any thread and from inside its tasks, which may also destroy it.
-/// - The calls return and throw what the scheduler's calls do. For an id that was not scheduled through this scope
-///   they return `gone`, or false.
-/// - It forgets a timer that has ended. A timer that stop() handed back belongs to the caller of stop(): it may be
-///   run by hand, also after the scope is destroyed.
-/// - Cost: that of the scheduler's call and two short locks. A timer takes no more memory than through the scheduler.
-/// - It may outlive its scheduler, whose end it takes for a stop().
+/// - The calls return and throw what the scheduler's calls do. For an id that was not scheduled through this scope they
+///   return `gone` or false.
+/// - It forgets timers that have ended. A timer that stop() returned belongs to the caller of stop(): it may be run by
+///   hand, even after the scope is destroyed.
+/// - Cost: the scheduler's call plus two short locks. A timer takes no more memory than without a scope.
+/// - It may outlive its scheduler. It treats the scheduler's destruction as a stop().
 class RONDO_EXPORT timer_scope {
  public:
-  /// Makes a scope without timers. Throws std::bad_alloc.
+  /// Creates a scope without timers. Throws std::bad_alloc.
   explicit timer_scope(scheduler& s);
   /// Calls close().
   ~timer_scope();
@@ -42,7 +42,7 @@ class RONDO_EXPORT timer_scope {
   timer_scope& operator=(const timer_scope&) = delete;
 
   ///@{
-  /// As the scheduler's call of that name. Once close() or the destructor has begun: stopped_error.
+  /// As the scheduler's call of the same name. Throws stopped_error once close() or the destructor has begun.
   timer_id schedule_after(any_duration delay, task work);
   timer_id schedule_after(any_duration delay, task work, timer_options with);
   template <detail::new_callable F>
@@ -102,7 +102,8 @@ class RONDO_EXPORT timer_scope {
   ///@}
 
   ///@{
-  /// As the scheduler's call of that name; for an id that was not scheduled through this scope: `gone`, or false.
+  /// As the scheduler's call of the same name. Returns `gone` or false for an id that was not scheduled through this
+  /// scope.
   cancel_result cancel(timer_id id);
   cancel_result cancel_and_wait(timer_id id);
   bool reschedule_after(timer_id id, any_duration delay);
@@ -110,15 +111,15 @@ class RONDO_EXPORT timer_scope {
   bool pending(timer_id id) const;
   ///@}
 
-  /// The number of its pending timers. O(n): visits each.
+  /// The number of its pending timers. O(n): visits each timer.
   std::size_t pending() const;
 
-  /// Cancels all its timers; runs in progress continue. A timer that another thread is scheduling meanwhile may
+  /// Cancels all its timers; runs in progress continue. A timer that another thread schedules during the call may
   /// remain.
   void cancel_all();
 
-  /// Cancels all its timers, and returns when no run of them is in progress and their callables are destroyed; it
-  /// does not wait for those on its own stack. From its beginning on, scheduling through the scope throws
+  /// Cancels all its timers, and returns when none of their runs is in progress and their callables are destroyed; it
+  /// does not wait for those on its own stack. Once close() has begun, scheduling through the scope throws
   /// stopped_error, so a task in progress cannot leave a timer behind.
   void close();
 

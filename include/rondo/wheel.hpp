@@ -21,19 +21,19 @@ struct unlocked_wheel : wheel_core<unlocked> {
   using wheel_core::wheel_core;
   std::size_t size = 0;
 
-  /// Checked builds: verifies the invariants after some of the calls; calls die() if one is broken.
+  /// In checked builds, verifies the invariants after some of the calls, and calls die() if one is broken.
   void check([[maybe_unused]] const char* after) noexcept {
     if constexpr (checks) check_periodically(after);
   }
 
  private:
-  // Out of line, so that files that include this do not compile it.
+  // Out of line, so that files that include this header do not compile it.
   RONDO_EXPORT void check_periodically(const char* after) noexcept;
 
   std::size_t unused_check_steps_ = 0;
 };
 
-/// Takes `n` out of the wheel that it is in, if any.
+/// Removes `n` from its wheel, if it is in one.
 inline void leave_wheel(node& n) noexcept {
   wheel_base* const wheel = n.wheel;
   if (wheel == nullptr) return;
@@ -52,80 +52,83 @@ struct insert_always {
 
 }  // namespace detail
 
-/// The base of a timer of a wheel. A node is in at most one wheel; its destructor takes it out. Not copyable and not
-/// movable, as the wheel knows its address. Not thread-safe, like the wheel.
+/// The base class of a wheel's timers. A node is in at most one wheel; its destructor removes it. Not copyable and not
+/// movable, because the wheel knows its address. Not thread-safe, like the wheel.
 class wheel_node {
  public:
-  /// In no wheel.
+  /// Creates a node that is in no wheel.
   wheel_node() noexcept = default;
-  /// Removes it from its wheel, if it is in one.
+  /// Removes the node from its wheel, if it is in one.
   ~wheel_node() { detail::leave_wheel(node_); }
   wheel_node(const wheel_node&) = delete;
   wheel_node& operator=(const wheel_node&) = delete;
 
-  /// Whether it is in a wheel.
+  /// Whether the node is in a wheel.
   bool scheduled() const noexcept { return node_.wheel != nullptr; }
 
-  /// The tick at which it is due. Meaningful only while scheduled().
+  /// The tick at which the node is due. Meaningful only while scheduled().
   tick_number due() const noexcept { return node_.due; }
 
  private:
   template <class Node>
   friend class rondo::wheel;
 
-  // A member and not a base, so that its names do not hide the user's; its tail padding is free for the user's members.
+  // A member rather than a base, so that its names do not hide the user's; its tail padding is free for the user's
+  // members.
   [[no_unique_address]] detail::node node_;
 };
 
-/// A timing wheel for nodes of the user's own type, which derives from wheel_node. The caller tells the time: the wheel
-/// has no clock, starts no thread and allocates nothing for a single timer (its memory for pointers to timers comes in
-/// segments of 16 KiB).
+/// A timing wheel for nodes of the user's own type, which derives from wheel_node. The caller supplies the time: the
+/// wheel has no clock, starts no thread, and allocates nothing for a single timer (it allocates its memory for pointers
+/// to timers in segments of 16 KiB).
 ///
 ///     struct request : rondo::wheel_node { int id; };
 ///     rondo::wheel<request> timeouts;
 ///     timeouts.schedule(r, timeouts.now() + 500);
 ///     timeouts.advance(tick_now, [](request& r) { … });
 ///
-/// - The ticks of a *window*, as many as there are buckets, have a bucket each: tick t has bucket `t mod buckets`. The
-///   window moves with the ticks that are fired, in steps of an eighth. Timers due after the window, and overdue ones
-///   due before it, are in a few lists that all buckets share. They are redistributed when the window reaches them. So
-///   the wheel takes timers of any distance.
-/// - Order: earlier ticks first, also if time jumps; within a tick in the order of scheduling.
-/// - schedule and cancel: O(1) amortised, however far away the timer is. Firing: O(1) a timer, plus O(log buckets) a
-///   tick that has timers, plus O(1) for each octal digit of a timer's distance, counted in eighths of the window; a
-///   timer that is cancelled before its list is redistributed does not pay for that. Ticks without timers cost nothing.
-/// - Single calls: advance() redistributes far timers in parts of 4,096, at most two parts for each tick that it fires
-///   (or for 4,096 timers of one tick). Overdue timers, however, it redistributes until those of the earliest tick are
-///   known. Measured with a million timers, in one list or one bucket, also with all but one of them cancelled: the longest
-///   advance() that fires one timer takes 0.2 ms, the longest next_due() 0.03 ms, schedule() 0.05 ms and cancel()
-///   0.003 ms.
-/// - Memory: 20 bytes in the node (24 with padding, which a payload of four bytes uses), 8 in the wheel, more where
-///   cancellations leave holes, and 128 for each bucket. Measured with a million timers, with nodes of 24 bytes
-///   included: 33 bytes a timer when all are new, at most 40 after millions of cancellations. With 10,000 timers it is
-///   50 to 77, as each tick and each list that has timers takes at least half a KiB.
-/// - Memory given back: that of a burst that has fired, except for a few per cent. A part of the memory of cancelled
-///   timers is given back only when time reaches their ticks, or by next_due(). shrink_to_fit() gives back the rest.
-/// - Threads: none of it is thread-safe; use `rondo::timer` for that.
+/// - A *window* has as many ticks as there are buckets, and each of its ticks has its own bucket: tick t has bucket `t
+///   mod buckets`. The window moves with the ticks that are fired, in steps of one eighth. Timers due after the window,
+///   and overdue timers due before it, are in a few lists that all buckets share; they are redistributed when the
+///   window reaches them. The wheel therefore accepts timers of any distance.
+/// - Order: earlier ticks first, even if time jumps; within a tick, the order of scheduling.
+/// - Cost of scheduling and cancelling: amortised O(1), however far away the timer is. Cost of firing: O(1) per timer,
+///   plus O(log buckets) per tick that has timers, plus O(1) for each octal digit of a timer's distance, counted in
+///   eighths of the window. A timer that is cancelled before its list is redistributed does not pay for redistribution.
+///   Ticks without timers cost nothing.
+/// - Longest single calls: advance() redistributes far timers in parts of 4,096, at most two parts for each tick that
+///   it fires (or for 4,096 timers of one tick). Overdue timers, however, are redistributed until those of the earliest
+///   tick are known. Measured with a million timers, in one list or one bucket, and also with all but one of them
+///   cancelled: the longest advance() that fires one timer takes 0.2 ms, the longest next_due() 0.03 ms, schedule()
+///   0.05 ms and cancel() 0.003 ms.
+/// - Memory: 20 bytes in the node (24 with padding, which a payload of four bytes can use), 8 in the wheel, more where
+///   cancellations leave tombstones, and 128 for each bucket. Measured with a million timers, including nodes of 24
+///   bytes: 33 bytes per timer when all are new, at most 40 after millions of cancellations. With 10,000 timers it is
+///   50 to 77, because each tick and each list that has timers takes at least half a KiB.
+/// - Released memory: nearly all memory of a burst is released once the burst has fired. Part of the memory of
+///   cancelled timers is released only when time reaches their ticks, or by next_due(). shrink_to_fit() releases the
+///   rest.
+/// - Threads: the wheel is not thread-safe; use `rondo::timer` for that.
 ///
 /// Not copyable, not movable.
 template <class Node>
 class wheel {
  public:
-  /// No limit of advance().
+  /// No limit, for advance().
   static constexpr std::size_t unlimited = rondo::unlimited;
 
-  /// `buckets` is rounded up to a power of two; 0 or more than 2^20: std::invalid_argument. Any number works for any
-  /// delay, and 512 suits nearly all wheels. Do not make it as large as your delays. Measured with 100,000 timers,
-  /// compared with 512 buckets:
+  /// `buckets` is rounded up to a power of two; if it is 0 or more than 2^20, the constructor throws
+  /// std::invalid_argument. Any number works for any delay, and 512 suits nearly all wheels. Do not make it as large as
+  /// your delays. Measured with 100,000 timers, compared with 512 buckets:
   ///
-  /// - Costs of more buckets. An empty bucket takes 128 bytes: 512 buckets 64 KiB, 32,768 buckets 4 MiB. A tick of the
-  ///   window that has timers takes at least half a KiB. With delays of 30,000 ticks a timer takes 39 bytes with 64
-  ///   buckets, 40 with 512, 48 with 4,096, 230 with 32,768 and 520 with 262,144. To cancel and re-arm one takes the
-  ///   same time with 64 to 4,096 buckets, but 4 times as long with 32,768 and 5.5 times with 262,144. If hardly two
-  ///   timers share a tick, firing takes 2 and 4 times as long with these two.
-  /// - Benefits. A timer within the window is never redistributed. That matters if few timers fire: one that is
+  /// - Costs of more buckets. An empty bucket takes 128 bytes: 512 buckets take 64 KiB, 32,768 take 4 MiB. A tick of
+  ///   the window that has timers takes at least half a KiB. With delays of 30,000 ticks, a timer takes 39 bytes with
+  ///   64 buckets, 40 with 512, 48 with 4,096, 230 with 32,768 and 520 with 262,144. Cancelling and re-arming takes the
+  ///   same time with 64 to 4,096 buckets, but 4 times as long with 32,768 and 5.5 times as long with 262,144. If
+  ///   timers hardly ever share a tick, firing takes 2 and 4 times as long with these two sizes.
+  /// - Benefits. A timer within the window is never redistributed. That matters if few timers fire: a timer that is
   ///   re-armed 1,000 ticks ahead each time fires in 0.4 of the time with 4,096 buckets. With delays of up to 512
-  ///   ticks no larger number is faster by more than an eighth; 64 buckets are up to a quarter slower.
+  ///   ticks, no larger number is faster by more than an eighth; 64 buckets are up to a quarter slower.
   explicit wheel(std::size_t buckets = 512, tick_number now = 0) : core_(buckets, now), now_(now) {}
 
   /// All nodes are unscheduled afterwards.
@@ -138,8 +141,8 @@ class wheel {
   wheel& operator=(const wheel&) = delete;
 
   /// Schedules `n` to fire at tick `due`. Any tick is allowed: if it is not after now(), `n` fires in the next
-  /// advance(). A node that is scheduled already, here or in another wheel, is moved. `n` fires after the nodes that are
-  /// scheduled for its tick already. Strong guarantee: if memory runs out (std::bad_alloc), nothing has changed.
+  /// advance(). A node that is already scheduled, here or in another wheel, is moved. `n` fires after the nodes that
+  /// are already scheduled for its tick. Strong guarantee: if memory runs out (std::bad_alloc), nothing has changed.
   void schedule(Node& n, tick_number due) {
     detail::node& node = node_of(n);
     if (node.wheel == nullptr) [[likely]] {
@@ -160,16 +163,17 @@ class wheel {
   }
 
   /// Moves time to `to` and calls on_due(Node&) for each node due at or before it; returns the number of calls. During
-  /// a call now() is the tick being fired, or later if the node was overdue, and the node is no longer scheduled. The
-  /// callback may schedule, cancel or destroy any node, its own included. A node that it schedules for a tick `<= to`
+  /// a call, now() is the tick being fired, or later if the node was overdue, and the node is no longer scheduled. The
+  /// callback may schedule, cancel or destroy any node, including its own. A node that it schedules for a tick `<= to`
   /// fires later in the same advance().
   ///
-  /// advance() returns after `limit` calls; the remaining nodes stay scheduled, and the next advance() continues there.
-  /// If the callback throws, the exception leaves advance(), the nodes not yet fired stay scheduled, and the wheel is
-  /// usable. In both cases now() is the tick last fired. If `to < now()`, nothing happens and the result is 0.
+  /// advance() returns after `limit` calls; the remaining nodes stay scheduled, and the next advance() continues with
+  /// them. If the callback throws, the exception propagates out of advance(), the nodes not yet fired stay scheduled,
+  /// and the wheel remains usable. In both cases now() is the tick last fired. If `to < now()`, nothing happens and the
+  /// result is 0.
   ///
-  /// Undefined, and detected in checked builds and in builds without NDEBUG: to call advance() or to destroy the wheel
-  /// inside the callback.
+  /// Calling advance() or destroying the wheel inside the callback is undefined; checked builds and builds without
+  /// NDEBUG detect it.
   template <class OnDue>
   std::size_t advance(tick_number to, OnDue&& on_due, std::size_t limit = unlimited) {
     static_assert(std::is_base_of_v<wheel_node, Node>, "Node must derive from rondo::wheel_node");
@@ -186,21 +190,21 @@ class wheel {
     return fired;
   }
 
-  /// The exact due tick of the earliest node; none: the wheel is empty. O(1), unless nodes were cancelled, whose holes
-  /// it removes, or the earliest node is in a list of far timers, which it searches.
+  /// The exact tick at which the earliest node is due; std::nullopt if the wheel is empty. O(1), except that it removes
+  /// the tombstones of cancelled nodes and, if the earliest node is in a list of far timers, searches that list.
   std::optional<tick_number> next_due() const { return core_.next_due(); }
 
-  /// Gives back to operator delete what a burst has left: all memory that holds no timer, so that a wheel without timers
-  /// takes as much as a new one. Timers and their order stay as they are. What remains besides them: the rest of each segment
-  /// of 16 KiB that holds a timer; and tables of segments, up to the last of these: 3 to 6 % of the most that the wheel held.
-  /// Throws nothing: without memory for smaller tables they stay as they are. Legal in callbacks of advance().
-  /// O(buckets + memory given back).
+  /// Releases, to operator delete, what a burst has left over: all memory that holds no timer, so that a wheel without
+  /// timers takes as much as a new one. Timers and their order do not change. With timers, this remains in addition:
+  /// the rest of each segment of 16 KiB that holds a timer, and tables of segments up to the last of these, 3 to 6 % of
+  /// the most that the wheel has held. Throws nothing: if there is no memory for smaller tables, they stay as they are.
+  /// May be called in callbacks of advance(). O(buckets + memory released).
   void shrink_to_fit() noexcept {
     core_.shrink_to_fit(advancing_);
     core_.check("shrink_to_fit()");
   }
 
-  /// The current tick: that of the constructor, moved forward by advance(). It never moves back.
+  /// The current tick: the constructor's `now`, moved forward by advance(). It never moves back.
   tick_number now() const noexcept { return now_; }
   /// The number of scheduled nodes.
   std::size_t size() const noexcept { return core_.size; }
@@ -220,7 +224,7 @@ class wheel {
 
   static detail::node& node_of(Node& n) noexcept { return static_cast<wheel_node&>(n).node_; }
   static Node& owner_of(detail::node& n) noexcept {
-    static_assert(std::is_standard_layout_v<wheel_node>);  // its first member lies where it does
+    static_assert(std::is_standard_layout_v<wheel_node>);  // its first member has its address
     return static_cast<Node&>(reinterpret_cast<wheel_node&>(n));
   }
 
