@@ -1,11 +1,11 @@
-"""The project's documents, for the checks beside this file."""
+"""Finds and parses the project's documents, for the checks next to this file."""
 import re
 
 FOLDERS = ("include", "lib", "examples", "tests")
 
 
 def documents(root):
-    """All Markdown files, those of build folders excepted."""
+    """All Markdown files except those in build folders."""
     found = sorted(root.glob("*.md"))
     for folder in FOLDERS:
         found += sorted((root / folder).glob("**/*.md"))
@@ -13,7 +13,7 @@ def documents(root):
 
 
 def blocks(text):
-    """(line number, language or None for prose, lines) of each fenced block, and of the prose between them."""
+    """Yields (line number, language or None for prose, lines) for each fenced block and for the prose in between."""
     number, language, block = 1, None, []
     for n, line in enumerate(text.splitlines(), start=1):
         fence = re.fullmatch(r"```(\w*)", line)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fails unless every link from one document to another leads somewhere: links.py ROOT
+"""Fails unless every link between documents has a target: links.py ROOT
 
 The file must exist and, if it is a document, have the heading that an #anchor names. README.md must be short: at most
 300 lines of at most 120 characters.
@@ -8,7 +8,7 @@ import pathlib
 import re
 import sys
 
-sys.dont_write_bytecode = True  # not into the source tree
+sys.dont_write_bytecode = True  # keeps the source tree clean
 from documents import blocks, documents  # noqa: E402
 
 LINK = re.compile(r"\]\(([^)\s]+)\)|^\[[^]]+\]: (\S+)|<a href=\"([^\"]+)\"")
@@ -17,7 +17,7 @@ MOST_COLUMNS = 120
 
 
 def anchors(text):
-    """What GitHub makes of the headings."""
+    """The anchors that GitHub generates from the headings."""
     seen = {}
     for _, language, lines in blocks(text):
         for line in lines if language is None else []:
@@ -31,11 +31,11 @@ def anchors(text):
 
 
 def broken(root, document, target):
-    """What is wrong with the link, or nothing."""
+    """What is wrong with the link, or None."""
     if re.match(r"\w+:", target):
         return None
     path, _, anchor = target.partition("#")
-    # The reference's front page is not read where it lies.
+    # The reference's front page is read in the generated HTML, so its links are relative to that folder.
     folder = root / "build-docs/html" if document.parent.name == "doxygen" else document.parent
     file = (folder / path).resolve() if path else document
     if not file.exists():
@@ -62,12 +62,12 @@ def main(root):
     lines = (root / "README.md").read_text(encoding="utf-8").splitlines()
     if len(lines) > MOST_LINES:
         wrong += 1
-        print(f"README.md has {len(lines)} lines; more than {MOST_LINES} belong beside what they describe")
+        print(f"README.md has {len(lines)} lines; at most {MOST_LINES} are allowed. Move text next to what it describes")
     for n, line in enumerate(lines, start=1):
         if len(line) > MOST_COLUMNS:
             wrong += 1
             print(f"README.md:{n}: {len(line)} characters")
-    print(f"{count} links; {wrong} faults")
+    print(f"{count} links, {wrong} errors")
     return 1 if wrong or not count else 0
 
 

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Fails unless what the documents show is what the tests run: listings.py ROOT BUILD
+"""Fails unless the tests run the listings in the documents: listings.py ROOT BUILD
 
-A block that names its language must stand, line for line but for its indentation, in a file of that language which
-is compiled and run. Shell commands for users must each stand in a script, which may give them arguments, or start an
-example with options that it has; in documents for those who work on the project (WORKSHOP) it is enough that the files
-that they name exist. It says which of these
-files BUILD does not compile because a library is missing. Blocks without a language are drawings and samples of output;
-those in SQL are run by tests/durable/operators_sql.cpp.
+A block that names its language must appear, line for line except for its indentation, in a file of that language that
+is compiled and run. Each shell command for users must appear in a script, which may add arguments, or must start an
+example with options that the example has. In documents for developers of the project (WORKSHOP) it is enough that the
+files named in the commands exist. The script reports which of the files BUILD does not compile because a library is
+missing. Blocks without a language are drawings and sample output; tests/durable/operators_sql.cpp runs those in SQL.
 """
 import json
 import pathlib
@@ -14,7 +13,7 @@ import re
 import sys
 import textwrap
 
-sys.dont_write_bytecode = True  # not into the source tree
+sys.dont_write_bytecode = True  # keeps the source tree clean
 from documents import blocks, documents  # noqa: E402
 
 WORKSHOP = ("CONTRIBUTING.md", "lib/README.md", "tests/")
@@ -38,7 +37,7 @@ def stands_in(block, source):
 
 
 def commands(block):
-    """The commands, each in one line without its comment."""
+    """Yields each command as one line without its comment."""
     for line in "\n".join(block).replace("\\\n", " ").splitlines():
         command = re.sub(r"(^|\s+)#.*", "", line).strip()
         if command:
@@ -46,14 +45,14 @@ def commands(block):
 
 
 def names_missing_files(root, command):
-    if command.startswith("ninja "):  # which names what is built
+    if command.startswith("ninja "):  # its arguments are build targets
         return False
     named = re.findall(r"(?:^|\s)((?:tests|examples|\.ci)/[\w./-]+)", command)
     return any(not (root / name).exists() for name in named)
 
 
 def starts_an_example(root, command):
-    """sh examples/run NAME OPTION …: there is such an example, and its sources have the options."""
+    """Whether the command is `sh examples/run NAME OPTION …`, that example exists, and its sources have the options."""
     words = re.match(r"sh examples/run (\w+)( .*)?", command)
     if words is None or not (root / "examples" / words[1]).is_dir():
         return False
@@ -62,7 +61,7 @@ def starts_an_example(root, command):
 
 
 def untested(root, document, language, block, sources):
-    """The part of the listing that stands nowhere, or nothing."""
+    """The part of the listing that appears in no source, or an empty list."""
     if language != "sh":
         return [] if any(stands_in(block, s) for s in sources) else block
     if document.startswith(WORKSHOP):
@@ -105,8 +104,8 @@ def main(root, build):
                     print(f"{document}:{number}: not compiled in this build:", *(file.name for file in files))
             if lines:
                 wrong += 1
-                print(f"{document}:{number}: nothing that is tested has this:", *lines, sep="\n    ")
-    print(f"{count} listings, {wrong} of them not tested")
+                print(f"{document}:{number}: no tested file contains this:", *lines, sep="\n    ")
+    print(f"{count} listings, {wrong} not tested")
     return 1 if wrong or not count else 0
 
 
