@@ -17,7 +17,7 @@ constexpr int header = 56;
 constexpr int row_height = 24;
 constexpr double widest_linear_range = 30;  // beyond it the scale is logarithmic
 
-/// The file's name: letters and digits, everything else one dash.
+/// The file's name: keeps letters and digits, and replaces each run of other characters by a dash.
 std::string slug(const std::string& workload) {
   std::string result;
   for (const char c : workload) {
@@ -43,21 +43,21 @@ std::string escaped(const std::string& text) {
   return result;
 }
 
-/// Three digits, as more say nothing.
+/// Three significant digits, as more mean nothing.
 std::string readable(double value) {
   char text[32];
   std::snprintf(text, sizeof text, value < 10 ? "%.2f" : value < 100 ? "%.1f" : "%.0f", value);
   return text;
 }
 
-/// From values to lengths of bars.
+/// Converts values to lengths of bars.
 class scale {
  public:
   explicit scale(const table& t) {
     const auto [low, high] = std::minmax_element(
         t.rows.begin(), t.rows.end(), [](const row& a, const row& b) { return a.median < b.median; });
     logarithmic_ = low->median > 0 && high->median > widest_linear_range * low->median;
-    // A power of ten below the least, so that its bar has a length.
+    // Starts at a power of ten below the smallest value, so that its bar has a length.
     zero_ = logarithmic_ ? std::floor(std::log10(low->median) - 0.3) : 0;
     end_ = logarithmic_ ? std::log10(high->median) : high->median;
   }
@@ -101,7 +101,7 @@ bool write_chart(const table& t, const std::string& folder) {
   const scale lengths(t);
   const int bottom = header + row_height * static_cast<int>(t.rows.size());
   std::ofstream out(folder + '/' + slug(t.workload) + ".svg");
-  // One grey for light and dark pages alike: where an <img> shows the file the page's colour is not known.
+  // One grey for both light and dark pages: in an <img>, the page's colour is unknown.
   out << "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " << picture_width << ' ' << bottom + 22
       << "\" width=\"" << picture_width
       << "\" font-family=\"sans-serif\" font-size=\"13\" fill=\"#808080\">\n"

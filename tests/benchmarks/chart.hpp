@@ -1,4 +1,4 @@
-// One workload's results as a picture.
+// Draws the results of one workload.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace measure {
 
-/// Writes a bar chart to `folder`, in a file named after the workload. False if that cannot be done.
+/// Writes a bar chart to a file in `folder`, named after the workload. Returns false if that fails.
 bool write_chart(const table&, const std::string& folder);
 
 }  // namespace measure

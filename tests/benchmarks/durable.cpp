@@ -1,5 +1,5 @@
-// What durable tasks cost: submitting, claiming and completing them, how late they are, what the database does for one.
-// With many far-off tasks in the table. See README.md.
+// What durable tasks cost: submitting, claiming and completing them, how late they are, and what the database does for
+// each. The table also has many far-off tasks. See README.md.
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -20,7 +20,7 @@ using namespace durable_workloads;
 
 struct sizes {
   std::size_t far_off, submitted, due, in_time, held;
-  std::chrono::seconds ahead;  // of what is not due yet: further than the window sees, but in miniature
+  std::chrono::seconds ahead;  // when the first future task is due: beyond the window, except in small runs
 };
 constexpr sizes all{1'000'000, 1'000, 20'000, 2'000, 100'000, 7s};
 constexpr sizes small{100, 20, 100, 20, 100, 0s};
@@ -32,7 +32,7 @@ constexpr const char* lateness = ": lateness";
 constexpr const char* work = ": work of the database for a task";
 constexpr const char* memory = ": memory of a held task";
 
-/// Filling a database takes a while.
+/// Whether any workload of the engine is wanted: filling a database takes a while.
 bool is_wanted(const measure::report& report, const std::string& engine) {
   const auto wanted = [&](const char* workload) { return report.wanted(engine + workload); };
   return wanted(submitting) || wanted(running) || wanted(lateness) || wanted(work) || wanted(memory);

@@ -1,4 +1,4 @@
-// How many statements and changes of rows it takes the engines to run a task.
+// Counts the statements and row changes that the engines need to run a task.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@ struct counts {
   double statements = 0, rows = 0, transactions = 0;  // for each task
 };
 
-/// One dispatcher runs them.
+/// One dispatcher runs the tasks.
 counts count_sqlite(place&, const timetable&);
 counts count_postgresql(place&, const timetable&);
 
-/// What both count: runs the tasks. The number of transactions.
+/// What both functions count: runs the tasks and returns the number of transactions.
 inline std::uint64_t run_counted(place& at, const timetable& t) {
   fill(at, t);
   crew workers(at, 1);

@@ -9,7 +9,7 @@
 namespace durable_workloads {
 namespace {
 
-/// Statements that the server has logged.
+/// The number of statements that the server has logged.
 std::uint64_t logged(const place& at) {
   const std::string url = at.url();
   const std::size_t host = url.find("host=") + 5;
@@ -27,8 +27,8 @@ std::uint64_t changed(place& at) {
       "SELECT n_tup_ins + n_tup_upd + n_tup_del FROM pg_stat_user_tables WHERE relname = 'rondo_task'"));
 }
 
-/// What sessions have changed is in the statistics a moment after they ended: waits until that stands still. Throws
-/// std::runtime_error if it does not within a minute, as then somebody else changes rows.
+/// The row changes of sessions, which reach the statistics a moment after the sessions end: waits until the number
+/// stops changing. Throws std::runtime_error if it still changes after a minute, as then something else changes rows.
 std::uint64_t settled(place& at) {
   const auto end = std::chrono::steady_clock::now() + 1min;
   std::uint64_t last = changed(at);
@@ -46,14 +46,14 @@ std::uint64_t settled(place& at) {
 }  // namespace
 
 counts count_postgresql(place& at, const timetable& t) {
-  at.ask("ALTER ROLE CURRENT_USER SET log_statement = 'all'");  // of sessions that begin from now on
+  at.ask("ALTER ROLE CURRENT_USER SET log_statement = 'all'");  // affects sessions that begin from now on
   const std::uint64_t statements = logged(at), rows = settled(at);
   const std::uint64_t turns = run_counted(at, t);
   at.ask("ALTER ROLE CURRENT_USER RESET log_statement");
   const auto each = [n = t.n](std::uint64_t count) {
     return static_cast<double>(count) / static_cast<double>(n);
   };
-  // Filling the table was n of the rows.
+  // n of the row changes came from filling the table.
   const counts result{each(logged(at) - statements), each(settled(at) - rows - t.n), each(turns)};
   at.clear();
   return result;

@@ -9,7 +9,7 @@ namespace {
 
 std::atomic<std::uint64_t> statements{0}, rows{0};
 
-// Called for each connection that is opened from now on, by whomever.
+// Called for every connection that is opened from now on, whoever opens it.
 int watch(sqlite3* connection, char**, const void*) {
   sqlite3_trace_v2(
       connection, SQLITE_TRACE_STMT,
@@ -34,7 +34,7 @@ counts count_sqlite(place& at, const timetable& t) {
   const auto each = [n = t.n](std::uint64_t count) {
     return static_cast<double>(count) / static_cast<double>(n);
   };
-  // Filling the table was one of the statements, and n of the rows.
+  // One statement and n of the row changes came from filling the table.
   const counts result{each(statements - 1), each(rows - t.n), each(turns)};
   at.clear();
   return result;

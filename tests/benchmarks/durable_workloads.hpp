@@ -1,4 +1,4 @@
-// What rondo-durable is measured with: one engine's database, and the workloads.
+// The workloads that measure rondo-durable, and the database of one engine.
 #pragma once
 
 #include <rondo/durable.hpp>
@@ -25,7 +25,7 @@ using rondo::durable::dispatcher;
 using rondo::durable::dispatcher_options;
 using rondo::durable::dispatcher_statistics;
 
-/// A database with the rows that a workload starts from, which plain SQL makes faster than the library would.
+/// A database, with the rows that a workload starts from. Plain SQL inserts them faster than the library would.
 class place {
  public:
   place(std::string name, std::unique_ptr<durable_test::database> database, bool is_sqlite)
@@ -40,7 +40,7 @@ class place {
   std::unique_ptr<durable_test::their_connection> connect() { return database_->connect(); }
   std::string ask(const std::string& sql) { return database_->ask(sql); }
 
-  /// n tasks, the first of them due in `first`, each a gap after the one before, with their numbers as payloads.
+  /// Inserts n tasks, numbered in their payloads. The first is due in `first`, each following one `gap` later.
   void fill(std::size_t n, std::chrono::microseconds first, std::chrono::microseconds gap = 0us) {
     const std::string count = std::to_string(n), from = std::to_string(first.count()),
                       each = std::to_string(gap.count());
@@ -56,7 +56,7 @@ class place {
           count + "::bigint - 1) AS i");
   }
 
-  /// Those that are due within two years are removed; the far-off ones stay.
+  /// Removes the tasks that are due within two years; the far-off ones stay.
   void clear() {
     ask(is_sqlite_ ? "DELETE FROM rondo_task WHERE due < (unixepoch() + 2 * 365 * 86400) * 1000000"
                    : "DELETE FROM rondo_task WHERE due < now() + interval '2 years'");
@@ -75,7 +75,7 @@ class place {
   bool is_sqlite_;
 };
 
-/// Several dispatchers, each with a scheduler of its own, as if each were a process.
+/// Several dispatchers, each with its own scheduler, as if each were a separate process.
 class crew {
  public:
   crew(place& at, std::size_t dispatchers, const dispatcher_options& options = {}) {
@@ -92,8 +92,8 @@ class crew {
     const auto end = std::chrono::steady_clock::now() + 5min;
     while (!holds(total())) {
       if (std::chrono::steady_clock::now() >= end)
-        throw std::runtime_error("after five minutes " + std::to_string(total().completed) +
-                                 " tasks are completed");
+        throw std::runtime_error("after five minutes only " + std::to_string(total().completed) +
+                                 " tasks have been completed");
       std::this_thread::sleep_for(1ms);
     }
   }
@@ -119,7 +119,7 @@ class crew {
   std::uint64_t sum() const { return sum_; }
 
  private:
-  std::atomic<std::uint64_t> sum_{0};  // of what was run
+  std::atomic<std::uint64_t> sum_{0};  // of the tasks that were run
   std::vector<std::unique_ptr<rondo::timer>> timers_;
   std::vector<std::unique_ptr<dispatcher>> members_;
 };
@@ -128,7 +128,7 @@ inline double microseconds_each(measure::clock::time_point start, std::size_t n)
   return measure::per_operation(start, n) / 1000;
 }
 
-/// n tasks, `batch` in a transaction, or each by itself.
+/// Submits n tasks, `batch` of them per transaction. If `batch` is 1, each call has its own transaction.
 inline measure::sample submit(place& at, std::size_t n, std::size_t batch) {
   const auto caller = at.connect();
   std::uint64_t made = 0;
@@ -148,7 +148,7 @@ inline measure::sample submit(place& at, std::size_t n, std::size_t batch) {
   return {each, made};
 }
 
-/// n tasks that are due: until all have been run and removed.
+/// Runs n due tasks until all have been completed and removed.
 inline measure::sample run_all(place& at, std::size_t n, std::size_t dispatchers) {
   at.fill(n, -1s);
   const auto start = measure::now();
@@ -160,7 +160,7 @@ inline measure::sample run_all(place& at, std::size_t n, std::size_t dispatchers
   return {each, workers.sum()};
 }
 
-/// n tasks that become due one after another, the first of them `first` from now.
+/// n tasks that become due one after another, the first of them in `first`.
 struct timetable {
   std::size_t n, per_second;
   std::chrono::seconds first;
@@ -169,7 +169,7 @@ inline void fill(place& at, const timetable& t) {
   at.fill(t.n, t.first, std::chrono::microseconds(1'000'000 / t.per_second));
 }
 
-/// How late they are.
+/// How late the tasks are.
 inline dispatcher_statistics run_in_time(place& at, const timetable& t) {
   fill(at, t);
   crew workers(at, 1);
@@ -180,7 +180,7 @@ inline dispatcher_statistics run_in_time(place& at, const timetable& t) {
   return result;
 }
 
-/// How late they are if they are submitted 20 ms before they are due: somebody has to wake the dispatcher.
+/// How late tasks are that are submitted 20 ms before they are due, so that something must wake the dispatcher.
 inline dispatcher_statistics run_soon(place& at, std::size_t n) {
   crew workers(at, 1);
   for (std::size_t i = 0; i != n; ++i) {
@@ -194,7 +194,7 @@ inline dispatcher_statistics run_soon(place& at, std::size_t n) {
   return result;
 }
 
-/// What is in use of the heap for each task that is claimed and waits on the wheel. With payloads of up to six bytes.
+/// The heap memory in use for each task that is claimed and waits on the wheel, with a payload of up to six bytes.
 inline double bytes_held(place& at, std::size_t n) {
   at.fill(n, 30min);
   const std::size_t before = held_bytes();

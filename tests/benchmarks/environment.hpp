@@ -1,4 +1,4 @@
-// What a figure depends on besides the code: named in every report.
+// What a figure depends on besides the code. Every report states it.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@ namespace measure {
 struct environment {
   std::string machine;       // its processor
   std::string compiler;      // with version
-  std::string optimisation;  // as Meson was told
+  std::string optimisation;  // as Meson was configured
 };
 
 environment this_environment();

@@ -1,4 +1,4 @@
-// What an event_fd costs a loop beside poll() alone, and beside arming its timerfd in the past. See README.md.
+// What an event_fd costs a loop, compared with poll() alone and with arming its timerfd in the past. See README.md.
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -19,14 +19,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Nothing but the timer.
+/// The timer without a descriptor.
 class poll_alone {
  public:
   std::size_t run_due(std::size_t limit) { return timer.poll(limit); }
   rondo::polled_timer timer;
 };
 
-/// As a loop has it that sleeps.
+/// Watches a descriptor as a sleeping loop does.
 class epoll {
  public:
   explicit epoll(int descriptor) : number_(::epoll_create1(EPOLL_CLOEXEC)) {
@@ -52,7 +52,8 @@ class watched {
   const epoll loop_{due_.native_handle()};
 };
 
-/// As event_fd did it in 0.1: a timerfd that is armed when the earliest timer changes, in the past while one is due.
+/// As event_fd worked in 0.1: a timerfd that is armed when the earliest timer changes, and in the past while one is
+/// due.
 class arming_alone {
  public:
   arming_alone() {
@@ -96,7 +97,7 @@ class arming_alone {
   const epoll loop_{number_};
 };
 
-/// Passes of one run each, all of which leave work.
+/// Passes that run one timer each and always leave work.
 template <class Loop>
 measure::sample passes_that_leave_work(std::uint64_t passes) {
   Loop loop;
@@ -108,7 +109,7 @@ measure::sample passes_that_leave_work(std::uint64_t passes) {
   return {measure::per_operation(start, passes - 1), runs};
 }
 
-/// A timeout of 30 s is cancelled and set again between two passes, with nothing due: what is the earliest changes.
+/// A timeout of 30 s is cancelled and set again between passes, with nothing due, so that the earliest timer changes.
 template <class Loop>
 measure::sample passes_with_another_earliest(std::uint64_t passes) {
   Loop loop;
@@ -123,7 +124,7 @@ measure::sample passes_with_another_earliest(std::uint64_t passes) {
   return {measure::per_operation(start, passes), runs + loop.timer.pending()};
 }
 
-/// What is due at once, with a later timer pending: as a loop that is handed work uses it.
+/// Runs timers that are due at once while a later timer is pending, as in a loop that is handed work.
 template <class Loop>
 measure::sample due_at_once(std::uint64_t passes) {
   Loop loop;

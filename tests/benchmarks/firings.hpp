@@ -1,19 +1,19 @@
-// What the workloads do as a timer fires.
+// What the workloads do when a timer fires.
 #pragma once
 
 #include <cstdint>
 #include <span>
 
-/// Takes down who fired when, in a sum: within a tick the order does not count, as some rivals do not keep it.
-/// Where the workload says so a fired timer is re-armed; its delay, 1 … longest or one of a few, depends on
-/// nothing but who fired when.
+/// Records in a sum which timer fired when. The order within a tick does not count, as some rivals do not keep it.
+/// If the workload asks for it, re-arms a fired timer; the delay (1 … longest, or one of a few) depends only on which
+/// timer fired when.
 class firings {
  public:
   firings() = default;
   explicit firings(std::uint64_t longest_delay) : longest_delay_(longest_delay) {}
   explicit firings(std::span<const std::int64_t> delays) : delays_(delays) {}
 
-  std::int64_t now = 0;  // the tick to which the workload has moved time
+  std::int64_t now = 0;  // the tick to which the workload has advanced time
 
   template <class Timers>
   void operator()(Timers& timers, std::uint32_t timer) {
@@ -27,7 +27,7 @@ class firings {
       timers.set(timer, now + delays_[(mixed >> 32) * delays_.size() >> 32]);
   }
 
-  /// From here on fired timers stay where they are.
+  /// From now on, fired timers are not re-armed.
   void rearm_none() {
     longest_delay_ = 0;
     delays_ = {};
@@ -37,7 +37,7 @@ class firings {
   std::uint64_t checksum() const { return sum_ + count_; }
 
  private:
-  std::uint64_t longest_delay_ = 0;         // 0, and no delays either: fired timers stay where they are
+  std::uint64_t longest_delay_ = 0;         // if 0 and there are no delays, fired timers are not re-armed
   std::span<const std::int64_t> delays_{};  // outlives this
   std::uint64_t sum_ = 0;
   std::uint64_t count_ = 0;

@@ -5,7 +5,7 @@
 
 #include <cstddef>
 
-/// By whomever, C libraries included; with what malloc adds to each block.
+/// Counts all users of the heap, C libraries included, and what malloc adds to each block.
 inline std::size_t held_bytes() {
   const struct mallinfo2 info = mallinfo2();
   return info.uordblks + info.hblkhd;

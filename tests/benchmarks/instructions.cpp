@@ -1,8 +1,8 @@
-// Runs one hot operation many times, for callgrind to count its instructions: see check_instructions.
+// Runs one hot operation many times, so that callgrind can count its instructions: see check_instructions.
 //
-//     instructions              names the operations
-//     instructions --build      says how this program was built
-//     instructions OPERATION    runs it and prints how many times
+//     instructions              lists the operations
+//     instructions --build      prints how this program was built
+//     instructions OPERATION    runs the operation and prints how many times
 #include <rondo/manual_timer.hpp>
 #include <rondo/wheel.hpp>
 
@@ -18,10 +18,10 @@
 #include "environment.hpp"
 #include "wheel_workloads.hpp"
 
-/// Only what runs in here is counted: callgrind is told its name.
+/// Callgrind, which is given the name of this function, counts only what runs inside it.
 extern "C" [[gnu::noinline]] void counted(const std::function<void()>& work) {
   work();
-  asm volatile("");  // so that the work is called and not jumped to, which callgrind would take for the end
+  asm volatile("");  // prevents a tail call of work, which callgrind would take for the end of this function
 }
 
 namespace {

@@ -1,5 +1,5 @@
-// What the benchmarks share: repeatable random numbers, the clock, and what a contender is. The rest is in
-// report.hpp.
+// What the benchmarks share: repeatable random numbers, the clock, and the types of contenders and samples. The rest is
+// in report.hpp.
 #pragma once
 
 #include <time.h>
@@ -14,7 +14,7 @@
 
 namespace measure {
 
-/// The same seeds give the same work to every contender.
+/// The same seed gives every contender the same work.
 class random : public splitmix64 {
  public:
   using splitmix64::splitmix64;
@@ -26,8 +26,8 @@ class random : public splitmix64 {
   std::int64_t up_to(std::uint64_t n) noexcept { return static_cast<std::int64_t>(below(n)) + 1; }
 };
 
-/// A clock that stays real where a benchmark makes CLOCK_MONOTONIC virtual. A type of its own, as its times
-/// are not steady_clock's.
+/// A clock that stays real when a benchmark makes CLOCK_MONOTONIC virtual. It is a separate type because its time
+/// points are not those of steady_clock.
 struct clock {
   using duration = std::chrono::nanoseconds;
   using rep = duration::rep;
@@ -57,8 +57,8 @@ inline std::string readable(std::uint64_t number) {
 }
 
 struct sample {
-  double value;            // in the workload's unit, less is better: nanoseconds per operation, mostly
-  std::uint64_t checksum;  // of the work done: the same for all contenders
+  double value;            // in the workload's unit, mostly nanoseconds per operation; less is better
+  std::uint64_t checksum;  // of the work done; must be the same for all contenders
 };
 
 struct contender {

@@ -1,4 +1,4 @@
-// What a timer_scope and keyed_timers cost beside the scheduler that they use: time and memory. See README.md.
+// What a timer_scope and keyed_timers cost compared with the scheduler that they use: time and memory. See README.md.
 #include <rondo/keyed_timers.hpp>
 #include <rondo/timer.hpp>
 #include <rondo/timer_scope.hpp>
@@ -17,7 +17,8 @@
 
 namespace {
 
-// As timer_workloads.hpp has them; pending() is their number. All capture the same 16 bytes.
+// Timers as timer_workloads.hpp describes them. pending() returns their number. All callables capture the same 16
+// bytes.
 
 template <class OnFire>
 class scope_timers {
@@ -62,7 +63,7 @@ class replaced : public keyed<OnFire> {
   void cancel(std::size_t) noexcept {}
 };
 
-constexpr milliseconds timeout(30'000);  // none fires within a run
+constexpr milliseconds timeout(30'000);  // no timer fires during a run
 
 /// One producer cancels and re-arms; the driver sleeps.
 template <template <class> class Timers>
@@ -72,7 +73,7 @@ measure::sample churn(std::size_t pending, std::uint64_t pairs) {
   return of_one;
 }
 
-/// The memory of a pending timer, without what its user keeps in order to cancel it.
+/// The memory of a pending timer, without what the caller keeps to cancel it.
 template <template <class> class Timers>
 measure::sample bytes(std::size_t n) {
   Timers<ignore_firing> timers(n, {});

@@ -12,12 +12,12 @@ namespace {
   std::fprintf(
       status == 0 ? stdout : stderr,
       "%s [--small] [--repetitions N] [--only TEXT] [--contenders TEXT] [--json FILE] [--svg FOLDER]\n"
-      "  --small            a run of a moment, as a test\n"
-      "  --repetitions N    of each contender, at most (5); slow ones are content with fewer\n"
-      "  --only TEXT        the workloads whose names contain it\n"
-      "  --contenders TEXT  the contenders whose names contain it\n"
-      "  --json FILE        the results for machines\n"
-      "  --svg FOLDER       a chart for each workload\n",
+      "  --small            run for a moment only, as a test\n"
+      "  --repetitions N    run each contender at most N times (5); slow ones run fewer times\n"
+      "  --only TEXT        run the workloads whose names contain TEXT\n"
+      "  --contenders TEXT  run the contenders whose names contain TEXT\n"
+      "  --json FILE        write the results as JSON\n"
+      "  --svg FOLDER       write a chart for each workload\n",
       program);
   std::exit(status);
 }

@@ -13,7 +13,7 @@ namespace measure {
 
 namespace {
 
-/// A contender that has run as long, warm-up included, is content with `enough` repetitions.
+/// A contender that has run longer than this in total, warm-up included, needs only `enough` repetitions.
 constexpr auto patience = std::chrono::seconds(1);
 constexpr int enough = 3;
 
@@ -43,7 +43,7 @@ struct course {
   }
 };
 
-/// How wide it is on the terminal: bytes of UTF-8 that begin a character.
+/// Width on the terminal: counts the UTF-8 bytes that begin a character.
 std::size_t width(const std::string& text) {
   return static_cast<std::size_t>(
       std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
@@ -93,7 +93,7 @@ void report::compare(const std::string& workload, const std::string& unit,
   add(std::move(results));
   for (std::size_t i = 0; i != contenders.size(); ++i) {
     if (courses[i].checksum == courses[0].checksum) continue;
-    std::printf("  The checksum of %s differs: it did other work.\n", contenders[i].name.c_str());
+    std::printf("  The checksum of %s differs: it did different work.\n", contenders[i].name.c_str());
     right_ = false;
   }
 }
@@ -110,7 +110,7 @@ int report::finish() const {
     std::filesystem::create_directories(options_.svg);
     for (const table& t : tables_) written &= write_chart(t, options_.svg);
   }
-  if (!written) std::fprintf(stderr, "Not all files could be written.\n");
+  if (!written) std::fprintf(stderr, "Some files could not be written.\n");
   return right_ && written ? 0 : 1;
 }
 

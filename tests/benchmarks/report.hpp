@@ -1,4 +1,4 @@
-// Runs contenders and reports what came out: tables on the terminal, JSON, charts.
+// Runs contenders and reports the results: tables on the terminal, JSON, charts.
 #pragma once
 
 #include <string>
@@ -17,22 +17,22 @@ class report {
 
   bool small() const { return options_.small; }
 
-  /// Whether this workload was asked for; one that was not need not be measured.
+  /// Whether this workload was asked for. Others need not be measured.
   bool wanted(const std::string& workload) const { return workload.find(options_.only) != workload.npos; }
 
-  /// Whether this contender was asked for; compare() leaves the others out.
+  /// Whether this contender was asked for. compare() skips the others.
   bool takes_part(const std::string& contender) const {
     return contender.find(options_.contenders) != contender.npos;
   }
 
-  /// Runs the contenders in turn, so that a change of the machine's speed hits all. If their checksums
-  /// differ somebody did other work: that fails the report.
+  /// Runs the contenders in turn, so that a change in the machine's speed affects all of them. The report fails if
+  /// their checksums differ, because then they did not do the same work.
   void compare(const std::string& workload, const std::string& unit, std::vector<contender> contenders);
 
-  /// Results that were come by otherwise.
+  /// Adds results that compare() did not produce.
   void add(table);
 
-  /// Writes the files that were asked for and returns the exit status.
+  /// Writes the requested files and returns the exit status.
   int finish() const;
 
  private:

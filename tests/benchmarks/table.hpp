@@ -1,4 +1,4 @@
-// One workload's results.
+// The results of one workload.
 #pragma once
 
 #include <string>
@@ -17,8 +17,8 @@ struct row {
 struct table {
   std::string workload;
   std::string unit;
-  std::vector<row> rows;  // the first one is the one to which the others are compared
-  bool compared = true;   // false: the rows are figures of one contender, ratios would say nothing
+  std::vector<row> rows;  // the others are compared with the first
+  bool compared = true;   // false: ratios between the rows would mean nothing
 
   double ratio(const row& r) const { return r.median / rows.front().median; }
 };

@@ -1,5 +1,5 @@
-// rondo::timer beside what else fires timers on a thread: libevent and Boost.Asio, where they were found, and what is
-// written by hand without a library: see README.md.
+// Compares rondo::timer with other ways to fire timers on a thread: libevent and Boost.Asio, if they were found, and
+// queues written by hand without a library. See README.md.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -40,7 +40,7 @@ std::vector<measure::contender> contenders(Run run) {
   };
 }
 
-/// Who is late, or wakes up, is compared by what it does, not by how fast; rondo takes part with two ticks.
+/// For lateness and wake-ups, contenders are compared by behaviour, not by speed. Rondo takes part with two ticks.
 struct timers {
   std::string name;
   std::vector<double> (*lateness)(std::size_t n, milliseconds span);
@@ -69,7 +69,7 @@ std::vector<timers> those_that_take_part(const measure::report& report) {
   return all;
 }
 
-/// Three bursts of each, in turn.
+/// Measures three bursts for each contender, in turn.
 void compare_lateness(measure::report& report, std::size_t n, int span_ms) {
   const std::string workload = "lateness of " + measure::readable(n) + " one-shots";
   const std::vector<timers> all = those_that_take_part(report);
@@ -94,7 +94,7 @@ void compare_lateness(measure::report& report, std::size_t n, int span_ms) {
   for (const measure::table& t : {median, almost_all, early}) report.add(t);
 }
 
-/// All at the same time.
+/// Measures all contenders at the same time.
 void compare_idle(measure::report& report, milliseconds time) {
   const std::string workload = "idle for " + std::to_string(time.count()) + " ms, one timer pending";
   const std::vector<timers> all = those_that_take_part(report);
@@ -111,7 +111,8 @@ void compare_idle(measure::report& report, milliseconds time) {
   report.add(wakeups);
 }
 
-/// Each producer has so many timers, whose delays `delay` chooses. More than two make as many pairs together as two do.
+/// Each producer has `pending` timers, whose delays `delay` chooses. More than two producers together make as many
+/// pairs as two do.
 template <class Delay>
 void compare_producers(measure::report& report, std::size_t producers, std::size_t pending,
                        const std::string& more, Delay delay) {

@@ -1,5 +1,5 @@
-// How often rondo::timer allocates in the long run, for callables of 48 bytes: never. Ends with status 1 if it does.
-// Arguments: --small, a run of a moment, as a test.
+// Counts how often rondo::timer allocates in the long run, for callables of 48 bytes: never. Exits with status 1 if it
+// does. Argument: --small runs for a moment only, as a test.
 #include <rondo/manual_timer.hpp>
 
 #include <array>
@@ -32,8 +32,8 @@ struct steady_state {
   explicit steady_state(std::size_t pending) {
     for (std::size_t i = 0; i != pending; ++i) ids.push_back(set_first(i));
   }
-  // Each tick always has the same timers: left to chance one would, once in a long while, have more of them than ever
-  // before, and its array grow.
+  // Each tick always has the same timers. With random ticks, one would occasionally have more timers than ever before,
+  // and its array would grow.
   static constexpr std::size_t turn = 512;
   rondo::timer_id set(std::size_t which, std::size_t ticks) {
     return timer.schedule_after(milliseconds(ticks), task_of(which));
@@ -44,7 +44,7 @@ struct steady_state {
     timer.cancel(ids[which]);
     ids[which] = set_first(which);
   }
-  /// What fires is re-armed, so that as many stay pending.
+  /// Re-arms what fires, so that the number of pending timers stays the same.
   void fire_and_set() {
     timer.advance(milliseconds(1));
     for (std::size_t i = 0; i != ids.size(); ++i)
@@ -52,7 +52,7 @@ struct steady_state {
   }
 };
 
-/// After as much of it that has grown what grows.
+/// Warms up first, so that everything that grows has grown.
 template <class Operation>
 bool never_allocates(const char* what, std::size_t pending, int warm_up, int times, Operation operation) {
   steady_state state(pending);

@@ -1,4 +1,4 @@
-// How often a driver thread wakes up for nothing.
+// Counts how often a driver thread wakes up for nothing.
 #pragma once
 
 #include <chrono>
@@ -14,7 +14,7 @@
 
 #include "timer_workloads.hpp"
 
-/// Of this process, as Linux numbers them; elsewhere there are none.
+/// The threads of this process, by their Linux ids; empty on other systems.
 inline std::set<std::string> threads_now() {
   std::set<std::string> threads;
   std::error_code none;
@@ -23,8 +23,7 @@ inline std::set<std::string> threads_now() {
   return threads;
 }
 
-/// How often it has given up its processor of its own accord: a thread that sleeps does so once for each time that it
-/// is woken.
+/// How often the thread has voluntarily given up its processor. A sleeping thread does so once per wake-up.
 inline std::uint64_t sleeps_of(const std::string& thread) {
   std::ifstream status("/proc/self/task/" + thread + "/status");
   for (std::string word; status >> word;) {
@@ -36,7 +35,7 @@ inline std::uint64_t sleeps_of(const std::string& thread) {
   return 0;
 }
 
-/// Timers that have one pending that is not due yet, and what threads they brought along.
+/// Timers of which one is pending and not yet due, and the threads that they started.
 class idle_timers {
  public:
   template <class Make>

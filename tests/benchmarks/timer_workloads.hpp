@@ -1,8 +1,8 @@
-// What the timers of threads are measured with.
+// The workloads for timers that have a driver thread.
 //
-// `Timers<OnFire>(n, on_fire)` are n timers and a driver thread of their own. set(i, delay) sets timer i, which is not
-// pending; cancel(i) cancels it, unless it has fired. Both are legal from any thread, but not at the same time for one
-// i. When timer i fires, on_fire(i) is called on the driver thread.
+// `Timers<OnFire>(n, on_fire)` is n timers with their own driver thread. set(i, delay) sets timer i, which is not
+// pending; cancel(i) cancels it unless it has fired. Any thread may call both, but not at the same time for the same i.
+// When timer i fires, on_fire(i) is called on the driver thread.
 #pragma once
 
 #include <algorithm>
@@ -23,8 +23,8 @@ struct ignore_firing {
   void operator()(std::size_t) const noexcept {}
 };
 
-/// Each producer has so many timers, and time and again cancels one of them and re-arms it, delay(random) from now.
-/// One that has fired meanwhile stays so until it is chosen.
+/// Each producer has `pending` timers, and repeatedly cancels a random one and re-arms it with delay(random).
+/// A timer that has fired in the meantime is not re-armed until it is chosen.
 template <template <class> class Timers, class Delay>
 measure::sample produce(std::size_t producers, std::size_t pending, std::uint64_t pairs, Delay delay) {
   Timers<ignore_firing> timers(producers * pending, {});
@@ -55,7 +55,7 @@ measure::sample produce(std::size_t producers, std::size_t pending, std::uint64_
   return {measure::per_operation(start, 2 * pairs * producers), chosen.load()};
 }
 
-/// The first timer holds the driver up until all are due; measured is the time from then until all have fired.
+/// The first timer blocks the driver until all are due. Measures the time from then until all have fired.
 template <template <class> class Timers>
 measure::sample release_backlog(std::size_t n, milliseconds span) {
   struct backlog {
@@ -90,7 +90,7 @@ measure::sample release_backlog(std::size_t n, milliseconds span) {
   return {measure::per_operation(start, n), all.sum};
 }
 
-/// How late each of so many one-shots fires, in microseconds; they are set in one burst, whole milliseconds ahead.
+/// How late each of n one-shots fires, in microseconds. They are set in one burst, with delays of whole milliseconds.
 template <template <class> class Timers>
 std::vector<double> lateness(std::size_t n, milliseconds span) {
   using time_point = std::chrono::steady_clock::time_point;

@@ -8,7 +8,7 @@ namespace {
 bool is_virtual = false;
 timespec virtual_time{};
 
-/// Tick 0: not at 0, which may mean "unknown" to somebody.
+/// The time of tick 0. It is not 0, which some library may take for "unknown".
 constexpr std::int64_t start_seconds = 1000;
 
 }  // namespace
@@ -21,7 +21,7 @@ void virtual_clock::move_to(std::int64_t tick) noexcept {
   virtual_time.tv_nsec = static_cast<long>(tick % 1000 * 1'000'000);
 }
 
-/// Takes the place of libc's, also for shared libraries: the program's symbols come first.
+/// Replaces libc's function, also for shared libraries, because the program's symbols take precedence.
 extern "C" int clock_gettime(clockid_t clock, timespec* time) noexcept {
   static const auto real = reinterpret_cast<decltype(&clock_gettime)>(dlsym(RTLD_NEXT, "clock_gettime"));
   const bool can_be_virtual = clock == CLOCK_MONOTONIC || clock == CLOCK_MONOTONIC_COARSE ||

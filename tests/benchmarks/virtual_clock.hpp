@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-/// While one of these lives, clock_gettime() says what it is told to, to everybody in the program: CLOCK_MONOTONIC
-/// and CLOCK_REALTIME, coarse or not. measure::now() reads another clock. One at a time, one thread.
+/// While an object of this type lives, clock_gettime() returns its time everywhere in the program, for CLOCK_MONOTONIC
+/// and CLOCK_REALTIME, coarse or not. measure::now() reads another clock. At most one object at a time, and one thread.
 class virtual_clock {
  public:
   virtual_clock() noexcept { move_to(0); }

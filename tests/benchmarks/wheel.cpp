@@ -1,4 +1,4 @@
-// rondo::wheel beside its rivals, on the same work in one process: see README.md.
+// Compares rondo::wheel with its rivals, on the same work in one process: see README.md.
 #include <malloc.h>
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace {
 
-/// Those that were found as this was built, rondo first.
+/// The rivals that were found at build time, Rondo first.
 std::vector<rival> rivals() {
   std::vector<rival> result{rondo_wheel};
 #ifdef WITH_LIBEV
@@ -33,7 +33,7 @@ std::vector<rival> rivals() {
   return result;
 }
 
-/// Those that end in good time where a run is twelve million pairs: the others need several times as long.
+/// The rivals that finish a run of twelve million pairs in reasonable time: the others take several times as long.
 std::vector<rival> fast_rivals() {
   std::vector<rival> result{rondo_wheel};
 #ifdef WITH_LIBEV
@@ -50,7 +50,7 @@ struct planned {
   wheel_workload workload;
 };
 
-/// Where no delay is longer than one turn: the floor takes part.
+/// The workloads in which no delay is longer than one turn, so that the floor can take part.
 std::vector<planned> with_floor(bool small) {
   const auto n = [small](std::uint32_t full) { return small ? 1'000 : full; };
   const std::uint32_t pairs = small ? 2'000 : 1'000'000;
@@ -75,8 +75,7 @@ std::vector<planned> with_floor(bool small) {
   return result;
 }
 
-/// Timeouts as servers have them, all of one length or of a few. Each timer is re-armed once in 500 or 5,000
-/// ticks.
+/// Timeouts as servers have them, all of one length or of a few. Each timer is re-armed once in 500 or 5,000 ticks.
 planned timeouts(std::uint32_t timers, std::span<const std::int64_t> delays, const char* lengths,
                  bool small) {
   timeouts_workload workload{.timers = timers, .delays = delays};
@@ -99,7 +98,7 @@ planned mixed_timeouts(std::uint32_t timers, bool small) {
   return timeouts(timers, delays, "0.1 s to 5 min", small);
 }
 
-/// Longer delays; and memory, of which the floor has set aside more than it needs.
+/// The workloads with longer delays; and memory, because the floor reserves more than it needs.
 std::vector<planned> without_floor(bool small) {
   const auto n = [small](std::uint32_t full) { return small ? 1'000 : full; };
   const std::uint32_t million = n(1'000'000);
@@ -125,7 +124,7 @@ void compare(measure::report& report, const std::vector<planned>& plan,
   }
 }
 
-/// Else everybody's times would be, in part, those of fresh pages.
+/// Without this, all times would include those of fresh pages.
 void keep_freed_memory() {
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
   mallopt(M_MMAP_THRESHOLD, 1 << 30);

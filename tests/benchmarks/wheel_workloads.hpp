@@ -1,14 +1,14 @@
-// What rondo::wheel and its rivals have to do. A workload is a small class: its sizes, and a run() over any class
-// of timers. The list of those that are run, with their names, is in wheel.cpp.
+// The workloads for rondo::wheel and its rivals. A workload is a small class: its sizes, and a run() for any class of
+// timers. wheel.cpp lists the workloads that are run, with their names.
 //
-// Timers are numbered from 0, ticks of 1 ms are counted from 0. A class of them has
+// Timers and ticks of 1 ms are numbered from 0. A class of timers has
 //
 //     Timers(std::uint32_t n, firings& fired);          n timers, none of them pending, at tick 0
-//     void set(std::uint32_t number, std::int64_t due); of one that is not pending
-//     void cancel(std::uint32_t number);                of one that is
-//     void advance(std::int64_t to);                    calls fired(*this, timer) for each that is due
+//     void set(std::uint32_t number, std::int64_t due); sets a timer that is not pending
+//     void cancel(std::uint32_t number);                cancels a pending timer
+//     void advance(std::int64_t to);                    calls fired(*this, timer) for each due timer
 //
-// and is seen by the compiler together with the workload, so that no call of these is an indirect one.
+// The compiler sees it together with the workload, so that none of these calls is indirect.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@
 constexpr std::int64_t turn = 512;  // ticks, as many as rondo::wheel has buckets by default
 constexpr std::int64_t day = 24 * 60 * 60 * 1000;
 
-/// Timers, and who of them fired.
+/// Timers, and a record of which fired.
 template <class Timers>
 struct stage {
   explicit stage(std::uint32_t n, firings what_fires = {}) : fired(what_fires), timers(n, fired), size(n) {}
@@ -47,7 +47,7 @@ struct stage {
   std::uint32_t size;
 };
 
-/// Set timers 1 … span ticks ahead, in fresh contenders or in ones that have fired as many already.
+/// Set timers 1 … span ticks ahead, in fresh contenders or in ones that have already fired as many.
 struct set_workload {
   std::uint32_t timers;
   std::int64_t span = turn;
@@ -68,8 +68,8 @@ struct set_workload {
   }
 };
 
-/// Cancel and re-arm a random one of the pending timers, 1 … 512 ticks ahead. Time stands still, or moves
-/// a tick after some pairs; then what fires is re-armed.
+/// Cancel a random pending timer and re-arm it 1 … 512 ticks ahead. Time stands still, or advances by a tick after some
+/// pairs; then what fires is re-armed.
 struct churn_workload {
   std::uint32_t timers;
   std::uint32_t pairs;
@@ -96,9 +96,9 @@ struct churn_workload {
   }
 };
 
-/// Timeouts as servers have them, of one length or a few, most of which are cancelled: cancel a random one of the
-/// pending timers and re-arm it with one of the delays. The clock moves a tick after some pairs; what fires is
-/// re-armed. In the end all fire, in steps of one turn, so that the checksum depends on every deadline.
+/// Timeouts as servers have them, of one length or a few, most of which are cancelled: cancel a random pending timer
+/// and re-arm it with one of the delays. Time advances by a tick after some pairs; what fires is re-armed. In the end
+/// all timers fire, in steps of one turn, so that the checksum depends on every deadline.
 struct timeouts_workload {
   std::uint32_t timers;
   std::span<const std::int64_t> delays;
@@ -110,7 +110,7 @@ struct timeouts_workload {
     stage<Timers> s(timers, firings(delays));
     measure::random random(2);
     const auto delay = [&] { return delays[random.below(delays.size())]; };
-    // Each with only a part of its first delay to go, else those of one length would be due in one tick.
+    // Each timer starts with only part of its first delay left. Otherwise timers of one length would share a tick.
     for (std::uint32_t i = 0; i != timers; ++i)
       s.timers.set(i, random.up_to(static_cast<std::uint64_t>(delay())));
     const auto start = measure::now();
@@ -130,8 +130,7 @@ struct timeouts_workload {
   }
 };
 
-/// Fire timers set 1 … span ticks ahead (or of them those due within the first ticks), in steps of so many
-/// ticks.
+/// Fire timers set 1 … span ticks ahead (or only those due within the first `ticks`), in steps of `step` ticks.
 struct fire_workload {
   std::uint32_t timers;
   std::int64_t span = turn;
@@ -149,7 +148,7 @@ struct fire_workload {
   }
 };
 
-/// Timers that re-arm themselves as they fire, 1 … 100 ticks ahead.
+/// Timers that are re-armed 1 … 100 ticks ahead when they fire.
 struct periodic_workload {
   std::uint32_t timers;
   std::int64_t ticks;
@@ -174,7 +173,7 @@ inline std::vector<std::uint32_t> shuffled(std::uint32_t n) {
   return result;
 }
 
-/// Cancel all of the timers set 1 … span ticks ahead, in random order.
+/// Cancel, in random order, all timers set 1 … span ticks ahead.
 struct cancel_workload {
   std::uint32_t timers;
   std::int64_t span;
@@ -221,8 +220,8 @@ struct burst_workload {
   }
 };
 
-/// The memory of a pending timer: its object with a payload of four bytes, what is needed to cancel it, its
-/// share of everything else.
+/// The memory of a pending timer: its object with a payload of four bytes, what is needed to cancel it, and its share
+/// of everything else.
 struct bytes_workload {
   std::uint32_t timers;
 

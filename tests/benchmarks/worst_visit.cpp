@@ -15,7 +15,7 @@ namespace {
 
 using microseconds = std::vector<double>;
 
-/// How long each call took, by what was called.
+/// How long each call took, by function.
 struct calls {
   microseconds advance, next_due, set, cancel;
 };
@@ -28,7 +28,7 @@ void time(Act&& act, microseconds& times) {
   times.push_back(taken.count());
 }
 
-/// The due tick of timer i of n, as a wheel at tick 0 is given them.
+/// The due tick of timer i of n, for a wheel at tick 0.
 using shape = std::function<std::int64_t(std::uint32_t i, std::uint32_t n)>;
 
 struct timers {
@@ -39,7 +39,7 @@ struct timers {
   rondo::wheel<rondo::wheel_node> wheel{turn};
 };
 
-/// Fires timers one by one, cancels the earliest and others, and sets them again behind the last.
+/// Fires timers one by one and cancels others, and sets each again behind the last.
 calls work(std::uint32_t n, const shape& due) {
   timers t(n, due);
   measure::random random(5);
@@ -64,7 +64,7 @@ calls work(std::uint32_t n, const shape& due) {
   return times;
 }
 
-/// Cancels all timers but the last, in random order, and fires that.
+/// Cancels all timers but the last, in random order, and fires the last.
 calls cancel_all_but_one(std::uint32_t n, const shape& due) {
   timers t(n, due);
   calls times;
@@ -76,7 +76,7 @@ calls cancel_all_but_one(std::uint32_t n, const shape& due) {
   return times;
 }
 
-/// The same work each time, so of each call the least time counts: the machine does something else now and then.
+/// Each run does the same work, so the shortest time of each call counts: sometimes the machine does something else.
 template <class Run>
 calls least_of_five(Run&& run) {
   calls least = run();

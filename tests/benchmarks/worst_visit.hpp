@@ -1,8 +1,8 @@
-// The longest that rondo::wheel makes its user wait where it fires next to nothing.
+// How long a single call of rondo::wheel takes at most while it fires next to nothing.
 #pragma once
 
 #include "report.hpp"
 
-/// Timers of one bucket, each in another round, fired one at a time: how long the single calls take. A call
-/// fires one timer, whatever else it does is tidying up in that bucket.
+/// Adds the longest single calls for timers in one far list, of one tick, or in one bucket. An advance() fires one
+/// timer; the rest of its time is housekeeping.
 void show_worst_visits(measure::report&);

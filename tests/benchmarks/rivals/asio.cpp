@@ -1,4 +1,4 @@
-// The reactor on epoll() has timers woken by a timerfd, in real time; that on select() asks the clock.
+// The epoll() reactor wakes timers with a timerfd, which runs in real time; the select() reactor reads the clock.
 #define BOOST_ASIO_DISABLE_EPOLL
 #include <boost/asio/basic_waitable_timer.hpp>
 #include <boost/asio/io_context.hpp>
@@ -9,7 +9,7 @@
 
 namespace {
 
-/// A clock for Asio, moved by hand.
+/// A clock for Asio that is advanced by hand.
 struct manual_clock {
   using duration = std::chrono::milliseconds;
   using rep = duration::rep;
@@ -35,7 +35,7 @@ class asio_timers {
   }
   void cancel(std::uint32_t number) {
     timers_[number].cancel();
-    // What is cancelled is called all the same: that is part of its price.
+    // Handlers of cancelled waits are called as well, which is part of the cost of cancelling.
     if (++cancelled_ % 1000 == 0) poll();
   }
   void advance(std::int64_t to) {

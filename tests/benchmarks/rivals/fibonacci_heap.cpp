@@ -4,7 +4,7 @@
 
 namespace {
 
-/// Of timers. (rondo's is of buckets.)
+/// A heap of timers. (Rondo's is a heap of buckets.)
 class fibonacci_heap_timers {
  public:
   fibonacci_heap_timers(std::uint32_t n, firings& fired) : places_(n), fired_(fired) {}

@@ -4,7 +4,7 @@
 
 namespace {
 
-/// A binary heap from which nothing is removed: a cancelled entry is passed over when it comes up.
+/// A binary heap from which cancelling removes nothing: a cancelled entry is skipped when it reaches the top.
 class lazy_heap_timers {
  public:
   lazy_heap_timers(std::uint32_t n, firings& fired) : versions_(n), fired_(fired) {}

@@ -20,7 +20,8 @@ class libev_timers {
   libev_timers& operator=(const libev_timers&) = delete;
 
   void set(std::uint32_t number, std::int64_t due) {
-    // It fires when the deadline has passed: as the clock stands on whole ticks, a tenth of one earlier will do.
+    // A timer fires only after its deadline. As the clock is always at a whole tick, 0.1 ticks earlier makes it fire in
+    // time.
     ev_timer_set(&timers_[number].watcher, static_cast<double>(due - now_) * 1e-3 - 1e-4, 0.);
     ev_timer_start(loop_, &timers_[number].watcher);
   }

@@ -40,7 +40,7 @@ class libevent_timers {
   static void on_due(int /*fd*/, short /*events*/, void* due) {
     running->fired_(*running, static_cast<timer*>(due)->number);
   }
-  inline static libevent_timers* running = nullptr;  // a callback has one argument only
+  inline static libevent_timers* running = nullptr;  // a callback has only one argument
 
   virtual_clock clock_;
   std::vector<timer> timers_;

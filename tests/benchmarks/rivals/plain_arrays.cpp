@@ -1,5 +1,5 @@
-// The floor: what appending a timer to an array of its tick and calling it back costs, when nothing else has to
-// be known: not which tick is next, not which round a timer belongs to, and holes stay where they are.
+// The floor: the cost of appending a timer to the array of its tick and calling it back, with nothing else to keep
+// track of: neither the next tick nor a timer's round. Holes stay where they are.
 #include <cstddef>
 
 #include "rivals.hpp"
@@ -10,7 +10,7 @@ class plain_arrays_of_timers {
  public:
   plain_arrays_of_timers(std::uint32_t n, firings& fired) : timers_(n), arrays_(turn), fired_(fired) {
     for (std::uint32_t i = 0; i != n; ++i) timers_[i].number = i;
-    // Twice what is likely: to grow is no part of the least.
+    // Twice the likely size, because growing is not part of the minimum cost.
     for (auto& array : arrays_) array.reserve(2 * std::size_t{n} / arrays_.size() + 16);
   }
 
@@ -32,7 +32,7 @@ class plain_arrays_of_timers {
   void advance(std::int64_t to) {
     while (now_ != to) {
       auto& array = array_of(++now_);
-      taken_.swap(array);  // what is called may set a timer one turn ahead
+      taken_.swap(array);  // a callback may set a timer one turn ahead
       for (std::size_t i = 0; i != taken_.size(); ++i) {
         if (i + prefetch_distance < taken_.size()) __builtin_prefetch(taken_[i + prefetch_distance], 1);
         timer* t = taken_[i];

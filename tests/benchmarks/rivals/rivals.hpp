@@ -1,4 +1,4 @@
-// Who takes part in the benchmarks of the wheel. Each lives in a file of its own and is named in wheel.cpp.
+// The contenders in the benchmarks of the wheel. Each has its own file and is listed in wheel.cpp.
 #pragma once
 
 #include <variant>
@@ -9,7 +9,7 @@
 struct rival {
   const char* name;
   measure::sample (*run)(
-      const wheel_workload&);  // all of the workload: nothing in it is called through a pointer
+      const wheel_workload&);  // runs the complete workload, which itself calls nothing through a pointer
 };
 
 template <class Timers>

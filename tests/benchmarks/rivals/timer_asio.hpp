@@ -1,4 +1,4 @@
-// Boost.Asio's steady_timer, with an io_context that a thread of its own runs.
+// Boost.Asio's steady_timer, with an io_context that runs on its own thread.
 #pragma once
 
 #include <boost/asio/executor_work_guard.hpp>

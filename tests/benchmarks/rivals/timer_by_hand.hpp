@@ -1,4 +1,5 @@
-// What a program without a timer library has: a queue under a mutex, and a thread that waits on a condition variable.
+// Timers as a program without a timer library has them: a queue under a mutex, and a thread that waits on a condition
+// variable.
 #pragma once
 
 #include <chrono>
@@ -9,9 +10,9 @@
 #include <thread>
 #include <utility>
 
-/// `Queue` has the timers, and is used under the mutex: bool add(which, due, work), true if it comes first;
-/// erase(which), nothing if it has been taken; empty(); first_due(), take_first(). Precondition of the last two:
-/// !empty().
+/// `Queue` stores the timers and is used under the mutex. It has: bool add(which, due, work), true if the timer is the
+/// first; erase(which), which does nothing if the timer has been taken; empty(); first_due() and take_first(), whose
+/// precondition is !empty().
 template <class Queue, class OnFire>
 class timers_by_hand {
  public:

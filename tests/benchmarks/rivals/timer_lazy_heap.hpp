@@ -1,5 +1,5 @@
-// A std::priority_queue under a mutex, from which nothing is removed: a cancelled timer leaves its entry, which is
-// passed over when it comes up.
+// A std::priority_queue under a mutex. Cancelling removes nothing from it: the entry of a cancelled timer is skipped
+// when it reaches the top.
 #pragma once
 
 #include <chrono>

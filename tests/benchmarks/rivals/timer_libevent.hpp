@@ -1,4 +1,4 @@
-// libevent's timers, in a loop on a thread of its own, as other threads set and cancel them.
+// libevent's timers, in a loop on its own thread, while other threads set and cancel them.
 #pragma once
 
 #include <event2/event.h>
@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-/// Intrusive: the events are made beforehand and keep a plain function and a pointer.
+/// Intrusive: the events are created in advance and store a plain function and a pointer.
 template <class OnFire>
 class libevent_timers {
  public:
@@ -54,7 +54,7 @@ class libevent_timers {
     e->owner->on_fire_(static_cast<std::size_t>(e - e->owner->entries_.data()));
   }
 
-  std::vector<entry> entries_;  // outlives the base, which ends those that are pending
+  std::vector<entry> entries_;  // outlives the base, which ends pending events
   std::unique_ptr<event_base, free_base> base_{make_base()};
   OnFire on_fire_;
   std::thread loop_;

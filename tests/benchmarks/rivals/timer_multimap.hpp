@@ -40,7 +40,7 @@ class multimap_queue {
     std::function<void()> work;
   };
   std::multimap<time_point, timer> queue_;
-  std::vector<std::multimap<time_point, timer>::iterator> places_;  // end() of those that are not pending
+  std::vector<std::multimap<time_point, timer>::iterator> places_;  // end() for timers that are not pending
 };
 
 template <class OnFire>

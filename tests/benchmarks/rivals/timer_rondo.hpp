@@ -1,4 +1,4 @@
-// rondo::timer, as the benchmarks use timers: see timer_workloads.hpp.
+// rondo::timer with the interface that the benchmarks use: see timer_workloads.hpp.
 #pragma once
 
 #include <rondo/timer.hpp>
