@@ -9,9 +9,9 @@ int main() {
   timer.schedule_after(100ms, [] { std::cout << "the mail is sent" << std::endl; });
   timer.schedule_after(1h, [] { std::cout << "the report is written" << std::endl; }, {.name = "report"});
 
-  if (timer.drain(500ms)) return 0;  // nothing new, no more heartbeats; what is due by then runs
+  if (timer.drain(500ms)) return 0;  // no new timers, no more heartbeats; runs what is due by then
   for (rondo::unfired& left : timer.stop()) {
-    std::cout << left.name << " is left" << std::endl;
+    std::cout << left.name << " has not run" << std::endl;
     left.work();  // or save it, or drop it
   }
 }

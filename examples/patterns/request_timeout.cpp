@@ -18,5 +18,5 @@ int main() {
   on_sent(1);
   on_sent(2);
   on_answer(1);
-  timer.drain(1min);  // waits until all that is pending has run
+  timer.drain(1min);  // waits until all pending timers have run
 }

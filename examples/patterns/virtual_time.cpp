@@ -15,12 +15,12 @@ class session {  // ends after 30 s without traffic; takes any scheduler
 
  private:
   rondo::timer_id silence_;
-  rondo::timer_scope timers_;  // the last member: its destructor cancels, and waits for what runs
+  rondo::timer_scope timers_;  // the last member: its destructor cancels them, and waits for running tasks
 };
 
 int main() {
   using namespace std::chrono_literals;
-  rondo::manual_timer time;  // in the program a rondo::timer
+  rondo::manual_timer time;  // in production: a rondo::timer
   session s(time);
   time.advance(29s);
   s.on_traffic();
