@@ -1,5 +1,6 @@
-// A download that is retried with growing delays, and a heartbeat meanwhile: two coroutines that sleep. Time is
-// virtual, so seconds take no time; with a rondo::timer in place of the manual_timer they would be real.
+// Two coroutines that sleep: a download that is retried with growing delays, and a heartbeat that goes on until the
+// download is done. Time is virtual, so seconds take no time. With a rondo::timer instead of the manual_timer they would
+// be real.
 #include <chrono>
 #include <coroutine>
 #include <exception>
@@ -15,7 +16,7 @@ namespace {
 using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 
-/// The least that a coroutine needs: it runs until it first sleeps, and is gone when it ends.
+/// A minimal coroutine type: it runs at once until it first sleeps, and destroys itself when it ends.
 struct routine {
   struct promise_type {
     routine get_return_object() { return {}; }
@@ -33,7 +34,7 @@ std::ostream& at(const rondo::scheduler& time) {
 routine beat(rondo::scheduler& time, std::stop_token over) {
   int beats = 0;
   while (co_await rondo::sleep_for(time, 1s, over)) at(time) << "beat " << ++beats << '\n';
-  at(time) << "at rest after " << beats << " beats\n";
+  at(time) << "stopped after " << beats << " beats\n";
 }
 
 routine download(rondo::scheduler& time, std::stop_source over) {
@@ -43,7 +44,7 @@ routine download(rondo::scheduler& time, std::stop_source over) {
     co_await rondo::sleep_for(time, wait);
   }
   at(time) << "downloaded\n";
-  over.request_stop();  // wakes the heart for the last time
+  over.request_stop();  // wakes the heartbeat for the last time
 }
 
 }  // namespace

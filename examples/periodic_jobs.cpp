@@ -1,6 +1,6 @@
 // Short periodic jobs of every kind, and when each of them ran.
 //
-// On virtual time, so the output is always the same; with --real it takes two seconds of real time.
+// Runs on virtual time, so the output is always the same. With --real it takes two seconds of real time.
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -37,7 +37,7 @@ void schedule_jobs(rondo::scheduler& s, std::function<void(rondo::duration)> wor
   s.schedule(rondo::backoff(50ms, 3, 1s), report("retry"));
   s.schedule(rondo::every(1s).jitter(0.1, 42), report("report, jittered"));
 
-  // 270 ms of work at 1250 hold up the driver, and what the others make of it is theirs to say:
+  // 270 ms of work at 1250 ms hold up the driver. Each timer below chooses what to do about its missed runs.
   s.schedule_after(1250ms, [=] { work_for(270ms); });
   s.schedule(rondo::every(100ms).first_after(1200ms).times(3), report("skips"));
   s.schedule(rondo::every(100ms).first_after(1200ms).times(4).on_missed(missed_runs::burst),

@@ -1,5 +1,5 @@
-// Testing code that uses timers: it takes a rondo::scheduler&, and the test passes a manual_timer, whose time
-// passes only when the test advances it. No sleeping, no flaking: hours take microseconds.
+// How to test code that uses timers. The code takes a rondo::scheduler&, and the test passes a manual_timer, whose
+// time passes only when the test advances it. No sleeps, no flaky tests: hours take microseconds.
 #include <cstdlib>
 #include <functional>
 #include <iostream>
@@ -8,7 +8,7 @@
 
 using namespace std::chrono_literals;
 
-// The code under test: closes a connection that was idle for a minute, with a warning ten seconds before.
+// The code under test: closes a connection that has been idle for a minute, with a warning ten seconds before.
 class idle_connection {
  public:
   idle_connection(rondo::scheduler& timers, std::function<void(const char*)> tell)
@@ -22,7 +22,7 @@ class idle_connection {
   }
   void on_traffic() {
     if (!timers_.reschedule_after(closing_, 60s)) return;  // too late
-    if (!timers_.reschedule_after(warning_, 50s))          // it has been given, and holds no more
+    if (!timers_.reschedule_after(warning_, 50s))          // it has been given, and is out of date
       warning_ = timers_.schedule_after(50s, [this] { tell_("closing soon"); });
   }
 
@@ -52,6 +52,6 @@ int main() {
   expect("the warning comes 10 s before the end", told == "closing soon");
   connection.on_traffic();
   time.advance(1h);
-  expect("after more traffic all of it once more", told == "closing soonclosing soonclosed");
-  expect("and nothing is pending then", time.pending() == 0);
+  expect("more traffic starts it all again", told == "closing soonclosing soonclosed");
+  expect("nothing is pending afterwards", time.pending() == 0);
 }

@@ -15,7 +15,7 @@ class session {  // ends after 30 s without traffic; takes any scheduler
 
  private:
   rondo::timer_id silence_;
-  rondo::timer_scope timers_;  // the last member: its destructor cancels them, and waits for running tasks
+  rondo::timer_scope timers_;  // last member: its destructor cancels the timers and waits for running tasks
 };
 
 int main() {

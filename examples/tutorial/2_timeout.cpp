@@ -12,6 +12,6 @@ int main() {
   if (timer.cancel(first) == rondo::cancel_result::cancelled) std::cout << "answered in time" << std::endl;
 
   const rondo::timer_id second = timer.schedule_after(10ms, give_up);
-  timer.drain(1min);  // nothing new from here on; returns when all has run
+  timer.drain(1min);  // accepts no new timers, and returns when all have run
   if (timer.cancel(second) == rondo::cancel_result::gone) std::cout << "too late" << std::endl;
 }

@@ -1,11 +1,11 @@
-// Recurrences, on virtual time: the output is always the same, and takes no time.
+// Recurrences on virtual time: the program takes no time, and its output is always the same.
 #include <iostream>
 
 #include <rondo/manual_timer.hpp>
 
 int main() {
   using namespace std::chrono_literals;
-  rondo::manual_timer time;  // in a program: rondo::timer
+  rondo::manual_timer time;  // in production: a rondo::timer
   const auto say = [&](const char* what) {
     return [&time, what](const rondo::firing& f) {
       std::cout << time.now().time_since_epoch() / 1ms << " ms: " << what << ' ' << f.run << '\n';

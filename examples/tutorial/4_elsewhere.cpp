@@ -1,5 +1,5 @@
-// A task on a thread pool that fails.
-#include <utility>  // which Boost.Asio 1.74 forgets
+// A task that runs on a thread pool and fails.
+#include <utility>  // Boost.Asio 1.74 does not include it
 
 #include <boost/asio/post.hpp>
 #include <boost/asio/thread_pool.hpp>

@@ -21,9 +21,9 @@ class fresh_cache {
 
   std::string get(const std::string& key) {
     if (const auto value = find(key)) return *value;
-    std::string value = load_(key);  // the first time; what it throws is the caller's
+    std::string value = load_(key);  // first read: an exception goes to the caller
     const std::lock_guard hold(mutex_);
-    if (!values_.contains(key)) {  // else another thread was faster
+    if (!values_.contains(key)) {  // otherwise another thread was faster
       reloads_.schedule(rondo::every(900ms).jitter(0.1), [=, this] { reload(key); });
       values_[key] = std::move(value);
     }
@@ -37,7 +37,7 @@ class fresh_cache {
     return found != values_.end() ? std::optional(found->second) : std::nullopt;
   }
   void reload(const std::string& key) {
-    std::string value = load_(key);  // if it throws, that is reported, and the old value will do meanwhile
+    std::string value = load_(key);  // if it throws, on_error is called and the old value stays
     const std::lock_guard hold(mutex_);
     values_[key] = std::move(value);
   }
@@ -45,7 +45,7 @@ class fresh_cache {
   const loader load_;
   std::mutex mutex_;
   std::unordered_map<std::string, std::string> values_;
-  rondo::timer_scope reloads_;  // the last member: its destructor waits for loads in progress
+  rondo::timer_scope reloads_;  // last member: its destructor waits for loads in progress
 };
 
 int main() {
@@ -62,11 +62,11 @@ int main() {
   look();
   edition = 2;
   time.advance(1s);
-  look();  // has been loaded again
+  look();  // has been reloaded
   edition = 3;
   is_down = true;
   time.advance(9s);
-  look();  // the old one
+  look();  // still the old value
   std::cout << failed << " loads have failed\n";
   is_down = false;
   time.advance(1s);

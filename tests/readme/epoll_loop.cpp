@@ -63,7 +63,7 @@ TEST_CASE("a loop that always has other work runs timers in each turn") {
     const int ready = ::epoll_wait(epoll, events, 64, -1);
     for (int i = 0; i < ready; ++i)
       if (events[i].data.fd != due.native_handle()) handle(events[i]);
-    due.run_due(100);  // in each turn, and at most so many: the rest comes in the next one
+    due.run_due(100);  // in every iteration, at most 100; the rest follow in the next
   }
 
   ::close(always_ready);

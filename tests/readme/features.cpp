@@ -22,9 +22,9 @@ TEST_CASE("recurrences") {
   using namespace rondo;
   timer.schedule(every(333400us), work);                  // fixed rate, no drift
   timer.schedule(after_completion(1s), work);             // fixed delay, from the end of the run
-  timer.schedule(intervals({1s, 2s, 5s}), work);          // three runs: at 1, 3 and 8 s
+  timer.schedule(intervals({1s, 2s, 5s}), work);          // three runs: after 1, 3 and 8 s
   timer.schedule(cycle({1s, 2s, 5s}), work);              // the same, over and over
-  timer.schedule(backoff(100ms, 2, 30s).times(5), work);  // after 100, 200, 400 ms, … five runs in all
+  timer.schedule(backoff(100ms, 2, 30s).times(5), work);  // after 100, 200, 400 ms, …; five runs in all
   timer.schedule(every(1h).first_at(next_full_hour).jitter(0.1), work);
   timer.advance(10s);
   CHECK(runs == 29 + 10 + 3 + 4 + 5);
@@ -35,13 +35,13 @@ TEST_CASE("runs that are missed, and that overlap") {
   const auto work = [&] { ++runs; };
   rondo::manual_timer timer;
   using namespace rondo;
-  timer.schedule(every(300ms).on_missed(missed_runs::skip), work);       // one run, and on with the grid
-  timer.schedule(every(300ms).on_missed(missed_runs::burst, 10), work);  // make up for each, at most ten
-  timer.schedule(every(300ms).on_missed(missed_runs::delay), work);      // one run, and a new grid
+  timer.schedule(every(300ms).on_missed(missed_runs::skip), work);       // one run, then on with the grid
+  timer.schedule(every(300ms).on_missed(missed_runs::burst, 10), work);  // makes up for each, at most ten
+  timer.schedule(every(300ms).on_missed(missed_runs::delay), work);      // one run, then a new grid
 
-  timer.schedule(every(300ms).on_overlap(overlapping_runs::skip), work);       // drop the point
-  timer.schedule(every(300ms).on_overlap(overlapping_runs::queue_one), work);  // keep one for later
-  timer.schedule(every(300ms).on_overlap(overlapping_runs::allow), work);      // both at once
+  timer.schedule(every(300ms).on_overlap(overlapping_runs::skip), work);       // drops the point
+  timer.schedule(every(300ms).on_overlap(overlapping_runs::queue_one), work);  // keeps one for later
+  timer.schedule(every(300ms).on_overlap(overlapping_runs::allow), work);      // runs both at once
   timer.advance(300ms);
   timer.elapse(650ms);  // nobody looks until 950 ms
   timer.advance(250ms);
@@ -79,8 +79,8 @@ TEST_CASE("a timer with a name") {
   const auto disk_jobs = [&](rondo::job j) { disk.submit(std::move(j)); };
   rondo::manual_timer timer;
   const auto report = timer.schedule_every(1min, write_report, {.run_on = disk_jobs, .name = "report"});
-  const auto when = timer.due(report);               // none: it waits for no moment, or has ended
-  for (const rondo::timer_info& t : timer.list()) {  // all that are pending or running, by due
+  const auto when = timer.due(report);               // none if it waits for no deadline or has ended
+  for (const rondo::timer_info& t : timer.list()) {  // all that are pending or running, by deadline
     std::cout << to_string(t.id) << ' ' << t.name << ": " << t.runs << " runs\n";
   }
   CHECK(when == timer.now() + 1min);
@@ -101,8 +101,8 @@ TEST_CASE("a loop of one's own polls") {
   timer.on_earlier([&] { loop.wake(); });  // needed only if other threads schedule
   timer.schedule_every(1ms, [&] { ++runs; });
   while (loop.is_running()) {
-    loop.wait_until(timer.next_due());  // none: for ever
-    timer.poll(100);                    // at most so many runs at a time
+    loop.wait_until(timer.next_due());  // none: indefinitely
+    timer.poll(100);                    // at most 100 runs at a time
   }
   CHECK(runs == 3);
 }
@@ -140,8 +140,8 @@ TEST_CASE("timers by key") {
   const auto close = [&](session_id s) { closed.push_back(s.number); };
   const session_id session{7};
   rondo::keyed_timers<session_id> timeouts(timer);            // one timer for each key
-  timeouts.set_after(session, 30s, [=] { close(session); });  // replaces the one that it has
-  timeouts.reschedule_after(session, 40s);                    // it has said something
+  timeouts.set_after(session, 30s, [=] { close(session); });  // replaces the timer that the key has
+  timeouts.reschedule_after(session, 40s);                    // the session has sent something
   timer.advance(39s);
   CHECK(closed.empty());
   timer.advance(1s);
@@ -158,7 +158,7 @@ class connection {
  private:
   void ping() { ++pings_; }
   int& pings_;
-  rondo::timer_scope timers_;  // the last member: its destructor cancels, and waits for what runs
+  rondo::timer_scope timers_;  // last member: its destructor cancels the timers and waits for running tasks
 };
 
 TEST_CASE("timers that end with their owner") {

@@ -30,13 +30,13 @@ TEST_CASE("a game's time stands still while it is paused") {
   const auto spawn_enemy = [&] { spawned.push_back(game.frames); };
   const auto save = [] {};
 
-  rondo::manual_timer game_time;  // stands still while the game does
-  rondo::polled_timer real_time;  // does not
+  rondo::manual_timer game_time;  // stops while the game is paused
+  rondo::polled_timer real_time;  // never stops
   game_time.schedule_every(2s, spawn_enemy);
   real_time.schedule_every(1min, save);
 
   while (game.running()) {
-    real_time.poll(100);  // at most so many in one frame
+    real_time.poll(100);  // at most 100 in one frame
     if (!game.paused) game_time.advance(game.last_frame() * game.speed);
     game.draw();
   }

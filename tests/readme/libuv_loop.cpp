@@ -20,7 +20,7 @@ struct uv_driver {
   rondo::polled_timer timer;
   uv_loop_t* loop;
   uv_timer_t alarm;
-  uv_async_t earlier;  // all that other threads may touch of libuv
+  uv_async_t earlier;  // the only libuv handle that other threads may use
 
   explicit uv_driver(uv_loop_t* on) : loop(on) {
     alarm.data = earlier.data = this;
@@ -33,7 +33,7 @@ struct uv_driver {
     const auto due = timer.next_due();
     if (!due) return;
     const auto wait = std::max(0ms, std::chrono::ceil<std::chrono::milliseconds>(*due - timer.now()));
-    uv_update_time(loop);  // or the wait would count from when this turn of the loop began
+    uv_update_time(loop);  // otherwise the wait would count from the start of this loop iteration
     uv_timer_start(&alarm, on_alarm, static_cast<std::uint64_t>(wait.count()), 0);
   }
   static void on_alarm(uv_timer_t* h) {
@@ -41,7 +41,7 @@ struct uv_driver {
     driver->timer.poll();
     driver->set_alarm();
   }
-  void close() {  // the loop is to run once more for that
+  void close() {  // the loop must run once more to close them
     timer.on_earlier(nullptr);
     uv_close(reinterpret_cast<uv_handle_t*>(&alarm), nullptr);
     uv_close(reinterpret_cast<uv_handle_t*>(&earlier), nullptr);

@@ -23,7 +23,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// What is left of its time; none: it runs, or has ended.
+/// The time that the timer had left; none if it is running or has ended.
 std::optional<rondo::duration> pause(rondo::scheduler& timer, rondo::timer_id id) {
   const auto due = timer.due(id);
   if (!due || !timer.reschedule_at(id, rondo::time_point::max())) return {};  // pending, but never due
@@ -66,14 +66,14 @@ wall_time next(int hour, int minute, wall_time now) {
   at.tm_hour = hour;
   at.tm_min = minute;
   at.tm_sec = 0;
-  at.tm_isdst = -1;  // mktime() finds out
+  at.tm_isdst = -1;  // let mktime() find out
   std::tm tomorrow = at;
   ++tomorrow.tm_mday;
   const wall_time today = std::chrono::system_clock::from_time_t(std::mktime(&at));
   return today >= now ? today : std::chrono::system_clock::from_time_t(std::mktime(&tomorrow));
 }
 
-/// Runs `work` once a day. `wall_now` is system_clock::now, but in tests.
+/// Runs `work` once a day. `wall_now` is system_clock::now, except in tests.
 rondo::timer_id schedule_daily(rondo::scheduler& timer, int hour, int minute, std::function<void()> work,
                                std::function<wall_time()> wall_now = std::chrono::system_clock::now) {
   const auto wait = [=](rondo::duration at_least) {
@@ -81,7 +81,7 @@ rondo::timer_id schedule_daily(rondo::scheduler& timer, int hour, int minute, st
     return next(hour, minute, now + at_least) - now;
   };
   return timer.schedule(rondo::every(24h).first_after(wait(0s)), [=, &timer](const rondo::firing& f) {
-    // A day may have 23 or 25 hours. Half an hour on, so that a clock that is a little behind brings no second run.
+    // A day may have 23 or 25 hours. Skips half an hour, so that a slightly slow clock causes no second run.
     timer.reschedule_after(f.id, wait(30min));
     work();
   });
@@ -126,7 +126,7 @@ TEST_CASE("backoff from the end of an attempt") {
   };
   const auto give_up = [&] { gave_up = true; };
 
-  // At once, then 100, 200, 400 ms … after an attempt has failed.
+  // At once, then 100, 200, 400 ms … after each failed attempt.
   timer.schedule(rondo::after_completion(30s).first_after(0s).times(10),
                  [&, wait = 100ms](const rondo::firing& attempt) mutable {
                    if (connect()) {
@@ -154,7 +154,7 @@ TEST_CASE("a full pool") {
   rondo::options chosen;
   chosen.run_on = [&](rondo::job j) {
     if (queue.size() < 2) queue.push_back(std::move(j));
-  };  // else the job is destroyed here: its run does not happen
+  };  // if the queue is full, the job is destroyed here, and its run does not happen
   chosen.on_rejected = [&](const rondo::firing& f) { dropped.emplace_back(f.name); };
   rondo::manual_timer timer(std::move(chosen));
 
@@ -190,9 +190,9 @@ TEST_CASE("one timer for each core") {
 
   const std::uint64_t connection = 17;
   const rondo::timer_id timeout = timer_of(connection).schedule_after(30s, on_timeout);
-  timer_of(connection).cancel(timeout);  // any other timer would say that it is gone
+  timer_of(connection).cancel(timeout);  // any other timer would return gone
 
-  rondo::histogram lateness;  // of all
+  rondo::histogram lateness;  // of all timers
   for (const auto& timer : timers) lateness += timer->stats().lateness;
 
   CHECK(timeouts == 0);

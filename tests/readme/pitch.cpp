@@ -31,7 +31,7 @@ TEST_CASE("a day of virtual time passes at once") {
   const auto work = [&] { ++runs; };
   rondo::manual_timer time;
   time.schedule_every(333400us, work);
-  time.advance(24h);  // 259,148 runs, now
+  time.advance(24h);  // 259,148 runs, at once
   CHECK(runs == 259'148);
 }
 

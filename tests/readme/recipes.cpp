@@ -23,8 +23,8 @@ TEST_CASE("debounce and throttle") {
   const auto show = [&](const std::string& path) { shown.push_back(path); };
   rondo::keyed_timers<std::string> saves(timer), views(timer);
   const auto on_change = [&](const std::string& path) {
-    saves.set_after(path, 300ms, [=] { save(path); });      // debounce: when nothing has changed for 300 ms
-    views.try_set_after(path, 300ms, [=] { show(path); });  // throttle: 300 ms after the first of them
+    saves.set_after(path, 300ms, [=] { save(path); });      // debounce: after 300 ms without a change
+    views.try_set_after(path, 300ms, [=] { show(path); });  // throttle: 300 ms after the first change
   };
 
   for (int i = 0; i != 10; ++i) {
@@ -43,7 +43,7 @@ TEST_CASE("heartbeat") {
   int sent = 0, lost = 0;
   const auto send_ping = [&] { ++sent; };
   const auto on_lost = [&] { ++lost; };
-  timer.schedule(rondo::every(5s).jitter(0.1), send_ping);  // not all peers at the same moment
+  timer.schedule(rondo::every(5s).jitter(0.1), send_ping);  // so that peers do not all send at once
   const rondo::timer_id silence = timer.schedule_after(15s, on_lost);
   const auto on_ping = [&] { timer.reschedule_after(silence, 15s); };
 
@@ -67,7 +67,7 @@ TEST_CASE("retry with backoff") {
   };
   const auto give_up = [&] { gave_up = true; };
   const auto start = [&] {
-    // At once, after 100, 200, 400 ms … and up to half as much more, so that not all come back together.
+    // At once, then after 100, 200, 400 ms …, each plus up to half, so that clients do not all return together.
     timer.schedule(rondo::backoff(100ms, 2, 30s).first_after(0s).times(10).jitter(0.5),
                    [&](const rondo::firing& attempt) {
                      if (connect())
@@ -95,7 +95,7 @@ TEST_CASE("retry with backoff") {
   CHECK(timer.pending() == 0);
 }
 
-/// Makes one task due every `gap`; those that come sooner wait their turn.
+/// Makes one task due every `gap`; tasks submitted sooner wait their turn.
 class rate_limiter {
  public:
   rate_limiter(rondo::scheduler& timers, rondo::duration gap) : timers_(timers), gap_(gap) {}
@@ -131,7 +131,7 @@ struct connection : rondo::wheel_node {
   void close() { is_open = false; }
 };
 
-/// Of one thread, which counts time in milliseconds: closes what has said nothing for a minute.
+/// Closes connections that have been silent for a minute. For one thread, which counts time in milliseconds.
 class idle_connections {
  public:
   void heard_of(connection& c, rondo::tick_number now) { quiet_.schedule(c, now + 60'000); }  // moves it
@@ -140,7 +140,7 @@ class idle_connections {
   }
 
  private:
-  rondo::wheel<connection> quiet_;  // allocates nothing for each; a destroyed node removes itself
+  rondo::wheel<connection> quiet_;  // allocates nothing per connection; a destroyed node removes itself
 };
 
 TEST_CASE("idle connections, in the intrusive wheel") {
@@ -159,19 +159,19 @@ TEST_CASE("idle connections, in the intrusive wheel") {
   CHECK(!connections[1].is_open);
 }
 
-/// What may be held by one at a time, and for so long only.
+/// Leases on names: each is held by one owner at a time, and for a limited time.
 class leases {
  public:
   explicit leases(rondo::scheduler& timers) : timers_(timers) {}
 
-  /// The proof of the lease. None: somebody holds it.
+  /// Returns the proof of the lease; none if somebody else holds it.
   std::optional<rondo::timer_id> take(const std::string& what, rondo::duration how_long) {
     const std::lock_guard hold(mutex_);
     if (const auto last = last_.find(what); last != last_.end() && timers_.pending(last->second)) return {};
     return last_[what] = timers_.schedule_after(how_long, [] {});
   }
 
-  /// False: it is over.
+  /// False if the lease is over.
   bool renew(rondo::timer_id lease, rondo::duration how_long) {
     return timers_.reschedule_after(lease, how_long);
   }

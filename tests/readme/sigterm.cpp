@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 std::vector<std::string> saved;
 void save(const rondo::unfired& left) { saved.push_back(left.name); }
 
-/// Blocks the signals that end the program; its threads inherit that. To be made first in main().
+/// Blocks the signals that end the program. Create it first in main(), because threads inherit the mask.
 class end_signals {
  public:
   end_signals() {
@@ -36,8 +36,8 @@ class end_signals {
 };
 
 void end(rondo::scheduler& timer, rondo::duration grace) {
-  if (timer.drain(grace)) return;        // periodic timers end at once, the others may fire until then
-  if (const auto left = timer.stop(5s))  // waits no longer than that for tasks in progress
+  if (timer.drain(grace)) return;        // ends periodic timers, and lets the others fire until then
+  if (const auto left = timer.stop(5s))  // waits at most 5 s for tasks in progress
     for (const rondo::unfired& u : *left) save(u);
 }
 
