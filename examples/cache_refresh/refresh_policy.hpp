@@ -1,4 +1,4 @@
-// When a value is loaded again: pure arithmetic, no clock.
+// When a value is reloaded: pure arithmetic, no clock.
 #pragma once
 
 #include <algorithm>
@@ -21,25 +21,25 @@ enum class refresh_mode {
 struct refresh_policy {
   refresh_mode mode = refresh_mode::ahead;
 
-  // From the beginning of the load that brought a value: fresh until the first, stale until the second, not served after
-  // that. A load may bring others along.
+  // Counted from the start of the load that brought a value: the value is fresh until the first TTL, stale until the
+  // second, and not served after that. A load may supply other TTLs.
   rondo::duration soft_ttl = std::chrono::minutes(1);
   rondo::duration hard_ttl = std::chrono::minutes(10);
 
-  // Where in the soft TTL the next load begins, and how far from there, to either side. The jitter separates keys that
-  // were loaded together.
+  // At which share of the soft TTL the next load begins, and how far it may be moved to either side. The jitter separates
+  // keys that were loaded together.
   double refresh_at = 0.90;
   double jitter = 0.05;
 
   // A load that takes longer has failed.
   rondo::duration load_deadline = std::chrono::seconds(10);
-  // After n failures in a row the next load comes after a random time from 0 to first_retry * 2^(n-1), at most
+  // After n failures in a row the next load begins after a random time from 0 to first_retry * 2^(n-1), at most
   // longest_retry: exponential backoff with full jitter, as in "Exponential Backoff And Jitter" (AWS, 2015).
   rondo::duration first_retry = std::chrono::milliseconds(50);
   rondo::duration longest_retry = std::chrono::seconds(30);
 
   std::size_t loads_at_once = 8;
-  // A key that nobody has read for so long is dropped, instead of being loaded again.
+  // A key that nobody has read for this long is dropped instead of being reloaded.
   rondo::duration forget_after = rondo::duration::max();
 
   std::uint64_t seed = 1;
@@ -51,26 +51,26 @@ inline double uniform(double from, double to, random_source& random) {
   return from < to ? std::uniform_real_distribution<double>(from, to)(random) : from;
 }
 
-// A share of a duration; saturates.
+// A share of a duration. Saturates.
 inline rondo::duration share(rondo::duration whole, double factor) {
   const double count = static_cast<double>(whole.count()) * factor;
   const auto most = static_cast<double>(rondo::duration::max().count());
   return count < most ? rondo::duration(static_cast<rondo::duration::rep>(count)) : rondo::duration::max();
 }
 
-// From the beginning of a load that succeeded to that of the next one.
+// The time from the start of a load that succeeded to the start of the next one.
 inline rondo::duration refresh_delay(const refresh_policy& policy, rondo::duration soft_ttl,
                                      random_source& random) {
   return share(soft_ttl,
                uniform(policy.refresh_at - policy.jitter, policy.refresh_at + policy.jitter, random));
 }
 
-// But this is the least time between two loads of a key, if they take longer than their TTL.
+// The least time between two loads of a key, even if they take longer than its TTL.
 inline rondo::duration shortest_pause(rondo::duration soft_ttl) {
   return std::max<rondo::duration>(soft_ttl / 10, std::chrono::milliseconds(1));
 }
 
-// From a failure to the next load; `failures` in a row, at least 1.
+// The time from a failure to the next load. `failures`: in a row, at least 1.
 inline rondo::duration retry_delay(const refresh_policy& policy, unsigned failures, random_source& random) {
   const rondo::duration ceiling = share(policy.first_retry, std::exp2(std::min(failures - 1, 60u)));
   return share(std::min(policy.longest_retry, ceiling), uniform(0, 1, random));

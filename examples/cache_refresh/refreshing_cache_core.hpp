@@ -1,4 +1,4 @@
-// What refreshing_cache does: its entries, their timers and loads. Included by refreshing_cache.hpp.
+// The core of refreshing_cache: its entries, their timers and loads. Included by refreshing_cache.hpp.
 #pragma once
 
 #include <algorithm>
@@ -44,7 +44,7 @@ class refreshing_cache<Key, Value, Hash>::core : public std::enable_shared_from_
         got = look(e, now);
         count_read(got);
         if (e.stage == load_stage::queued && !got.value) {
-          queued = enqueue(key, e, true);  // once more: it goes first now
+          queued = enqueue(key, e, true);  // again: it now goes first
         } else {
           queued = claim_if_due(s, key, e, now, !got.value);
         }
@@ -98,7 +98,7 @@ class refreshing_cache<Key, Value, Hash>::core : public std::enable_shared_from_
       const auto place = s.entries.find(key);
       if (closed_ || place == s.entries.end()) return;
       entry& e = place->second;
-      if (e.stage == load_stage::begun) e.again = true;  // one that has not begun will find the change
+      if (e.stage == load_stage::begun) e.again = true;  // a load that has not begun will see the change
       if (e.stage == load_stage::over) queued = claim(s, key, e, false);
     }
     if (queued) begin_queued();
@@ -123,7 +123,7 @@ class refreshing_cache<Key, Value, Hash>::core : public std::enable_shared_from_
 
   void close() {
     if (closed_.exchange(true)) return;
-    const auto kept = this->shared_from_this();  // a reader that is told may destroy the cache
+    const auto kept = this->shared_from_this();  // a reader may destroy the cache when it is told
     for (shard& s : shards_) {
       waiting told;
       {
@@ -137,7 +137,7 @@ class refreshing_cache<Key, Value, Hash>::core : public std::enable_shared_from_
     queue_.close();
   }
 
-  // A load ends; its value is null if it failed.
+  // Ends a load. `value` is null if the load failed.
   void end(const load& ended, std::shared_ptr<const Value> value, time_to_live ttl) noexcept {
     shard& s = shard_of(ended.key());
     std::vector<on_found> told;
@@ -153,7 +153,7 @@ class refreshing_cache<Key, Value, Hash>::core : public std::enable_shared_from_
         if (value) {
           ++(value == ended.held_ ? counted_.confirmed : counted_.loaded);
           succeed(s, ended, e, value, ttl);
-          // What a reader has waited for it gets, however long that took.
+          // A reader gets what it has waited for, however long that took.
           const rondo::time_point now = scheduler_.now();
           got = {e.value, now >= e.fresh_until, now - e.loaded_at, true};
         } else {
@@ -205,17 +205,17 @@ class refreshing_cache<Key, Value, Hash>::core : public std::enable_shared_from_
     rondo::time_point loaded_at;     // when the load of the value began
     rondo::time_point fresh_until;   // soft TTL
     rondo::time_point served_until;  // hard TTL
-    rondo::time_point next_load;     // no load begins before; for failing ones the end of the backoff
+    rondo::time_point next_load;     // no load begins before this; after a failure, the end of the backoff
     rondo::time_point read_at;
-    // Of the next load, of the deadline of this one, of the patience of readers while that is queued, or of the key's end.
-    // None: the scheduler has ended, or has no room. Then readers begin the loads, and these have no deadline.
+    // For the next load, for the deadline of the current load, for the readers' patience while it is queued, or for the
+    // end of the key. None if the scheduler has ended or has no room. Then readers begin the loads, without a deadline.
     rondo::timer_id timer;
     rondo::time_point timer_due;
-    std::uint64_t load = 0;  // the number of the latest
+    std::uint64_t load = 0;  // the number of the latest load
     unsigned failures = 0;   // in a row
     load_stage stage = load_stage::over;
     bool read = false;   // since the last load began
-    bool again = false;  // to be loaded once more after this
+    bool again = false;  // load once more after this load
   };
 
   using entries = std::unordered_map<Key, entry, Hash>;
@@ -223,11 +223,11 @@ class refreshing_cache<Key, Value, Hash>::core : public std::enable_shared_from_
   struct shard {
     mutable std::mutex lock;
     core::entries entries;
-    core::waiting waiting;  // who got no value, for the load
+    core::waiting waiting;  // readers that got no value and wait for the load
     random_source random;
   };
 
-  // Multiplied, since Hash may be the identity, and its low bits choose the place in the shard's table.
+  // The hash is multiplied, because Hash may be the identity and its low bits choose the place in the shard's table.
   static std::size_t number_of(const Key& key) {
     return (std::uint64_t{Hash{}(key)} * 0x9e3779b97f4a7c15u) >> 58;
   }
@@ -245,7 +245,7 @@ class refreshing_cache<Key, Value, Hash>::core : public std::enable_shared_from_
     if (got.value && got.stale) ++counted_.stale_hits;
   }
 
-  // The reader waits for the entry's load. False if there is no memory.
+  // Makes the reader wait for the entry's load. Returns false if out of memory.
   bool wait(shard& s, const Key& key, entry& e, on_found& then) {
     if (!s.waiting.add(key, then)) return false;
     if (e.timer == rondo::timer_id()) arm(key, e, rondo::saturating_add(e.read_at, policy_.load_deadline));
@@ -260,17 +260,17 @@ class refreshing_cache<Key, Value, Hash>::core : public std::enable_shared_from_
     e.stage = next;
   }
 
-  // The entry is to be loaded. False if there is no memory: then the load has failed.
+  // Queues a load of the entry. Returns false if out of memory: the load has then failed.
   bool claim(shard& s, const Key& key, entry& e, bool first) {
     timers_.cancel(e.timer);
-    e.timer = {};  // its run may have begun, and then finds that it is the entry's no more
+    e.timer = {};  // its run may have begun: it will see that it is no longer the entry's timer
     e.again = false;
     e.load = ++numbers_;
     if (!enqueue(key, e, first)) fail(s, key, e);
     return e.stage != load_stage::over;
   }
 
-  // False: nothing to load, or not now. The pause after a slow load is not for readers who would get nothing.
+  // Returns false if there is nothing to load, or not now. Readers who would get nothing skip the pause after a slow load.
   bool claim_if_due(shard& s, const Key& key, entry& e, rondo::time_point now, bool first) {
     if (e.stage != load_stage::over || (e.value && now < e.fresh_until)) return false;
     const bool waits = e.failures != 0 || look(e, now).value;
@@ -284,7 +284,7 @@ class refreshing_cache<Key, Value, Hash>::core : public std::enable_shared_from_
   }
 
   void begin_queued() {
-    const auto kept = this->weak_from_this().lock();  // a reader that is told meanwhile may destroy the cache
+    const auto kept = this->weak_from_this().lock();  // a reader may destroy the cache when it is told
     queue_.run([this](typename load_queue<Key>::item next) { begin(std::move(next)); });
   }
 
@@ -308,20 +308,20 @@ class refreshing_cache<Key, Value, Hash>::core : public std::enable_shared_from_
         if (!std::exchange(e.read, false) && e.value) ++counted_.unread_loads;
       }
     }
-    if (!begun) return queue_.release();  // the key was removed, or has gone first
+    if (!begun) return queue_.release();  // the key was removed, or its load went first
     try {
       begin_(std::move(*begun));
     } catch (...) {
-      // The load was destroyed with the call's argument: it has failed.
+      // The load was destroyed with the argument of the call, so it has failed.
     }
   }
 
-  // From now on the entry's timer is due then.
+  // Makes the entry's timer due at `due`.
   void arm(const Key& key, entry& e, rondo::time_point due) noexcept {
     e.timer_due = due;
     try {
       if (timers_.reschedule_at(e.timer, due)) return;
-      // A capture [key] would be const, so that moving it could throw; then the timer's task needs an allocation.
+      // A capture [key] would be const, so moving it could throw, and the timer's task would need an allocation.
       e.timer = timers_.schedule_at(due, [this, key = key](const rondo::firing& f) { on_timer(key, f.id); });
     } catch (...) {
       timers_.cancel(e.timer);
@@ -342,7 +342,7 @@ class refreshing_cache<Key, Value, Hash>::core : public std::enable_shared_from_
       e.timer = {};
       const rondo::time_point now = scheduler_.now();
       if (e.stage !=
-          load_stage::over) {  // past its deadline, or readers have waited long enough for its beginning
+          load_stage::over) {  // past its deadline, or readers have waited long enough for it to begin
         if (e.stage == load_stage::begun) fail(s, key, e);
         told = s.waiting.take(key);
       } else if (policy_.mode == refresh_mode::ahead ? now - e.read_at >= policy_.forget_after : !e.again) {
@@ -359,7 +359,7 @@ class refreshing_cache<Key, Value, Hash>::core : public std::enable_shared_from_
   void succeed(shard& s, const load& ended, entry& e, std::shared_ptr<const Value>& value, time_to_live ttl) {
     const rondo::duration soft = ttl.soft.value_or(policy_.soft_ttl);
     const rondo::duration hard = std::max(soft, ttl.hard.value_or(policy_.hard_ttl));
-    e.value.swap(value);  // the old one is destroyed with the argument of end(), after the lock is released
+    e.value.swap(value);  // the old value is destroyed with the argument of end(), after the lock is released
     e.loaded_at = ended.began_;
     e.fresh_until = rondo::saturating_add(e.loaded_at, soft);
     e.served_until = rondo::saturating_add(e.loaded_at, hard);
@@ -378,13 +378,13 @@ class refreshing_cache<Key, Value, Hash>::core : public std::enable_shared_from_
     rest(key, e);
   }
 
-  // No load is in progress any more.
+  // Called when the load has ended.
   void rest(const Key& key, entry& e) {
     enter(e, load_stage::over);
     if (e.again) e.next_load = scheduler_.now();
     if (e.again || policy_.mode == refresh_mode::ahead) {
       arm(key, e, e.next_load);
-    } else {  // the key ends when it is of no use any more
+    } else {  // the key ends when it is no longer of use
       arm(key, e, std::max(e.served_until, rondo::saturating_add(e.next_load, policy_.longest_retry)));
     }
   }
@@ -396,8 +396,8 @@ class refreshing_cache<Key, Value, Hash>::core : public std::enable_shared_from_
   std::atomic<bool> closed_{false};
   std::atomic<std::uint64_t> numbers_{0};
   cache_counters counted_;
-  load_queue<Key> queue_{policy_.loads_at_once};  // also of keys that were removed, or that went first
-  rondo::timer_scope timers_{scheduler_};         // last: their tasks use the others
+  load_queue<Key> queue_{policy_.loads_at_once};  // also holds keys that were removed or went first
+  rondo::timer_scope timers_{scheduler_};         // last member: its tasks use the others
 };
 
 }  // namespace cache_refresh

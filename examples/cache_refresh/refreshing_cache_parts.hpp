@@ -1,4 +1,4 @@
-// Parts of refreshing_cache that know nothing of its entries.
+// Parts of refreshing_cache that know nothing about its entries.
 #pragma once
 
 #include <atomic>
@@ -15,11 +15,11 @@
 
 namespace cache_refresh {
 
-// Of the latest load of a key.
+// The stage of a key's latest load.
 enum class load_stage : std::uint8_t {
   over,          // or there was none
-  queued,        // waits for a slot,
-  queued_first,  // and goes first
+  queued,        // waits for a slot
+  queued_first,  // waits for a slot, and goes first
   begun
 };
 
@@ -33,8 +33,8 @@ struct cache_counters {
   std::atomic<std::size_t> waiting{0};
 };
 
-// Which loads are in progress, and which wait for one of these to end. Thread-safe: its lock is the last that is taken,
-// and none is held while a load begins.
+// Which loads are in progress, and which wait for one of them to end. Thread-safe: its lock is the last to be taken, and
+// no lock is held while a load begins.
 template <class Key>
 class load_queue {
  public:
@@ -45,7 +45,7 @@ class load_queue {
 
   explicit load_queue(std::size_t at_once) : at_once_(at_once) {}
 
-  // False if there is no memory.
+  // Returns false if out of memory.
   bool push(const Key& key, std::uint64_t number, bool first) noexcept {
     try {
       const std::lock_guard guard(lock_);
@@ -56,8 +56,8 @@ class load_queue {
     }
   }
 
-  // Calls begin(item) for as many loads as may be in progress. Each of them has a slot then, until release(). One thread
-  // at a time does so, for all: a load that ends inside `begin` does not call it again.
+  // Calls begin(item) for as many loads as may be in progress. Each of them then has a slot until release(). One thread
+  // at a time does this for all, so a load that ends inside `begin` does not call `begin` again.
   template <class Begin>
   void run(Begin begin) {
     std::unique_lock guard(lock_);
@@ -81,7 +81,7 @@ class load_queue {
     --in_progress_;
   }
 
-  // Drops what waits, and returns when no run() is in progress, but for one on this thread's stack. No push() may follow.
+  // Drops what waits, and returns when no run() is in progress, except one on this thread's stack. No push() may follow.
   void close() {
     std::unique_lock guard(lock_);
     first_.clear();
@@ -104,13 +104,13 @@ class load_queue {
   std::condition_variable ran_;
 };
 
-// Who gets what a load will bring. Not thread-safe.
+// The readers that wait for the result of a load. Not thread-safe.
 template <class Key, class Found, class Hash>
 class waiting_readers {
  public:
   using reader = std::function<void(const Found&)>;
 
-  // False if there is no memory; then `then` is as it was.
+  // Returns false if out of memory; `then` is then unchanged.
   bool add(const Key& key, reader& then) noexcept {
     try {
       all_[key].push_back(std::move(then));
@@ -120,7 +120,7 @@ class waiting_readers {
     }
   }
 
-  // Those of one key, or all.
+  // Takes the readers of one key, or all of them.
   std::vector<reader> take(const Key& key) noexcept {
     const auto place = all_.find(key);
     if (place == all_.end()) return {};
@@ -135,7 +135,7 @@ class waiting_readers {
       try {
         each(got);
       } catch (...) {
-        // The reader's own call returned long ago, and the others are to be told as well.
+        // The reader's own call has long returned, and the other readers must be told as well.
       }
     }
   }
