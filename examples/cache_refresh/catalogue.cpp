@@ -27,7 +27,7 @@ class catalogue_reader {
 
   std::vector<field> finish() {
     end_record();
-    if (all_.empty()) throw std::runtime_error(fmt::format("{}: holds no package records", name_));
+    if (all_.empty()) throw std::runtime_error(fmt::format("{}: contains no package records", name_));
     return std::move(all_);
   }
 
@@ -45,7 +45,7 @@ class catalogue_reader {
   }
 
   void continue_field(const std::string& line) {
-    if (record_.empty()) fail("continues a field, but there is none before it");
+    if (record_.empty()) fail("continues a field, but no field precedes it");
     record_.back().value.append("\n").append(line, 1);
   }
 
@@ -78,7 +78,7 @@ class catalogue_reader {
 std::vector<field> read_catalogue(std::istream& in, const std::string& name) {
   catalogue_reader reader(name);
   for (std::string line; std::getline(in, line);) reader.take(line);
-  if (in.bad()) throw std::runtime_error(fmt::format("{}: cannot be read to its end", name));
+  if (in.bad()) throw std::runtime_error(fmt::format("{}: could not be read completely", name));
   return reader.finish();
 }
 

@@ -92,7 +92,7 @@ std::ofstream create(const std::filesystem::path& file) {
 
 void finish(std::ofstream& out, const std::filesystem::path& file) {
   if (!file.empty() && !out.flush())
-    throw std::runtime_error(fmt::format("{}: cannot be written to its end", file.string()));
+    throw std::runtime_error(fmt::format("{}: could not be written completely", file.string()));
 }
 
 void compare(const options& chosen, origin& from, const std::vector<std::string>& names,
@@ -128,8 +128,8 @@ opened open(const options& chosen) {
     all.names = all.from->keys(chosen.keys);
     if (all.names.empty()) throw origin_error("holds no keys");
     if (chosen.origin.rows != 0 && chosen.keys == 0 && all.names.size() != chosen.origin.rows) {
-      throw origin_error(fmt::format(
-          "was filled before, with {} rows: leave --rows out, or name another place", all.names.size()));
+      throw origin_error(
+          fmt::format("already holds {} rows: leave out --rows, or name another database", all.names.size()));
     }
     return all;
   } catch (const origin_error& bad) {

@@ -12,14 +12,14 @@ namespace cache_refresh {
 namespace {
 
 constexpr const char* about =
-    "Keeps a cache fresh ahead of its expiry, with one Rondo timer.\n\n"
-    "Readers read through the cache, a writer edits what the origin holds, and the cache\n"
-    "loads each value again before it is stale. The origin is by default an SQLite\n"
-    "database, filled on the first run with the fields of this machine's package\n"
-    "catalogue. A summary at the end says what readers got. Ctrl-C ends it, and q while\n"
-    "it shows a table.\n";
+    "Keeps a cache fresh ahead of expiry, with one Rondo timer.\n\n"
+    "Readers read through the cache, a writer edits values at the origin, and the cache\n"
+    "reloads each value before it is stale. By default the origin is an SQLite database,\n"
+    "which the first run fills with the fields of this machine's package catalogue. A\n"
+    "summary at the end says what readers got. Ctrl-C ends the program; so does q while\n"
+    "a table is shown.\n";
 
-// Seconds, with a fraction, as durations.
+// An option in seconds, which may have a fraction.
 CLI::Option* add_seconds(CLI::App& app, const std::string& name, double& value, const std::string& help) {
   return app.add_option(name, value, help)->check(CLI::Range(0.001, 1e9))->type_name("SECONDS");
 }
@@ -28,7 +28,7 @@ rondo::duration seconds(double count) {
   return std::chrono::duration_cast<rondo::duration>(std::chrono::duration<double>(count));
 }
 
-// What the options are before they are given their types.
+// The options as given, before conversion to their types.
 struct raw {
   std::string pick = "skewed";
   std::string mode = "ahead";
@@ -55,7 +55,8 @@ void add_origin(CLI::App& app, options& chosen) {
   app.add_option("--origin", chosen.origin.url,
                  "Where the values come from: file:DIR, sqlite:FILE,\n"
                  "http(s)://HOST/FOLDER/ or postgresql://HOST/DATABASE.\n"
-                 "A database gets a table of its own, unless --load is given")
+                 "In a database it creates its own table, unless --load is\n"
+                 "given")
       ->type_name("URL");
   app.add_option("--catalogue", chosen.origin.catalogue,
                  "Fill a new database with these package records, in the\n"
@@ -65,63 +66,66 @@ void add_origin(CLI::App& app, options& chosen) {
       ->check(CLI::Range(1, 10'000'000))
       ->type_name("N")
       ->default_str("");
-  auto* list =
-      app.add_option("--list", chosen.origin.list_query, "SQL that gives the keys of a database of your own")
-          ->type_name("SQL");
+  auto* list = app.add_option("--list", chosen.origin.list_query,
+                              "SQL that returns the keys of a database of your own")
+                   ->type_name("SQL");
   auto* load = app.add_option("--load", chosen.origin.load_query,
-                              "SQL that gives value, validator and (if you like) time to\n"
-                              "live in ms of one key: $1, for SQLite ?1")
+                              "SQL that returns value, validator and (optionally) time to\n"
+                              "live in ms of one key, which is $1, or ?1 for SQLite")
                    ->type_name("SQL");
   list->needs(load);
   load->needs(list);
-  app.add_option("--keys", chosen.keys, "Use only the first N keys; 0: all")->type_name("N");
+  app.add_option("--keys", chosen.keys, "Use only the first N keys; 0 uses all")->type_name("N");
 }
 
 void add_load(CLI::App& app, options& chosen, raw& given) {
   app.add_option("--readers", chosen.readers, "Threads that read through the cache")
       ->check(CLI::Range(1, 64))
       ->type_name("N");
-  app.add_option("--reads", chosen.reads, "Reads a second, of all readers together")
+  app.add_option("--reads", chosen.reads, "Reads per second, of all readers together")
       ->check(CLI::Range(0, 10'000'000))
       ->type_name("N");
   app.add_option("--pick", given.pick,
-                 "Which keys are read: 'skewed', the k-th key 1/k as often\n"
-                 "as the first, or 'uniform', all alike")
+                 "Which keys are read: 'skewed' reads the k-th key 1/k as\n"
+                 "often as the first, 'uniform' reads all equally often")
       ->check(CLI::IsMember({"skewed", "uniform"}))
       ->type_name("HOW");
   app.add_option("--edits", given.edits,
-                 "Values that the writer changes at the origin, a second\n"
-                 "(default: 100 in a table of this program's own, none\n"
+                 "Values per second that the writer changes at the origin\n"
+                 "(default: 100 in this program's own table, none\n"
                  "elsewhere). In files of yours it appends a mark!")
       ->check(CLI::Range(0, 100'000))
       ->type_name("N")
       ->default_str("");
-  app.add_flag("--cold", given.cold, "Load keys when they are first read, not all at the start");
+  app.add_flag("--cold", given.cold, "Load each key at its first read, not all at the start");
 }
 
 void add_policy(CLI::App& app, options& chosen, raw& given) {
   app.add_option("--mode", given.mode,
-                 "When values are loaded again: 'ahead' of their expiry,\n"
-                 "'on-read' of a stale one, or after 'expire', while the\n"
-                 "reader waits")
+                 "When values are reloaded: 'ahead' of their expiry,\n"
+                 "'on-read' of a stale value, or, with 'expire', after\n"
+                 "expiry, while the reader waits")
       ->check(CLI::IsMember({"ahead", "on-read", "expire"}))
       ->type_name("HOW");
   add_seconds(app, "--soft-ttl", given.soft_ttl,
               "How long values are fresh (default: what the origin says,\nor 60)")
       ->default_str("");
-  add_seconds(app, "--hard-ttl", given.hard_ttl, "How long they are served, if the origin does not say");
-  app.add_option("--refresh-at", chosen.policy.refresh_at, "Where in the soft TTL the next load begins")
+  add_seconds(app, "--hard-ttl", given.hard_ttl, "How long values are served, if the origin does not say");
+  app.add_option("--refresh-at", chosen.policy.refresh_at,
+                 "Share of the soft TTL after which the next load begins")
       ->check(CLI::Range(0.1, 1.0))
       ->type_name("SHARE");
-  app.add_option("--jitter", chosen.policy.jitter, "How far before or after that it may begin, at random")
+  app.add_option("--jitter", chosen.policy.jitter, "Share by which it may begin earlier or later, at random")
       ->check(CLI::Range(0.0, 0.1))
       ->type_name("SHARE");
-  add_seconds(app, "--load-deadline", given.load_deadline, "A load that takes longer has failed");
-  add_seconds(app, "--longest-retry", given.longest_retry, "The longest time from a failed load to the next");
+  add_seconds(app, "--load-deadline", given.load_deadline, "A load that takes longer counts as failed");
+  add_seconds(app, "--longest-retry", given.longest_retry,
+              "The longest time from a failed load to the next load");
   add_seconds(app, "--forget-after", given.forget_after,
-              "Drop keys that nobody has read for so long (default: never)")
+              "Drop keys that nobody has read for this long (default:\nnever)")
       ->default_str("");
-  app.add_option("--workers", chosen.policy.loads_at_once, "Threads that load, and so loads at once")
+  app.add_option("--workers", chosen.policy.loads_at_once,
+                 "Threads that load, and thus the loads in progress at once")
       ->check(CLI::Range(1, 64))
       ->type_name("N");
 }
@@ -134,8 +138,8 @@ void add_chaos(CLI::App& app, raw& given) {
       ->check(CLI::IsMember({"none", "slow", "down", "flap", "wrong"}))
       ->type_name("HOW");
   app.add_option("--fail-percent", given.fail_percent,
-                 "So many loads in a hundred fail (default: 2 with a table\n"
-                 "of this program's own, none elsewhere)")
+                 "Percentage of loads that fail (default: 2 with this\n"
+                 "program's own table, none elsewhere)")
       ->check(CLI::Range(0, 100))
       ->type_name("N")
       ->default_str("");
@@ -145,9 +149,13 @@ void add_output(CLI::App& app, options& chosen) {
   auto* compare = app.add_flag("--compare", chosen.compare,
                                "Run the same work in all three modes, for --seconds each\n"
                                "(default: 10), and print them side by side");
-  app.add_option("--csv", chosen.csv, "Write the comparison there, too")->needs(compare)->type_name("FILE");
-  app.add_option("--svg", chosen.svg, "Draw the comparison there")->needs(compare)->type_name("FILE");
-  app.add_option("--listen", chosen.listen, "Serve a page with the wheel, /metrics and /healthz there")
+  app.add_option("--csv", chosen.csv, "Also write the comparison to this file, as CSV")
+      ->needs(compare)
+      ->type_name("FILE");
+  app.add_option("--svg", chosen.svg, "Draw the comparison into this file, as SVG")
+      ->needs(compare)
+      ->type_name("FILE");
+  app.add_option("--listen", chosen.listen, "Serve a page with the wheel, /metrics and /healthz here")
       ->type_name("HOST:PORT")
       ->excludes(compare);
   app.get_option("--mode")->excludes(compare);
@@ -155,12 +163,12 @@ void add_output(CLI::App& app, options& chosen) {
                  "Share of stale and empty keys above which /healthz fails")
       ->check(CLI::Range(0.0, 1.0))
       ->type_name("SHARE");
-  app.add_option("--seconds", chosen.seconds, "How long to run; 0: until q or Ctrl-C")
+  app.add_option("--seconds", chosen.seconds, "How long to run; 0 runs until q or Ctrl-C")
       ->check(CLI::Range(0, 1'000'000'000))
       ->type_name("N");
-  app.add_option("--seed", chosen.seed, "Makes the random choices repeatable; 0: other ones each time")
+  app.add_option("--seed", chosen.seed, "Makes random choices repeatable; 0 makes new ones each time")
       ->type_name("N");
-  app.add_flag("--plain", chosen.plain, "One line a second also on a terminal, instead of a table");
+  app.add_flag("--plain", chosen.plain, "Print one line per second instead of a table, even on a\nterminal");
 }
 
 void set_policy(refresh_policy& policy, const raw& given) {
@@ -171,7 +179,7 @@ void set_policy(refresh_policy& policy, const raw& given) {
   if (given.forget_after > 0) policy.forget_after = seconds(given.forget_after);
 }
 
-// What this program has filled, and may change.
+// Whether the program has filled this database itself, and so may change it.
 bool has_own_table(const origin_options& origin) {
   const bool database = origin.url.starts_with("sqlite:") || origin.url.starts_with("postgres");
   return database && origin.load_query.empty();
@@ -179,7 +187,7 @@ bool has_own_table(const origin_options& origin) {
 
 void set_origin(options& chosen, const raw& given, bool is_default) {
   if (is_default) {
-    // Filled with so many rows it is another one.
+    // A database with a given number of rows has its own file.
     const std::string rows = chosen.origin.rows == 0 ? "" : "_" + std::to_string(chosen.origin.rows);
     const auto file = common::cached("cache_refresh" + rows + ".db");
     common::make_folder_of(file);

@@ -26,8 +26,8 @@ struct refresh_policy {
   rondo::duration soft_ttl = std::chrono::minutes(1);
   rondo::duration hard_ttl = std::chrono::minutes(10);
 
-  // At which share of the soft TTL the next load begins, and how far it may be moved to either side. The jitter separates
-  // keys that were loaded together.
+  // At which share of the soft TTL the next load begins, and how far it may be moved to either side. The jitter
+  // separates keys that were loaded together.
   double refresh_at = 0.90;
   double jitter = 0.05;
 

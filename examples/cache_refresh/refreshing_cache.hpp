@@ -6,9 +6,10 @@
 //     });
 //     if (auto found = users.wait_for("ada", 1s); found.value) …
 //
-// - A key enters the cache with its first read. From then on it has one timer, which is due when the next load begins or,
-//   while a load is in progress, at the load's deadline. So no key is forgotten, and none is loaded twice at once.
-// - A value is fresh, then stale, then no longer served (see refresh_policy). While loads fail, the stale value is served.
+// - A key enters the cache with its first read. From then on it has one timer, which is due when the next load begins
+//   or, while a load is in progress, at the load's deadline. So no key is forgotten, and none is loaded twice at once.
+// - A value is fresh, then stale, then no longer served (see refresh_policy). While loads fail, the stale value is
+//   served.
 // - Loads that succeed and loads that fail have separate schedules. At most loads_at_once are in progress; those that
 //   readers wait for go first.
 // - Time is the scheduler's, so all of this can be tested with a manual_timer.
@@ -130,9 +131,9 @@ class refreshing_cache {
   using begin_load = std::function<void(load)>;
   using on_found = std::function<void(const found&)>;
 
-  // `begin` is called for each load, on a reader's thread, on the scheduler's driver or on the thread that ended another
-  // load. It should hand the load to another thread and return. If it throws, the load has failed. The scheduler must
-  // outlive the cache.
+  // `begin` is called for each load, on a reader's thread, on the scheduler's driver or on the thread that ended
+  // another load. It should hand the load to another thread and return. If it throws, the load has failed. The
+  // scheduler must outlive the cache.
   refreshing_cache(rondo::scheduler& scheduler, refresh_policy policy, begin_load begin)
       : core_(std::make_shared<core>(scheduler, policy, std::move(begin))) {}
   ~refreshing_cache() { close(); }
@@ -141,9 +142,9 @@ class refreshing_cache {
 
   // Returns what can be served now. If there is nothing, a load begins, unless one is in progress or has just failed.
   found find(const Key& key) { return core_->find(key, {}); }
-  // Calls `then` with what can be served: at once, or when the load that this read waits for has ended. There is no value
-  // if the load failed, if the last load failed so recently that none is tried, or if the load could not begin within
-  // policy.load_deadline.
+  // Calls `then` with what can be served: at once, or when the load that this read waits for has ended. There is no
+  // value if the load failed, if the last load failed so recently that none is tried, or if the load could not begin
+  // within policy.load_deadline.
   void find(const Key& key, on_found then) { core_->find(key, std::move(then)); }
   // As find(key, then), but waits, for at most `limit` of real time, and returns the result.
   found wait_for(const Key& key, rondo::duration limit);
@@ -151,15 +152,15 @@ class refreshing_cache {
   // Loads the key if it is not fresh, without counting as a read.
   void prefetch(const Key& key) { core_->prefetch(key); }
 
-  // Call this when the value has changed at its origin: loads it now, if the key is in the cache. A load in progress may
-  // bring a value from before the change, so another one follows it.
+  // Call this when the value has changed at its origin: loads it now, if the key is in the cache. A load in progress
+  // may bring a value from before the change, so another one follows it.
   void refresh(const Key& key) { core_->refresh(key); }
   // Removes the key. Readers that wait for it get nothing. Returns false if the key is not in the cache.
   bool remove(const Key& key) { return core_->remove(key); }
 
   // From now on no load begins, and answers are dropped. Readers that wait get nothing. Once close() has returned, no
-  // other thread calls `begin`. It does not wait for loads, nor for a `then` that another thread is calling at the end of
-  // a load. The destructor calls close().
+  // other thread calls `begin`. It does not wait for loads, nor for a `then` that another thread is calling at the end
+  // of a load. The destructor calls close().
   void close() { core_->close(); }
 
   cache_statistics stats() const { return core_->stats(); }

@@ -270,7 +270,8 @@ class refreshing_cache<Key, Value, Hash>::core : public std::enable_shared_from_
     return e.stage != load_stage::over;
   }
 
-  // Returns false if there is nothing to load, or not now. Readers who would get nothing skip the pause after a slow load.
+  // Returns false if there is nothing to load, or not now. Readers who would get nothing skip the pause after a slow
+  // load.
   bool claim_if_due(shard& s, const Key& key, entry& e, rondo::time_point now, bool first) {
     if (e.stage != load_stage::over || (e.value && now < e.fresh_until)) return false;
     const bool waits = e.failures != 0 || look(e, now).value;

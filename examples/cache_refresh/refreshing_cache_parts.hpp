@@ -33,8 +33,8 @@ struct cache_counters {
   std::atomic<std::size_t> waiting{0};
 };
 
-// Which loads are in progress, and which wait for one of them to end. Thread-safe: its lock is the last to be taken, and
-// no lock is held while a load begins.
+// Which loads are in progress, and which wait for one of them to end. Thread-safe: its lock is the last to be taken,
+// and no lock is held while a load begins.
 template <class Key>
 class load_queue {
  public:
@@ -81,7 +81,8 @@ class load_queue {
     --in_progress_;
   }
 
-  // Drops what waits, and returns when no run() is in progress, except one on this thread's stack. No push() may follow.
+  // Drops what waits, and returns when no run() is in progress, except one on this thread's stack. No push() may
+  // follow.
   void close() {
     std::unique_lock guard(lock_);
     first_.clear();

@@ -33,7 +33,7 @@ void print_summary(const snapshot& end, const agreement& at_end, const std::stri
              readable(end.timer.lateness.max()));
   fmt::print("  timer      {} scheduled, {} fired, {} wake-ups\n", end.timer.scheduled, end.timer.fired,
              end.timer.wakeups);
-  fmt::print("  processor  {}, of this the timer's thread {} ({}); memory {} MB\n", readable(end.processor),
+  fmt::print("  processor  {}, including the timer's thread {} ({}); memory {} MB\n", readable(end.processor),
              readable(end.driver),
              percent(static_cast<std::uint64_t>(end.driver.count()),
                      static_cast<std::uint64_t>(end.processor.count())),

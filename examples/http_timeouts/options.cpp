@@ -9,9 +9,9 @@ namespace http_timeouts {
 namespace {
 
 constexpr const char* about =
-    "An HTTP server whose connections have three timeouts each, under load.\n\n"
+    "An HTTP server with three timeouts per connection, under load.\n\n"
     "A second process opens the connections, sends requests on them, and plays slow\n"
-    "clients: some send nothing, some a header byte by byte, some stall in the body.\n"
+    "clients: some send nothing, some a header byte by byte, some a body byte by byte.\n"
     "After the load it falls silent, and the server has to cut off every connection.\n"
     "The exit status is 1 if one was cut off too early, or not at all.\n";
 
@@ -21,12 +21,12 @@ void add_load(CLI::App& app, options& chosen) {
   app.add_option("--connections", chosen.connections, "Connections that send requests, one after another")
       ->check(CLI::Range(1, 100'000))
       ->type_name("N");
-  app.add_option("--slow", chosen.slow, "Slow clients besides; one that was cut off comes back")
+  app.add_option("--slow", chosen.slow, "Additional slow clients; one that is cut off reconnects")
       ->check(CLI::Range(0, 10'000))
       ->type_name("N");
   app.add_option("--rate", chosen.rate,
-                 "Requests a second, of all connections together;\n"
-                 "0: each connection sends one as soon as the last was answered")
+                 "Requests per second, of all connections together; with 0\n"
+                 "each connection sends one as soon as the last was answered")
       ->check(CLI::Range(0, 10'000'000))
       ->type_name("N");
   app.add_option("--seconds", chosen.seconds, "How long to measure, once all are connected")
@@ -51,15 +51,17 @@ command_line read_command_line(int argc, char** argv) {
   app.option_defaults()->always_capture_default();
   add_load(app, chosen);
   add_limit(app, limits, phase::idle, "--idle", "The timeout from a response to the first byte of a request");
-  add_limit(app, limits, phase::header, "--header", "The timeout from there to the end of the header");
+  add_limit(app, limits, phase::header, "--header",
+            "The timeout from the first byte of a request to the end of its header");
   add_limit(app, limits, phase::request, "--request",
-            "The timeout from the first byte to the end of the response");
+            "The timeout from the first byte of a request to the end of the response");
   auto* timers = app.add_option("--timers", with,
                                 "What the timeouts are: 'rondo', one scheduler for all,\n"
-                                "or 'asio', a steady_timer each")
+                                "or 'asio', a steady_timer for each")
                      ->check(CLI::IsMember({"rondo", "asio"}))
                      ->type_name("WHICH");
-  app.add_flag("--compare", chosen.compare, "Both in turn, and their figures side by side")->excludes(timers);
+  app.add_flag("--compare", chosen.compare, "Run both in turn, and show their figures side by side")
+      ->excludes(timers);
   if (const std::optional<int> status = common::read(app, argc, argv)) return {chosen, status};
   for (std::size_t i = 0; i < phases; ++i) chosen.limits[i] = std::chrono::milliseconds(limits[i]);
   if (with == "asio") chosen.with = timers::asio;

@@ -86,7 +86,7 @@ class clients {
     const clock::time_point limit = clock::now() + patience;
     while (!regular_.all_connected()) {
       if (clock::now() > limit)
-        throw std::runtime_error(fmt::format("after {} s only {} of {} connections have been answered",
+        throw std::runtime_error(fmt::format("after {} s only {} of {} connections had been answered",
                                              patience.count(), regular_.connected(), chosen_.connections));
       turn();
     }
@@ -137,7 +137,7 @@ std::optional<std::string> lack_for(const options& chosen) {
   const std::size_t allowed = allow_descriptors(wanted);
   if (allowed >= wanted) return std::nullopt;
   return fmt::format(
-      "{} connections take {} file descriptors in each process, and the system allows {} (ulimit -Hn)",
+      "{} connections take {} file descriptors in each process, but the system allows {} (ulimit -Hn)",
       connections, wanted, allowed);
 }
 
@@ -178,13 +178,13 @@ std::vector<std::string> faults_of(const options& chosen, const outcome& o) {
   const auto require_none = [&](std::uint64_t n, const char* what) {
     if (n > 0) faults.push_back(fmt::format("{} {}", n, what));
   };
-  require_none(o.slow.early, "slow clients were cut off before their time");
+  require_none(o.slow.early, "slow clients were cut off too early");
   require_none(o.slow.not_cut, "slow clients were not cut off");
-  require_none(o.regular_cut_early, "connections were cut off although the server had just heard of them");
+  require_none(o.regular_cut_early, "connections were cut off although the server had just heard from them");
   require_none(o.regular_not_cut, "silent connections were not cut off");
   require_none(o.wrong_answers, "answers were wrong");
   require_none(o.server.bad_requests, "requests were refused as malformed");
-  require_none(o.server.early, "timeouts fired before their time");
+  require_none(o.server.early, "timeouts fired too early");
   require_none(o.server.left_open, "connections were left open");
   // Asio's handlers come for connections that have gone, which they are told to see.
   if (o.with == timers::rondo) require_none(o.server.for_gone, "timeouts fired that had been cleared");
@@ -193,7 +193,7 @@ std::vector<std::string> faults_of(const options& chosen, const outcome& o) {
   std::uint64_t ended = o.server.closed_by_peer + o.server.left_open;
   for (const std::uint64_t each : o.server.cut_off) ended += each;
   if (ended != o.server.accepted)
-    faults.push_back(fmt::format("of {} connections {} have ended", o.server.accepted, ended));
+    faults.push_back(fmt::format("of {} connections, {} have ended", o.server.accepted, ended));
   return faults;
 }
 

@@ -53,15 +53,15 @@ class table {
 };
 
 void print_load(const table& t) {
-  t.row("answers a second", [](const outcome& o) { return per_second(o.answers, o.measured); });
-  t.row("server: processor time a request",
+  t.row("answers per second", [](const outcome& o) { return per_second(o.answers, o.measured); });
+  t.row("server: processor time per request",
         [](const outcome& o) { return readable(each(o.server.processor, o.server.requests)); });
   t.row("server: share of one processor",
         [](const outcome& o) { return share(o.server.processor, o.measured); });
   t.row("clients: share of one processor",
         [](const outcome& o) { return share(o.clients_processor, o.measured); });
-  t.row("server: memory, a connection's", [](const outcome& o) { return memory(o.server); });
-  t.row("timeouts set a second",
+  t.row("server: memory, and per connection", [](const outcome& o) { return memory(o.server); });
+  t.row("timeouts set per second",
         [](const outcome& o) { return per_second(o.server.timeouts_set, o.measured); });
   t.row("wait for an answer: p50, p99, max", [](const outcome& o) { return text_of(o.waits); });
 }
@@ -71,13 +71,13 @@ void print_cut_offs(const table& t) {
     const auto& cut = o.server.cut_off;
     return fmt::format("{}, {}, {}", cut[0], cut[1], cut[2]);
   });
-  t.row("closed after its time: p50, p99, max", [](const outcome& o) {
+  t.row("closed after deadline: p50, p99, max", [](const outcome& o) {
     return text_of({o.server.lateness_p50, o.server.lateness_p99, o.server.lateness_max});
   });
-  t.row("fired before its time", [](const outcome& o) { return fmt::format("{}", o.server.early); });
+  t.row("fired too early", [](const outcome& o) { return fmt::format("{}", o.server.early); });
   t.row(fmt::format("fired more than {} ms late", late_after.count()).c_str(),
         [](const outcome& o) { return fmt::format("{}", o.server.late); });
-  t.row("fired when cleared, or on closed ones",
+  t.row("fired although cleared or closed",
         [](const outcome& o) { return fmt::format("{}", o.server.for_gone); });
   t.row("slow clients: cut off, early, never", [](const outcome& o) {
     const auto& cut = o.slow.cut_off;
@@ -95,7 +95,7 @@ void print_plan(const options& chosen) {
   fmt::print(
       "{} connections and {} slow clients, {}, for {} s; timeouts: idle {} ms, header {} ms, request {} ms\n",
       chosen.connections, chosen.slow,
-      chosen.rate == 0 ? "requests as fast as possible" : fmt::format("{} requests a second", chosen.rate),
+      chosen.rate == 0 ? "requests as fast as possible" : fmt::format("{} requests per second", chosen.rate),
       chosen.seconds, chosen.limits[0].count(), chosen.limits[1].count(), chosen.limits[2].count());
 }
 
@@ -109,7 +109,7 @@ void print_summary(const options& chosen, const std::vector<outcome>& all) {
   const auto of = [](const outcome& o) {
     return static_cast<double>(each(o.server.processor, o.server.requests).count());
   };
-  fmt::print("\nProcessor time a request, asio / rondo: {:.2f}\n", of(all[1]) / of(all[0]));
+  fmt::print("\nProcessor time per request, asio / rondo: {:.2f}\n", of(all[1]) / of(all[0]));
 }
 
 }  // namespace http_timeouts

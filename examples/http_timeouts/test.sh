@@ -10,7 +10,7 @@ set -eu
 served() {
   ! grep '^FAILED' out || fail "it found faults"
   awk '
-    /^  answers a second/ { answers = $4 }
+    /^  answers per second/ { answers = $4 }
     /^  cut off idle, in header, in request/ { idle = $8 + 0; header = $9 + 0; request = $10 + 0 }
     /^  slow clients: cut off, early, never/ { early = $8 + 0; never = $9 + 0 }
     END { exit !(answers > 0 && idle >= 200 && header > 0 && request > 0 && early == 0 && never == 0) }
@@ -55,7 +55,7 @@ case $2 in
   compare)
     run 0 $few --rate 1000 --seconds 1 --header 300 --compare
     served
-    shows '^Processor time a request, asio / rondo: [0-9.]*$'
+    shows '^Processor time per request, asio / rondo: [0-9.]*$'
     ;;
   slow_header)
     # The timeout of the whole request ends a header, too.

@@ -37,11 +37,11 @@ std::vector<common::figure_row> figures(const account& now, std::int64_t waiting
 
 void print_summary(std::chrono::nanoseconds elapsed, const account& all,
                    const rondo::durable::dispatcher_statistics& own) {
-  fmt::print("\nSummary of {}, of all orders in the store\n", readable(elapsed));
+  fmt::print("\nSummary of {}, for all orders in the store\n", readable(elapsed));
   fmt::print("{} orders, {} closed, {} paid, {} lost, {} run again after a lease ran out\n", all.orders,
              all.closed, all.paid, all.lost, all.again);
   if (all.open > 0) fmt::print("  {} more are open: their limits wait in the store\n", all.open);
-  fmt::print("  of those paid {} are confirmed, {} will be; price changes: {}\n", all.confirmed,
+  fmt::print("  of the paid orders {} are confirmed, {} will be; price changes: {}\n", all.confirmed,
              all.paid - all.confirmed, all.prices);
   fmt::print("  this node  {} fired, {} retried, {} leases lost, {} handed back; lateness p50 {}, p99 {}\n",
              own.fired, own.retried, own.leases_lost, own.handed_back, readable(own.lateness.quantile(0.5)),

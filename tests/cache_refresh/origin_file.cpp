@@ -31,12 +31,12 @@ TEST_CASE("schemes: those that are unknown are named, with those there are") {
   const std::string unknown = error_of_opening({.url = "ftp://there/"});
   CHECK(contains(unknown, "ftp: is unknown"));
   CHECK(contains(unknown, "file:, sqlite:"));
-  CHECK(contains(error_of_opening({.url = "origin.db"}), "is no URL"));
-  CHECK(contains(error_of_opening({.url = ""}), "is no URL"));
+  CHECK(contains(error_of_opening({.url = "origin.db"}), "is not a URL"));
+  CHECK(contains(error_of_opening({.url = ""}), "is not a URL"));
 }
 
 TEST_CASE("schemes: queries come in pairs, and only for databases") {
-  CHECK(contains(error_of_opening({.url = "sqlite:x", .list_query = "SELECT 1"}), "both, or neither"));
+  CHECK(contains(error_of_opening({.url = "sqlite:x", .list_query = "SELECT 1"}), "or neither"));
   CHECK(contains(error_of_opening({.url = "file:/tmp", .list_query = "a", .load_query = "b"}),
                  "takes no queries"));
 }

@@ -88,9 +88,9 @@ TEST_CASE("http: a list that is none is refused") {
   if (!nginx_server::installed()) return;
   const web x;
   CHECK(contains(x.error_of_open("/page/"), "is a web page"));
-  CHECK(contains(x.error_of_open("/object/"), "no JSON array"));
-  CHECK(contains(x.error_of_open("/torn/"), "no JSON array"));
-  CHECK(contains(x.error_of_open("/numbers/"), "no name"));
+  CHECK(contains(x.error_of_open("/object/"), "not a JSON array"));
+  CHECK(contains(x.error_of_open("/torn/"), "not a JSON array"));
+  CHECK(contains(x.error_of_open("/numbers/"), "not a name"));
   CHECK(x.error_of_open("/broken/") == "HTTP 503");
   CHECK(x.error_of_open("/no/") == "HTTP 404");
 }
@@ -202,7 +202,7 @@ TEST_CASE("http: what is no value is an error") {
   CHECK(contains(x.error_of_load("loop/a"), "redirects"));
   CHECK(contains(x.error_of_load("away/a"), "rotocol"));
   x.server.write("items/large", std::string(9 << 20, 'x'));
-  CHECK(x.error_of_load("items/large") == "the answer has more than 8 MiB");
+  CHECK(x.error_of_load("items/large") == "the answer is larger than 8 MiB");
   x.server.write("items/large", std::string(7 << 20, 'x'));
   CHECK(x.load("items/large").changed->value.size() == 7 << 20);
 }

@@ -188,9 +188,10 @@ TEST_CASE("postgresql: queries that cannot work are refused at the start") {
   x.add_users();
   CHECK(
       contains(error_of_opening(x.queries("SELECT nothing, id FROM users WHERE id = $1")), "does not exist"));
-  CHECK(contains(error_of_opening(x.queries("SELECT name FROM users WHERE id = $1")), "has one parameter"));
-  CHECK(contains(error_of_opening(x.queries("SELECT name, id FROM users")), "has one parameter"));
-  CHECK(contains(error_of_opening(x.queries("SELECT")), "has one parameter"));
+  CHECK(contains(error_of_opening(x.queries("SELECT name FROM users WHERE id = $1")),
+                 "must have one parameter"));
+  CHECK(contains(error_of_opening(x.queries("SELECT name, id FROM users")), "must have one parameter"));
+  CHECK(contains(error_of_opening(x.queries("SELECT")), "must have one parameter"));
 }
 
 TEST_CASE("postgresql: what is wrong with a URL or a server is one line, in bounded time") {

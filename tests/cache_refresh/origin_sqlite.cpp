@@ -88,9 +88,9 @@ TEST_CASE("sqlite: one line is said of what is no database of ours") {
   CHECK(x.read("text") == "this is no database, and long enough not to be taken for an empty one");
   CHECK(contains(error_of_opening({.url = "sqlite:" + x.path.string()}), "unable to open"));
   CHECK(contains(error_of_opening({.url = "sqlite:" + x.path.string() + "/no/such"}), "unable to open"));
-  CHECK(contains(error_of_opening({.url = "sqlite:"}), "needs the name of a file"));
+  CHECK(contains(error_of_opening({.url = "sqlite:"}), "needs a file name"));
   x.connect().execute("CREATE TABLE other (x)");
-  CHECK(contains(error_of_opening(x.made_up(5)), "of something else"));
+  CHECK(contains(error_of_opening(x.made_up(5)), "of another program"));
   CHECK(x.ask("SELECT count(*) FROM sqlite_master") == "1");
 }
 
@@ -228,9 +228,10 @@ TEST_CASE("sqlite: queries of the user's own read any database, and only read") 
 TEST_CASE("sqlite: queries that cannot work are refused at the start") {
   const own_database x;
   CHECK(contains(error_of_opening(x.queries("SELECT no_column FROM users WHERE id = ?")), "no such column"));
-  CHECK(contains(error_of_opening(x.queries("SELECT name FROM users WHERE id = ?")), "has one parameter"));
-  CHECK(contains(error_of_opening(x.queries("SELECT name, id FROM users")), "has one parameter"));
-  CHECK(contains(error_of_opening(x.queries("DELETE FROM users WHERE id = ?")), "has one parameter"));
+  CHECK(contains(error_of_opening(x.queries("SELECT name FROM users WHERE id = ?")),
+                 "must have one parameter"));
+  CHECK(contains(error_of_opening(x.queries("SELECT name, id FROM users")), "must have one parameter"));
+  CHECK(contains(error_of_opening(x.queries("DELETE FROM users WHERE id = ?")), "must have one parameter"));
   origin_options missing = x.queries("SELECT name, id FROM users WHERE id = ?");
   missing.url += ".no";
   CHECK(contains(error_of_opening(missing), "unable to open"));

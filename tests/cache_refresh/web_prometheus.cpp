@@ -38,7 +38,7 @@ std::uint64_t count_until(const std::string& text, const std::string& name, cons
 
 // All but the buckets of histograms.
 constexpr char expected[] =
-    R"(# HELP cache_refresh_info What this cache is of, and how it refreshes.
+    R"(# HELP cache_refresh_info The origin of this cache, and how it refreshes.
 # TYPE cache_refresh_info gauge
 cache_refresh_info{mode="refresh-ahead",origin="items.db, an SQLite database"} 1
 # HELP cache_refresh_uptime_seconds Since the run began.
@@ -78,7 +78,7 @@ cache_refresh_loads_total 20
 # HELP cache_refresh_loads_changed_total Loads that brought a value.
 # TYPE cache_refresh_loads_changed_total counter
 cache_refresh_loads_changed_total 9
-# HELP cache_refresh_loads_confirmed_total Loads that said the value has not changed.
+# HELP cache_refresh_loads_confirmed_total Loads that reported that the value has not changed.
 # TYPE cache_refresh_loads_confirmed_total counter
 cache_refresh_loads_confirmed_total 8
 # HELP cache_refresh_loads_failed_total Loads that failed or took too long.
@@ -93,7 +93,7 @@ cache_refresh_late_answers_total 12
 # HELP cache_refresh_forgotten_keys_total Keys dropped because nobody read them.
 # TYPE cache_refresh_forgotten_keys_total counter
 cache_refresh_forgotten_keys_total 13
-# HELP cache_refresh_loads_in_progress Loads whose answer is awaited.
+# HELP cache_refresh_loads_in_progress Loads whose answers are awaited.
 # TYPE cache_refresh_loads_in_progress gauge
 cache_refresh_loads_in_progress 14
 # HELP cache_refresh_loads_waiting Loads that wait for another one to end.

@@ -207,7 +207,7 @@ TEST_CASE("web: a port in use is refused, and free again afterwards") {
   {
     const served first;
     address = "127.0.0.1:" + std::to_string(port_of(first.server));
-    CHECK(refusal(address) == address + " cannot be listened on: Address already in use");
+    CHECK(refusal(address) == "cannot listen on " + address + ": Address already in use");
     REQUIRE(get(first.server, "/healthz"));
   }
   CHECK(refusal(address).empty());
@@ -232,10 +232,11 @@ TEST_CASE("web: addresses") {
        {"", "8080", "127.0.0.1", "127.0.0.1:", "127.0.0.1:http", "127.0.0.1:65536", "127.0.0.1:-1",
         "127.0.0.1:80x", "example.org:80", "::1:8080", "[::1]", "[127.0.0.1]:80", ":8080"}) {
     CAPTURE(bad);
-    CHECK(refusal(bad) == std::string(bad) + " is no address to listen on: 127.0.0.1:8080 or [::1]:8080 is");
+    CHECK(refusal(bad) ==
+          std::string(bad) + " is not an address to listen on; use 127.0.0.1:8080 or [::1]:8080");
   }
   // From the range for documentation: no interface has it.
-  CHECK(refusal("192.0.2.1:0") == "192.0.2.1:0 cannot be listened on: Cannot assign requested address");
+  CHECK(refusal("192.0.2.1:0") == "cannot listen on 192.0.2.1:0: Cannot assign requested address");
   const web_server named(
       "localhost:0", [] { return snapshot{}; }, [] { return wheel_picture{}; }, 1);
   CHECK(named.url().rfind("http://127.0.0.1:", 0) == 0);

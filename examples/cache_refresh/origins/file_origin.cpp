@@ -173,7 +173,7 @@ class file_news : public origin_news {
     if (events_.get() < 0 ||
         ::inotify_add_watch(events_.get(), folder.c_str(),
                             IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE) < 0)
-      fail("no news of changes");
+      fail("cannot watch for changes");
     thread_ = std::thread([this] {
       while (!stop_.wait(-1, events_.get())) tell();
     });

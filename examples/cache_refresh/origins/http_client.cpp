@@ -137,7 +137,7 @@ void http_client::fail(CURLcode why, rondo::duration limit, std::size_t most_byt
   if (why == CURLE_OPERATION_TIMEDOUT)
     throw origin_error(fmt::format("no answer within {} ms", whole_milliseconds(limit).count()));
   if (why == CURLE_WRITE_ERROR)
-    throw origin_error(fmt::format("the answer has more than {} MiB", most_bytes >> 20));
+    throw origin_error(fmt::format("the answer is larger than {} MiB", most_bytes >> 20));
   throw origin_error(error_[0] == '\0' ? curl_easy_strerror(why) : error_.data());
 }
 

@@ -18,7 +18,7 @@ constexpr std::size_t largest_list = std::size_t{128} << 20;
 // An array of names, or of nginx's objects (autoindex_format json), of which those of files count.
 std::vector<std::string> names_in_json(const std::string& text) {
   const nlohmann::json list = nlohmann::json::parse(text, nullptr, false);
-  if (!list.is_array()) throw origin_error("the list of keys is no JSON array");
+  if (!list.is_array()) throw origin_error("the list of keys is not a JSON array");
   std::vector<std::string> names;
   for (const nlohmann::json& each : list) {
     if (each.is_string()) {
@@ -27,7 +27,7 @@ std::vector<std::string> names_in_json(const std::string& text) {
       if (each.value("type", nlohmann::json("file")) == "file")
         names.push_back(each["name"].get<std::string>());
     } else {
-      throw origin_error("the list of keys has something in it that is no name");
+      throw origin_error("the list of keys contains something that is not a name");
     }
   }
   return names;
@@ -48,7 +48,7 @@ std::vector<std::string> names_in_lines(const std::string& text) {
 std::vector<std::string> names_in(const web_answer& list) {
   if (list.type == "application/json" || list.type.ends_with("+json")) return names_in_json(list.body);
   if (list.type == "text/html" || list.type == "application/xhtml+xml")
-    throw origin_error("the list of keys is a web page; it must be JSON or one name a line");
+    throw origin_error("the list of keys is a web page; it must be JSON, or text with one name per line");
   return names_in_lines(list.body);
 }
 

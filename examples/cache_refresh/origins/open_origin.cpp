@@ -61,7 +61,7 @@ std::string those_built() {
 std::unique_ptr<origin> open_origin(const origin_options& wanted) {
   const std::size_t colon = wanted.url.find(':');
   if (colon == std::string::npos)
-    throw origin_error(fmt::format("is no URL; one begins with {}", those_built()));
+    throw origin_error(fmt::format("is not a URL; a URL begins with one of {}", those_built()));
   std::string name = wanted.url.substr(0, colon);
   std::transform(name.begin(), name.end(), name.begin(),
                  [](unsigned char each) { return static_cast<char>(std::tolower(each)); });
@@ -69,13 +69,12 @@ std::unique_ptr<origin> open_origin(const origin_options& wanted) {
   const auto* found =
       std::find_if(std::begin(schemes), std::end(schemes), [&](const scheme& s) { return name == s.name; });
   if (found == std::end(schemes))
-    throw origin_error(fmt::format("{}: is unknown; there are {}", name, those_built()));
+    throw origin_error(fmt::format("{}: is unknown; known are {}", name, those_built()));
   if (found->open == nullptr)
     throw origin_error(
-        fmt::format("{}: needs a build with {}; there are {}", name, found->package, those_built()));
+        fmt::format("{}: needs a build with {}; this one has {}", name, found->package, those_built()));
   if (wanted.list_query.empty() != wanted.load_query.empty())
-    throw origin_error(
-        "the query that lists keys and the one that loads a value are needed both, or neither");
+    throw origin_error("give both the query that lists keys and the query that loads a value, or neither");
   if (!found->queries && !wanted.list_query.empty())
     throw origin_error(fmt::format("{}: takes no queries; sqlite: and postgresql: do", name));
   return found->open(wanted);

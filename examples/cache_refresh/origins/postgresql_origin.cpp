@@ -79,7 +79,7 @@ class postgresql_loader : public origin_connection {
     std::int64_t number = 0;
     const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
     if (problem != std::errc() || end != text.data() + text.size())
-      throw origin_error(fmt::format("{} is no whole number of milliseconds", text));
+      throw origin_error(fmt::format("{} is not a whole number of milliseconds", text));
     return ttl_of(number);
   }
 
@@ -167,11 +167,12 @@ class postgresql_origin : public origin {
     opened.prepare("load", which_.load);
     const auto list = opened.describe("list");
     if (list.columns() < 1 || list.parameters() != 0)
-      throw origin_error("the query that lists keys gives no column, or has a parameter");
+      throw origin_error("the query that lists keys must return a column and have no parameter");
     const auto load = opened.describe("load");
     if (load.columns() < 2 || load.columns() > 3 || load.parameters() != (which_.ours ? 2 : 1))
       throw origin_error(
-          "the query that loads has one parameter, and gives value, validator and perhaps milliseconds");
+          "the query that loads must have one parameter, and return value, validator and optionally "
+          "milliseconds");
   }
 
   const database which_;

@@ -61,7 +61,7 @@ void prepare(const std::filesystem::path& file, const origin_options& wanted) {
   if (ask(opened, "SELECT count(*) FROM sqlite_master") == 0) {
     fill(opened, wanted);
   } else if (ask(opened, "PRAGMA application_id") != our_application_id) {
-    throw origin_error("is a database of something else, which needs queries of your own");
+    throw origin_error("is a database of another program: give your own queries to use it");
   }
   change.commit();
   // With a write-ahead log, readers and the writer do not wait for each other.
@@ -179,10 +179,11 @@ void check_queries(const database& which) {
   sqlite::statement list(opened, which.list.c_str());
   sqlite::statement load(opened, which.load.c_str());
   if (list.columns() < 1 || list.parameters() != 0)
-    throw origin_error("the query that lists keys gives no column, or has a parameter");
+    throw origin_error("the query that lists keys must return a column and have no parameter");
   if (load.columns() < 2 || load.columns() > 3 || load.parameters() != 1)
     throw origin_error(
-        "the query that loads has one parameter, and gives value, validator and perhaps milliseconds");
+        "the query that loads must have one parameter, and return value, validator and optionally "
+        "milliseconds");
 }
 
 class sqlite_origin : public origin {
@@ -221,7 +222,7 @@ class sqlite_origin : public origin {
 std::unique_ptr<origin> open_sqlite_origin(const origin_options& wanted) {
   const std::filesystem::path file = wanted.url.substr(wanted.url.find(':') + 1);
   // SQLite takes this for a database that each connection has for itself.
-  if (file.empty() || file == ":memory:") throw origin_error("sqlite: needs the name of a file");
+  if (file.empty() || file == ":memory:") throw origin_error("sqlite: needs a file name");
   database which{file, access::read_only, wanted.list_query, wanted.load_query};
   try {
     if (wanted.load_query.empty()) {

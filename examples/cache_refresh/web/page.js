@@ -129,7 +129,7 @@ function showState() {
   const chip = byId("state"), notice = byId("notice");
   const [kind, word, line] =
     lost ? ["bad", "no answer", `The server has not answered since ${lost.toLocaleTimeString()}. ` +
-                                "What you see is from before. Trying again…"]
+                                "These figures are older. Trying again…"]
     : latest.healthy ? ["good", "healthy", ""]
     : ["warn", "not healthy", latest.health];
   chip.className = kind;

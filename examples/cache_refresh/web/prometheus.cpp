@@ -111,7 +111,7 @@ void add_loads(exposition& out, const snapshot& now) {
   const cache_statistics& cache = now.cache;
   out.counter("cache_refresh_loads_total", "Loads begun.", cache.loads);
   out.counter("cache_refresh_loads_changed_total", "Loads that brought a value.", cache.loaded);
-  out.counter("cache_refresh_loads_confirmed_total", "Loads that said the value has not changed.",
+  out.counter("cache_refresh_loads_confirmed_total", "Loads that reported that the value has not changed.",
               cache.confirmed);
   out.counter("cache_refresh_loads_failed_total", "Loads that failed or took too long.", cache.failed);
   out.counter("cache_refresh_loads_unread_total", "Loads of keys that nobody had read since the load before.",
@@ -120,7 +120,7 @@ void add_loads(exposition& out, const snapshot& now) {
               cache.late_answers);
   out.counter("cache_refresh_forgotten_keys_total", "Keys dropped because nobody read them.",
               cache.forgotten);
-  out.gauge("cache_refresh_loads_in_progress", "Loads whose answer is awaited.", cache.in_progress);
+  out.gauge("cache_refresh_loads_in_progress", "Loads whose answers are awaited.", cache.in_progress);
   out.gauge("cache_refresh_loads_waiting", "Loads that wait for another one to end.", cache.waiting);
   out.counter("cache_refresh_edits_total", "Changes that this program made at the origin.", now.edits);
   out.histogram("cache_refresh_load_duration_seconds", "How long the origin took.", now.loads.buckets,
@@ -145,7 +145,7 @@ void add_timer(exposition& out, const rondo::statistics& timer) {
 
 std::string prometheus_text(const snapshot& now) {
   exposition out;
-  out.describe("cache_refresh_info", "gauge", "What this cache is of, and how it refreshes.");
+  out.describe("cache_refresh_info", "gauge", "The origin of this cache, and how it refreshes.");
   out.add("cache_refresh_info{{mode=\"{}\",origin=\"{}\"}} 1\n", label(now.mode), label(now.origin));
   out.gauge("cache_refresh_uptime_seconds", "Since the run began.", seconds(now.elapsed));
   add_keys(out, now.keys);

@@ -37,7 +37,7 @@ bool is_numeric(const std::string& host, int family) {
 endpoint parse(const std::string& address) {
   const auto fail = [&]() -> endpoint {
     throw std::runtime_error(
-        fmt::format("{} is no address to listen on: 127.0.0.1:8080 or [::1]:8080 is", address));
+        fmt::format("{} is not an address to listen on; use 127.0.0.1:8080 or [::1]:8080", address));
   };
   const std::size_t colon = address.rfind(':');
   if (colon == std::string::npos) return fail();
@@ -191,7 +191,7 @@ void web_server::implementation::bind(const std::string& address) {
   }
   if (!bound) {
     const int reason = errno == 0 ? EADDRNOTAVAIL : errno;
-    throw std::runtime_error(fmt::format("{} cannot be listened on: {}", address,
+    throw std::runtime_error(fmt::format("cannot listen on {}: {}", address,
                                          std::error_code(reason, std::generic_category()).message()));
   }
   const bool six = wanted.host.find(':') != std::string::npos;
