@@ -1,5 +1,5 @@
 #!/bin/sh
-# expect.sh PROGRAM FILE: exit status 0 if the program ends well, having said exactly what the file says.
+# expect.sh PROGRAM FILE: exit status 0 if the program succeeds and prints exactly the content of the file.
 set -eu
 said=$("$1")
 printf '%s\n' "$said" | diff -u "$2" -

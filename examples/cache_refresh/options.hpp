@@ -38,7 +38,7 @@ struct options {
   bool plain = false;
 };
 
-// The options; or, if there is nothing to run, the exit status: 0 after --help, 2 after a bad option, which it has
+// The options or, if there is nothing to run, the exit status: 0 after --help, 2 after a bad option, which has been
 // reported.
 struct command_line {
   options chosen;

@@ -1,4 +1,4 @@
-// What the examples' command lines have in common.
+// What the command lines of the examples have in common.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -8,14 +8,14 @@
 
 namespace common {
 
-// FILE in the folder for caches; nothing is made yet.
+// The path of `file` in the user's cache folder. Creates nothing.
 std::filesystem::path cached(const std::string& file);
 
-// Makes the folder of a default file. If that fails, opening the file reports it.
+// Creates the folder of a default file. If that fails, opening the file reports it.
 void make_folder_of(const std::filesystem::path& file);
 
-// Reads the arguments. If there is nothing to run, the exit status: 0 after --help, 2 after a bad option, which it has
-// reported.
+// Reads the arguments. If there is nothing to run, returns the exit status: 0 after --help, 2 after a bad option, which
+// it has reported.
 std::optional<int> read(CLI::App&, int argc, char** argv);
 
 }  // namespace common

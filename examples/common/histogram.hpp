@@ -1,7 +1,7 @@
-// A histogram of durations that many threads add to and one reads.
+// A histogram of durations. Many threads add to it, and one reads it.
 //
-// Log-linear: 64 steps per doubling, so a quantile is exact to 1/64 (1.6 %), rounded up, and the memory is
-// the same 30 kB after a second as after a month.
+// It is log-linear, with 64 steps per doubling, so a quantile is exact to 1/64 (1.6 %), rounded up. It takes 30 kB,
+// after a second as after a month.
 #pragma once
 
 #include <algorithm>
@@ -38,7 +38,7 @@ class histogram {
 
   duration sum() const noexcept { return to_duration(sum_.load(std::memory_order_relaxed)); }
 
-  // Ascending, without empty ones; each with the largest value that counts in it.
+  // Ascending, without empty buckets. `upper` is the largest value that counts in the bucket.
   struct bucket {
     duration upper;
     std::uint64_t count;
@@ -54,7 +54,7 @@ class histogram {
 
   duration max() const noexcept { return to_duration(max_.load(std::memory_order_relaxed)); }
 
-  // The smallest value that a share of `q` of all does not exceed; zero if nothing was recorded.
+  // The smallest value that a share `q` of all values does not exceed; zero if nothing was recorded.
   duration quantile(double q) const noexcept {
     const std::uint64_t all = count();
     const auto wanted =
@@ -76,7 +76,7 @@ class histogram {
     return duration{static_cast<duration::rep>(value)};
   }
 
-  // Keeps the highest `step_bits + 1` bits of a value; small values have a slot each.
+  // Keeps the highest `step_bits + 1` bits of a value. Each small value has a slot of its own.
   static std::size_t slot(std::uint64_t value) noexcept {
     if (value < 2 * steps) return value;
     const unsigned shift = static_cast<unsigned>(std::bit_width(value)) - step_bits - 1;

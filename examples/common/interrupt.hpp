@@ -1,4 +1,4 @@
-// Lets a thread wait for Ctrl-C, SIGTERM, the end of the terminal and the key q, instead of being interrupted.
+// Lets a thread wait for Ctrl-C, SIGTERM, the end of the terminal or the key q, instead of being interrupted.
 #pragma once
 
 #include <poll.h>
@@ -16,7 +16,7 @@ class interrupt {
  public:
   using clock = std::chrono::steady_clock;
 
-  // Make it before any thread: threads inherit that the signals are blocked.
+  // Create it before any thread, because threads inherit the blocked signals.
   interrupt() noexcept {
     sigset_t signals;
     sigemptyset(&signals);
@@ -31,8 +31,8 @@ class interrupt {
   interrupt(const interrupt&) = delete;
   interrupt& operator=(const interrupt&) = delete;
 
-  // From now on q counts as well, if standard input is a terminal and this program the one in its foreground. Until the end
-  // keys come without Enter, and are not shown.
+  // From now on q counts too, if standard input is a terminal and this program runs in its foreground. Until the end,
+  // keys are read without Enter, and are not shown.
   void read_keys() noexcept {
     if (isatty(STDIN_FILENO) != 1 || tcgetpgrp(STDIN_FILENO) != getpgrp()) return;
     if (tcgetattr(STDIN_FILENO, &as_before_) != 0) return;
@@ -41,7 +41,7 @@ class interrupt {
     reads_keys_ = tcsetattr(STDIN_FILENO, TCSANOW, &changed) == 0;
   }
 
-  // True as soon as the end is asked for, and ever after; false when the time has passed.
+  // Returns true as soon as the end is requested, and always from then on; false when the time has passed.
   bool wait_until(clock::time_point end) const noexcept {
     using namespace std::chrono;
     while (!asked_) {
@@ -55,13 +55,13 @@ class interrupt {
     return true;
   }
 
-  // Somebody has lost patience since then.
+  // Whether the user has lost patience and sent another signal.
   bool asked_again() const noexcept {
     pollfd signals{signals_, POLLIN, 0};
     return poll(&signals, 1, 0) > 0;
   }
 
-  // The same as wait_until(), until a condition holds.
+  // As wait_until(), but waits until a condition is true, without a time limit.
   template <class Condition>
   bool wait_until_true(const Condition& holds) const {
     while (!holds()) {

@@ -18,7 +18,8 @@ bool can_move_the_cursor() {
   return isatty(STDOUT_FILENO) == 1 && terminal != nullptr && std::string_view(terminal) != "dumb";
 }
 
-// A line that wraps would take two lines of the screen, a table longer than it would scroll, and both would creep.
+// A line that wraps would take two lines of the screen, and a table longer than the screen would scroll. In both cases
+// the table would creep.
 struct window {
   std::size_t columns = std::string::npos;
   std::size_t lines = std::string::npos;
@@ -43,7 +44,7 @@ void live_table::show(std::chrono::nanoseconds elapsed, const std::vector<figure
                       const std::vector<std::string>& messages) {
   const auto seconds = std::chrono::duration<double>(elapsed).count();
   if (in_place_) {
-    if (drawn_ > 0) fmt::print("\x1b[{}A\r\x1b[J", drawn_);  // there may have been more rows
+    if (drawn_ > 0) fmt::print("\x1b[{}A\r\x1b[J", drawn_);  // the table may have had more rows
     for (const std::string& each : messages) fmt::print("{}\n", each);
     draw(fmt::format("{:.1f} s, {}", seconds, how_to_end_), rows);
   } else {

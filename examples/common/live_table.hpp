@@ -1,4 +1,4 @@
-// Figures while a program runs: on a terminal a table that updates in place, elsewhere one line after another.
+// Shows figures while a program runs: on a terminal in a table that updates in place, elsewhere line by line.
 #pragma once
 
 #include <chrono>
@@ -7,11 +7,11 @@
 
 namespace common {
 
-// The table's rows: a title and pairs of name and figure.
+// A row of the table has a title and pairs of name and figure.
 struct figure {
   std::string name;
   std::string value;
-  bool in_line = true;  // where there is no table, too
+  bool in_line = true;  // whether it is also shown where there is no table
 };
 struct figure_row {
   std::string title;

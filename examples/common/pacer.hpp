@@ -1,4 +1,4 @@
-// Lets a thread act at random moments, with a given mean rate, as independent users do (a Poisson process).
+// Lets a thread act at random moments with a given mean rate, as independent users do (a Poisson process).
 #pragma once
 
 #include <chrono>
@@ -11,10 +11,10 @@ namespace common {
 
 class pacer {
  public:
-  // `per_second` is above 0.
+  // `per_second` must be greater than 0.
   explicit pacer(double per_second) : gap_(per_second), next_(clock::now()) {}
 
-  // Waits until the next moment, unless that is past. False if asked to stop.
+  // Waits until the next moment, unless it has passed. Returns false if asked to stop.
   bool wait(const std::stop_token& stop, std::mt19937_64& random) {
     next_ += std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>(gap_(random)));
     std::unique_lock guard(lock_);

@@ -1,6 +1,6 @@
-// The SQLite C interface, as far as the examples need it, with owners instead of pointers.
+// Owners for what the examples use of the SQLite C interface.
 //
-// A connection belongs to one thread. Destroy a `rows` before you use its statement again, and soon: until then the
+// A connection belongs to one thread. Destroy a `rows` soon, and before you use its statement again: until then the
 // connection reads the database as it was when the query began.
 #pragma once
 
@@ -24,8 +24,8 @@ class connection {
  public:
   enum class access { read_write, read_only };
 
-  // Opens the database; to write, creates an empty one if there is none. A call that finds it locked retries for
-  // `patience`.
+  // Opens the database. With write access, creates an empty one if there is none. A call that finds it locked retries
+  // for `patience`.
   connection(const std::filesystem::path& file, std::chrono::milliseconds patience,
              access how = access::read_write);
 
@@ -71,7 +71,7 @@ class statement {
     return rows(handle_.get());
   }
 
-  // The same with a list.
+  // As operator(), but takes the parameters as a list.
   rows with(const std::vector<std::string>& parameters) {
     int place = 0;
     for (const std::string& each : parameters) bind(++place, each);
@@ -92,7 +92,7 @@ class statement {
   std::unique_ptr<sqlite3_stmt, finalizer> handle_;
 };
 
-// Takes the write lock at once; rolls back unless committed.
+// Takes the write lock at once. Rolls back unless committed.
 class transaction {
  public:
   explicit transaction(connection& database) : database_(&database) { database.execute("BEGIN IMMEDIATE"); }

@@ -1,4 +1,4 @@
-// What this process has used.
+// The resources that this process has used.
 #pragma once
 
 #include <sys/resource.h>
@@ -12,7 +12,7 @@
 
 namespace common {
 
-// Of all its threads, in the kernel as well.
+// The processor time of all its threads, including time in the kernel.
 inline std::chrono::nanoseconds processor_time() {
   rusage used{};
   ::getrusage(RUSAGE_SELF, &used);
@@ -22,7 +22,7 @@ inline std::chrono::nanoseconds processor_time() {
   return of(used.ru_utime) + of(used.ru_stime);
 }
 
-// Of the thread with this name; zero if there is none.
+// The processor time of the thread with this name; zero if there is none.
 inline std::chrono::nanoseconds processor_time_of(const std::string& thread) {
   for (const auto& each : std::filesystem::directory_iterator("/proc/self/task")) {
     std::string name;
@@ -34,7 +34,7 @@ inline std::chrono::nanoseconds processor_time_of(const std::string& thread) {
   return {};
 }
 
-// Bytes.
+// In bytes.
 inline std::uint64_t resident_memory() {
   std::ifstream file("/proc/self/statm");
   std::uint64_t size = 0;

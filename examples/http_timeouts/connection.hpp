@@ -1,7 +1,7 @@
 // One connection of the server: reads requests, answers them one after another, and is closed when a timeout fires.
 #pragma once
 
-#include <utility>  // before Asio: that of Boost 1.74 forgets it
+#include <utility>  // before Asio, because Boost 1.74 does not include it
 
 #include <array>
 #include <boost/asio/buffer.hpp>
@@ -29,10 +29,10 @@ namespace http_timeouts {
 
 namespace http = boost::beast::http;
 using tcp = boost::asio::ip::tcp;
-// The executor's type is known, so that calls of it need no type erasure.
+// The executor's type is known, so calling it needs no type erasure.
 using tcp_socket = boost::asio::basic_stream_socket<tcp, boost::asio::io_context::executor_type>;
 
-// What all connections of a server count.
+// The counters of all connections of a server.
 struct counts {
   std::uint64_t requests = 0;
   std::uint64_t timeouts_set = 0;
@@ -45,13 +45,13 @@ struct counts {
   common::histogram lateness;
 };
 
-// What a connection has of its server, which outlives it.
+// What a connection uses of its server. Outlives the connection.
 template <class Timeouts>
 struct surroundings {
   Timeouts& timeouts;
   const options& chosen;
   counts& counted;
-  std::function<void(std::uint64_t)> forget;  // a connection, by its number
+  std::function<void(std::uint64_t)> forget;  // forgets a connection, by its number
 };
 
 template <class Timeouts>
@@ -71,7 +71,7 @@ class connection : public std::enable_shared_from_this<connection<Timeouts>> {
     read();
   }
 
-  // Ends everything. Handlers that are on their way keep the object alive, and do nothing.
+  // Ends everything. Handlers that are already queued keep the object alive, and do nothing.
   void close() {
     if (!socket_.is_open()) return;
     for (const phase each : {phase::idle, phase::header, phase::request}) clear(each);
@@ -123,7 +123,7 @@ class connection : public std::enable_shared_from_this<connection<Timeouts>> {
         });
   }
 
-  // What has come is a part of a request, at least its first byte.
+  // The input is a part of a request, at least its first byte.
   void parse() {
     if (due_[index_of(phase::idle)] != not_set) {
       const clock::time_point now = clock::now();
@@ -168,10 +168,10 @@ class connection : public std::enable_shared_from_this<connection<Timeouts>> {
     parser_.emplace();
     set(phase::idle, clock::now());
     if (input_.size() == 0) return read();
-    parse();  // the beginning of the next request has come with this one
+    parse();  // the beginning of the next request has arrived with this one
   }
 
-  // A read or write has failed: the peer has gone, unless it was close().
+  // A read or write has failed: the peer has gone, unless close() was called.
   void gone(boost::system::error_code) {
     if (!socket_.is_open()) return;
     ++around_.counted.closed_by_peer;

@@ -16,7 +16,7 @@ namespace http_timeouts {
 class descriptor {
  public:
   descriptor() noexcept = default;
-  // What `call` has returned.
+  // `number`: what `call` has returned.
   descriptor(int number, const char* call) : number_(number) {
     if (number < 0) fail(call);
   }

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t clients_an_address = 8000;
 constexpr std::size_t addresses = 200;
 
-// 127.0.0.(1 + offset), all of which are this machine.
+// 127.0.0.(1 + offset). All of these addresses are this machine.
 sockaddr_in loopback(std::size_t offset, std::uint16_t port) {
   sockaddr_in address{};
   address.sin_family = AF_INET;

@@ -1,16 +1,16 @@
-// An HTTP server whose connections have three timeouts each, through one Rondo scheduler or with a timer of Asio's each,
-// and the load that shows what that costs and whether it holds.
+// An HTTP server with three timeouts per connection, either on one Rondo scheduler or with an Asio timer for each, and
+// the load that shows what they cost and whether they fire in time.
 //
 //   options          the command line
-//   timeouts         the two kinds of timeouts: what there is to copy
+//   timeouts         the two kinds of timeouts: the part to copy
 //   connection       reads requests, answers, and is closed by a timeout; Boost.Beast parses
-//   server           accepts connections, measures itself, and reports: a process of its own
+//   server           accepts connections, measures itself, and reports; a process of its own
 //   regular_clients  send requests at the chosen rate
-//   slow_clients     are to be cut off, and check when they are
-//   loopback         sockets and epoll for both (descriptor: owns one)
-//   run              one run of all that, and what must not have happened in it
+//   slow_clients     must be cut off, and check when they are
+//   loopback         sockets and epoll for both kinds of clients (descriptor: owns a file descriptor)
+//   run              one run of all of these, and its faults
 //   summary          prints the figures
-// What other examples have as well is in ../common. README.md shows the figures.
+// Code shared with other examples is in ../common. README.md shows the figures.
 #include <fmt/core.h>
 
 #include <cstdio>
@@ -26,7 +26,7 @@
 namespace http_timeouts {
 namespace {
 
-// The exit status.
+// Returns the exit status.
 int run_all(options chosen) {
   if (const std::optional<std::string> lack = lack_for(chosen)) {
     fmt::print(stderr, "http_timeouts: {}\n", *lack);

@@ -11,7 +11,7 @@ namespace {
 using namespace std::chrono_literals;
 using namespace std::string_view_literals;
 
-// What a small program of today sends.
+// What a typical small client sends.
 constexpr auto request =
     "GET /status HTTP/1.1\r\n"
     "Host: localhost\r\n"
@@ -20,11 +20,11 @@ constexpr auto request =
     "Accept-Encoding: identity\r\n"
     "\r\n"sv;
 
-// So many may connect at a time: fewer than wait in the system's queue, where those beyond that would be dropped, and tried
-// again after a second or more.
+// How many clients may connect at a time: fewer than fit into the system's queue. Further connects would be dropped,
+// and retried after a second or more.
 constexpr std::size_t opened_at_once = 256;
 
-// The length of an answer that begins with this text; 0 if not even its header has come.
+// The length of an answer that begins with this text; 0 if its header is not complete.
 std::size_t answer_length(std::string_view text) {
   const auto header = text.find("\r\n\r\n"sv);
   if (header == std::string_view::npos) return 0;
@@ -55,20 +55,21 @@ void regular_clients::advance(clock::time_point now) {
     send_due(now);
 }
 
-// Those that were answered before it was measured, and have waited since.
+// Sends for the clients that were answered before measuring began and have waited since.
 void regular_clients::send_all() {
   for (; !next_.empty(); next_.pop_front())
     if (clients_[next_.front()].now == state::answered) send_request(next_.front());
 }
 
 void regular_clients::send_due(clock::time_point now) {
-  // As fast as possible is only later: at first so fast that nobody is idle for too long.
+  // "As fast as possible" applies only later. At first the rate is just high enough that no client is idle for too
+  // long.
   const double rate = chosen_.rate > 0
                           ? chosen_.rate
                           : 2.0 * static_cast<double>(clients_.size()) /
                                 std::chrono::duration<double>(chosen_.limit(phase::idle)).count();
   const auto gap = std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>(1 / rate));
-  // A generator that got no processor catches up with a second of requests at most.
+  // A generator that got no processor makes up for at most a second of requests.
   next_request_ = std::max(next_request_, now - 1s);
   for (; next_request_ <= now && !next_.empty(); next_request_ += gap) {
     const std::size_t number = next_.front();

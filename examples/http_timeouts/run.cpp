@@ -20,10 +20,10 @@ namespace {
 using namespace std::chrono_literals;
 using clock = std::chrono::steady_clock;
 
-// Connections beyond those of the clients, and the files that any program has.
+// For connections other than the clients', and for the files that any program has open.
 constexpr std::size_t other_descriptors = 64;
 
-// For connecting, and for cutting off all in the end, beyond their limits.
+// The time allowed for connecting and, beyond the limits, for cutting off all clients at the end.
 constexpr auto patience = 60s;
 
 class server_process {
@@ -35,14 +35,14 @@ class server_process {
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0) fail("socketpair");
     descriptor theirs(ends[0], "socketpair");
     orders_ = descriptor(ends[1], "socketpair");
-    std::fflush(nullptr);  // or both would write it
+    std::fflush(nullptr);  // otherwise both processes would write the buffered output
     process_ = ::fork();
     if (process_ < 0) fail("fork");
     if (process_ > 0) return;
     orders_.close();
     std::exit(be_server(chosen, std::move(listening), std::move(theirs)));
   }
-  // A server whose orders end does so, too.
+  // A server ends when its stream of orders ends.
   ~server_process() {
     orders_.close();
     if (process_ > 0) ::waitpid(process_, nullptr, 0);
@@ -96,7 +96,7 @@ class clients {
     while (clock::now() < end) turn();
   }
 
-  // Falls silent, and waits until all have been cut off.
+  // Falls silent, and waits until all clients have been cut off.
   void wait_for_the_end() {
     regular_.fall_silent();
     slow_.fall_silent();
@@ -186,7 +186,7 @@ std::vector<std::string> faults_of(const options& chosen, const outcome& o) {
   require_none(o.server.bad_requests, "requests were refused as malformed");
   require_none(o.server.early, "timeouts fired too early");
   require_none(o.server.left_open, "connections were left open");
-  // Asio's handlers come for connections that have gone, which they are told to see.
+  // Asio calls handlers even for connections that have gone. Those handlers must notice that themselves.
   if (o.with == timers::rondo) require_none(o.server.for_gone, "timeouts fired that had been cleared");
   for (std::size_t i = 0; i < phases && i < chosen.slow; ++i)
     if (o.slow.cut_off[i] == 0) faults.push_back(fmt::format("no slow client of kind {} was cut off", i + 1));

@@ -35,13 +35,13 @@ struct outcome {
   std::chrono::nanoseconds clients_processor{};
 };
 
-// Lets the process have what a run takes. If it may not: why.
+// Allows the process the resources that a run takes. If that fails, returns the reason.
 std::optional<std::string> lack_for(const options&);
 
-// Throws std::runtime_error if no server could be measured: it has failed, or did not get all connections.
+// Throws std::runtime_error if the server has failed, or not all clients could connect.
 outcome run(const options&);
 
-// A sentence for each thing that must not be.
+// Returns a sentence for each fault.
 std::vector<std::string> faults_of(const options&, const outcome&);
 
 }  // namespace http_timeouts

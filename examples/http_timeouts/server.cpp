@@ -35,7 +35,7 @@ class server {
  private:
   using acceptor = boost::asio::basic_socket_acceptor<tcp, boost::asio::io_context::executor_type>;
 
-  // So many in one turn. With one, each would wait for a round of all connections that have something to read.
+  // The most in one turn. With one, each new connection would wait until all readable connections have been served.
   static constexpr int accepted_at_once = 256;
 
   void accept() {
@@ -87,12 +87,12 @@ class server {
     report_.open = open_.size();
   }
 
-  // Lets run() come to its end.
+  // Makes run() return.
   void end() {
     report_.left_open = open_.size();
     acceptor_.close();
     while (!open_.empty()) {
-      const auto last = open_.begin()->second;  // which leaves the table
+      const auto last = open_.begin()->second;  // close() removes it from the table
       last->close();
     }
     timeouts_.stop();
@@ -117,7 +117,7 @@ class server {
                                  [this](std::uint64_t number) { open_.erase(number); }};
   server_report report_;
   char order_ = 0;
-  boost::asio::io_context io_{1};  // after what handlers refer to, before what refers to it
+  boost::asio::io_context io_{1};  // after what handlers use, before what uses it
   std::unordered_map<std::uint64_t, std::shared_ptr<connection<Timeouts>>> open_;
   acceptor acceptor_;
   boost::asio::posix::stream_descriptor orders_;

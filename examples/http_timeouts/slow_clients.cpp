@@ -14,10 +14,10 @@ constexpr auto beginning_of_a_header = "GET /status HTTP/1.1\r\nHost: localhost\
 constexpr auto header_of_a_long_body =
     "POST /status HTTP/1.1\r\nHost: localhost\r\nContent-Length: 50000\r\n\r\n"sv;
 
-// Bytes that come within a limit, one at a time: none of them may prolong it.
+// The number of single bytes sent within a limit. None of them may extend it.
 constexpr int drips = 10;
 
-// Then it counts as not cut off.
+// After this time a client counts as not cut off.
 constexpr auto patience = 10s;
 
 }  // namespace
@@ -28,7 +28,7 @@ slow_clients::slow_clients(poller& p, std::uint16_t port, std::uint64_t first_to
     client& c = clients_[i];
     c.slow_in = static_cast<phase>(i % phases);
     c.limit = chosen.limit(c.slow_in);
-    // While a header comes the request's timeout is set as well.
+    // While a header arrives, the request's timeout is set too.
     if (c.slow_in == phase::header) c.limit = std::min(c.limit, chosen.limit(phase::request));
   }
 }
@@ -73,7 +73,7 @@ void slow_clients::ready(std::uint64_t token) {
   const std::size_t number = token - first_token_;
   client& c = clients_[number];
   if (!c.socket.is_open()) return;
-  std::array<char, 4096> buffer;  // NOLINT(cppcoreguidelines-pro-type-member-init): nobody reads what comes
+  std::array<char, 4096> buffer;  // NOLINT(cppcoreguidelines-pro-type-member-init): nobody reads what arrives
   const bool cut = !receive_from(c.socket, buffer.data(), buffer.size());
   if (cut) {
     const auto after = clock::now() - c.begun;

@@ -1,5 +1,5 @@
-// Clients that a server has to cut off: a third each sends nothing, drips its header, and drips its body. They check that
-// this happens at its time, by their own clock and without a timer of the library's.
+// Clients that a server has to cut off. One third sends nothing, one third drips a header, and one third drips a body.
+// They check by their own clock, without a timer of the library, that they are cut off in time.
 #pragma once
 
 #include <array>
@@ -25,20 +25,20 @@ class slow_clients {
   struct results {
     counts counted;
     common::histogram
-        seen_after;  // from the limit until it was noticed; it begins with the first byte, or with connect()
+        seen_after;  // from the limit, which counts from the first byte or from connect(), until it was noticed
   };
 
-  // Its connections have tokens from `first_token` on.
+  // The tokens of its connections begin at `first_token`.
   slow_clients(poller&, std::uint16_t port, std::uint64_t first_token, const options&);
 
-  // Opens all of them.
+  // Opens all connections.
   void open();
-  // Sends the bytes whose turn has come, and gives up those that should have been cut off long ago.
+  // Sends the bytes whose turn has come, and gives up clients that should have been cut off long ago.
   void advance(clock::time_point now);
-  // The connection can be read, or has been made.
+  // Call this when the connection is readable or established.
   void ready(std::uint64_t token);
 
-  // Those that are cut off do not come back.
+  // Clients that are cut off no longer reconnect.
   void fall_silent() { silent_ = true; }
   bool all_cut_off() const noexcept { return open_ == 0; }
 
@@ -49,7 +49,7 @@ class slow_clients {
     descriptor socket;
     phase slow_in = phase::idle;
     std::chrono::milliseconds limit{};
-    clock::time_point begun{};  // not later than the server can have begun to count
+    clock::time_point begun{};  // no later than the server can have begun to count
     clock::time_point next_byte{};
     bool connected = false;
   };

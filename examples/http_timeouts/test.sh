@@ -1,12 +1,13 @@
 #!/bin/sh
-# test.sh PROGRAM CASE: one look at http_timeouts from outside. Exit status 0 if what it did is right.
+# test.sh PROGRAM CASE: one check of http_timeouts from outside. Exit status 0 if it passes.
 #
-# The program itself finds out whether a connection was cut off too early or never, and ends with status 1 then. How late
-# a cut-off was, and how many requests were answered, depends on what else the machine does: nothing here looks at that.
+# The program itself finds out whether a connection was cut off too early or never, and then ends with status 1. How
+# late a cut-off was, and how many requests were answered, depends on what else the machine does, so nothing here checks
+# that.
 set -eu
 . "$(dirname "$0")/../common/test_functions"
 
-# served: no fault in any run, and by the first column of figures all kinds of slow clients were cut off.
+# served: no fault in any run, and the first column of figures shows that all kinds of slow clients were cut off.
 served() {
   ! grep '^FAILED' out || fail "it found faults"
   awk '
@@ -58,7 +59,7 @@ case $2 in
     shows '^Processor time per request, asio / rondo: [0-9.]*$'
     ;;
   slow_header)
-    # The timeout of the whole request ends a header, too.
+    # The timeout of the whole request also ends a slow header.
     run 0 $few --rate 1000 --seconds 1 --header 5000
     ! grep '^FAILED' out || fail "it found faults"
     ;;

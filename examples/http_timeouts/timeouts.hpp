@@ -1,12 +1,13 @@
-// The timeouts of all connections of a server, in two ways that a server can choose between: one Rondo scheduler for
-// all of them, or a steady_timer of Asio for each.
+// The timeouts of all connections of a server, in two variants that a server can choose from: one Rondo scheduler for
+// all of them, or one of Asio's steady_timers for each.
 //
-// A connection calls `set(due, owner, which)` and `clear()`; at its time a timeout calls `owner.expired(which, due)`.
+// A connection calls `set(due, owner, which)` and `clear()`. When a timeout is due, it calls `owner.expired(which,
+// due)`.
 #pragma once
 
 #include <unistd.h>
 
-#include <utility>  // before Asio: that of Boost 1.74 forgets it
+#include <utility>  // before Asio, because Boost 1.74 does not include it
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -24,14 +25,15 @@ namespace http_timeouts {
 
 using clock = std::chrono::steady_clock;
 
-// One scheduler, driven by the io_context. Its tasks run on the thread that runs the connections, so a timeout that has
-// been cleared does not fire: there is no moment between the two in which it could be on its way. That is why tasks may
-// keep a plain pointer to the connection. Declare it before the io_context: handlers, which own the connections, go first.
+// One scheduler, driven by the io_context. Its tasks run on the thread that runs the connections, so a timeout that
+// has been cleared does not fire: it cannot already be queued. That is why tasks may keep a plain pointer to the
+// connection. Declare it before the io_context, so that the handlers, which own the connections, are destroyed first.
 class rondo_timeouts {
  public:
-  // From now on `io` runs what is due, and does not run out of work until stop().
+  // From now on `io` runs due timers, and does not run out of work until stop().
   void drive(boost::asio::io_context& io) {
-    const auto readable = std::make_shared<descriptor>(io, ::dup(due_.native_handle()));  // it closes its own
+    // The stream closes its descriptor, so it gets a copy.
+    const auto readable = std::make_shared<descriptor>(io, ::dup(due_.native_handle()));
     readable_ = readable;
     watch(readable);
   }
@@ -60,7 +62,7 @@ class rondo_timeouts {
  private:
   using descriptor = boost::asio::posix::stream_descriptor;
 
-  // Not more at a time than this, so that requests get their turn when very many are due at once.
+  // The most at a time, so that requests get their turn when very many timeouts are due at once.
   static constexpr std::size_t at_once = 256;
 
   void watch(const std::shared_ptr<descriptor>& readable) {
@@ -76,8 +78,8 @@ class rondo_timeouts {
   std::weak_ptr<descriptor> readable_;  // its handler owns it
 };
 
-// A timer for each. A handler that is queued when its timer is cleared comes all the same, so it must keep the
-// connection alive, and the connection must see by `due` that it is not meant any more.
+// A timer for each timeout. A handler that is queued when its timer is cleared is called anyway. So it must keep the
+// connection alive, and the connection must see from `due` that the call is obsolete.
 class asio_timeouts {
  public:
   void drive(boost::asio::io_context& io) noexcept { io_ = &io; }

@@ -1,4 +1,4 @@
-// Notes for the account: which tasks were run more than once, and whether that was for a failure or for a lease.
+// Notes for the account: which tasks ran more than once, and whether a failure or a lease was the reason.
 #pragma once
 
 #include <rondo/durable.hpp>
@@ -7,7 +7,7 @@
 
 namespace order_timeout {
 
-// In the transaction of the run, so that it is noted if and only if the run did its work.
+// Part of the transaction of the run, so it is noted if and only if the run did its work.
 inline void note_attempt(change& all, const rondo::durable::task& what) {
   if (what.attempt == 1) return;
   all.ask(
@@ -16,7 +16,7 @@ inline void note_attempt(change& all, const rondo::durable::task& what) {
       {std::to_string(what.id), std::to_string(what.attempt)});
 }
 
-// What cannot be noted, as the database is out of reach, will look like a lease that ran out.
+// A failure that cannot be noted, because the database is unreachable, will look like a lease that ran out.
 inline void note_failure(connections& database, const rondo::durable::task& what) try {
   change all(database);
   all.ask("INSERT INTO shop_failed (task, attempt) VALUES ($1, $2) ON CONFLICT DO NOTHING",

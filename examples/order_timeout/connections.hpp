@@ -1,4 +1,4 @@
-// Connections that are used again, and changes: a transaction on one of them.
+// A pool of connections, and changes: a change is a transaction on one of them.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@ class connections {
  public:
   explicit connections(std::string store) : store_(std::move(store)) {}
 
-  // One that nobody else uses.
+  // Returns a connection that nobody else uses.
   std::unique_ptr<database> take();
   void give_back(std::unique_ptr<database>);
 
@@ -24,7 +24,7 @@ class connections {
   std::vector<std::unique_ptr<database>> free_;
 };
 
-// Rolled back unless committed: its connection is closed then, as it may be what broke.
+// Rolled back unless committed. The connection is then closed, because it may be what failed.
 class change {
  public:
   explicit change(connections& from) : from_(from), open_(from.take()) { open_->begin(); }

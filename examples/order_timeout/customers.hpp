@@ -1,5 +1,5 @@
-// The customers of this node: they place orders at random moments, and pay some of them in time. They live in this
-// process alone: when it is killed, what they have not paid stays unpaid.
+// The customers of this node: they place orders at random moments, and pay some of them in time. They exist only in
+// this process: when it is killed, their unpaid orders stay unpaid.
 #pragma once
 
 #include <rondo/timer.hpp>
@@ -31,7 +31,7 @@ class customers {
   orders& orders_;
   const options chosen_;
   messages& messages_;
-  rondo::timer payments_;  // a database that is slow to take them delays no other timer
+  rondo::timer payments_;  // separate, so that a slow database delays no other timer
   std::jthread placing_;
 };
 

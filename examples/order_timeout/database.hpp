@@ -1,4 +1,4 @@
-// A connection of the shop's own to the database of the store: what SQLite and PostgreSQL have in common.
+// The shop's own connection to the database of the store: what SQLite and PostgreSQL have in common.
 #pragma once
 
 #include <memory>
@@ -13,27 +13,27 @@ using row = std::vector<std::string>;
 
 class database {
  public:
-  // As rondo::durable::store::open() takes it.
+  // `store` is as for rondo::durable::store::open().
   static std::unique_ptr<database> open(const std::string& store);
   virtual ~database() = default;
 
-  // One statement. Its parameters are $1, $2, …: SQLite numbers them as they occur, so they have to occur in order.
+  // Runs one statement. Its parameters $1, $2, … must occur in order, because SQLite numbers them as they occur.
   virtual std::vector<row> ask(const char* sql, const row& parameters = {}) = 0;
 
   // Begins a transaction that may write.
   virtual void begin() = 0;
 
-  // One in which nobody else creates the tables.
+  // Begins a transaction in which nobody else creates the tables.
   virtual void begin_setup() = 0;
 
-  // The transaction that is open, for the calls of the store.
+  // The open transaction, for the calls of the store.
   virtual rondo::durable::transaction handle() = 0;
 
-  // The type of a column with numbers that are given out by the database.
+  // The type of a column whose numbers the database assigns.
   virtual const char* identity() const = 0;
 };
 
-// Null: this is not their kind of store.
+// Return null if it is not their kind of store.
 std::unique_ptr<database> open_sqlite(const std::string& store);
 std::unique_ptr<database> open_postgresql(const std::string& store);
 

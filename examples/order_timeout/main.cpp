@@ -1,17 +1,17 @@
-// A small shop whose payment limits, confirmations and price plans outlive the process: durable tasks, in the same
-// database as the orders. Started twice on one store, it shares the work.
+// A small shop whose payment limits, confirmations and price plans outlive the process: they are durable tasks, in the
+// same database as the orders. Several processes on one store share the work.
 //
 //   options      the command line
 //   database     the shop's own connections to the store's database (sqlite_database, postgresql_database);
-//                connections: they are used again; change: a transaction
+//                connections: a pool of them; change: a transaction
 //   tables       the shop's tables; attempts: notes in them
-//   orders       placed, paid, closed, confirmed: each one transaction with the task that belongs to it
+//   orders       placed, paid, closed, confirmed: each step is one transaction with the task that belongs to it
 //   price_plans  prices that change at a given time, likewise
 //   customers    place orders and pay some of them
-//   node         the dispatcher: what is due
-//   account      what the store says about all orders; display shows it, and the summary at the end
-//   messages     what went wrong meanwhile
-// What other examples have as well is in ../common.
+//   node         the dispatcher, which runs what is due
+//   account      the state of all orders in the store; display shows it, and the summary at the end
+//   messages     errors, until they are shown
+// Code shared with other examples is in ../common.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -30,13 +30,13 @@ namespace {
 using namespace std::chrono_literals;
 using clock = std::chrono::steady_clock;
 
-// A run of the shop. Its doors close before the end, so that the limits of the last orders have passed by then.
+// A run of the shop. Its doors close before the end, so that the limits of the last orders pass before the end.
 class shop {
  public:
   shop(const options& chosen, const common::interrupt& interrupted)
       : chosen_(chosen), interrupted_(interrupted), table_(chosen.plain) {}
 
-  // The exit status.
+  // Returns the exit status.
   int run() {
     create_tables(database_);
     prices_.plan_next();
@@ -64,7 +64,7 @@ class shop {
     return start_ + std::max(whole / 2, whole - chosen_.limit - 1s);
   }
 
-  // Until the end, and on while orders placed before are open, unless something is wrong.
+  // Waits until the end, and longer while orders placed before are open, unless something is wrong.
   void settle(const node& node) {
     const std::int64_t last = last_order(database_);
     const clock::time_point latest = std::max(end(), clock::now() + chosen_.limit) + chosen_.lease + 5s;
@@ -73,7 +73,7 @@ class shop {
       if (!wait_until(clock::now() + table_.interval(), node)) return;
   }
 
-  // False as soon as a signal has come.
+  // Returns false as soon as a signal has arrived.
   bool wait_until(clock::time_point when, const node& node) {
     while (clock::now() < when) {
       if (interrupted_.wait_until(std::min(when, clock::now() + table_.interval()))) return false;
@@ -86,7 +86,7 @@ class shop {
     try {
       rows_ = figures(take_account(database_), waiting(database_), take_holdings(database_), node.stats());
     } catch (const std::exception& bad) {
-      messages_.add(bad.what());  // what was known before is shown once more
+      messages_.add(bad.what());  // shows the previous figures once more
     }
     table_.show(clock::now() - start_, rows_, messages_.take());
   }

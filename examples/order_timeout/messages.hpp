@@ -1,4 +1,4 @@
-// What went wrong, from any thread, until it is shown.
+// Collects error messages from any thread, until they are shown.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace order_timeout {
 
-// Databases like to say more than one line.
+// Databases often report more than one line.
 inline std::string one_line(std::string text) {
   while (!text.empty() && text.back() == '\n') text.pop_back();
   std::replace_if(

@@ -11,7 +11,7 @@ rondo::durable::dispatcher_options dispatching(const options& chosen, messages& 
   rondo::durable::dispatcher_options result;
   result.queues = {payment_limits, confirmations, price_changes};
   result.window =
-      std::chrono::seconds(1);  // a node that dies keeps no more than a second's tasks from the others
+      std::chrono::seconds(1);  // a dead node withholds at most one second's tasks from the others
   result.lease = chosen.lease;
   result.threads = chosen.threads;
   result.on_error = [&messages](const std::string& line) { messages.add(line); };
@@ -32,11 +32,11 @@ node::node(connections& database, rondo::durable::store& tasks, orders& orders, 
 
 void node::handle(const rondo::durable::task& due) {
   try {
-    std::this_thread::sleep_for(work_);  // in life: asks the bank once more, sends a mail
+    std::this_thread::sleep_for(work_);  // in reality: asks the bank once more, sends an email
     run(due);
   } catch (...) {
     note_failure(database_, due);
-    throw;  // it is tried again
+    throw;  // so that it is retried
   }
 }
 

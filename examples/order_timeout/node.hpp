@@ -1,4 +1,4 @@
-// What this process does for the shop: a dispatcher for all three queues.
+// The work of this process for the shop: a dispatcher for all three queues.
 #pragma once
 
 #include <rondo/durable.hpp>

@@ -1,4 +1,4 @@
-// Orders: each step is one transaction, with the durable task that belongs to it.
+// Orders. Each step is one transaction, which includes the durable task that belongs to it.
 #pragma once
 
 #include <rondo/durable.hpp>
@@ -19,11 +19,11 @@ class orders {
   orders(connections& database, rondo::durable::store& tasks, std::chrono::milliseconds limit)
       : database_(database), tasks_(tasks), limit_(limit) {}
 
-  // What customers do. place() returns the order's number; pay() whether that was in time.
+  // Called by customers. place() returns the order's number; pay() returns whether it was in time.
   std::string place();
   bool pay(const std::string& order);
 
-  // What is due: the handlers of the two queues. Whatever runs twice finds the order's state changed.
+  // The handlers of the two queues. A handler that runs twice finds the order's state already changed.
   void close_unpaid(const rondo::durable::task&);
   void confirm(const rondo::durable::task&);
 

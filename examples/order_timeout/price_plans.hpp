@@ -1,4 +1,4 @@
-// Prices that change at given times: in life at midnight, here at each full ten seconds of the wall clock.
+// Prices that change at given times: in reality at midnight, here every full ten seconds of the wall clock.
 #pragma once
 
 #include <rondo/durable.hpp>
@@ -13,10 +13,10 @@ class price_plans {
  public:
   price_plans(connections& database, rondo::durable::store& tasks) : database_(database), tasks_(tasks) {}
 
-  // Makes the next plan, unless another node has.
+  // Creates the next plan, unless another node has done so.
   void plan_next();
 
-  // The handler: the plan starts, and the next one is made, in one transaction.
+  // The handler: starts the plan and creates the next one, in one transaction.
   void start(const rondo::durable::task&);
 
  private:

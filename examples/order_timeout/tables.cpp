@@ -13,7 +13,7 @@ void create_tables(connections& from) {
   setup->ask(
       "CREATE TABLE IF NOT EXISTS shop_price_plan"
       " (starts BIGINT PRIMARY KEY, price BIGINT NOT NULL, started INTEGER NOT NULL)");
-  // Tasks that had to be run again, with the attempt that did it; and the attempts that had failed.
+  // Tasks that had to run again, with the attempt that succeeded; and the attempts that failed.
   setup->ask("CREATE TABLE IF NOT EXISTS shop_again (task BIGINT PRIMARY KEY, attempt INTEGER NOT NULL)");
   setup->ask(
       "CREATE TABLE IF NOT EXISTS shop_failed"

@@ -1,10 +1,10 @@
 #!/bin/sh
-# test.sh PROGRAM CASE: one look at order_timeout from outside, on SQLite. Exit status 0 if what it did is right.
+# test.sh PROGRAM CASE: one check of order_timeout from outside, on SQLite. Exit status 0 if it passes.
 set -eu
 . "$(dirname "$0")/../common/test_functions"
 arguments="--store sqlite:shop.db"
 
-# adds_up: of "out", the line that accounts for all orders, the open ones included.
+# adds_up: the line of "out" that accounts for all orders adds up, including the open ones.
 adds_up() {
   shows '^[0-9]* orders, [0-9]* closed, [0-9]* paid, 0 lost, [0-9]* run again after a lease ran out$'
   awk '/^[0-9]* orders,/ { all = $1; rest = $3 + $5 } / more are open/ { rest += $1 } END { exit all != rest }' out ||
@@ -45,8 +45,8 @@ case $2 in
     shows ' 0 lost, 0 run again after a lease ran out$'
     ;;
   two)
-    # Both go on until the second one, however late it starts, has run something. It has no customers, so these were the
-    # first one's orders.
+    # Both run until the second one, however late it starts, has run something. It has no customers, so these were
+    # orders of the first one.
     begin first --limit 1000 --rate 50
     first=$pid
     begin second --limit 1000 --rate 0
@@ -61,7 +61,7 @@ case $2 in
     shows ', 0 lost, 0 run again'
     ;;
   killed)
-    # In the middle of runs, which take long; the next start goes on with what was left.
+    # Killed in the middle of runs, which take long. The next start continues with what was left.
     begin first --seconds 60 --limit 500 --rate 50 --work 300 --lease 1000
     waits_for first '^ *3 s |'
     kill -9 "$pid"

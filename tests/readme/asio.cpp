@@ -92,7 +92,7 @@ TEST_CASE("an io_context drives a polled timer") {
   rondo::event_fd due(timer);
 
   const auto drive = [&]() -> boost::asio::awaitable<void> {
-    boost::asio::posix::stream_descriptor watched(io, ::dup(due.native_handle()));  // it closes its own
+    boost::asio::posix::stream_descriptor watched(io, ::dup(due.native_handle()));  // closes its own copy
     for (;;) {
       co_await watched.async_wait(watched.wait_read, boost::asio::use_awaitable);
       due.run_due();
