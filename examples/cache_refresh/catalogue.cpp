@@ -9,7 +9,7 @@
 namespace cache_refresh {
 namespace {
 
-// Reads line by line; a record ends at an empty line, a field goes on over lines that start with a blank.
+// Reads line by line. An empty line ends a record; a line that starts with a blank continues a field.
 class catalogue_reader {
  public:
   explicit catalogue_reader(const std::string& name) : name_(name) {}
@@ -49,7 +49,7 @@ class catalogue_reader {
     record_.back().value.append("\n").append(line, 1);
   }
 
-  // Fields get their full name only here: Architecture may stand anywhere in the record.
+  // Fields get their full names only here, because Architecture may be anywhere in the record.
   void end_record() {
     if (record_.empty()) return;
     const auto package = value_of("Package");

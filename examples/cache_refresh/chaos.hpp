@@ -11,19 +11,19 @@ namespace cache_refresh {
 enum class chaos {
   none,
   slow,  // every other load takes 0.1 to 3 s longer
-  down,  // for 15 s, then well for 15 s, and so on
-  flap,  // the same with 2 s
-  wrong  // every third answer cannot be true: no text, or a time to live of nothing
+  down,  // for 15 s, then up for 15 s, and so on
+  flap,  // as down, but for 2 s at a time
+  wrong  // every third answer is impossible: no text, or a time to live of 0
 };
 
 struct chaos_options {
   chaos kind = chaos::none;
-  unsigned fail_percent = 0;                       // of the loads, whatever the kind
-  rondo::duration calm = std::chrono::seconds(5);  // so long after the start all is well
+  unsigned fail_percent = 0;                       // percentage of failing loads, whatever the kind
+  rondo::duration calm = std::chrono::seconds(5);  // how long all is well after the start
   std::uint64_t seed = 0;
 };
 
-// Loads through what it returns misbehave; all else is passed on to the real one, which outlives it.
+// Loads through the returned origin misbehave. Everything else goes to the real origin, which must outlive it.
 std::unique_ptr<origin> with_chaos(origin& real, const chaos_options&);
 
 }  // namespace cache_refresh

@@ -39,7 +39,7 @@ peak busiest_second(double jitter, std::uint64_t seed) {
     load.store(0);
   });
   for (int key = 0; key != 10'000; ++key) cache.prefetch(key);
-  loads.clear();  // the first loads come together in any case
+  loads.clear();  // the first loads coincide in any case
   time.advance(1h);
   peak found;
   std::uint64_t all = 0;
@@ -51,7 +51,7 @@ peak busiest_second(double jitter, std::uint64_t seed) {
   return found;
 }
 
-// What is compared: a name and how to read it.
+// A figure that is compared: its name and how to read it.
 struct line {
   const char* name;
   std::function<std::string(const snapshot&)> text;

@@ -1,4 +1,4 @@
-// The same work with a cache of each mode.
+// Runs the same work with a cache in each mode.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,16 @@ namespace cache_refresh {
 
 struct comparison {
   std::vector<snapshot> modes;  // refresh-ahead last
-  rondo::duration seconds{};    // of each
+  rondo::duration seconds{};    // for each mode
 
-  // How many loads 10,000 keys with a TTL of a minute, loaded together, make in the busiest second of the next hour. On
-  // virtual time.
+  // The number of loads in the busiest second of an hour, on virtual time, for 10,000 keys with a TTL of one minute
+  // that were loaded together.
   std::uint64_t peak_without_jitter = 0;
   std::uint64_t peak_with_jitter = 0;
-  double mean_rate = 0;  // with jitter
+  double mean_rate = 0;  // loads per second, with jitter
 };
 
-// Runs them one after another. If it is interrupted what it returns has fewer modes.
+// Runs the modes one after another. If interrupted, returns fewer modes.
 comparison compare_modes(const options&, origin&, const std::vector<std::string>& names,
                          const common::interrupt&);
 

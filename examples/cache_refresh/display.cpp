@@ -11,7 +11,7 @@ using common::readable;
 
 std::string count(std::uint64_t value) { return std::to_string(value); }
 
-// Rates are those since `before`. The plain line has what matters most.
+// Rates are averages since `before`. The plain line has only the most important figures.
 std::vector<common::figure_row> figures(const snapshot& now, const snapshot& before) {
   const double seconds = std::chrono::duration<double>(now.elapsed - before.elapsed).count();
   const auto rate = [seconds](std::uint64_t from, std::uint64_t to) {

@@ -1,4 +1,4 @@
-// The latest loads that ended, for the page that draws them: of the last 8,192.
+// The latest 8,192 loads that ended, for the page that draws them.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,8 @@ class landings {
     latest_[number_ % latest_.size()] = {number_, key, began, succeeded, ended};
   }
 
-  // Those that ended since then, oldest first; of many, evenly, not many more than `most`.
+  // Returns the loads that ended since `since`, oldest first. Of many, picks some at even
+  // intervals, not many more than `most`.
   std::vector<landing> latest(rondo::time_point since, std::size_t most) const {
     const std::lock_guard guard(lock_);
     const std::uint64_t held = std::min<std::uint64_t>(number_, latest_.size());

@@ -36,7 +36,7 @@ rondo::duration ledger::behind(std::size_t key, const std::string& validator,
   if (of_key.past.empty() || value == of_key.newest) return rondo::duration::zero();
   const auto found = std::find_if(of_key.past.rbegin(), of_key.past.rend(),
                                   [&](const superseded& s) { return s.value == value; });
-  // Not found: it is newer than what the writer knows. Superseded after it was served: it was current.
+  // If not found, it is newer than what the writer knows. If superseded after it was served, it was current.
   return found == of_key.past.rend() ? rondo::duration::zero()
                                      : std::max(served_at - found->at, rondo::duration::zero());
 }

@@ -9,7 +9,7 @@ namespace {
 
 using clock = rondo::scheduler::clock;
 
-// What no origin can mean is taken for a failure, so that the value held stays.
+// Treats an answer that no origin can mean as a failure, so that the held value stays.
 void refuse_nonsense(const answer& got) {
   if (got.changed && got.changed->value.empty() && got.changed->validator.empty())
     throw origin_error("an answer without a value");
@@ -49,7 +49,7 @@ void loader::begin(record_cache::load begun) {
 void loader::stop() {
   for (std::jthread& each : threads_) each.request_stop();
   threads_.clear();
-  std::deque<record_cache::load> unstarted;  // destroyed without the lock, as that ends them
+  std::deque<record_cache::load> unstarted;  // destroyed without the lock, because that ends the loads
   const std::lock_guard guard(lock_);
   waiting_.swap(unstarted);
 }

@@ -1,4 +1,4 @@
-// The loader: threads that ask the origin, each over a connection of its own.
+// The loader: threads that ask the origin, each on a connection of its own.
 #pragma once
 
 #include <condition_variable>
@@ -18,13 +18,13 @@
 
 namespace cache_refresh {
 
-using key_number = std::uint32_t;  // of a name in the origin's list
+using key_number = std::uint32_t;  // the index of a name in the origin's list
 using record_cache = refreshing_cache<key_number, record>;
 
 struct loader_options {
   std::size_t threads = 1;
   rondo::duration limit = std::chrono::seconds(2);  // for each load
-  std::optional<rondo::duration> soft_ttl;          // whatever the origin says
+  std::optional<rondo::duration> soft_ttl;          // overrides what the origin says
 };
 
 class loader {
@@ -34,10 +34,10 @@ class loader {
 
   void begin(record_cache::load);
 
-  // Loads that wait for a thread fail. Returns when the others have ended.
+  // Fails the loads that wait for a thread. Returns when the others have ended.
   void stop();
 
-  // The latest failure: one line, empty if there was none.
+  // The latest failure in one line; empty if there was none.
   std::string last_error() const;
 
  private:
@@ -54,7 +54,7 @@ class loader {
   std::string last_error_;
 
   std::vector<std::unique_ptr<origin_connection>> connections_;
-  std::vector<std::jthread> threads_;  // last: they use the others
+  std::vector<std::jthread> threads_;  // last member: they use the others
 };
 
 }  // namespace cache_refresh

@@ -1,19 +1,19 @@
-// Keeps a cache fresh ahead of its expiry, with one Rondo timer.
+// Keeps a cache fresh ahead of expiry, with one Rondo timer.
 //
-// To be copied:
-//   refreshing_cache   the cache, with refreshing_cache_core and _parts; refresh_policy: when it loads a value again
+// Made to be copied:
+//   refreshing_cache   the cache, with refreshing_cache_core and _parts; refresh_policy: when it reloads a value
 //
 // The program around it, in the order in which the data flows:
 //   options      the command line
-//   origin       where the true values are (origins/: a folder, SQLite, PostgreSQL, HTTP); chaos: it misbehaves
+//   origin       has the true values (origins/: a folder, SQLite, PostgreSQL, HTTP); chaos: makes it misbehave
 //   loader       threads that ask the origin for what the cache wants to load
-//   readers      read through the cache (zipf: which keys), and judge what they got
+//   readers      read through the cache (zipf: which keys), and record how good the values were
 //   writer       changes values at the origin, and enters each change in the
 //   ledger       which knows when each value was superseded
-//   station      all of these with a timer: one run. measured, landings: what they count
-//   snapshot     all figures at one moment: display shows them while it runs, summary at the end, web/ in a browser
-//   comparison   three stations, one after another, and comparison_chart
-// What other examples have as well is in ../common.
+//   station      one run: all of these with a timer. measured, landings: what they count
+//   snapshot     all figures at one moment: display shows them during the run, summary at the end, web/ in a browser
+//   comparison   three stations, one after another; comparison_chart draws it
+// Code shared with other examples is in ../common.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -108,7 +108,7 @@ void compare(const options& chosen, origin& from, const std::vector<std::string>
   finish(svg, chosen.svg);
 }
 
-// What somebody may have written into the URL of a server is not shown.
+// Does not show the user and password that the URL of a server may contain.
 std::string without_password(const std::string& url) {
   const std::size_t user = url.find("://");
   const std::size_t at = url.find('@');
@@ -139,7 +139,7 @@ opened open(const options& chosen) {
 
 void run(const options& chosen) {
   const opened all = open(chosen);
-  common::interrupt interrupted;  // until here signals end the program at once
+  common::interrupt interrupted;  // before this line, signals end the program at once
   fmt::print("Origin: {}, {} keys; seed {}\n", all.from->name(), all.names.size(), chosen.seed);
   std::fflush(stdout);
   if (chosen.compare) {

@@ -17,21 +17,21 @@ struct options {
   unsigned keys = 0;  // 0: all
 
   unsigned readers = 4;
-  unsigned reads = 5000;  // a second, of all readers together
+  unsigned reads = 5000;  // per second, of all readers together
   bool skewed = true;
-  unsigned edits = 100;  // a second
-  bool warm = true;      // all keys are loaded at the start
+  unsigned edits = 100;  // per second
+  bool warm = true;      // whether all keys are loaded at the start
 
   refresh_policy policy;
-  std::optional<rondo::duration> soft_ttl;  // whatever the origin says
+  std::optional<rondo::duration> soft_ttl;  // overrides what the origin says
   chaos_options chaos;
 
   bool compare = false;
   std::filesystem::path csv;
   std::filesystem::path svg;
 
-  std::string listen;        // empty: no page
-  double stale_limit = 0.1;  // share of the keys from which /healthz fails
+  std::string listen;        // empty for no page
+  double stale_limit = 0.1;  // share of the keys above which /healthz fails
 
   unsigned seconds = 0;  // 0: until interrupted
   std::uint64_t seed = 0;

@@ -1,4 +1,4 @@
-// The origin, which has the true values: behind one small interface a folder of files, a database or a web server.
+// The origin, which has the true values: a folder of files, a database or a web server, behind one small interface.
 #pragma once
 
 #include <cstddef>
@@ -17,44 +17,44 @@
 
 namespace cache_refresh {
 
-// What the cache holds of a key. Two records of a key with one validator have one value: the row's version, a file's time
-// and size, an ETag. Empty: the origin has none.
+// What the cache holds for a key. Two records of a key with the same validator have the same value. A validator is, for
+// example, a row's version, a file's time and size, or an ETag. It is empty if the origin has none.
 struct record {
   std::string value;
   std::string validator;
 };
 
 struct answer {
-  std::optional<record> changed;  // none: the record that the asker holds is still the origin's
-  time_to_live ttl;               // what the origin says of it
+  std::optional<record> changed;  // none if the caller's record is still current
+  time_to_live ttl;               // as the origin gives it
 };
 
-// One line for the user, without the origin's name.
+// The message is one line for the user, without the name of the origin.
 struct origin_error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Loads; one thread at a time. Connects when it is first used, and again after an error.
+// Loads values, for one thread at a time. Connects at its first use, and again after an error.
 class origin_connection {
  public:
   virtual ~origin_connection() = default;
 
-  // `held` may be null. Throws origin_error: there is no such key, no answer within the limit, or anything else.
+  // `held` may be null. Throws origin_error if there is no such key, no answer within the limit, or any other problem.
   virtual answer load(const std::string& key, const record* held, rondo::duration limit) = 0;
 };
 
-// Changes values, as somebody who uses the origin would; one thread at a time.
+// Changes values, as a user of the origin would; for one thread at a time.
 class origin_editor {
  public:
   virtual ~origin_editor() = default;
 
-  // Puts `mark` at the end of the value, in place of an earlier mark. `before` is called before anybody can see the change.
-  // Returns the new validator. Throws origin_error: nothing was changed.
+  // Appends `mark` to the value, replacing an earlier mark. Calls `before` before anybody can see the change. Returns
+  // the new validator. Throws origin_error. If `before` has been called by then, the change may have been made.
   virtual std::string change(const std::string& key, const std::string& mark,
                              const std::function<void()>& before) = 0;
 };
 
-// Tells of changes as they happen, from a thread of its own, until it is destroyed.
+// Reports changes as they happen, on a thread of its own, until it is destroyed.
 class origin_news {
  public:
   virtual ~origin_news() = default;
@@ -65,16 +65,16 @@ class origin {
  public:
   virtual ~origin() = default;
 
-  virtual std::string name() const = 0;  // for people: "items.db, an SQLite database"
+  virtual std::string name() const = 0;  // for users: "items.db, an SQLite database"
 
-  // At most so many; 0: all. Throws origin_error.
+  // Returns at most `most` keys, or all if it is 0. Throws origin_error.
   virtual std::vector<std::string> keys(std::size_t most) = 0;
 
   virtual std::unique_ptr<origin_connection> connect() = 0;
-  // Null: this program cannot change what is there.
+  // Returns null if this program cannot change the values.
   virtual std::unique_ptr<origin_editor> edit() { return nullptr; }
-  // Null: the origin tells nothing. `changed` may be called for keys that keys() did not name; with an empty key it means
-  // that anything may have changed, as news may have been lost.
+  // Returns null if the origin does not report changes. `changed` may be called for keys that keys() did not return. An
+  // empty key means that anything may have changed, because reports may have been lost.
   virtual std::unique_ptr<origin_news> watch(std::function<void(const std::string& key)> changed) {
     static_cast<void>(changed);
     return nullptr;
@@ -83,17 +83,19 @@ class origin {
 
 struct origin_options {
   std::string url;  // file:DIR, sqlite:FILE, http(s)://…/, postgresql://…
-  // What a new database is filled with: the fields of a package catalogue or, if `rows` is not 0, so many made-up rows.
+  // What a new database is filled with: the fields of a package catalogue or, if `rows` is not 0, that many made-up
+  // rows.
   std::filesystem::path catalogue{};
   std::size_t rows = 0;
   std::uint64_t seed = 0;
-  // For databases of the user's own: SQL that gives all keys; and that gives value, validator and, if it likes, the time
-  // to live in milliseconds, of the key which is its parameter ($1, or ? for SQLite). Both or neither.
+  // For databases of the user's own. One query returns all keys. The other returns the value, the validator and,
+  // optionally, the time to live in milliseconds of the key that is its parameter ($1, or ? for SQLite). Set both or
+  // neither.
   std::string list_query{};
   std::string load_query{};
 };
 
-// Opens it, so that what is wrong with it is said at the start. Throws origin_error.
+// Opens the origin, so that problems are reported at the start. Throws origin_error.
 std::unique_ptr<origin> open_origin(const origin_options&);
 
 }  // namespace cache_refresh

@@ -31,7 +31,7 @@ void readers::read_on(const std::stop_token& stop, double per_second, std::uint6
 void readers::read(key_number key) {
   const clock::time_point start = clock::now();
   const record_cache::found got = cache_.wait_for(key, patience_);
-  // After the value, so no read counts as less far behind than it was.
+  // Taken after the value arrived, so that no read counts as less far behind than it was.
   const clock::time_point end = clock::now();
   measured_.reads.record(end - start);
   if (got.waited) ++measured_.waited;

@@ -1,4 +1,4 @@
-// The readers: threads that read through the cache and judge what they were served.
+// The readers: threads that read through the cache and record how good the values were.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace cache_refresh {
 
 struct reader_options {
   std::size_t threads = 1;
-  unsigned reads_per_second = 0;  // of all together
+  unsigned reads_per_second = 0;  // of all threads together
   rondo::duration patience = std::chrono::seconds(2);
   std::uint64_t seed = 0;
 };

@@ -1,4 +1,4 @@
-// All figures at one moment, as the table, the page, the metrics and the summary show them.
+// All figures at one moment, for the table, the page, the metrics and the summary.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +14,13 @@
 
 namespace cache_refresh {
 
-// Of durations: made from this program's histograms and from Rondo's.
+// A distribution of durations, made from this program's histograms or Rondo's.
 struct distribution {
   struct bucket {
     rondo::duration upper;  // inclusive
     std::uint64_t count;
   };
-  std::vector<bucket> buckets;  // ascending, without empty ones
+  std::vector<bucket> buckets;  // ascending, without empty buckets
   std::uint64_t count = 0;
   rondo::duration sum{};
   rondo::duration p50{};
@@ -38,28 +38,28 @@ struct snapshot {
   cache_statistics cache;
 
   distribution reads;          // how long readers waited for an answer
-  distribution ages;           // of the values served: since the origin was asked
+  distribution ages;           // of the values served, since the origin was asked
   distribution loads;          // how long the origin took
   std::uint64_t waited = 0;    // reads that were not answered at once
   std::uint64_t stale = 0;     // reads that got a stale value
-  std::uint64_t unserved = 0;  // reads that got none
+  std::uint64_t unserved = 0;  // reads that got no value
 
   // By the ledger, if this program makes the changes.
-  distribution behind;        // of the values served: the time since they were superseded
-  std::uint64_t current = 0;  // of these, the newest ones
+  distribution behind;        // of the values served, the time since they were superseded
+  std::uint64_t current = 0;  // values served that were the newest
   std::uint64_t edits = 0;
   std::uint64_t failed_edits = 0;
 
-  rondo::duration processor{};  // time of the whole process
-  rondo::duration driver{};     // and of this, of the timer's thread
-  rondo::statistics timer;      // its lateness is that of refreshes
+  rondo::duration processor{};  // processor time of the whole process
+  rondo::duration driver{};     // processor time of the timer's thread
+  rondo::statistics timer;      // its lateness is the lateness of refreshes
 };
 
-// The timer's wheel, drawn: which bucket each pending timer lies in, and whether it is of this turn or of a later one.
+// A picture of the timer's wheel: the bucket of each pending timer, and whether it is of this turn or of a later one.
 struct wheel_picture {
   rondo::duration tick{};
-  std::int64_t now = 0;                  // tick; its bucket is now % buckets
-  std::vector<std::uint32_t> this_turn;  // [bucket]: timers that are due within the next buckets ticks
+  std::int64_t now = 0;                  // in ticks; the bucket of now is now % buckets
+  std::vector<std::uint32_t> this_turn;  // [bucket]: timers due within the next `buckets` ticks
   std::vector<std::uint32_t> later;      // [bucket]: timers of later rounds
 
   struct due_timer {
@@ -68,11 +68,11 @@ struct wheel_picture {
   };
   std::vector<due_timer> next;  // the earliest ten
 
-  // Loads that ended within the last second, oldest first; of many, some. Numbers grow.
+  // Loads that ended within the last second, oldest first; if there are many, a selection. Numbers increase.
   struct landing {
     std::uint64_t number;
     std::string key;
-    std::size_t bucket;  // that its timer was in
+    std::size_t bucket;  // the bucket of its timer
     bool succeeded;
     rondo::duration took;
   };

@@ -12,7 +12,7 @@ using clock = rondo::scheduler::clock;
 
 constexpr const char* driver_name = "refresh";
 
-// A turn of the wheel takes 2.5 s: slow enough to be watched.
+// A turn of the wheel takes 2.5 s, slow enough to watch.
 rondo::options timer_options() {
   rondo::options chosen;
   chosen.tick = std::chrono::milliseconds(5);
@@ -36,7 +36,7 @@ distribution of(const common::histogram& all) {
   distribution d;
   for (const auto& [upper, count] : all.buckets()) {
     d.buckets.push_back({upper, count});
-    d.count += count;  // not all.count(), which would find more: others are recording
+    d.count += count;  // not all.count(), which would be larger, because others are recording
   }
   d.sum = all.sum();
   d.p50 = all.quantile(0.50);
@@ -167,7 +167,7 @@ wheel_picture station::wheel() const {
   std::partial_sort(all.begin(), earliest, all.end());
   for (auto each = all.begin(); each != earliest; ++each)
     picture.next.push_back({names_[each->second], each->first - now});
-  // What has come since the page asked before; with some overlap.
+  // The landings since the page last asked, with some overlap.
   for (const landings::landing& each : landings_.latest(now - std::chrono::seconds(1), 200)) {
     picture.landings.push_back(
         {each.number, names_[each.key], bucket_of(each.began), each.succeeded, each.ended - each.began});
@@ -189,12 +189,12 @@ agreement station::compare(const std::function<bool()>& enough) const {
       } else if (got.changed->value == held->value) {
         ++all.equal;
       } else {
-        // Where the origin has no validators the texts are all that is known.
+        // Without validators, only the texts can be compared.
         ++(got.changed->validator != held->validator || held->validator.empty() ? all.older : all.wrong);
       }
     }
   } catch (const origin_error&) {
-    // It cannot be compared with what does not answer.
+    // The origin does not answer, so the rest cannot be compared.
   }
   all.unread = names_.size() - key;
   return all;

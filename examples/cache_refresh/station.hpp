@@ -1,4 +1,4 @@
-// One run: a timer, a cache, those who load into it, read from it and change what it holds copies of.
+// One run: a timer, a cache, the threads that load and read it, and the writer that changes the original values.
 #pragma once
 
 #include <functional>
@@ -22,36 +22,37 @@
 
 namespace cache_refresh {
 
-// How well the cache kept up: its values beside the origin's, after all changes have ended.
+// How well the cache kept up: its values compared with the origin's, after all changes have ended.
 struct agreement {
   std::uint64_t equal = 0;   // the cache holds the origin's newest value
-  std::uint64_t older = 0;   // an earlier one
-  std::uint64_t empty = 0;   // none
-  std::uint64_t wrong = 0;   // another text with the same validator: must stay 0
+  std::uint64_t older = 0;   // it holds an earlier value
+  std::uint64_t empty = 0;   // it holds none
+  std::uint64_t wrong = 0;   // it holds another text with the same validator: must stay 0
   std::uint64_t unread = 0;  // not compared
 };
 
 class station {
  public:
-  // Loads begin, if the run is to be warm. `names`: the origin's keys.
+  // In a warm run, loads begin at once. `names`: the origin's keys.
   station(const options&, origin&, const std::vector<std::string>& names, const zipf&);
   ~station() { stop(); }
 
-  // The first load of all keys of a warm run has begun.
+  // Whether a warm run has begun the first load of all keys.
   bool warm() const;
 
-  // Readers and writer begin.
+  // Starts the readers and the writer.
   void start();
-  // The same; what has been loaded so far does not count.
+  // As start(), but loads up to now do not count.
   void start_warm();
-  // All of them end, and nothing is loaded any more.
+  // Ends all of them. Nothing is loaded any more.
   void stop();
 
-  // Thread-safe, but not beside start() and stop().
+  // Thread-safe, but not concurrently with start() and stop().
   snapshot look() const;
   wheel_picture wheel() const;
 
-  // After stop(). Ends early, with the rest unread, at the first failure, after two seconds or when `enough` says so.
+  // Call it after stop(). Ends early, with the rest unread, at the first failure, after two seconds or when `enough`
+  // returns true.
   agreement compare(const std::function<bool()>& enough) const;
   std::string last_error() const { return loader_.last_error(); }
 
@@ -62,7 +63,7 @@ class station {
   origin& origin_;
   const std::vector<std::string>& names_;
   const zipf& popular_;
-  std::unordered_map<std::string, key_number> numbers_;  // of the names; made when the first news comes
+  std::unordered_map<std::string, key_number> numbers_;  // of the names; filled when the first news arrives
   const std::unique_ptr<origin> chaotic_;
 
   measured measured_;
@@ -76,14 +77,14 @@ class station {
 
   struct usage {
     rondo::time_point at;
-    rondo::duration processor;  // of the process, and of this the timer's thread
-    rondo::duration driver;
+    rondo::duration processor;  // of the process, including the timer's thread
+    rondo::duration driver;     // of the timer's thread
   };
   usage usage_now() const;
 
   usage before_;
   std::optional<usage> after_;      // once stopped
-  cache_statistics before_counts_;  // of the cache, that do not count
+  cache_statistics before_counts_;  // of the cache, from before the measured run
   std::unique_ptr<readers> readers_;
   std::unique_ptr<writer> writer_;
 };

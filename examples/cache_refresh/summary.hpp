@@ -1,4 +1,4 @@
-// What is printed at the end of a run.
+// Prints the summary at the end of a run.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 #!/bin/sh
-# test.sh PROGRAM CASE: one look at cache_refresh from outside. Exit status 0 if what it did is right.
+# test.sh PROGRAM CASE: one check of cache_refresh from outside. Exit status 0 if it passes.
 set -eu
 . "$(dirname "$0")/../common/test_functions"
 arguments="--origin sqlite:origin.db --catalogue catalogue"
@@ -54,7 +54,7 @@ case $2 in
     cp catalogue before
     complains --origin sqlite:catalogue
     cmp -s before catalogue || fail "a file of somebody else's was written to"
-    # Each says what it is about; a password is not shown.
+    # Each message names the origin, and does not show a password.
     complains --origin file:no/such/folder
     grep -q '^cache_refresh: file:no/such/folder: ' err || fail "it does not name the origin"
     complains --origin postgresql://me:secret@127.0.0.1:1/none
@@ -88,7 +88,7 @@ case $2 in
     shows '  at the end 500 equal to the origin, 0 older, '
     ;;
   edits)
-    # Much changes and some loads fail: reads are behind at times, and everything gets loaded all the same.
+    # Many values change and some loads fail: reads are behind at times, but everything gets loaded.
     run 0 --seconds 3 --edits 500 --keys 50 --fail-percent 10
     shows 'current [1-9][0-9.]* %, behind the origin p99 [1-9]'
     ! grep -q 'current 100 %' out || fail "edits went unnoticed"
@@ -157,7 +157,7 @@ case $2 in
     [ "$status" -eq 2 ] && [ "$(wc -l < err)" -eq 1 ] || fail "a file that cannot be written: status $status"
     ;;
   overload)
-    # Loads that cannot keep up, and a comparison that ends all the same.
+    # Loads that cannot keep up, and a comparison that ends anyway.
     run 0 --rows 20000 --workers 1 --soft-ttl 0.05 --compare --seconds 1
     shows '^ *expire-then-load *refresh-on-read *refresh-ahead$'
     ;;
@@ -178,7 +178,7 @@ case $2 in
     shows '^Summary of '
     ;;
   quit)
-    # q, on a terminal: ends it long before its time.
+    # On a terminal, q ends the program early.
     command -v script > /dev/null || exit 77
     { sleep 2; printf q; sleep 1; } |
       TERM=xterm script -qec "'$program' $arguments --seconds 60; stty -a" /dev/null > out

@@ -40,7 +40,7 @@ void writer::write_on(const std::stop_token& stop, double per_second, std::uint6
       ++measured_.edits;
     } catch (const origin_error&) {
       ++measured_
-            .failed_edits;  // another program held a lock for too long, the key is gone, the origin is down
+            .failed_edits;  // another program held a lock too long, the key is gone, or the origin is down
     }
   }
 }
@@ -61,8 +61,8 @@ void writer::edit(std::size_t key) {
   }
 }
 
-// The origin broke down in the change: whether it was made, only the origin knows. If it does not say, the ledger stays on
-// the safe side, with the change.
+// The origin failed during the change, and only the origin knows whether it was made. If the origin does not answer,
+// the ledger keeps the change, to stay on the safe side.
 void writer::settle_unknown(std::size_t key, const std::string& before) {
   const answer now = origin_->load(names_[key], nullptr, patience);
   if (now.changed && now.changed->validator != before) {

@@ -1,4 +1,4 @@
-// The writer: changes random values at the origin, as its users would, and enters each change in the ledger.
+// The writer changes random values at the origin, as its users would, and enters each change in the ledger.
 #pragma once
 
 #include <cstdint>

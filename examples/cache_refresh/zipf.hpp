@@ -9,10 +9,10 @@
 
 namespace cache_refresh {
 
-// 8 bytes for each, O(log n) a pick. May be shared by threads.
+// Takes 8 bytes per element, and O(log n) time per pick. Threads may share it.
 class zipf {
  public:
-  // `skewed` false: all alike.
+  // If `skewed` is false, all elements are equally likely.
   zipf(std::size_t n, bool skewed) : sums_(n) {
     double sum = 0;
     for (std::size_t rank = 0; rank < n; ++rank)

@@ -42,12 +42,13 @@ class descriptor {
   int number_;
 };
 
-// A new file may have its predecessor's time, as the kernel's clock for files moves in steps, but not its inode too.
+// A new file may have its predecessor's time, because the kernel's clock for files moves in steps, but not also its
+// inode.
 std::string validator_of(const struct stat& file) {
   return fmt::format("{}.{:09}-{}-{}", file.st_mtim.tv_sec, file.st_mtim.tv_nsec, file.st_size, file.st_ino);
 }
 
-// One level, nothing hidden: a key that somebody asks for does not lead out of the folder.
+// One level and no hidden files, so that no key leads out of the folder.
 fs::path file_of(const fs::path& folder, const std::string& key) {
   if (key.empty() || key.front() == '.' || key.find('/') != std::string::npos ||
       key.find('\0') != std::string::npos)
@@ -63,7 +64,7 @@ struct stat look_at(const descriptor& file, const std::string& key) {
 }
 
 std::string read_all(const descriptor& file, off_t expected, const std::string& key) {
-  std::string text(static_cast<std::size_t>(expected) + 1, '\0');  // one more, to see the end at once
+  std::string text(static_cast<std::size_t>(expected) + 1, '\0');  // one byte more, to see the end at once
   std::size_t size = 0;
   while (true) {
     const ssize_t got = ::read(file.get(), text.data() + size, text.size() - size);
@@ -77,11 +78,11 @@ std::string read_all(const descriptor& file, off_t expected, const std::string& 
 }
 
 record read_record(const fs::path& path, const std::string& key, const record* held) {
-  // Without O_NONBLOCK, opening a pipe would wait for somebody who writes to it.
+  // Without O_NONBLOCK, opening a pipe would wait for a writer.
   const descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.get() < 0) fail(key);
   const struct stat seen = look_at(file, key);
-  // Taken before reading: if the file is written to meanwhile, the next load sees another one.
+  // Taken before reading: if the file changes during the read, the next load sees another validator.
   std::string validator = validator_of(seen);
   if (held != nullptr && held->validator == validator) return {{}, std::move(validator)};
   return {read_all(file, seen.st_size, key), std::move(validator)};
@@ -101,7 +102,7 @@ class file_connection : public origin_connection {
   const fs::path folder_;
 };
 
-// A file that takes another's place with everything in it, or is removed.
+// A complete new file that replaces another one, or is removed.
 class replacement {
  public:
   explicit replacement(const fs::path& replaced)
@@ -122,7 +123,8 @@ class replacement {
       if (written < 0 && errno != EINTR) fail(path_);
       if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
     }
-    // Nanoseconds, so that two changes in one step of the kernel's clock for files have different times.
+    // Sets the time in nanoseconds, so that two changes in one step of the kernel's clock for files have different
+    // times.
     timespec times[2] = {};
     ::clock_gettime(CLOCK_REALTIME, &times[0]);
     times[1] = times[0];
@@ -134,7 +136,7 @@ class replacement {
   }
 
   void take_place_of(const fs::path& replaced) {
-    file_.close();  // before: otherwise watchers are told of the new name twice
+    file_.close();  // closed first, because watchers would otherwise be told of the new name twice
     if (::rename(path_.c_str(), replaced.c_str()) != 0) fail(replaced.filename().string());
     path_.clear();
   }

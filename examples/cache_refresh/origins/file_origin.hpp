@@ -1,4 +1,4 @@
-// A folder: its files are the values, their names the keys.
+// A folder: its files are the values, and their names are the keys.
 #pragma once
 
 #include "../origin.hpp"

@@ -34,7 +34,8 @@ std::string_view next_directive(std::string_view& list) {
   return directive;
 }
 
-// What is no number counts as zero, so that the answer is stale; one that is too large as 2^31 (RFC 9111, 1.2.2).
+// Anything that is not a number counts as zero, so that the answer is stale. A number that is too large counts as 2^31
+// (RFC 9111, 1.2.2).
 seconds seconds_in(std::string_view text) {
   constexpr std::int64_t most = std::int64_t{1} << 31;
   if (text.size() >= 2 && text.front() == '"' && text.back() == '"') text = text.substr(1, text.size() - 2);
@@ -47,7 +48,7 @@ seconds seconds_in(std::string_view text) {
 
 struct directives {
   std::optional<seconds> max_age;
-  std::optional<seconds> stale;   // the longer one of the two
+  std::optional<seconds> stale;   // the longer of the two
   bool stale_at_once = false;     // no-cache, no-store
   bool never_when_stale = false;  // these, and must-revalidate
 };

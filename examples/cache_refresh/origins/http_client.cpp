@@ -170,7 +170,7 @@ web_answer http_client::take_answer() {
   std::from_chars(age.data(), age.data() + age.size(), seconds);
   said.age = std::chrono::seconds(std::clamp(seconds, 0L, 0x7fffffffL));
   if (const std::string expires = header("Expires"); !expires.empty()) {
-    // -1: no date, such as "0", which means that it has expired.
+    // -1 if it is not a date, such as "0", which means that it has expired.
     const std::time_t end = curl_getdate(expires.c_str(), nullptr);
     const std::time_t date = curl_getdate(header("Date").c_str(), nullptr);
     said.expires = std::chrono::seconds(

@@ -1,4 +1,4 @@
-// One GET after another on one connection that is kept alive: libcurl's easy interface, as far as the origin needs it.
+// Sends one GET after another on one keep-alive connection: what the origin needs of libcurl's easy interface.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ class web_address {
   // Throws origin_error.
   explicit web_address(const std::string& url);
 
-  // Of the key below this: its path, percent-encoded but for slashes, behind that of this.
+  // The URL of a key below this address: the key, percent-encoded except for slashes, is appended to the path.
   std::string of(const std::string& key) const;
   std::string whole() const { return of(""); }
   // Without user, password and query.
@@ -39,16 +39,16 @@ struct web_answer {
   long status = 0;
   std::string type;  // "application/json"
   std::string body;
-  std::string validator;  // ETag, or if there is none Last-Modified
+  std::string validator;  // ETag or, if there is none, Last-Modified
   time_to_live ttl;
 };
 
 class http_client {
  public:
-  // `direct`: without the proxy that the environment may name.
+  // `direct`: ignores the proxy that the environment may name.
   explicit http_client(bool direct);
 
-  // The validator may be empty. Only 200 and, if there is a validator, 304 are no errors. Throws origin_error.
+  // The validator may be empty. Any status other than 200 or, with a validator, 304 is an error. Throws origin_error.
   web_answer get(const std::string& url, const std::string& validator, rondo::duration limit,
                  std::size_t most_bytes);
 

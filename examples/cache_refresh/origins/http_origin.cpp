@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t largest_value = std::size_t{8} << 20;
 constexpr std::size_t largest_list = std::size_t{128} << 20;
 
-// An array of names, or of nginx's objects (autoindex_format json), of which those of files count.
+// An array of names, or of nginx's objects (autoindex_format json), of which only files count.
 std::vector<std::string> names_in_json(const std::string& text) {
   const nlohmann::json list = nlohmann::json::parse(text, nullptr, false);
   if (!list.is_array()) throw origin_error("the list of keys is not a JSON array");
@@ -65,7 +65,7 @@ class http_connection : public origin_connection {
 
  private:
   const web_address address_;
-  http_client client_;  // libcurl connects, and after an error again
+  http_client client_;  // libcurl connects, and reconnects after an error
 };
 
 class http_origin : public origin {
@@ -96,7 +96,7 @@ class http_origin : public origin {
   const std::string url_;
   const web_address address_;
   std::mutex lock_;
-  std::vector<std::string> opened_with_;  // for the first keys(): it need not ask again
+  std::vector<std::string> opened_with_;  // for the first keys(), which then need not ask again
 };
 
 }  // namespace

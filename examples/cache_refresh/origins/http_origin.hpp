@@ -1,4 +1,4 @@
-// A web server: a list of names at a URL, and below it the values.
+// A web server: a URL returns a list of names, and the values are below it.
 #pragma once
 
 #include "../origin.hpp"

@@ -1,4 +1,4 @@
-// What origins have in common about time.
+// Time limits that the origins share.
 #pragma once
 
 #include <algorithm>
@@ -12,17 +12,17 @@ namespace cache_refresh {
 // How long opening an origin waits for a server that does not answer.
 inline constexpr std::chrono::seconds opening_patience{5};
 
-// For what is at its origin stale at once: a time to live of nothing would mean loading it without a pause.
+// For values that are stale at once at their origin. With a time to live of 0 they would be loaded without a pause.
 inline constexpr std::chrono::seconds shortest_ttl{1};
 
-// A time to live that a database gives. Not positive: shortest_ttl.
+// The time to live that a database gives; shortest_ttl if it is not positive.
 inline time_to_live ttl_of(std::int64_t milliseconds) {
   if (milliseconds <= 0) return {.soft = shortest_ttl, .hard = {}};
   const auto most = std::chrono::duration_cast<std::chrono::milliseconds>(rondo::duration::max()).count();
   return {.soft = std::chrono::milliseconds(std::min<std::int64_t>(milliseconds, most)), .hard = {}};
 }
 
-// A limit as libraries take it: from 1 ms to an hour.
+// A limit in the form that libraries take: from 1 ms to one hour.
 inline std::chrono::milliseconds whole_milliseconds(rondo::duration limit) {
   return std::clamp<std::chrono::milliseconds>(
       std::chrono::ceil<std::chrono::milliseconds>(std::min<rondo::duration>(limit, std::chrono::hours(1))),

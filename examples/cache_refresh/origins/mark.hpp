@@ -1,11 +1,11 @@
-// What an editor writes at the end of a value.
+// The mark that an editor writes at the end of a value.
 #pragma once
 
 #include <string>
 
 namespace cache_refresh {
 
-// The text with this mark in place of an earlier one: "Priority [edit 12]".
+// Returns the text with this mark, which replaces an earlier one: "Priority [edit 12]".
 inline std::string marked(std::string text, const std::string& mark) {
   constexpr const char* opens = " [edit ";
   const std::size_t earlier = text.ends_with(']') ? text.rfind(opens) : std::string::npos;

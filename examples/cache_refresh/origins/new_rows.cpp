@@ -33,7 +33,7 @@ void make_rows(const origin_options& wanted, const std::function<void(const new_
       add({fmt::format("item/{:07}", i), fmt::format("{:016x}", random()), ttl(random)});
     return;
   }
-  // If a key comes twice, as in a catalogue of several versions of a package, the first one counts.
+  // If a key occurs twice, as in a catalogue with several versions of a package, the first one counts.
   std::unordered_set<std::string> known;
   for (field& each : fields_of(wanted.catalogue)) {
     if (!known.insert(each.key).second) continue;

@@ -1,4 +1,4 @@
-// What a new database is filled with.
+// The rows that a new database is filled with.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct new_row {
   std::int64_t ttl_ms;
 };
 
-// Calls `add` for each row: the fields of the catalogue or made-up rows, as the options say. No key comes twice. The
+// Calls `add` for each row: the fields of the catalogue or made-up rows, as the options say. No key occurs twice. The
 // same seed gives the same times to live. Throws origin_error if the catalogue cannot be read.
 void make_rows(const origin_options&, const std::function<void(const new_row&)>& add);
 

@@ -21,9 +21,9 @@ using factory = std::unique_ptr<origin> (*)(const origin_options&);
 
 struct scheme {
   const char* name;
-  factory open;         // null: not built
-  const char* package;  // what building it needs
-  bool queries;         // whether it takes the user's own
+  factory open;         // null if not built
+  const char* package;  // what building it requires
+  bool queries;         // whether it takes the user's own queries
 };
 
 #ifdef RONDO_EXAMPLE_HTTP

@@ -38,7 +38,7 @@ postgresql_connection::postgresql_connection(const std::string& url, rondo::dura
 }
 
 void postgresql_connection::connect(const std::string& url) {
-  // What stands before the URL holds unless the URL says something else.
+  // Parameters before the URL apply unless the URL overrides them.
   const char* const names[] = {"fallback_application_name",
                                "keepalives_idle",
                                "keepalives_interval",
@@ -67,7 +67,7 @@ void postgresql_connection::wait_for(short events) {
         left <= rondo::duration{} ? 0 : ::poll(all, 2, static_cast<int>(whole_milliseconds(left).count()));
     if (ready < 0) continue;  // a signal
     if (ready > 0 && all[1].revents == 0) return;
-    if (ready == 0 && left > rondo::duration{}) continue;  // says itself above that the time is over
+    if (ready == 0 && left > rondo::duration{}) continue;  // the next iteration sees that the time is over
     broken_ = true;
     throw origin_error(ready > 0 ? "interrupted"
                                  : fmt::format("no answer within {} ms", whole_milliseconds(limit_).count()));
@@ -84,7 +84,7 @@ void postgresql_connection::flush() {
   if (left < 0) fail();
 }
 
-// Waits for the end of what was sent, and gives its last result.
+// Waits for the end of what was sent, and returns its last result.
 postgresql_connection::result postgresql_connection::finish(bool sent) {
   if (!sent) fail();
   flush();
@@ -100,7 +100,7 @@ postgresql_connection::result postgresql_connection::finish(bool sent) {
     const auto status = PQresultStatus(last.get());
     if (status == PGRES_COPY_IN || status == PGRES_COPY_OUT || status == PGRES_COPY_BOTH) break;
   }
-  const auto status = PQresultStatus(last.get());  // of no result: PGRES_FATAL_ERROR
+  const auto status = PQresultStatus(last.get());  // PGRES_FATAL_ERROR if there is no result
   if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK || status == PGRES_COPY_IN) return last;
   const char* why = PQresultErrorField(last.get(), PG_DIAG_MESSAGE_PRIMARY);
   throw origin_error(one_line(why == nullptr ? PQerrorMessage(handle()) : why));
@@ -110,7 +110,7 @@ postgresql_connection::result postgresql_connection::execute(
     const char* sql, const std::vector<std::optional<std::string>>& parameters) {
   until_ = clock::now() + whole_milliseconds(limit_);
   const auto values = pointers_to(parameters);
-  // Several statements at once are only possible without parameters.
+  // Several statements in one call are possible only without parameters.
   return finish((parameters.empty() ? PQsendQuery(handle(), sql)
                                     : PQsendQueryParams(handle(), sql, static_cast<int>(values.size()),
                                                         nullptr, values.data(), nullptr, nullptr, 0)) == 1);
@@ -145,7 +145,7 @@ void postgresql_connection::copy(const std::string& piece) {
   while ((taken = PQputCopyData(handle(), piece.data(), static_cast<int>(piece.size()))) == 0)
     wait_for(POLLOUT);
   if (taken < 0) fail();
-  flush();  // otherwise libpq would collect it all
+  flush();  // otherwise libpq would buffer it all
 }
 
 void postgresql_connection::end_copy() {

@@ -1,6 +1,6 @@
-// libpq, with a limit on everything: a server that does not answer holds nobody for longer.
+// libpq with a time limit on every call: nobody waits longer for a server that does not answer.
 //
-// libpq waits for the name service where a URL has a host's name: what that may take is for resolv.conf.
+// If a URL has a host name, libpq also waits for the name service. resolv.conf limits that time.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ class stop_event;
 
 class postgresql_connection {
  public:
-  // The rows that a statement gave.
+  // The rows that a statement returned.
   class result {
    public:
     explicit result(PGresult* rows) noexcept : rows_(rows) {}
@@ -38,11 +38,11 @@ class postgresql_connection {
     std::unique_ptr<PGresult, cleaner> rows_;
   };
 
-  // `stop`, if there is one, ends what is being waited for, as the limit does. All throw origin_error.
+  // `stop`, if not null, ends a wait, as the limit does. All functions throw origin_error.
   postgresql_connection(const std::string& url, rondo::duration limit, const stop_event* stop = nullptr);
 
-  // How long each of the following may take. The server is told by statement_timeout, so that it does not work on what
-  // nobody waits for: PQcancel() could hang as well.
+  // Limits each of the following calls. postgresql_loader also sets statement_timeout, so that the server does not
+  // work on what nobody waits for: PQcancel() could hang too.
   void limit_each(rondo::duration limit) { limit_ = limit; }
 
   result execute(const char* sql, const std::vector<std::optional<std::string>>& parameters = {});
@@ -55,7 +55,7 @@ class postgresql_connection {
   void copy(const std::string& piece);
   void end_copy();
 
-  // False: it is of no use any more.
+  // Returns false if the connection is no longer usable.
   bool usable() const noexcept { return !broken_ && PQstatus(handle()) == CONNECTION_OK; }
   PGconn* handle() const noexcept { return connection_.get(); }
 
@@ -76,7 +76,7 @@ class postgresql_connection {
   bool broken_ = false;
 };
 
-// The first line of it: libpq's messages have several.
+// Returns the first line of the message: libpq's messages have several.
 std::string one_line(const char* message);
 
 }  // namespace cache_refresh

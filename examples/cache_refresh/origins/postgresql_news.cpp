@@ -48,12 +48,12 @@ bool postgresql_news::connect() {
     connection_.emplace(url_, opening_patience, &stop_);
     connection_->execute(fmt::format("LISTEN {}", news_channel).c_str());
   } catch (const origin_error&) {
-    connection_.reset();  // loads that fail say why
+    connection_.reset();  // the failing loads report why
   }
   return connection_.has_value();
 }
 
-// Until the connection fails or the event is set.
+// Listens until the connection fails or the event is set.
 void postgresql_news::listen() {
   PGconn* const handle = connection_->handle();
   do {

@@ -1,4 +1,4 @@
-// What PostgreSQL announces, heard by a thread on a connection of its own.
+// Receives the announcements of PostgreSQL, with a thread and a connection of its own.
 #pragma once
 
 #include <functional>
@@ -13,8 +13,8 @@
 
 namespace cache_refresh {
 
-// Hears everything from when it is made, if the server can be reached then. When the connection is lost it makes
-// another, and then says once that anything may have changed.
+// Receives everything from its creation on, if the server can be reached then. If the connection is lost, it opens
+// another one, and then reports once that anything may have changed.
 class postgresql_news : public origin_news {
  public:
   postgresql_news(std::string url, std::function<void(const std::string&)> changed);
@@ -28,7 +28,7 @@ class postgresql_news : public origin_news {
   const std::string url_;
   const std::function<void(const std::string&)> changed_;
   stop_event stop_;
-  std::optional<postgresql_connection> connection_;  // the thread's, once there is one
+  std::optional<postgresql_connection> connection_;  // used by the thread, once it runs
   std::thread thread_;
 };
 

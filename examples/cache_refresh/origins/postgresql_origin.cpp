@@ -26,7 +26,7 @@ struct database {
 };
 
 constexpr const char* our_list = "SELECT key FROM cache_refresh.item ORDER BY key";
-// A value that the asker has is not sent again.
+// Does not send a value again that the caller has.
 constexpr const char* our_load =
     "SELECT CASE WHEN version::text = $2 THEN NULL ELSE value END, version, ttl_ms"
     " FROM cache_refresh.item WHERE key = $1";
@@ -138,7 +138,7 @@ class postgresql_origin : public origin {
   std::vector<std::string> keys(std::size_t most) override {
     postgresql_connection opened(which_.url, opening_patience);
     opened.limit_each(listing_patience);
-    // A cursor stops where it is told to, whatever the query is.
+    // A cursor can stop after any number of rows, whatever the query is.
     opened.execute("BEGIN READ ONLY");
     opened.execute(("DECLARE list NO SCROLL CURSOR FOR " + which_.list).c_str());
     const auto found =
@@ -155,13 +155,13 @@ class postgresql_origin : public origin {
   std::unique_ptr<origin_editor> edit() override {
     return which_.ours ? std::make_unique<postgresql_editor>(which_.url) : nullptr;
   }
-  // Of a database of the user's own too: it may have a trigger that announces keys.
+  // Also for a database of the user's own, which may have a trigger that announces keys.
   std::unique_ptr<origin_news> watch(std::function<void(const std::string&)> changed) override {
     return std::make_unique<postgresql_news>(which_.url, std::move(changed));
   }
 
  private:
-  // What would otherwise be said at the first load.
+  // Reports what would otherwise be reported at the first load.
   void check_queries(postgresql_connection& opened) const {
     opened.prepare("list", which_.list);
     opened.prepare("load", which_.load);

@@ -1,4 +1,4 @@
-// A PostgreSQL server: a table that this program makes and fills, or the user's own queries.
+// A PostgreSQL server: a table that this program creates and fills, or the user's own queries.
 #pragma once
 
 #include "../origin.hpp"

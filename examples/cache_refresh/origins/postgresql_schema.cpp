@@ -11,10 +11,10 @@
 namespace cache_refresh {
 namespace {
 
-// Making a million rows takes seconds; a program that starts meanwhile waits for that.
+// Creating a million rows takes seconds. A program that starts in that time waits for it.
 constexpr std::chrono::minutes filling_patience{5};
 
-// Versions come from a sequence: a row that is deleted and made again has another one than before.
+// Versions come from a sequence, so a row that is deleted and inserted again has a new version.
 constexpr const char* table = R"(
   CREATE SCHEMA IF NOT EXISTS cache_refresh;
   CREATE SEQUENCE cache_refresh.item_version;
@@ -24,8 +24,8 @@ constexpr const char* table = R"(
     version bigint NOT NULL DEFAULT nextval('cache_refresh.item_version'),
     ttl_ms int NOT NULL DEFAULT 0))";
 
-// Made after the rows, which nobody needs to hear of. What a transaction announces is heard when it has committed.
-// NOTIFY takes less than 8000 bytes: a longer key is announced as "anything".
+// Created after the rows, which need no announcements. Listeners receive what a transaction announces when it has
+// committed. NOTIFY takes less than 8000 bytes, so a longer key is announced as "anything".
 constexpr const char* triggers = R"(
   CREATE FUNCTION cache_refresh.count_version() RETURNS trigger LANGUAGE plpgsql AS $$
   BEGIN
@@ -95,7 +95,7 @@ void fill(postgresql_connection& opened, const origin_options& wanted) {
   opened.end_copy();
 }
 
-// Asks the catalogue itself: to_regclass() may remember in a transaction what was so when that began.
+// Asks the catalogue itself, because to_regclass() may return the state at the start of the transaction.
 bool has_table(postgresql_connection& opened) {
   return opened
              .execute(
@@ -110,7 +110,7 @@ void prepare_postgresql(const std::string& url, const origin_options& wanted) {
   postgresql_connection opened(url, opening_patience);
   if (has_table(opened)) return;
   opened.limit_each(filling_patience);
-  // The transaction of a connection that is closed is rolled back, and its lock released.
+  // If the connection is closed, its transaction is rolled back and its lock is released.
   opened.execute("BEGIN");
   opened.execute(
       "SELECT pg_advisory_xact_lock(1383023442)");  // "Ro" "CR", as in the file of an SQLite database

@@ -16,7 +16,7 @@ namespace {
 using access = sqlite::connection::access;
 using std::chrono::milliseconds;
 
-// A loader that meets a lock fails, and is retried; whoever writes or opens waits.
+// A load that finds the database locked fails soon, and is retried. Writing and opening wait longer.
 constexpr milliseconds writer_patience{1000};
 constexpr milliseconds reader_patience{20};
 
@@ -53,10 +53,10 @@ void fill(sqlite::connection& opened, const origin_options& wanted) {
   make_rows(wanted, [&](const new_row& row) { insert(row.key, row.value, row.ttl_ms).next(); });
 }
 
-// Makes the database, unless there is one.
+// Creates the database unless it exists.
 void prepare(const std::filesystem::path& file, const origin_options& wanted) {
   sqlite::connection opened(file, writer_patience);
-  // Taking the write lock fails if the file cannot be written, and keeps another first run from starting.
+  // Taking the write lock fails if the file cannot be written, and keeps out another first run.
   sqlite::transaction change(opened);
   if (ask(opened, "SELECT count(*) FROM sqlite_master") == 0) {
     fill(opened, wanted);
@@ -87,11 +87,11 @@ class sqlite_connection : public origin_connection {
   }
 
  private:
-  // Its address is the handler's argument.
+  // Must not move: its address is the argument of the handler.
   struct opened {
     explicit opened(const database& which)
         : handle(which.file, reader_patience, which.how), load(handle, which.load.c_str()) {
-      // A query of the user's own may take long. SQLite asks after so many steps of it whether it should end.
+      // A query of the user's own may take long. SQLite calls this after every 10,000 steps, to ask whether to end it.
       sqlite3_progress_handler(
           handle.handle(), 10'000,
           [](void* self) {
@@ -148,7 +148,7 @@ class sqlite_editor : public origin_editor {
           value(handle, "SELECT value FROM item WHERE key = ?"),
           update(handle, "UPDATE item SET value = ? WHERE key = ?"),
           version(handle, "SELECT version FROM item WHERE key = ?") {
-      // Safe with a write-ahead log against a crash of the program; a power cut may lose the last edits.
+      // With a write-ahead log this survives a crash of the program, but a power cut may lose the last edits.
       handle.execute("PRAGMA synchronous = NORMAL");
     }
 
@@ -173,7 +173,7 @@ class sqlite_editor : public origin_editor {
   std::optional<opened> open_;
 };
 
-// What would otherwise be said at the first load.
+// Reports what would otherwise be reported at the first load.
 void check_queries(const database& which) {
   sqlite::connection opened(which.file, writer_patience, which.how);
   sqlite::statement list(opened, which.list.c_str());
@@ -221,7 +221,7 @@ class sqlite_origin : public origin {
 
 std::unique_ptr<origin> open_sqlite_origin(const origin_options& wanted) {
   const std::filesystem::path file = wanted.url.substr(wanted.url.find(':') + 1);
-  // SQLite takes this for a database that each connection has for itself.
+  // For SQLite these names mean a separate database for each connection.
   if (file.empty() || file == ":memory:") throw origin_error("sqlite: needs a file name");
   database which{file, access::read_only, wanted.list_query, wanted.load_query};
   try {

@@ -1,4 +1,4 @@
-// A database in a file: the default, which this program makes and fills, or one of the user's own.
+// A database in a file: the default, which this program creates and fills, or one of the user's own.
 #pragma once
 
 #include "../origin.hpp"

@@ -22,11 +22,11 @@ class stop_event {
   stop_event(const stop_event&) = delete;
   stop_event& operator=(const stop_event&) = delete;
 
-  // The descriptor is readable from now on, for ever.
+  // From now on the descriptor is readable.
   void set() noexcept { static_cast<void>(!::write(ends_[1], "", 1)); }
   int descriptor() const noexcept { return ends_[0]; }
 
-  // Waits so long, -1: without limit, for the event or for `other`. True: the event was set.
+  // Waits for the event or for `other`, at most for the given time (-1: no limit). Returns true if the event was set.
   bool wait(int milliseconds, int other = -1) const noexcept {
     pollfd all[] = {{ends_[0], POLLIN, 0}, {other, POLLIN, 0}};  // poll() ignores a negative descriptor
     ::poll(all, 2, milliseconds);

@@ -1,4 +1,4 @@
-// The wheel and the charts, on canvases. After page.js, which knows what is to be drawn.
+// Draws the wheel and the charts on canvases. Comes after page.js, which holds what to draw.
 
 let colour = {};
 function readColours() {
@@ -7,7 +7,7 @@ function readColours() {
     colour[name] = style.getPropertyValue("--" + name).trim();
 }
 
-// In CSS pixels, cleared.
+// Returns a cleared context whose unit is the CSS pixel.
 function contextOf(canvas) {
   const scale = devicePixelRatio || 1;
   const { width, height } = canvas.getBoundingClientRect();
@@ -21,13 +21,13 @@ function contextOf(canvas) {
 
 const bars = { group: 0, turn: [], all: [], top: 4 };
 
-// What the bars show moves towards what is known: `step` is 1 for at once.
+// Moves the bars towards the latest state. With a `step` of 1 they jump there at once.
 function moveBars(group, ticks, step) {
   const { this_turn: turn, later, now } = latest.wheel;
   const count = Math.ceil(turn.length / group);
   if (bars.group !== group || bars.turn.length !== count)
     Object.assign(bars, { group, turn: new Array(count).fill(0), all: new Array(count).fill(0) });
-  const slow = turn.length * latest.wheel.tick > 3;  // otherwise the next answer comes too late to fill them again
+  const slow = turn.length * latest.wheel.tick > 3;  // otherwise the next answer arrives too late to fill them again
   const passed = slow ? Math.min(ticks - now, turn.length) : 0;
   let highest = 4;
   for (let i = 0; i < count; ++i) {
@@ -124,7 +124,7 @@ function drawMiddle(context, size, seconds, bucket) {
   text(`tick ${duration(latest.wheel.tick)}`, size * 0.064 + small * 1.35, small, 400, colour.muted);
 }
 
-// The buckets' numbers at the four sides, within the canvas.
+// Draws bucket numbers on the four sides, within the canvas.
 function drawLabels(context, buckets, size) {
   context.font = `400 ${Math.max(size * 0.02, 10)}px ${getComputedStyle(document.body).fontFamily}`;
   context.fillStyle = colour.muted;
@@ -145,7 +145,7 @@ function drawWheel(now) {
   const buckets = turn.length;
   if (buckets === 0 || size === 0) return;
 
-  const at = lost ? heard : now;  // without answers it stands still
+  const at = lost ? heard : now;  // without answers the wheel stands still
   const ticks = still.matches ? known : ticksNow(at);
   const step = still.matches ? 1 : 1 - Math.exp(-(now - drawn) / 110);
   const close = turning.shown !== null && Math.abs(ticks - turning.shown) * tick < 1.5;
@@ -179,7 +179,7 @@ function drawWheel(now) {
   canvas.dataset.now = Math.floor(ticks);
 }
 
-// `limit`, if there is one, is a dashed line. The axis begins at 0.
+// Draws `limit`, if there is one, as a dashed line. The axis begins at 0.
 function drawChart(canvas, values, least, words, style, limit) {
   const { context, width, height } = contextOf(canvas);
   const top = 16, bottom = height - 17;

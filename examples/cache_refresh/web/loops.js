@@ -1,4 +1,4 @@
-// Asks the server twice a second, and draws as often as the screen shows it.
+// Asks the server twice a second, and draws at the refresh rate of the screen.
 
 function frame(now) {
   if (latest) drawWheel(now);
@@ -20,7 +20,7 @@ async function poll() {
     const answer = await fetch("state.json", { cache: "no-store", signal: AbortSignal.timeout(5000) });
     if (answer.ok) state = await answer.json();
   } catch {
-    // It is shown below.
+    // Shown below.
   }
   const now = performance.now();
   lost = state ? null : lost ?? new Date();

@@ -4,7 +4,7 @@ const byId = (id) => document.getElementById(id);
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 const dark = matchMedia("(prefers-color-scheme: dark)");
 
-// ---- Words
+// ---- Formats
 
 const whole = (n) => Math.round(n).toLocaleString("en-US");
 const rate = (n) => (n < 10 ? n.toFixed(1) : whole(n));
@@ -25,18 +25,18 @@ function clockTime(seconds) {
 
 const figure = (state, path) => path.split(".").reduce((part, name) => part[name], state);
 
-// ---- What is known
+// ---- State
 
 let latest = null;   // the server's last answer
-let heard = 0;       // when it came; performance.now()
+let heard = 0;       // when it arrived; performance.now()
 let lost = null;     // when the server stopped answering
 let landed = null;   // the number of the last landing seen
 const flashes = [];  // {bucket, good, at, depth}
-const history = [];  // {elapsed, state}: of two minutes
-const turning = { offset: [], shown: null };  // the server's ticks against our clock
+const history = [];  // {elapsed, state}, of the last two minutes
+const turning = { offset: [], shown: null };  // the server's ticks relative to our clock
 
-// An answer tells an earlier moment: it is up to 200 ms old and took time to come. The latest moment of the last ten
-// seconds' answers is nearest to the truth.
+// An answer describes an earlier moment: it is up to 200 ms old and took time to arrive. Of the answers of the last ten
+// seconds, the one with the largest offset is nearest to the truth.
 function ticksNow(now) {
   const wheel = latest.wheel;
   return Math.max(...turning.offset) + now / 1000 / wheel.tick;
@@ -53,11 +53,11 @@ function receive(state, now) {
   turning.offset.push(state.wheel.now - now / 1000 / state.wheel.tick);
   if (turning.offset.length > 20) turning.offset.shift();
 
-  // What has landed since the last answer is shown one after another until the next.
+  // Spreads the landings since the last answer over the time until the next one.
   const fresh = state.wheel.landings.filter((each) => landed !== null && each.number > landed);
   fresh.forEach((each, i) =>
     flashes.push({ bucket: each.bucket, good: each.succeeded, at: now + (wait * i) / fresh.length,
-                   depth: (each.number * 0.618034) % 1 }));  // apart from those before and after it
+                   depth: (each.number * 0.618034) % 1 }));  // away from its neighbours
   if (flashes.length > 500) flashes.splice(0, flashes.length - 500);
   const last = state.wheel.landings.at(-1);
   landed = Math.max(landed ?? 0, last ? last.number : 0);
@@ -136,6 +136,6 @@ function showState() {
   chip.textContent = word;
   notice.className = kind;
   notice.hidden = line === "";
-  if (notice.textContent !== line) notice.textContent = line;  // it is read aloud when it changes
+  if (notice.textContent !== line) notice.textContent = line;  // screen readers read it aloud when it changes
   document.body.classList.toggle("offline", lost !== null);
 }

@@ -13,7 +13,7 @@ namespace {
 
 double seconds(rondo::duration d) { return std::chrono::duration<double>(d).count(); }
 
-// Prometheus refuses everything if one label is not UTF-8, and a file's name may be anything.
+// Prometheus refuses the whole text if one label is not UTF-8, and a file name may contain any bytes.
 std::string valid_utf8(const std::string& text) {
   using nlohmann::json;
   return json::parse(json(text).dump(-1, ' ', false, json::error_handler_t::replace)).get<std::string>();
@@ -40,7 +40,7 @@ struct decades {
 constexpr decades of_work = {std::chrono::microseconds(1), std::chrono::seconds(10)};
 constexpr decades of_ages = {std::chrono::milliseconds(1), std::chrono::seconds(10'000)};
 
-// What it writes of names and helps is constant and needs no escapes.
+// Names and help texts are constants that need no escapes.
 class exposition {
  public:
   void counter(std::string_view name, std::string_view help, std::uint64_t value) {
@@ -56,7 +56,7 @@ class exposition {
     add("# HELP {0} {1}\n# TYPE {0} {2}\n", name, help, type);
   }
 
-  // The source's buckets are narrow (1/32 or less): one that a bound divides counts as above it.
+  // The source's buckets are narrow (1/32 or less). A bucket that contains a bound counts as above it.
   template <class Buckets>
   void histogram(std::string_view name, std::string_view help, const Buckets& buckets, rondo::duration sum,
                  decades range) {
@@ -70,7 +70,7 @@ class exposition {
         add("{}_bucket{{le=\"{}\"}} {}\n", name, seconds(bound), count);
       }
     }
-    // The count is that of the buckets, even if the snapshot was taken while something was being recorded.
+    // The count is the sum of the buckets, even if the snapshot was taken while durations were being recorded.
     for (; next != buckets.end(); ++next) count += next->count;
     add("{0}_bucket{{le=\"+Inf\"}} {1}\n{0}_sum {2}\n{0}_count {1}\n", name, count, seconds(sum));
   }

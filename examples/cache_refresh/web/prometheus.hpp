@@ -7,7 +7,7 @@
 
 namespace cache_refresh {
 
-// In the text format 0.0.4. Durations are in seconds; no label has a key, so the number of series never changes.
+// In text format 0.0.4. Durations are in seconds. No label contains a key, so the number of series never changes.
 std::string prometheus_text(const snapshot&);
 
 }  // namespace cache_refresh

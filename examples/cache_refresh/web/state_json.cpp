@@ -84,7 +84,7 @@ std::string state_json(const snapshot& now, const wheel_picture& wheel, double s
                     {"keys", of(now.keys)},  {"cache", of(now.cache)}, {"reads", of(now.reads)},
                     {"ages", of(now.ages)},  {"loads", of(now.loads)}, {"unserved", now.unserved},
                     {"edits", now.edits},    {"timer", of(now.timer)}, {"wheel", of(wheel)}};
-  return all.dump(-1, ' ', false, json::error_handler_t::replace);  // a key may be any bytes
+  return all.dump(-1, ' ', false, json::error_handler_t::replace);  // a key may contain any bytes
 }
 
 }  // namespace cache_refresh

@@ -12,11 +12,11 @@ struct health {
   std::string line;  // "ok", or what is wrong
 };
 
-// The share of the keys that are stale or have no value must not exceed the limit. A cache without keys is healthy:
-// nobody has asked it for anything.
+// Healthy if the share of keys that are stale or have no value does not exceed the limit. A cache without keys is
+// healthy, because nobody has asked it for anything.
 health judge(const key_counts&, double stale_limit);
 
-// JSON. Its names are those of the structures; durations are in seconds.
+// Returns JSON. The names are those of the structures; durations are in seconds.
 std::string state_json(const snapshot&, const wheel_picture&, double stale_limit);
 
 }  // namespace cache_refresh

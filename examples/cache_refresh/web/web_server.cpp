@@ -33,7 +33,7 @@ bool is_numeric(const std::string& host, int family) {
   return inet_pton(family, host.c_str(), &ignored) == 1;
 }
 
-// Addresses are numeric, so that nothing has to be resolved.
+// Addresses must be numeric, so that no name has to be resolved.
 endpoint parse(const std::string& address) {
   const auto fail = [&]() -> endpoint {
     throw std::runtime_error(
@@ -59,7 +59,7 @@ std::string random_nonce() {
   return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
 }
 
-// The page with a nonce of its own, and the policy that lets the browser run nothing but what has it.
+// Sends the page with a fresh nonce, and a policy that lets the browser run only what has this nonce.
 void send_page(httplib::Response& response) {
   constexpr std::string_view placeholder = "%NONCE%";
   const std::string nonce = random_nonce();
@@ -137,12 +137,13 @@ class web_server::implementation {
 };
 
 void web_server::implementation::set_up() {
-  // The library's default is SO_REUSEPORT, with which two programs would share a port without noticing.
+  // The library's default is SO_REUSEPORT, which would let two programs share a port without noticing.
   server_.set_socket_options([](socket_t socket) {
     const int yes = 1;
     setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   });
-  // A connection that is kept would keep a thread, and more viewers than threads would wait for each other.
+  // A kept connection would occupy a thread, and if there were more viewers than threads, they would wait for each
+  // other.
   server_.set_keep_alive_max_count(1);
   server_.set_keep_alive_timeout(1);
   server_.set_read_timeout(2);
@@ -205,7 +206,7 @@ auto web_server::implementation::current() -> std::shared_ptr<const state> {
   auto fresh = std::make_shared<state>();
   fresh->figures = look_();
   fresh->json = state_json(fresh->figures, wheel_(), stale_limit_);
-  fresh->taken = clock::now();  // not before: a look may take long
+  fresh->taken = clock::now();  // not earlier: a look may take long
   latest_ = std::move(fresh);
   return latest_;
 }
