@@ -52,9 +52,9 @@ command_line read_command_line(int argc, char** argv) {
   add_load(app, chosen);
   add_limit(app, limits, phase::idle, "--idle", "The timeout from a response to the first byte of a request");
   add_limit(app, limits, phase::header, "--header",
-            "The timeout from the first byte of a request to the end of its header");
+            "The timeout from the first byte of a request to the end\nof its header");
   add_limit(app, limits, phase::request, "--request",
-            "The timeout from the first byte of a request to the end of the response");
+            "The timeout from the first byte of a request to the end\nof the response");
   auto* timers = app.add_option("--timers", with,
                                 "What the timeouts are: 'rondo', one scheduler for all,\n"
                                 "or 'asio', a steady_timer for each")
