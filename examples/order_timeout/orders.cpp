@@ -20,7 +20,7 @@ std::string orders::place() {
           .at(0)
           .at(0);
   expect(all, order, payment_limits, limit_);
-  all.commit();  // either there is an order with a limit, or no order
+  all.commit();  // either there is an order with a limit, or none
   return order;
 }
 
@@ -29,7 +29,7 @@ bool orders::pay(const std::string& order) {
   const std::vector<row> paid = all.ask(
       "UPDATE shop_order SET state = 'paid' WHERE id = $1 AND state = 'open' RETURNING task", {order});
   if (paid.empty()) return false;  // closed
-  // Returns false if the run of the limit has begun: it will find the order paid.
+  // False if the limit's run has begun: it will find the order paid.
   tasks_.cancel(all.handle(), std::stoll(paid[0][0]));
   expect(all, order, confirmations, confirmed_after);
   all.commit();

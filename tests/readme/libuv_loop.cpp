@@ -41,7 +41,7 @@ struct uv_driver {
     driver->timer.poll();
     driver->set_alarm();
   }
-  void close() {  // the loop must run once more to close them
+  void close() {  // the loop must run once more to close the handles
     timer.on_earlier(nullptr);
     uv_close(reinterpret_cast<uv_handle_t*>(&alarm), nullptr);
     uv_close(reinterpret_cast<uv_handle_t*>(&earlier), nullptr);
