@@ -93,7 +93,7 @@ void add_load(CLI::App& app, options& chosen, raw& given) {
   app.add_option("--edits", given.edits,
                  "Values per second that the writer changes at the origin\n"
                  "(default: 100 in this program's own table, none\n"
-                 "elsewhere). In files of yours it appends a mark!")
+                 "elsewhere). In your own files it appends a mark!")
       ->check(CLI::Range(0, 100'000))
       ->type_name("N")
       ->default_str("");
@@ -102,9 +102,9 @@ void add_load(CLI::App& app, options& chosen, raw& given) {
 
 void add_policy(CLI::App& app, options& chosen, raw& given) {
   app.add_option("--mode", given.mode,
-                 "When values are reloaded: 'ahead' of their expiry,\n"
-                 "'on-read' of a stale value, or, with 'expire', after\n"
-                 "expiry, while the reader waits")
+                 "'ahead' reloads values before they expire, 'on-read' when a\n"
+                 "stale one is read, 'expire' after they have expired, while\n"
+                 "the reader waits")
       ->check(CLI::IsMember({"ahead", "on-read", "expire"}))
       ->type_name("HOW");
   add_seconds(app, "--soft-ttl", given.soft_ttl,
@@ -155,7 +155,8 @@ void add_output(CLI::App& app, options& chosen) {
   app.add_option("--svg", chosen.svg, "Draw the comparison into this file, as SVG")
       ->needs(compare)
       ->type_name("FILE");
-  app.add_option("--listen", chosen.listen, "Serve a page with the wheel, /metrics and /healthz here")
+  app.add_option("--listen", chosen.listen,
+                 "Serve a page with the wheel, /metrics and /healthz at\nthis address")
       ->type_name("HOST:PORT")
       ->excludes(compare);
   app.get_option("--mode")->excludes(compare);
@@ -166,7 +167,7 @@ void add_output(CLI::App& app, options& chosen) {
   app.add_option("--seconds", chosen.seconds, "How long to run; 0 runs until q or Ctrl-C")
       ->check(CLI::Range(0, 1'000'000'000))
       ->type_name("N");
-  app.add_option("--seed", chosen.seed, "Makes random choices repeatable; 0 makes new ones each time")
+  app.add_option("--seed", chosen.seed, "Make random choices repeatable; 0 makes new ones each time")
       ->type_name("N");
   app.add_flag("--plain", chosen.plain, "Print one line per second instead of a table, even on a\nterminal");
 }
