@@ -10,7 +10,7 @@ namespace order_timeout {
 struct options {
   std::string store;
   unsigned seconds = 0;  // 0: until interrupted
-  unsigned rate = 20;    // orders a second
+  unsigned rate = 20;    // orders per second
   unsigned pay_percent = 60;
   std::chrono::milliseconds limit{3000};  // in reality half an hour
   std::chrono::milliseconds work{20};
