@@ -6,12 +6,14 @@
 #include <string>
 
 #include <boost/asio/bind_executor.hpp>
+#include <boost/asio/error.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_future.hpp>
 #include <doctest/doctest.h>
+#include <rondo/manual_timer.hpp>
 #include <rondo/timer.hpp>
 
 #ifdef BOOST_ASIO_HAS_CO_AWAIT
@@ -53,7 +55,19 @@ TEST_CASE("one of Asio's pools as the executor") {
   CHECK(ran.get_future().wait_for(1min) == std::future_status::ready);
 }
 
-// The last row of event_loops.md's table of Asio's calls.
+TEST_CASE("the call for steady_timer::async_wait() waits, and ends with operation_aborted when it is cancelled") {
+  boost::asio::io_context io;
+  rondo::manual_timer timer;
+  const rondo::duration d = 1h;
+  error_code result;
+  const auto token = boost::asio::bind_executor(io, [&result](error_code e) { result = e; });
+
+  rondo::async_wait_for(timer, d, token);
+  timer.stop();
+  io.run();
+  CHECK(result == boost::asio::error::operation_aborted);
+}
+
 TEST_CASE("a strand as the executor of one timer") {
   boost::asio::io_context io;
   const auto strand = boost::asio::make_strand(io);

@@ -6,6 +6,8 @@ is compiled and run. Each shell command for users must appear in a script, which
 example with options that the example has. In documents for developers of the project (WORKSHOP) it is enough that the
 files named in the commands exist. The script reports which of the files BUILD does not compile because a library is
 missing. Blocks without a language are drawings and sample output; tests/durable/operators_sql.cpp runs those in SQL.
+Code in the last column of a table headed "Rondo", which has the calls that replace those of another library, must
+appear in a C++ file of CALLS.
 """
 import json
 import pathlib
@@ -18,6 +20,7 @@ from documents import blocks, documents  # noqa: E402
 
 WORKSHOP = ("CONTRIBUTING.md", "lib/README.md", "tests/")
 TESTED = ("examples", "tests/readme", "tests/consumer")
+CALLS = ("coming_from.cpp", "asio.cpp")
 FILES = {
     "cpp": [f"{folder}/**/*.cpp" for folder in TESTED],
     "text": ["examples/**/*.expected", "tests/readme/*.cpp"],
@@ -71,6 +74,16 @@ def untested(root, document, language, block, sources):
     ]
 
 
+def replacements(text):
+    """Yields (line number, code) for the last column of the tables headed "Rondo"."""
+    in_table = False
+    for number, line in enumerate(text.splitlines(), start=1):
+        in_table = line.endswith("| Rondo |") or (in_table and line.startswith("|"))
+        if in_table:
+            for code in re.findall(r"`([^`]+)`", line.split(" | ")[-1]):
+                yield number, code
+
+
 def compiled_in(build):
     commands = json.loads((build / "compile_commands.json").read_text(encoding="utf-8"))
     return {(build / command["file"]).resolve() for command in commands}
@@ -86,10 +99,17 @@ def main(root, build):
         }
         for language, patterns in FILES.items()
     }
+    called = "\n".join((root / "tests/readme" / name).read_text(encoding="utf-8") for name in CALLS)
     wrong = count = 0
     for file in documents(root):
         document = file.relative_to(root).as_posix()
-        for number, language, block in blocks(file.read_text(encoding="utf-8")):
+        document_text = file.read_text(encoding="utf-8")
+        for number, code in replacements(document_text):
+            count += 1
+            if code not in called:
+                wrong += 1
+                print(f"{document}:{number}: no test calls {code}")
+        for number, language, block in blocks(document_text):
             if not language or language == "sql":
                 continue
             if language not in texts:
@@ -105,7 +125,7 @@ def main(root, build):
             if lines:
                 wrong += 1
                 print(f"{document}:{number}: no tested file contains this:", *lines, sep="\n    ")
-    print(f"{count} listings, {wrong} not tested")
+    print(f"{count} listings and calls, {wrong} not tested")
     return 1 if wrong or not count else 0
 
 
