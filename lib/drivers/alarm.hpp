@@ -10,8 +10,8 @@
 
 namespace rondo::detail {
 
-/// Usage: the driver calls reset(), reads the earliest deadline, and calls wait_until() with it. A thread that
-/// makes something due earlier calls ring() afterwards: if that happens after the driver's reading, the wait ends
+/// Usage: the driver calls reset(), reads the earliest deadline, and calls wait_until() with it. A thread that makes
+/// something due earlier calls ring() afterwards. If that happens after the driver has read the deadline, the wait ends
 /// at once, so no ring is lost.
 template <class Sync>
 class alarm {
@@ -27,7 +27,7 @@ class alarm {
     if (asleep_) rung_or_due_.notify_one();
   }
 
-  /// Sleeps until `t`, or without a limit if there is none, but no longer than until ring().
+  /// Sleeps until `t` or ring(), whichever is earlier; without `t`, until ring().
   void wait_until(std::optional<time_point> t, time_point now) {
     std::unique_lock hold(mutex_);
     if (rung_ || (t && *t <= now)) return;

@@ -14,8 +14,8 @@ namespace rondo::detail {
 inline constexpr duration longest_wait = std::chrono::hours(24 * 365);
 inline constexpr duration memory_retry = std::chrono::milliseconds(10);
 
-/// Runs what is due and sleeps on `bell` until more is due, until the core is stopped. A thread that makes
-/// something due earlier, or stops the core, rings the bell afterwards.
+/// Until the core is stopped, runs what is due and sleeps on `bell` until more is due. A thread that makes something
+/// due earlier or stops the core rings the bell afterwards.
 template <class Core, class Alarm>
 void drive(Core& core, Alarm& bell) noexcept {
   while (!core.stopped()) {
@@ -27,7 +27,7 @@ void drive(Core& core, Alarm& bell) noexcept {
       const time_point reading = core.now();
       bell.wait_until(due ? std::optional(std::min(*due, reading + longest_wait)) : std::nullopt, reading);
     } catch (const std::bad_alloc&) {
-      // Nothing is lost: what is due runs once there is memory.
+      // Nothing is lost: what is due runs when there is memory again.
       bell.wait_until(core.now() + memory_retry, core.now());
     }
   }

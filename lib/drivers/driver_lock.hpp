@@ -6,7 +6,7 @@
 
 namespace rondo::detail {
 
-/// Held by the one call that drives, also while it runs tasks: no mutex is locked meanwhile.
+/// Held by the one call that drives, even while it runs tasks. No mutex is locked during that time.
 class driver_lock {
  public:
   void lock() {

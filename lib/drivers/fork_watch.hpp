@@ -10,8 +10,8 @@ namespace rondo::detail {
 /// Calls a function in each child made by fork().
 class fork_watch {
  public:
-  /// Calls left_behind(who) in the child before fork() returns there. The calling thread is then the only one: what
-  /// others were doing stays half done, and what they had locked stays locked. Throws std::bad_alloc.
+  /// Calls left_behind(who) in the child before fork() returns there. The calling thread is then the only one. What
+  /// other threads were doing stays half done, and what they had locked stays locked. Throws std::bad_alloc.
   fork_watch(void (*left_behind)(void* who) noexcept, void* who);
   ~fork_watch();
   fork_watch(const fork_watch&) = delete;
@@ -28,7 +28,7 @@ class fork_watch {
 
 #else
 
-/// Nothing to notice.
+/// This system has no fork(), so there is nothing to notice.
 class fork_watch {
  public:
   fork_watch(void (*)(void* who) noexcept, void*) noexcept {}

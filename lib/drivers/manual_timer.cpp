@@ -70,20 +70,20 @@ class manual_core final : public core {
     const time_point real_end = saturating_add(clock::now(), limit);
     for (;;) {
       {
-        const std::lock_guard driving(driver_lock_);  // released while it waits: others may advance
+        const std::lock_guard driving(driver_lock_);  // released during waits, so others may advance
         run_up_to(end);
       }
       if (drained()) return true;
       const auto due = next_due();
       if (due && *due > end) break;
-      // What is pending then waits for jobs on other threads.
+      // All that is pending now waits for jobs on other threads.
       if (!due && !endings().wait_until(real_end, [this] { return drained() || next_due(); })) break;
     }
     move_to(end);
     return false;
   }
 
-  /// Moves from due tick to due tick, and runs what is due there.
+  /// Moves from one due tick to the next and runs what is due there.
   std::size_t run_up_to(time_point end) {
     std::size_t begun = run_at_this_instant(end);
     while (const auto due = next_due()) {
@@ -94,7 +94,7 @@ class manual_core final : public core {
     return begun;
   }
 
-  /// Does not move back: a task may have let time pass beyond `t`.
+  /// Never moves time back: a task may have let time pass beyond `t`.
   void move_to(time_point t) noexcept {
     duration::rep old = now_.load(std::memory_order_seq_cst);
     while (old < t.time_since_epoch().count() &&
@@ -102,7 +102,7 @@ class manual_core final : public core {
     }
   }
 
-  /// Runs passes until nothing is due now, or by `end` if that is earlier.
+  /// Runs passes until nothing is due at the current time, or at `end` if that is earlier.
   std::size_t run_at_this_instant(time_point end) {
     std::size_t begun = 0;
     int passes = 0;

@@ -28,7 +28,7 @@ class polled_core final : public core {
     return run_pass(time_point::max(), limit);
   }
 
-  /// If `reserved`, further calls are refused until release_on_earlier().
+  /// If `reserved`, refuses further calls until release_on_earlier().
   void on_earlier(std::function<void()> f, bool reserved) {
     auto changed = f ? std::make_shared<listener>(listener{std::move(f), reserved, 0}) : nullptr;
     {
@@ -53,7 +53,7 @@ class polled_core final : public core {
 
  protected:
   void next_due_moved_earlier() noexcept override {
-    endings().wake();  // a drain() that sleeps
+    endings().wake();  // a sleeping drain()
     std::shared_ptr<listener> told;
     {
       const std::lock_guard hold(listener_mutex_);
@@ -75,7 +75,7 @@ class polled_core final : public core {
     const time_point end = saturating_add(now(), limit);
     for (;;) {
       {
-        const std::lock_guard driving(driver_lock_);  // released while it waits: others may poll
+        const std::lock_guard driving(driver_lock_);  // released during waits, so others may poll
         run_pass(time_point::max(), unlimited);
       }
       if (drained()) return true;
@@ -93,7 +93,7 @@ class polled_core final : public core {
     std::size_t calls;  // in progress
   };
 
-  /// Waits for the calls of a replaced listener, unless this is inside one of them.
+  /// Waits for the calls of a replaced listener, unless the caller is inside one of them.
   void wait_for_calls_of(const std::shared_ptr<listener>& old) {
     if (old == nullptr || stack_marker::inside(this, old.get())) return;
     endings().wait_until([&] {
@@ -105,7 +105,7 @@ class polled_core final : public core {
   driver_lock driver_lock_;
   std::mutex listener_mutex_;
   std::shared_ptr<listener> listener_;
-  int forks_ = 0;  // written in the child, which has one thread then
+  int forks_ = 0;  // written in the child, which has only one thread then
   const fork_watch watch_{[](void* self) noexcept { ++static_cast<polled_core*>(self)->forks_; }, this};
 };
 

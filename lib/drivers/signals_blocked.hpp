@@ -1,4 +1,4 @@
-// Keeps signals away from threads of the library.
+// Keeps signals away from the library's threads.
 #pragma once
 
 #include "platform.hpp"
@@ -11,10 +11,10 @@
 
 namespace rondo::detail {
 
-/// During its lifetime the calling thread blocks all signals but the synchronous ones. Threads that it starts inherit
-/// the mask, so they never take a signal that is meant for the user's threads. The destructor restores the calling
-/// thread's mask. (Synchronous signals stay unblocked: a blocked one would kill the process without calling its
-/// handler.) On systems without POSIX signals it does nothing.
+/// During its lifetime, the calling thread blocks all signals except synchronous ones. Threads that it starts inherit
+/// the mask, so they never take a signal meant for the user's threads. The destructor restores the calling thread's
+/// mask. (Synchronous signals stay unblocked, because a blocked one would kill the process without calling its
+/// handler.) Does nothing on systems without POSIX signals.
 class signals_blocked {
  public:
 #if RONDO_HAS_SIGNAL_MASKS

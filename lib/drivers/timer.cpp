@@ -27,11 +27,11 @@ namespace {
 
 void prepare_this_thread([[maybe_unused]] const std::string& name) noexcept {
 #if RONDO_HAS_THREAD_NAMES
-  constexpr std::size_t longest = 15;  // longer names are refused, not cut
+  constexpr std::size_t longest = 15;  // longer names are refused, not truncated
   pthread_setname_np(pthread_self(), name.substr(0, longest).c_str());
 #endif
 #if RONDO_HAS_TIMER_SLACK
-  // By default the kernel may wake a sleeping thread 50 us late, to wake several at a time.
+  // By default, the kernel may wake a sleeping thread up to 50 us late, to wake several threads at a time.
   prctl(PR_SET_TIMERSLACK, 1UL);
 #endif
 }
@@ -72,7 +72,7 @@ class thread_core final : public core {
       return;
     }
     if (!driver_.joinable()) return;
-    if (driver_.get_id() == std::this_thread::get_id())  // destroyed by one of its tasks: ends by itself
+    if (driver_.get_id() == std::this_thread::get_id())  // destroyed by its own task: ends by itself
       driver_.detach();
     else
       driver_.join();

@@ -1,4 +1,4 @@
-// The waits of coroutines. Empty if the compiler has no coroutines.
+// How coroutines wait. Empty if the compiler has no coroutines.
 #ifdef __cpp_impl_coroutine
 
 #include <rondo/coroutine.hpp>
@@ -7,14 +7,14 @@ namespace rondo::detail {
 
 constexpr kept_call_site nowhere = kept_call_site::none();  // no place in the user's code
 
-/// The task: resumes the coroutine when it runs, otherwise when it is destroyed.
+/// The task. Resumes the coroutine when the task runs, or when it is destroyed without having run.
 class wait::wake_up {
  public:
   explicit wake_up(std::shared_ptr<wait> w) noexcept : wait_(std::move(w)) {}
   wake_up(wake_up&&) noexcept = default;
   wake_up& operator=(wake_up&&) = delete;
   ~wake_up() {
-    // During `starting`: schedule_after() has thrown, or begin() continues as if it had.
+    // If the phase is `starting`, schedule_after() has thrown, or begin() continues as if it had.
     if (wait_ != nullptr && wait_->end(phase::dropped) == phase::suspended) wait_->waiting_.resume();
   }
 
@@ -24,10 +24,10 @@ class wait::wake_up {
   }
 
  private:
-  std::shared_ptr<wait> wait_;  // null: moved from
+  std::shared_ptr<wait> wait_;  // null if moved from
 };
 
-/// Sets the phase unless the wait has ended; returns the phase before.
+/// Sets the phase unless the wait has ended. Returns the previous phase.
 wait::phase wait::end(phase how) noexcept {
   phase before = phase_;
   while (before == phase::starting || before == phase::suspended)
@@ -35,7 +35,7 @@ wait::phase wait::end(phase how) noexcept {
   return before;
 }
 
-// The copies keep the wait: the coroutine, which owns `w`, may be destroyed as soon as the task is scheduled.
+// The copies keep the wait alive: the coroutine, which owns `w`, may be destroyed as soon as the task is scheduled.
 // NOLINTBEGIN(performance-unnecessary-copy-initialization)
 
 bool wait::begin(const std::shared_ptr<wait>& w, duration delay) {
@@ -53,8 +53,8 @@ bool wait::begin(const std::shared_ptr<wait>& w, time_point due) {
 }
 // NOLINTEND(performance-unnecessary-copy-initialization)
 
-/// Called when the task is scheduled: from now on the caller that ends the wait resumes the coroutine. False if the
-/// wait has ended during `starting`, and the coroutine is to continue at once.
+/// Called when the task is scheduled. From now on, the caller that ends the wait resumes the coroutine. Returns false
+/// if the wait has ended during `starting` and the coroutine must continue at once.
 bool wait::suspend() noexcept {
   phase before = phase::starting;
   if (phase_.compare_exchange_strong(before, phase::suspended)) return true;

@@ -107,7 +107,7 @@ cancel_result keyed_call::cancel(keyed_entry& e) noexcept {
   return replaced != 0 ? cancel_result::running : cancel_result::gone;
 }
 
-/// If the old timer has just ended, with no task in progress, nobody asks the key for it any more. So it is forgotten
+/// If the old timer has just ended, with no task in progress, nobody asks the key about it any more. So it is forgotten
 /// here, under the lock that is held anyway.
 void keyed_call::forget_ended(keyed_entry& e, timer_id old) noexcept {
   if (ended_ == nullptr) return;
@@ -115,7 +115,7 @@ void keyed_call::forget_ended(keyed_entry& e, timer_id old) noexcept {
   e.remove(old);
 }
 
-/// Those of the group as it is made: see timer_group.
+/// The group's members at the time of construction: see timer_group.
 class keyed_wait::members : public timer_group<threads>::cursor {
  public:
   using cursor::cursor;
@@ -125,7 +125,7 @@ keyed_wait::~keyed_wait() {
   if (replaced_ != nullptr) std::destroy_at(replaced_);
 }
 
-/// If only the last timer is left, its id is enough. Those before it are known to the group alone.
+/// If only the last timer is left, its id suffices. Only the group knows the earlier ones.
 void keyed_wait::note(const keyed_entry& e, const void* tag) noexcept {
   static_assert(sizeof(members) <= sizeof room_ && alignof(members) <= alignof(void*));
   auto& group = *keys_.group_;
@@ -140,14 +140,14 @@ void keyed_wait::wait() {
   core& c = *keys_.group_->core;
   if (current_ != timer_id{}) c.cancel_and_wait(current_);
   if (replaced_ == nullptr) return;
-  // All of them have been cancelled or replaced, so none is cancelled here.
+  // All of them were cancelled or replaced before, so none is cancelled here.
   for (timer_id id = next(); id != timer_id{}; id = next()) c.cancel_and_wait(id);
 }
 
-/// The next one of the key, or that of no timer. (The key may have been forgotten meanwhile, and its place been taken by
-/// another: the timers of that joined the group later.)
+/// The id of the key's next timer, or that of no timer. (In the meantime, the key may have been forgotten and another
+/// key may have taken its place, but that key's timers joined the group later.)
 timer_id keyed_wait::next() {
-  constexpr int at_a_time = 256;  // for other calls wait for the mutex
+  constexpr int at_a_time = 256;  // because other calls wait for the mutex
   for (;;) {
     const std::lock_guard hold(keys_.mutex_);  // guards the tags
     for (int i = 0; i != at_a_time; ++i) {

@@ -12,7 +12,7 @@ using detail::deadline_after;
 
 namespace detail {
 
-/// The group of a scope, and the core of its scheduler, which may have been destroyed.
+/// The group of a scope, and the core of its scheduler, which may already be destroyed.
 class scope_group final : public timer_group<threads>, public std::enable_shared_from_this<scope_group> {
  public:
   explicit scope_group(std::shared_ptr<detail::core> c) noexcept : core(std::move(c)) {}
@@ -73,7 +73,8 @@ timer_id scoped_timer::schedule_at(time_point due) {
 
 using detail::scoped_timer;
 
-// A task, or its destructor, may destroy the scope during a call: a copy of group_ keeps the group until the call is over.
+// A task or its destructor may destroy the scope during a call, so a copy of group_ keeps the group until the call is
+// over.
 
 timer_scope::timer_scope(scheduler& s)
     : group_(std::make_shared<detail::scope_group>(detail::core_access::of(s))) {}

@@ -7,8 +7,8 @@
 
 namespace rondo::detail {
 
-/// How a thread passes the time until a short lock is free. The holder is about to release it if it runs; if it does not,
-/// as there are more threads than processors, it needs one first.
+/// How a thread passes the time until a short lock is free. If the holder is running, it is about to release the lock.
+/// If it is not, because there are more threads than processors, it needs a processor first.
 class patience {
  public:
   template <class Atomic>
@@ -33,10 +33,11 @@ class patience {
   int attempts_ = 0;
 };
 
-/// One byte. Nobody is woken when it is released: those who wait look again by themselves, at last after short naps. So
-/// unlock() is a plain store; a lock that knows of sleepers needs an atomic exchange to find them, as expensive as lock().
+/// One byte. unlock() wakes nobody: waiting threads check again by themselves, eventually after short naps. So unlock()
+/// is a plain store. A lock that knows its sleepers needs an atomic exchange to find them, which is as expensive as
+/// lock().
 ///
-/// Memory order: lock() acquires what the unlock() before it has released. Nothing else needs an order: a waiting thread
+/// Memory order: lock() acquires what the preceding unlock() released. Nothing else needs an order: a waiting thread
 /// leaves no note that the holder would have to see.
 template <class Atomic, class Patience>
 class spinning_lock {
@@ -57,14 +58,14 @@ class spinning_lock {
   }
 
  private:
-  // Not inlined, because lock() is, wherever a lock is taken.
+  // Not inlined, because lock() is inlined wherever a lock is taken.
   [[gnu::noinline]] void lock_slowly() noexcept {
     Patience waiting;
     do waiting.wait(held_);
     while (held_.load(std::memory_order_relaxed) || !try_lock());
   }
 
-  Atomic held_{false};  // as memory that reads as zero
+  Atomic held_{false};  // memory that reads as zero is an unlocked lock
 };
 
 using short_lock = spinning_lock<std::atomic<bool>, patience>;

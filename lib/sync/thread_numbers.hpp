@@ -7,9 +7,9 @@
 
 namespace rondo::detail {
 
-/// A number below `exclusive` belongs to one thread, from its first call until it ends; then another thread may get it,
-/// and what the first one did happens before that. When all of these are taken, threads get any larger number, and so do
-/// those that call while their thread_local variables are destroyed.
+/// A number below `exclusive` belongs to one thread, from its first call until it ends. Then another thread may get the
+/// number, and everything the first thread did happens before that. When all of these numbers are taken, threads get
+/// larger ones. So does a thread that calls this while its thread_local variables are being destroyed.
 class thread_numbers {
  public:
   static constexpr std::size_t exclusive = 32;
@@ -26,7 +26,7 @@ class thread_numbers {
   static std::size_t get() noexcept;
   static std::size_t get_larger() noexcept;
 
-  RONDO_THREAD_LOCAL static constinit std::size_t number_plus_one;  // 0: the thread has none yet
+  RONDO_THREAD_LOCAL static constinit std::size_t number_plus_one;  // 0 if the thread has no number yet
 };
 
 }  // namespace rondo::detail

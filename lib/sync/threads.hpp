@@ -11,8 +11,8 @@
 
 namespace rondo::detail {
 
-/// The policy of wheel_core, record_pool and basic_core. Tests use others, whose locks record what is held, for
-/// example, or give control to an explorer of interleavings at each step.
+/// The policy of wheel_core, record_pool and basic_core. Tests use other policies, whose locks, for example, record
+/// what is held, or yield to an explorer of interleavings at each step.
 struct threads {
   using stripe_mutex = short_lock;
   using queue_mutex = short_lock;
@@ -27,15 +27,15 @@ struct threads {
   template <class T>
   using atomic = std::atomic<T>;
 
-  /// Stripes of the wheel: that many threads can use it without contention.
+  /// Stripes of the wheel: this many threads can use it without contention.
   static constexpr std::size_t stripes = 16;
   // Takes about 0.1 ms, during which other threads wait for the stripe's lock.
   static constexpr std::uint32_t redistributed_at_a_time = 4096;
 
-  /// Shards of the pool of records: the first ones belong to one thread each, which needs no lock there.
+  /// Shards of the record pool. Each of the first ones belongs to one thread, which uses it without a lock.
   static constexpr std::size_t own_shards = thread_numbers::exclusive;
   static constexpr std::size_t shared_shards = 8;
-  // A record that reads as zero is a free one, if the system gives memory back: see record_pool::shrink_to_fit().
+  // A record that reads as zero is free, if the system gives memory back: see record_pool::shrink_to_fit().
   static constexpr bool drops_pages = true;
 
   static std::size_t thread_number() noexcept { return thread_numbers::of_this_thread(); }

@@ -11,15 +11,15 @@
 
 namespace rondo::detail {
 
-/// `limit` from now, in real time: until when something waits, whatever the scheduler's clock says.
+/// `limit` from now, in real time: the end of a wait, whatever the scheduler's clock says.
 inline time_point real_time_after(duration limit) noexcept {
   return saturating_add(std::chrono::steady_clock::now(), limit);
 }
 
 /// Each thread waits for its own condition. A thread that makes a condition true calls wake() afterwards.
 ///
-/// Memory order: wake() and wait_until() both modify `waiting_`. If wake() comes first, done() sees what was done before
-/// it; otherwise wake() finds that a thread waits.
+/// Memory order: wake() and wait_until() both modify `waiting_`. If wake() is first, done() sees what was done before
+/// wake(); otherwise wake() finds a waiting thread.
 template <class Sync>
 class wait_point {
  public:
@@ -29,7 +29,7 @@ class wait_point {
     wait_until(time_point::max(), done);
   }
 
-  /// The same, but no longer than until `end`, in real time. Returns the last result of done().
+  /// As above, but waits no longer than until `end`, in real time. Returns the last result of done().
   template <class Done>
   bool wait_until(time_point end, Done&& done) {
     if (done()) return true;
@@ -38,7 +38,7 @@ class wait_point {
     {
       std::unique_lock hold(mutex_);
       for (bool in_time = true; !(is_done = done()) && in_time;) {
-        if (end == time_point::max())  // until which not all implementations can wait
+        if (end == time_point::max())  // not all implementations can wait until then
           woken_.wait(hold);
         else
           in_time = woken_.wait_until(hold, end) == std::cv_status::no_timeout;

@@ -11,7 +11,7 @@ std::uint64_t random_start() noexcept {
   try {
     std::random_device source;
     return (std::uint64_t{source()} << 32) | source();
-  } catch (const std::exception&) {  // the system has no source: all processes draw equally
+  } catch (const std::exception&) {  // the system has no source, so all processes draw the same numbers
     return 0;
   }
 }

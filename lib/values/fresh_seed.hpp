@@ -1,11 +1,11 @@
-// Seeds for timers with jitter that have none.
+// Seeds for timers with jitter but without a seed.
 #pragma once
 
 #include <cstdint>
 
 namespace rondo::detail {
 
-/// A different seed in each call and each process. Thread-safe.
+/// Returns a different seed in each call and each process. Thread-safe.
 std::uint64_t fresh_seed() noexcept;
 
 }  // namespace rondo::detail

@@ -17,7 +17,7 @@ namespace {
 
 using detail::log_linear;
 
-// Of durations that are not negative.
+// These take non-negative durations.
 duration saturating_sum(duration a, duration b) noexcept {
   duration::rep sum = 0;
   return __builtin_add_overflow(a.count(), b.count(), &sum) ? duration::max() : duration(sum);
@@ -35,12 +35,12 @@ duration saturating_product(std::uint64_t n, duration d) noexcept {
 
 /// ⌈q·n⌉, at most n; at least 1, as the product is positive. Preconditions: q > 0, n > 0.
 std::uint64_t nearest_rank(double q, std::uint64_t n) noexcept {
-  // A double differs from the decimal it was written as by up to 2^-53 of it: if the product exceeds a whole number by
-  // no more than that, it counts as that number.
+  // A double differs from the decimal number it was written as by up to 2^-53 of that number. If the product exceeds a
+  // whole number by no more than that, it counts as the whole number.
   constexpr long double rounding = 0x1p-52L;
   const long double rank =
       std::ceil(static_cast<long double>(q) * (1 - rounding) * static_cast<long double>(n));
-  if (q >= 1 || rank >= static_cast<long double>(n)) return n;  // n as a floating number may be larger than n
+  if (q >= 1 || rank >= static_cast<long double>(n)) return n;  // as a floating-point number, n may be larger
   return static_cast<std::uint64_t>(rank);
 }
 
@@ -52,7 +52,7 @@ std::uint64_t histogram::count() const noexcept {
 
 duration histogram::mean() const noexcept {
   if (counts_.empty()) return duration::zero();
-  long double sum = 0;  // 64 bits may not hold it
+  long double sum = 0;  // it may not fit into 64 bits
   for (std::size_t b = 0; b != counts_.size(); ++b)
     sum += static_cast<long double>(counts_[b]) * static_cast<long double>(log_linear::middle_of(b).count());
   const duration exact(std::llround(sum / static_cast<long double>(count())));
@@ -101,7 +101,7 @@ histogram& histogram::operator-=(const histogram& earlier) {
   return *this;
 }
 
-/// Restores what holds of the members.
+/// Restores the invariants of the members.
 void histogram::tidy() noexcept {
   while (!counts_.empty() && counts_.back() == 0) counts_.pop_back();
   duration least{};

@@ -19,7 +19,7 @@ job& job::operator=(job&& other) noexcept {
 job::~job() { drop(); }
 
 void job::operator()() noexcept {
-  // Spent before the task runs, which may destroy this job.
+  // The job is spent before the task runs, because the task may destroy it.
   const auto host = std::exchange(host_, nullptr);
   if (host == nullptr) return;
   const detail::job_ticket ticket = ticket_;

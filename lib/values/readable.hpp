@@ -1,4 +1,4 @@
-// Durations and timers as text for people.
+// Durations and timers as readable text.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace rondo::detail {
 /// "1.5 ms", "20 µs", "2 h": three digits, rounded down. Precondition: d >= 0.
 std::string readable(duration d);
 
-/// `timer 1.7.12 "report"`, or without a name `timer 1.7.12`, on one line.
+/// `timer 1.7.12 "report"`, or `timer 1.7.12` without a name, on one line.
 std::string readable(timer_id id, std::string_view name);
 
 }  // namespace rondo::detail

@@ -15,7 +15,7 @@
 namespace rondo {
 namespace {
 
-/// Of points: `unlimited` has 32 bits on some systems.
+/// Any number of points. (`unlimited` has 32 bits on some systems.)
 constexpr std::uint64_t any_number = std::numeric_limits<std::uint64_t>::max();
 
 std::string text_of(duration d) {
@@ -62,7 +62,7 @@ std::uint64_t distance(time_point a, time_point b) noexcept {
          static_cast<std::uint64_t>(b.time_since_epoch().count());
 }
 
-/// A random number, 0 <= result < 1. Equal arguments give equal results. (The mixing function is that of SplitMix64;
+/// A random number, 0 <= result < 1. Equal arguments give equal results. (The mixing function is from SplitMix64;
 /// Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014.)
 double draw(std::uint64_t seed, std::uint64_t index) noexcept {
   std::uint64_t z = seed + (index + 1) * 0x9e3779b97f4a7c15U;
@@ -83,10 +83,10 @@ void refuse_times(std::intmax_t n) { refuse("times() takes a positive number", s
 /// A point of the grid.
 struct recurrence::point {
   time_point time;
-  std::uint64_t gaps;  // used so far
+  std::uint64_t gaps;  // how many were used so far
 };
 
-/// Gaps that come again and again, as one.
+/// Gaps that repeat, taken together.
 struct recurrence::stretch {
   duration length;
   std::uint64_t gaps;
@@ -177,7 +177,7 @@ recurrence recurrence::on_overlap(overlapping_runs what) const {
   return r;
 }
 
-/// The gap after the first `index` gaps; none at the end of a list.
+/// The gap after the first `index` gaps, or none at the end of a list.
 std::optional<duration> recurrence::gap(std::uint64_t index) const noexcept {
   switch (kind_) {
     case kind::intervals:
@@ -200,7 +200,7 @@ std::optional<recurrence::stretch> recurrence::repeated_from(std::uint64_t gaps)
     case kind::intervals:
       return std::nullopt;
     case kind::cycle:
-      if (gap_ == duration::max()) return std::nullopt;  // the sum may be larger
+      if (gap_ == duration::max()) return std::nullopt;  // the true sum may be larger
       return stretch{gap_, gaps_->size()};
     case kind::backoff:
       if (factor_ != 1 && *gap(gaps) != cap_) return std::nullopt;
@@ -210,8 +210,8 @@ std::optional<recurrence::stretch> recurrence::repeated_from(std::uint64_t gaps)
   }
 }
 
-/// Moves `p` forward to the last point that is not later than `until`, but by at most `limit` points. Returns by
-/// how many. Precondition: p.time <= until.
+/// Moves `p` forward to the last point that is not later than `until`, but by at most `limit` points. Returns the
+/// number of points. Precondition: p.time <= until.
 std::uint64_t recurrence::move_over(point& p, time_point until, std::uint64_t limit) const noexcept {
   std::uint64_t passed = 0;
   while (passed != limit) {
@@ -234,7 +234,7 @@ std::uint64_t recurrence::move_over(point& p, time_point until, std::uint64_t li
 }
 
 duration recurrence::jitter_of(duration before, const occurrence& o) const noexcept {
-  // Less than `before`, so the conversion cannot overflow: a draw is at most 1 − 2^-53.
+  // A draw is at most 1 − 2^-53, so the result is less than `before`, and the conversion cannot overflow.
   return duration(
       static_cast<duration::rep>(draw(o.seed, o.gaps) * jitter_ * static_cast<double>(before.count())));
 }
@@ -248,7 +248,7 @@ recurrence::occurrence recurrence::occurrence_at(const point& p, const occurrenc
   return o;
 }
 
-/// The occurrence one gap after `p`, counted from `from`.
+/// The occurrence after the gap that follows `p`; the gap is counted from `from`.
 std::optional<recurrence::occurrence> recurrence::after(const point& p, const occurrence& model,
                                                         time_point from) const noexcept {
   const auto step = gap(p.gaps);
@@ -284,8 +284,8 @@ recurrence::look recurrence::look_at(const occurrence& planned, time_point now, 
   l.run = planned;
   l.last = is_last(planned.run);
   if (counts_from_end()) return l;
-  // A run that is late by less than a gap has missed nothing, so jitter must not count as lateness: neither the
-  // jitter of this run nor, in a list, that of the run before.
+  // A run that is late by less than a gap has missed nothing. So jitter must not count as lateness: neither the jitter
+  // of this run nor, in a list, that of the previous run.
   const time_point expected = std::max(planned.due, planned.not_before);
   const time_point until = saturating_add(tick, -saturating_difference(expected, planned.grid));
   point p{planned.grid, planned.gaps};
@@ -294,7 +294,7 @@ recurrence::look recurrence::look_at(const occurrence& planned, time_point now, 
   occurrence model = planned;
   if (missed_ == missed_runs::burst) {
     l.missed = gone >= burst_limit_ ? gone - (burst_limit_ - 1) : 0;
-    for (;; --l.missed) {  // back to a run that is not still delayed by its jitter
+    for (;; --l.missed) {  // back to a run that its jitter no longer delays
       p = {planned.grid, planned.gaps};
       move_over(p, until, l.missed);
       l.run = l.missed == 0 ? planned : occurrence_at(p, planned);

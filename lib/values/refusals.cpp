@@ -1,4 +1,4 @@
-// The exceptions of the headers, which contain no `throw`, so that they compile under -fno-exceptions.
+// Throws the exceptions of the headers. These contain no `throw`, so that they compile under -fno-exceptions.
 #include <functional>
 #include <stdexcept>
 #include <system_error>

@@ -17,8 +17,8 @@ void prefetch_nodes(node* const* slots) noexcept {
 
 }  // namespace
 
-/// Gives back the first chunk, which is used up, and goes to the next one. False: it is the last, and stays until
-/// release().
+/// Gives back the first chunk, which is used up, and goes to the next one. Returns false if it is the last chunk, which
+/// stays until release().
 bool chain::enter_next_chunk(chunk_pool& pool) noexcept {
   const chunk_pool::chunk following = pool.next(first_);
   if (following == 0) return false;
@@ -30,8 +30,8 @@ bool chain::enter_next_chunk(chunk_pool& pool) noexcept {
   return true;
 }
 
-/// Nodes lie anywhere in memory: prefetching the next few hides most of their cache misses. It never reads beyond the
-/// chunk, as the slots behind it are in no cache.
+/// Nodes lie anywhere in memory, so prefetching the next few hides most of their cache misses. Never reads beyond the
+/// chunk, because the slots after it are in no cache.
 void chain::next_group(chunk_pool& pool) noexcept {
   const std::size_t index = chunk_pool::index_in_chunk(begin_);
   if (index != 0 && index != last_group) [[likely]]

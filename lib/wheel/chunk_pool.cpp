@@ -49,7 +49,7 @@ void chunk_pool::give_back(chunk c, std::size_t used) noexcept {
 
 void chunk_pool::add_segment() {
   if (unused_ == 0) set_numbers(std::max(first_numbers, numbers_ * 2));
-  constexpr std::size_t size = segment_slots + 1;  // move_nodes() may write one slot behind the last chunk
+  constexpr std::size_t size = segment_slots + 1;  // move_nodes() may write one slot after the last chunk
   node** const slots = static_cast<node**>(operator new(size * sizeof(void*), segment_alignment));
   for (std::uint32_t i = 0; i != segment_slots; i += 16)  // in pieces: memset() is fastest for a few bytes
     std::fill_n(slots + i, 16, nullptr);
@@ -60,8 +60,8 @@ void chunk_pool::add_segment() {
   open(number);
 }
 
-/// Gives the arrays another size. Strong guarantee: all are allocated before anything changes. Precondition: no segment has
-/// a number that they no longer have.
+/// Resizes the arrays. Strong guarantee: all are allocated before anything changes. Precondition: no segment has a
+/// number beyond the new size.
 void chunk_pool::set_numbers(std::uint32_t count) {
   if (count > most_segments) throw std::bad_alloc();
   const std::uint32_t kept = std::min(numbers_, count);
@@ -103,7 +103,7 @@ void chunk_pool::shrink_to_fit() noexcept {
   try {
     set_numbers(needed);
   } catch (const std::bad_alloc&) {
-    // Then the tables stay as they are.
+    // The tables stay as they are.
   }
 }
 
@@ -136,8 +136,8 @@ void chunk_pool::count_holes(chunk c, std::uint32_t end_number) noexcept {
       static_cast<std::uint8_t>(std::count(slots(c), slots(c) + (end_number - first_slot(c)), nullptr));
 }
 
-/// Merges an inner chunk with those of its neighbours that fit into one chunk with it; frees it if it has no nodes.
-/// Does nothing with other chunks.
+/// Merges an inner chunk with as many neighbours as fit into one chunk together with it; frees it if it has no nodes.
+/// Does nothing to a chunk that is not an inner one.
 void chunk_pool::merge_with_neighbours(chunk c) noexcept {
   if (!is_inner(c)) return;
   chunk first = c;
@@ -182,13 +182,13 @@ void chunk_pool::clear(chunk c, std::size_t from, std::size_t to) noexcept {
   std::fill(slots(c) + from, slots(c) + to, nullptr);
 }
 
-/// Moves the nodes of a chunk into the slots of `to` that follow `nodes_before` nodes. Returns the number of nodes in
-/// `to` afterwards. Clears no slots and counts no holes.
+/// Moves the nodes of `from` into the slots of `to` that follow its first `nodes_before` nodes. Returns the number of
+/// nodes in `to` afterwards. Clears no slots and counts no holes.
 std::uint32_t chunk_pool::move_nodes(chunk from, chunk to, std::uint32_t nodes_before) noexcept {
   node** const source = slots(from);
   node** const target = slots(to);
-  // Two loops: in the first, a branch for each slot would be mispredicted every other time. It may write the slot
-  // behind the last node, which is unused: the first slot of another chunk, or the last one of the segment.
+  // Two loops: in one loop, a branch for each slot would be mispredicted every other time. The first loop may write the
+  // slot after the last node, which is unused: the first slot of another chunk, or the last one of the segment.
   std::uint32_t end = nodes_before;
   for (std::uint32_t i = 0; i != chunk_nodes; ++i) {
     node* const occupant = source[i];

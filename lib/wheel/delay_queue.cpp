@@ -1,4 +1,4 @@
-// The one file that includes Boost.Heap.
+// The only file that includes Boost.Heap.
 #include <rondo/detail/delay_queue.hpp>
 
 #include <boost/heap/fibonacci_heap.hpp>
@@ -56,8 +56,8 @@ struct delay_queue::heap {
     std::size_t number;
   };
 
-  /// Boost's heaps have the largest entry on top, so the "larger" entry is the one that comes first. Ticks are
-  /// compared and not subtracted, as their differences overflow.
+  /// Boost's heaps have the largest entry on top, so the "larger" entry is the one that comes first. Ticks are compared
+  /// and not subtracted, because a difference may overflow.
   struct comes_after {
     bool operator()(const entry& a, const entry& b) const noexcept {
       return a.due != b.due ? a.due > b.due : a.number > b.number;

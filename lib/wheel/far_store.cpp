@@ -27,8 +27,8 @@ void far_store::make_room_in_list(tick_number due) {
   lists_[index_of(block_of(due))].make_room(pool_);
 }
 
-/// The new base differs from the old one in a digit. All lists of the levels below that digit become one list, as it is
-/// the highest digit in which their blocks differ from the new base. Other lists stay as they are.
+/// The new base differs from the old one in a digit. All lists of the levels below that digit become one list, because
+/// that is the highest digit in which their blocks differ from the new base. Other lists stay as they are.
 void far_store::lower_base(block base) noexcept {
   const std::size_t level = index_of(base) / digits;
   const std::size_t target = level * digits + (base_ >> level * digit_bits) % digits;
@@ -124,9 +124,9 @@ std::optional<tick_number> far_store::earliest() noexcept {
   return earliest;
 }
 
-/// Each chunk keeps a bound, which no node of it precedes: the tick of its earliest node, unless that was erased. The
-/// chunk with the earliest bound is searched. If its bound proves too early, chunks with earlier bounds than what was
-/// found are searched, too.
+/// Each chunk keeps a bound that none of its nodes precedes: the tick of its earliest node, unless that node was
+/// erased. The chunk with the earliest bound is searched. If its bound proves too early, all chunks whose bounds are
+/// earlier than the tick found are searched, too.
 tick_number far_store::earliest_of(const chain& list) noexcept {
   chunk_pool::chunk first = list.first_chunk();
   for (chunk_pool::chunk c = pool_.next(first); c != 0; c = pool_.next(c))

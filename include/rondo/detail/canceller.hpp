@@ -9,7 +9,7 @@
 
 namespace rondo::detail {
 
-/// May be used at any time: also while the scheduler is being destroyed, and afterwards.
+/// May be used at any time, even while the scheduler is being destroyed and afterwards.
 class RONDO_EXPORT canceller {
  public:
   explicit canceller(const scheduler&) noexcept;

@@ -11,11 +11,11 @@
 namespace rondo::detail {
 
 /// A queue of nodes in chunks of a pool. Nodes are added at the end and taken from the front; any node can be erased
-/// through the pool, without the chain. Taking reads contiguous slots, where an intrusive list would miss the cache for
-/// the neighbours of each node that it unlinks. All calls of a chain must be given the same pool.
+/// through the pool, without the chain. Taking a node reads contiguous slots; an intrusive list would miss the cache
+/// for the neighbours of each node that it unlinks. All calls on one chain must pass the same pool.
 class RONDO_EXPORT chain {
  public:
-  /// Whether it has chunks. They may hold holes only: see front().
+  /// Whether it has chunks. They may contain only holes: see front().
   bool has_chunks() const noexcept { return end_number_ != 0; }
   bool has_room() const noexcept { return end_number_ % chunk_pool::chunk_slots != 0; }
 
@@ -31,25 +31,25 @@ class RONDO_EXPORT chain {
 
   /// Prefetches the first few nodes. (Taking nodes prefetches the next ones.)
   void prefetch_first(const chunk_pool& pool) const noexcept;
-  /// The first node; null: there is none. Skips holes, each of them once.
+  /// The first node, or null if there is none. Skips holes, each of them only once.
   node* front(chunk_pool& pool) noexcept {
     for (; begin_ != end_; step(pool))
       if (*begin_ != nullptr) return *begin_;
     return nullptr;
   }
-  /// Takes the first node out. Precondition: front() was just called and returned a node.
+  /// Removes the first node. Precondition: front() was just called and returned a node.
   void pop_front(chunk_pool& pool) noexcept { step(pool); }
 
   /// Gives its chunks back, if it has any. Precondition: front() was just called and returned null.
   void release(chunk_pool& pool) noexcept;
 
-  /// Moves the nodes of `other` behind its own; `other` has no chunks afterwards. O(1).
+  /// Moves the nodes of `other` to the end of this chain; `other` has no chunks afterwards. O(1).
   void append(chain& other, chunk_pool& pool) noexcept;
 
-  /// 0: it has no chunks.
+  /// The first chunk, or 0 if there is none.
   chunk_pool::chunk first_chunk() const noexcept { return first_; }
 
-  /// The range of slots in use of one of its chunks, holes included.
+  /// The range of slots in use in one of its chunks, including holes.
   node** begin_of(chunk_pool::chunk c, const chunk_pool& pool) const noexcept {
     return c == first_ ? begin_ : pool.slots(c);
   }
@@ -76,7 +76,7 @@ class RONDO_EXPORT chain {
     if (chunk_pool::index_in_chunk(begin_) % chunk_pool::prefetch_distance == 0) [[unlikely]]
       next_group(pool);
   }
-  // Called for each group of prefetch_distance slots that begins.
+  // Called at the beginning of each group of prefetch_distance slots.
   void next_group(chunk_pool& pool) noexcept;
   void near_chunk_end(chunk_pool& pool) noexcept;
   bool enter_next_chunk(chunk_pool& pool) noexcept;

@@ -17,7 +17,7 @@ inline constexpr bool checks = false;
 /// One line on stderr, "rondo: <what>", then std::abort().
 [[noreturn]] RONDO_EXPORT void die(const std::string& what) noexcept;
 
-/// Calls die() unless `right`, in checked builds and in builds without NDEBUG.
+/// In checked builds and in builds without NDEBUG, calls die() unless `right`.
 inline void require([[maybe_unused]] bool right, [[maybe_unused]] const char* what) noexcept {
 #if defined(RONDO_CHECKS) || !defined(NDEBUG)
   if (!right) [[unlikely]]
@@ -25,11 +25,11 @@ inline void require([[maybe_unused]] bool right, [[maybe_unused]] const char* wh
 #endif
 }
 
-/// A component's fault() verifies its invariants. It returns a description of the first one that is broken, or an
-/// empty string. To verify all after each call would take time in proportion to the buckets and timers. So each call
-/// pays for some steps, and when these are as many as the buckets and timers, the invariants are verified: in small
-/// wheels after every call or two, in a wheel of 512 buckets after every 65th or so. (With four times as many steps a
-/// call, the tests take five minutes a suite.)
+/// A component's fault() verifies its invariants. It returns a description of the first one that is broken, or an empty
+/// string. Verifying all of them after each call would take time proportional to the number of buckets and timers.
+/// Instead, each call pays for some steps. Once there are as many steps as buckets and timers, the invariants are
+/// verified: in small wheels after every call or two, in a wheel of 512 buckets after about every 65th. (With four
+/// times as many steps per call, the tests take five minutes per suite.)
 inline constexpr std::size_t check_steps_per_call = 8;
 
 }  // namespace rondo::detail

@@ -11,24 +11,24 @@
 
 namespace rondo::detail {
 
-/// The memory of all chains of a stripe. A chain is a list of chunks, a chunk is an array of 64 slots, and a slot
-/// holds a node or null. Slots are numbered over the whole pool, and each node knows the number of its slot, so a node
-/// can be erased without its chain. An erased node leaves a hole. As soon as two thirds of a chunk are holes, it is
-/// merged with its neighbours and chunks become free, so that the memory depends on the number of nodes, not on that
-/// of the calls.
+/// The memory of all chains of a stripe. A chain is a list of chunks, a chunk is an array of 64 slots, and a slot holds
+/// a node or null. Slots are numbered across the pool, and each node knows the number of its slot, so a node can be
+/// erased without its chain. An erased node leaves a hole. As soon as two thirds of a chunk are holes, the chunk is
+/// merged with its neighbours and chunks become free. So memory depends on the number of nodes, not on the number of
+/// calls.
 ///
-/// Chunks come from segments of 16 KiB that never move. One empty segment is kept until shrink_to_fit(), further ones are
-/// deallocated.
+/// Chunks come from segments of 16 KiB that never move. One empty segment is kept until shrink_to_fit(); further empty
+/// segments are deallocated.
 class RONDO_EXPORT chunk_pool {
  public:
-  using chunk = std::uint32_t;  // its number; 0: none
+  using chunk = std::uint32_t;  // its number, or 0 for none
   static constexpr std::uint32_t chunk_slots = 64;
-  // At least so many nodes are prefetched before they are needed.
+  // At least this many nodes are prefetched before they are needed.
   static constexpr std::uint32_t prefetch_distance = 8;
   // The first slot is never used, so that no chain begins where another chunk ends.
   static constexpr std::uint32_t chunk_nodes = chunk_slots - 1;
 
-  /// The index of a slot in its chunk: 1 … chunk_nodes; 0 for the slot behind them.
+  /// The index of a slot in its chunk: 1 … chunk_nodes, or 0 for the slot after them.
   static std::size_t index_in_chunk(node* const* slot) noexcept {
     return reinterpret_cast<std::uintptr_t>(slot) / sizeof(void*) % chunk_slots;
   }
@@ -40,12 +40,12 @@ class RONDO_EXPORT chunk_pool {
 
   /// Returns a chunk of empty slots that is linked to no other. Strong guarantee.
   chunk take();
-  /// Clears its first `used` slots and frees it. Preconditions: no chunk is linked to it, and its other slots are
-  /// empty.
+  /// Clears the first `used` slots of a chunk and frees it. Preconditions: no chunk is linked to it, and its other
+  /// slots are empty.
   void give_back(chunk, std::size_t used = chunk_nodes) noexcept;
 
-  /// Deallocates the empty segment, if there is one, and what the tables of segments no longer need. Chunks stay where they
-  /// are. Without memory for smaller tables it keeps those that it has. O(segments).
+  /// Deallocates the empty segment, if there is one, and shrinks the tables of segments. Chunks do not move. If there
+  /// is no memory for smaller tables, the old ones stay. O(segments).
   void shrink_to_fit() noexcept;
 
   static chunk chunk_of(std::uint32_t slot_number) noexcept { return slot_number / chunk_slots; }
@@ -54,8 +54,8 @@ class RONDO_EXPORT chunk_pool {
   /// The chunk_nodes slots of a chunk that hold nodes.
   node** slots(chunk c) const noexcept { return &slot(first_slot(c)); }
 
-  /// The next chunk of its chain. Any erase() may merge the inner chunks of a chain, those between the first and the
-  /// last. It never merges the first or the last.
+  /// The next chunk of its chain. Any erase() may merge the inner chunks of a chain, that is, those between the first
+  /// and the last. It never merges the first or the last.
   chunk next(chunk c) const noexcept { return chunks_[c].next; }
   void prefetch_next(chunk c) const noexcept { __builtin_prefetch(&chunks_[c]); }
   void prefetch_slots(chunk c) const noexcept {
@@ -65,10 +65,10 @@ class RONDO_EXPORT chunk_pool {
     chunks_[c].next = next;
     chunks_[next].previous = c;
   }
-  /// `c` becomes the first of its chain.
+  /// Makes `c` the first chunk of its chain.
   void unlink_previous(chunk c) noexcept { chunks_[c].previous = 0; }
 
-  /// Leaves a hole. Precondition: the slot holds a node.
+  /// Empties a slot, which becomes a hole. Precondition: the slot holds a node.
   void erase(std::uint32_t slot_number) noexcept {
     const chunk c = chunk_of(slot_number);
     slot(slot_number) = nullptr;
@@ -76,22 +76,23 @@ class RONDO_EXPORT chunk_pool {
       merge_now_and_then(c);
   }
 
-  /// Counts a slot whose node was moved elsewhere as a hole; merges nothing.
+  /// Counts a slot as a hole because its node was moved elsewhere. Merges nothing.
   void add_hole(chunk c) noexcept { ++holes_[c]; }
 
-  /// To be called when a first or last chunk becomes an inner one: merges it with its neighbours if it has many holes.
+  /// Must be called when a first or last chunk becomes an inner one. Merges it with its neighbours if it has many
+  /// holes.
   void becomes_inner(chunk c) noexcept {
     if (holes_[c] >= merge_threshold) merge_with_neighbours(c);
   }
   /// Whether more than half of a chunk is holes.
   bool worth_compacting(chunk c) const noexcept { return holes_[c] > chunk_nodes / 2; }
-  /// Removes the holes of a last chunk; returns the number of its nodes. Precondition: none of its slots is used up.
+  /// Removes the holes of a last chunk and returns the number of its nodes. Precondition: none of its slots is used up.
   std::uint32_t compact(chunk c) noexcept;
 
   /// Counts all empty slots before `end_number` as holes, including those that are used up.
   void count_holes(chunk c, std::uint32_t end_number) noexcept;
 
-  /// A tick that no node of the chunk precedes, if note_earliest() was called for each of them.
+  /// A tick that no node in the chunk precedes, provided that note_earliest() was called for each node.
   tick_number earliest(chunk c) const noexcept { return chunks_[c].earliest; }
   void set_earliest(chunk c, tick_number t) noexcept { chunks_[c].earliest = t; }
   void note_earliest(chunk c, tick_number due) noexcept {
@@ -127,7 +128,7 @@ class RONDO_EXPORT chunk_pool {
   }
   std::uint32_t nodes_in_inner(chunk c) const noexcept { return chunk_nodes - holes_[c]; }
   bool is_inner(chunk c) const noexcept { return chunks_[c].previous != 0 && chunks_[c].next != 0; }
-  // Not for each node that is erased: perhaps the chunk fits into none of its neighbours.
+  // Not for each erased node, because the chunk may fit into neither of its neighbours.
   void merge_now_and_then(chunk c) noexcept {
     if (nodes_in_inner(c) % 4 == 0) merge_with_neighbours(c);
   }
@@ -149,7 +150,7 @@ class RONDO_EXPORT chunk_pool {
   std::uint32_t numbers_ = 0;        // the size of the arrays of segments, with and without memory
   std::uint32_t open_ = 0;           // the first of the segments with free chunks
   std::uint32_t unused_ = 0;         // the first of the numbers without memory
-  std::uint32_t spare_ = 0;          // a segment all of whose chunks are free; 0: none
+  std::uint32_t spare_ = 0;          // a segment whose chunks are all free, or 0 for none
 };
 
 }  // namespace rondo::detail

@@ -1,4 +1,4 @@
-// The nodes outside the wheel's window: in a few lists, the coarser the further away.
+// The nodes outside the wheel's window, in a few lists. The further away their ticks, the coarser the lists.
 #pragma once
 
 #include <array>
@@ -30,18 +30,18 @@ class RONDO_EXPORT far_store {
  public:
   using block = std::uint64_t;
 
-  /// Blocks have one tick.
+  /// Until set_block_shift() is called, a block is one tick.
   explicit far_store(chunk_pool& pool) noexcept : pool_(pool) {}
   /// Precondition: no node was ever added.
   void set_block_shift(int block_shift) noexcept { block_shift_ = block_shift; }
 
-  /// The block of a tick. Blocks are ordered as ticks are, also the negative ones.
+  /// The block of a tick. Blocks are in the same order as ticks, including negative ones.
   block block_of(tick_number t) const noexcept {
     return (static_cast<std::uint64_t>(t) ^ sign) >> block_shift_;
   }
 
-  /// Adds `n`, whose due tick is set; does nothing and returns false if its list has no room. Preconditions:
-  /// has_lists(); `n` is due after the base and after the range that is redistributed.
+  /// Adds `n`, whose due tick is set. If its list has no room, does nothing and returns false. Preconditions:
+  /// has_lists(); `n` is due after the base and after the range being redistributed.
   bool add_at_once(node& n) noexcept {
     const tick_number due = n.due;
     chain& list = lists_[index_of(block_of(due))];
@@ -53,9 +53,9 @@ class RONDO_EXPORT far_store {
 
   bool has_lists() const noexcept { return lists_.get() != nullptr; }
 
-  /// Makes add() of a node with this due tick legal. Any tick is allowed. Strong guarantee.
+  /// Makes it legal to add() a node with this due tick, which may be any tick. Strong guarantee.
   void make_room(tick_number due);
-  /// Precondition: make_room() was called with its due tick, and no other node was added since.
+  /// Precondition: make_room() was called with the due tick of `n`, and no other node was added since.
   void add(node& n) noexcept {
     const tick_number due = n.due;
     chain& list = list_of(due);
@@ -70,15 +70,16 @@ class RONDO_EXPORT far_store {
   tick_number lower_bound() const noexcept;
   /// Whether earliest() is O(1). Precondition: !surely_empty().
   bool knows_earliest() const noexcept { return !redistributing() && lists_[earliest_list()].is_short(); }
-  /// The earliest due tick; none: there is no node. Frees lists all of whose nodes were erased. O(nodes of the earliest
-  /// list / 64), and more if nodes were erased.
+  /// The earliest due tick, or none if there is no node. Frees lists whose nodes were all erased. O(nodes in the
+  /// earliest list / 64), more if nodes were erased.
   std::optional<tick_number> earliest() noexcept;
 
-  /// Moves the base to a later block. The nodes of its list and of all lists before it are then to be redistributed.
+  /// Moves the base to a later block. The nodes of that block's list and of all earlier lists must then be
+  /// redistributed.
   void move_base(block base) noexcept;
   bool is_beyond_base(tick_number t) const noexcept { return block_of(t) > base_; }
   bool redistributing() const noexcept { return redistributed_length_ != 0; }
-  /// The range of ticks that is redistributed. Precondition: redistributing().
+  /// The range of ticks being redistributed. Precondition: redistributing().
   tick_number redistributed_begin() const noexcept { return redistributed_begin_; }
   tick_number redistributed_last() const noexcept {
     return static_cast<tick_number>(static_cast<std::uint64_t>(redistributed_begin_) + redistributed_length_ -
@@ -86,7 +87,7 @@ class RONDO_EXPORT far_store {
   }
 
   /// Redistributes at most `limit` nodes. take(node&) may move the node to another chain of the pool, and returns
-  /// whether it has done so; if not, the node goes to its list. take() may throw: strong guarantee.
+  /// whether it did; if not, the node goes to its list. take() may throw; strong guarantee.
   template <class Take>
   void redistribute(std::uint32_t limit, Take&& take) {
     chain& from = redistributed();
@@ -104,7 +105,7 @@ class RONDO_EXPORT far_store {
   }
 
   /// Calls take(node&), which moves the node to another chain of the pool, for the first `limit` nodes due at `due`, in
-  /// order. take() may throw: strong guarantee. Preconditions: redistributing(); no node is due before `due`.
+  /// order. take() may throw; strong guarantee. Preconditions: redistributing(); no node is due before `due`.
   template <class Take>
   void extract(tick_number due, std::uint32_t limit, Take&& take) {
     for (chunk_pool::chunk c = redistributed().first_chunk(); c != 0; c = pool_.next(c))
@@ -112,12 +113,12 @@ class RONDO_EXPORT far_store {
     if (due != std::numeric_limits<tick_number>::max()) nothing_before(due + 1);
   }
 
-  /// The earliest list, if it is one of a single block, whatever is added to it. Null: it must be redistributed first.
-  /// It holds a node if nothing was erased since earliest() was called.
+  /// The earliest list, if it covers a single block, whatever is added to it; null if it must be redistributed first.
+  /// The list holds a node if nothing was erased since earliest() was called.
   chain* single_block() noexcept;
 
-  /// Gives back the chunks of lists all of whose nodes were erased, and, unless `keeps_lists`, the lists themselves if no
-  /// node is left. O(lists), and more if nodes were erased.
+  /// Gives back the chunks of lists whose nodes were all erased. If no node is left, it also gives back the lists
+  /// themselves, unless `keeps_lists`. O(lists), more if nodes were erased.
   void shrink_to_fit(bool keeps_lists) noexcept;
 
   template <class Visit>
@@ -133,14 +134,14 @@ class RONDO_EXPORT far_store {
   static constexpr std::uint64_t sign = std::uint64_t{1} << 63;
   static constexpr int digit_bits = 3;
   static constexpr std::size_t digits = 8;
-  static constexpr std::size_t level_count = 22;  // of 64 bits
+  static constexpr std::size_t level_count = 22;  // enough for 64 bits
   static constexpr std::size_t list_count = level_count * digits + 1;
 
   tick_number begin_of_block(block b) const noexcept {
     return static_cast<tick_number>((b << block_shift_) ^ sign);
   }
   std::size_t index_of(block b) const noexcept {
-    // The index of the highest bit, 0 … 63. Of these, 43 / 128 is a third.
+    // The index of the highest bit, 0 … 63. In this range, multiplying by 43 / 128 divides by three.
     const auto highest = static_cast<std::uint32_t>(63 ^ std::countl_zero((b ^ base_) | 1U));
     const std::uint32_t level = highest * 43 / 128;
     return level * digits + (b >> level * digit_bits) % digits;
@@ -202,7 +203,7 @@ class RONDO_EXPORT far_store {
 
   void lower_base(block) noexcept;
   void extend_redistributed(tick_number begin, std::uint64_t ticks) noexcept;
-  /// Shortens the range that is redistributed. Precondition: no node is due before `t`, and none will be added there.
+  /// Shortens the range being redistributed. Precondition: no node is due before `t`, and none will be added there.
   void nothing_before(tick_number t) noexcept;
   void end_redistribution() noexcept;
   std::size_t earliest_list() const noexcept;
@@ -213,11 +214,11 @@ class RONDO_EXPORT far_store {
 
   chunk_pool& pool_;
   block base_ = 0;
-  tick_number redistributed_begin_ = 0;     // the range that is redistributed
-  std::uint64_t redistributed_length_ = 0;  // 0: there is none
+  tick_number redistributed_begin_ = 0;     // the range being redistributed
+  std::uint64_t redistributed_length_ = 0;  // 0 if there is none
   owned_array<chain> lists_;  // 22 levels of 8, and the nodes not yet redistributed; allocated when needed
   std::array<std::uint8_t, level_count> occupied_{};  // bit i: list i of that level has chunks
-  std::uint32_t levels_ = 0;                          // bit i: a list of level i has
+  std::uint32_t levels_ = 0;                          // bit i: a list of level i has chunks
   int block_shift_ = 0;
 };
 

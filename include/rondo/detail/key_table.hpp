@@ -10,9 +10,9 @@
 
 namespace rondo::detail {
 
-/// A hash table of entries. In std::unordered_map a node that is inserted or removed changes others besides, which lie
-/// anywhere in memory: with 100,000 keys those cache misses cost as much as all of the rest of a call. Here it changes one
-/// bucket and, rarely, the node before it. Nodes do not move. Not thread-safe.
+/// A hash table of entries. In std::unordered_map, inserting or removing a node also changes other nodes, which lie
+/// anywhere in memory: with 100,000 keys, those cache misses cost as much as the rest of a call. Here it changes one
+/// bucket and, rarely, the preceding node. Nodes do not move. Not thread-safe.
 template <class Key, class Hash, class KeyEqual>
 class key_table {
  public:
@@ -21,7 +21,7 @@ class key_table {
     const Key key;
     keyed_entry entry;
   };
-  /// A key that was forgotten. Its destructor is the user's code.
+  /// A forgotten key. Destroying it runs user code.
   using forgotten = std::unique_ptr<node>;
 
   key_table() = default;
@@ -32,7 +32,7 @@ class key_table {
       while (heads_[i] != nullptr) const forgotten gone = forget(*heads_[i]);
   }
 
-  /// Null: the key is unknown.
+  /// Returns null if the key is unknown.
   node* find(const Key& key) const noexcept {
     if (heads_ == nullptr) return nullptr;
     node* n = heads_[bucket_of(key)];
@@ -40,7 +40,7 @@ class key_table {
     return n;
   }
 
-  /// Throws std::bad_alloc, and what moving the key throws; then no key has been added.
+  /// Throws std::bad_alloc and what moving the key throws; in either case, no key is added.
   node& find_or_add(Key&& key) {
     if (node* const known = find(key)) return *known;
     if (size_ == buckets()) grow();
@@ -59,7 +59,7 @@ class key_table {
     return forgotten(&n);
   }
 
-  /// visit(entry) for each.
+  /// Calls visit(entry) for each entry.
   template <class Visit>
   void for_each(Visit&& visit) const {
     for (std::size_t i = 0; i != buckets(); ++i)
@@ -71,7 +71,7 @@ class key_table {
 
   std::size_t buckets() const noexcept { return heads_ == nullptr ? 0 : std::size_t{1} << bits_; }
 
-  /// Hashes may be the keys themselves, whose low bits are perhaps all the same: the product's high bits depend on all.
+  /// Hashes may be the keys themselves, whose low bits may all be the same. The product's high bits depend on all bits.
   std::size_t bucket_of(const Key& key) const noexcept {
     const std::uint64_t mixed = static_cast<std::uint64_t>(hash_(key)) * 0x9e3779b97f4a7c15ULL;
     return static_cast<std::size_t>(mixed >> (64 - bits_));

@@ -22,9 +22,9 @@ namespace rondo::detail {
 /// The state of one key. Guarded by the mutex of keyed_core. Only the scheduler knows whether a timer is pending.
 struct keyed_entry {
   timer_id
-      current;  // the timer that was set last, until it has ended and its callable is destroyed; else none
+      current;  // the last timer that was set, until it has ended and its callable is destroyed; then none
   std::uint32_t timers =
-      0;  // `current`, and those before it whose tasks are in progress; at 0 the key is forgotten
+      0;  // `current` and earlier ones whose tasks are in progress; at 0 the key is forgotten
 
   bool unused() const noexcept { return timers == 0; }
   void add(timer_id id) noexcept {
@@ -40,10 +40,10 @@ struct keyed_entry {
 class RONDO_EXPORT RONDO_CHECKED_ABI keyed_call;
 class keyed_wait;
 
-/// All timers of a keyed_timers. They are one group; each has as its tag the place of its key in the map.
+/// All timers of a keyed_timers. They form one group. Each timer's tag is the place of its key in the map.
 ///
-/// A call looks up the key, asks the scheduler and notes what comes of it under one mutex, so the calls for a key come one
-/// after another. What may run user code comes when the mutex is free again: see keyed_call.
+/// A call looks up the key, asks the scheduler and notes the result under one mutex, so the calls for a key are
+/// serialised. Anything that may run user code happens after the mutex is unlocked: see keyed_call.
 class RONDO_EXPORT keyed_core : public std::enable_shared_from_this<keyed_core> {
  public:
   explicit keyed_core(const scheduler&);
@@ -55,7 +55,7 @@ class RONDO_EXPORT keyed_core : public std::enable_shared_from_this<keyed_core> 
 
   /// Whether the entry has a pending timer. Precondition: the mutex is locked.
   bool has_timer(const keyed_entry&) const;
-  /// The exact deadline that it waits for. Precondition: as above.
+  /// The exact deadline that the entry's timer waits for. Precondition: as above.
   std::optional<time_point> due(const keyed_entry&) const;
 
  protected:
@@ -68,41 +68,42 @@ class RONDO_EXPORT keyed_core : public std::enable_shared_from_this<keyed_core> 
   friend class keyed_wait;
   class group;
 
-  /// A timer with that tag has ended, and its callable is destroyed. Called without a lock.
+  /// Called when a timer with that tag has ended and its callable is destroyed. No lock is held.
   virtual void left(void* tag, timer_id) noexcept = 0;
 
   const std::unique_ptr<group> group_;
 };
 
-/// One call for a key. It is made before the mutex is locked, and destroyed after that is unlocked, which is when it
-/// destroys the callable of a timer that has ended, and wakes the driver.
+/// One call for a key. It is created before the mutex is locked and destroyed after the mutex is unlocked. Its
+/// destructor destroys the callable of a timer that has ended, and wakes the driver.
 class RONDO_EXPORT RONDO_CHECKED_ABI keyed_call {
  public:
-  /// One that cancels or moves.
+  /// A call that cancels or moves a timer.
   explicit keyed_call(keyed_core&);
   ///@{
-  /// One that sets: takes a record, which nobody knows yet, and has it hold the callable. Throws std::invalid_argument if
-  /// that is null, stopped_error, std::bad_alloc, and what copying or moving the callable throws.
+  /// A call that sets a timer. Takes a record that nobody knows yet and stores the callable in it. Throws
+  /// std::invalid_argument if the callable is null, stopped_error, std::bad_alloc, and what copying or moving the
+  /// callable throws.
   template <new_callable F>
   keyed_call(keyed_core& keys, F&& work, kept_call_site made_at) : keyed_call((refuse_null(work), keys)) {
     task_access::build(take_record(), std::forward<F>(work), made_at);
   }
   keyed_call(keyed_core&, task&& work);
   ///@}
-  /// Gives the timer that is to be set options. Throws std::bad_alloc.
+  /// Sets the options of the timer to be set. Throws std::bad_alloc.
   void set_options(timer_options&& with);
   ~keyed_call();
   keyed_call(const keyed_call&) = delete;
   keyed_call& operator=(const keyed_call&) = delete;
 
   ///@{
-  /// When the timer is due that is set or moved.
+  /// When the timer to be set or moved is due.
   void due_after(duration delay) noexcept;
   void due_at(time_point due) noexcept { due_ = due; }
   void due_as(const recurrence& when);
   ///@}
 
-  // Precondition of these: the mutex is locked, and no other of them was called.
+  // Preconditions of these: the mutex is locked, and none of the others was called.
 
   /// Throws stopped_error, capacity_error and std::bad_alloc; strong guarantee.
   void set(keyed_entry&, void* tag);
@@ -117,12 +118,12 @@ class RONDO_EXPORT RONDO_CHECKED_ABI keyed_call {
   keyed_core& keys_;
   const time_point now_;
   time_point due_;
-  void* record_ = nullptr;  // of the timer that is to be set
-  void* ended_ = nullptr;   // the record of one that has ended: what it owns is to be destroyed
-  bool wakes_ = false;      // the driver is to be woken
+  void* record_ = nullptr;  // of the timer to be set
+  void* ended_ = nullptr;   // the record of a timer that has ended: what it owns must be destroyed
+  bool wakes_ = false;      // the driver must be woken
 };
 
-/// What cancel_and_wait() waits for: timers of one key that have been cancelled or replaced, and have not ended. Made
+/// What cancel_and_wait() waits for: timers of one key that have been cancelled or replaced but have not ended. Created
 /// before the mutex is locked.
 class RONDO_EXPORT keyed_wait {
  public:
@@ -131,10 +132,11 @@ class RONDO_EXPORT keyed_wait {
   keyed_wait(const keyed_wait&) = delete;
   keyed_wait& operator=(const keyed_wait&) = delete;
 
-  /// What wait() waits for: the timers of the key that there are now, unless the caller is inside one of their runs.
-  /// Preconditions: the mutex is locked, a keyed_call has cancelled the key's timer under it, and note() was not called.
+  /// Notes what wait() waits for: the timers that the key has now, unless the caller is inside one of their runs.
+  /// Preconditions: the mutex is locked, a keyed_call has cancelled the key's timer under it, and note() was not
+  /// called.
   void note(const keyed_entry&, const void* tag) noexcept;
-  /// Precondition: the mutex is not locked, and that keyed_call is over.
+  /// Preconditions: the mutex is not locked, and that keyed_call is over.
   void wait();
 
  private:
@@ -144,7 +146,7 @@ class RONDO_EXPORT keyed_wait {
   keyed_core& keys_;
   timer_id current_;
   const void* tag_ = nullptr;
-  members* replaced_ = nullptr;                       // in room_; null: none was replaced that has not ended
+  members* replaced_ = nullptr;                       // in room_; null if all replaced timers have ended
   alignas(void*) std::byte room_[4 * sizeof(void*)];  // so that cancelling needs no memory
 };
 

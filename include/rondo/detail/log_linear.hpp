@@ -9,14 +9,14 @@
 
 namespace rondo::detail {
 
-/// Log-linear, as in HdrHistogram (Gil Tene): every power of two is divided into 32 equal parts. Below 64 ns a bucket
-/// has one value. Above, its width is at most 1/32 of its values, so that each value is less than 1/64 away from the
-/// bucket's middle. 1888 buckets cover all durations that are not negative.
+/// Log-linear, as in HdrHistogram (Gil Tene): every power of two is divided into 32 equal parts. Below 64 ns, a bucket
+/// has one value. Above, its width is at most 1/32 of its values, so each value is less than 1/64 away from the middle
+/// of its bucket. 1888 buckets cover all non-negative durations.
 struct log_linear {
   static constexpr int part_bits = 5;
   static constexpr std::uint64_t parts = std::uint64_t{1} << part_bits;
 
-  /// Does not decrease as `d` grows. Negative durations count as zero.
+  /// Never decreases as `d` grows. Negative durations count as zero.
   static constexpr std::size_t bucket_of(duration d) noexcept {
     const std::uint64_t value = d > duration::zero() ? static_cast<std::uint64_t>(d.count()) : 0;
     const auto width = static_cast<int>(std::bit_width(value));

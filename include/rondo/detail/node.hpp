@@ -7,12 +7,12 @@
 
 namespace rondo::detail {
 
-/// The base of all wheels, so that a node can point to its wheel whatever the type.
+/// The base of all wheels, so that a node can point to its wheel whatever the wheel's type.
 class wheel_base {};
 
-/// A value that is written under a lock, and read under it like a plain variable; and that may also be read without it,
-/// as a hint: the reader takes a lock then, and looks again. (As a std::atomic it would make the wheel without locks fire
-/// with 8 % more instructions, as nothing that is in a register stays there across an atomic access.)
+/// A value that is written under a lock and read under that lock like a plain variable. It may also be read without the
+/// lock, as a hint: the reader then takes a lock and checks again. (A std::atomic would cost the wheel without locks 8
+/// % more instructions per firing, because no value stays in a register across an atomic access.)
 template <class T>
 class hint {
  public:
@@ -27,9 +27,9 @@ class hint {
     store(value);
     return *this;
   }
-  /// As store(); and who acquires the value sees what was done before.
+  /// As store(), but a thread that acquires the value sees what was done before.
   void release(T value) noexcept { __atomic_store_n(&value_, value, __ATOMIC_RELEASE); }
-  /// As store(), where nobody reads without the lock.
+  /// As store(), but only where nobody reads without the lock.
   void store_alone(T value) noexcept { value_ = value; }
 
   // Without the lock.
@@ -45,7 +45,7 @@ class hint {
 struct node {
   node() noexcept {}  // NOLINT(modernize-use-equals-default)
 
-  hint<wheel_base*> wheel = nullptr;  // null: not scheduled
+  hint<wheel_base*> wheel = nullptr;  // null if not scheduled
   hint<tick_number> due = 0;
   std::uint32_t position = 0;  // the number of its slot in the chunk_pool of its stripe
 };

@@ -6,13 +6,13 @@
 
 namespace rondo::detail {
 
-/// The part of std::unique_ptr<T[]> that the wheel needs. That would cost the compiler some 7 ms for each T, in every
-/// file that includes the wheel.
+/// The part of std::unique_ptr<T[]> that the wheel needs. std::unique_ptr would cost the compiler about 7 ms for each T
+/// in every file that includes the wheel.
 template <class T>
 class owned_array {
  public:
   owned_array() noexcept = default;
-  /// `size` default-initialised elements. Throws std::bad_alloc.
+  /// Creates `size` default-initialised elements. Throws std::bad_alloc.
   explicit owned_array(std::size_t size) : first_(new T[size]) {}
   owned_array(owned_array&& other) noexcept : first_(std::exchange(other.first_, nullptr)) {}
   owned_array& operator=(owned_array&& other) noexcept {
@@ -21,7 +21,7 @@ class owned_array {
   }
   ~owned_array() { delete[] first_; }
 
-  /// The first element; null: there is no array.
+  /// The first element, or null if there is no array.
   T* get() const noexcept { return first_; }
   T& operator[](std::size_t i) const noexcept { return first_[i]; }
 

@@ -1,4 +1,4 @@
-// A timer that is being made, of a scope.
+// A timer of a scope, under construction.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ namespace rondo::detail {
 
 class scope_group;
 
-/// One scheduling call of a scope: as new_timer, but the timer becomes a member of the scope's group.
+/// One scheduling call of a scope. As new_timer, but the timer becomes a member of the scope's group.
 class RONDO_EXPORT RONDO_CHECKED_ABI scoped_timer {
  public:
   template <new_callable F>
@@ -32,7 +32,7 @@ class RONDO_EXPORT RONDO_CHECKED_ABI scoped_timer {
   /// Throws std::bad_alloc.
   void set(timer_options&& with);
 
-  // The end of the call: nothing else may follow.
+  // These end the call: nothing else may follow.
   timer_id schedule_after(duration delay);
   timer_id schedule_at(time_point due);
   timer_id schedule(const recurrence& when);
@@ -42,7 +42,7 @@ class RONDO_EXPORT RONDO_CHECKED_ABI scoped_timer {
 
   const std::shared_ptr<scope_group> group_;
   const time_point now_;
-  void* record_ = nullptr;  // null: it is scheduled
+  void* record_ = nullptr;  // null once the timer is scheduled
   task* work_ = nullptr;    // in the record
 };
 

@@ -1,4 +1,4 @@
-// Ticks: the unit of the wheel's time, and the conversion between them and time points. Arithmetic only.
+// Ticks, the unit of the wheel's time, and the conversion between ticks and time points. Arithmetic only.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace detail {
 
 inline constexpr std::size_t max_buckets = std::size_t{1} << 20;
 
-/// The tick of a timer that is never due. No time point belongs to it.
+/// The tick of a timer that is never due. It corresponds to no time point.
 inline constexpr tick_number never_tick = std::numeric_limits<tick_number>::max();
 
 /// The bucket of tick `t`, of `mask + 1` buckets (a power of two).
@@ -24,8 +24,8 @@ constexpr std::size_t bucket_of(tick_number t, std::size_t mask) noexcept {
   return static_cast<std::size_t>(t) & mask;
 }
 
-/// The ticks of one scheduler. Tick 0 is near the clock's epoch, not at the scheduler's start: so no difference of two
-/// time points is needed, which could overflow. The start is a tick boundary nevertheless.
+/// The ticks of one scheduler. Tick 0 is near the clock's epoch, not at the scheduler's start. So no difference of two
+/// time points is needed, which could overflow. The start is still a tick boundary.
 class tick_grid {
  public:
   /// Precondition: length > 0.
@@ -46,8 +46,8 @@ class tick_grid {
     return floor_div(count) + (floor_mod(count) > phase_ ? 1 : 0);
   }
 
-  /// The tick of a deadline at time `now`. A deadline that has passed does not wait for the next tick. never_tick for
-  /// the clock's last time point, and if no tick of the clock's range begins after the deadline.
+  /// The tick of a deadline at time `now`. A deadline that has passed does not wait for the next tick. Returns
+  /// never_tick for the clock's last time point, and if no tick in the clock's range begins at or after the deadline.
   constexpr tick_number of_deadline(time_point due, time_point now) const noexcept {
     const tick_number tick = at_or_after(due);
     if (due == time_point::max()) return never_tick;
@@ -56,13 +56,13 @@ class tick_grid {
     return tick < current ? tick : current;
   }
 
-  /// The tick of a point of a grid, whatever the time. A point that has passed waits for its tick if that is still to
-  /// come. Otherwise the same as of_deadline().
+  /// The tick of a grid point, whatever the time is. A point that has passed waits for its tick if that tick is still
+  /// to come. Otherwise as of_deadline().
   constexpr tick_number of_point(time_point point) const noexcept {
     return of_deadline(point, time_point::min());
   }
 
-  /// The time point at which tick `t` begins; saturates at both ends of the clock.
+  /// The time point at which tick `t` begins. Saturates at both ends of the clock.
   constexpr time_point begin_of(tick_number t) const noexcept {
     duration::rep count = 0;
     if (!multiply_add(t, count)) return t < 0 ? time_point::min() : time_point::max();

@@ -1,44 +1,43 @@
-// The wheel. It is one piece of code, with locks or without them. This is how it works.
+// The wheel. There is one implementation, with or without locks. This is how it works.
 //
-// Ticks. A tick is a point in the wheel's time: a 64-bit number, and absolute, so nothing is decremented or moved as
-// time passes. Tick t has the bucket `t mod buckets`; its round is `t / buckets`, rounded down. So far this is the
-// hashed wheel of Varghese and Lauck ("Hashed and hierarchical timing wheels", 1987), in which a bucket has timers of
-// all rounds.
+// Ticks. A tick is a point in the wheel's time: an absolute 64-bit number, so nothing is decremented or moved as time
+// passes. Tick t has the bucket `t mod buckets`; its round is `t / buckets`, rounded down. So far this is the hashed
+// wheel of Varghese and Lauck ("Hashed and hierarchical timing wheels", 1987), in which a bucket has timers of all
+// rounds.
 //
-// The window. Here a bucket holds the nodes of one tick only. The buckets serve a window, which has as many ticks as
-// there are buckets and begins at a multiple of its eighth, a block. It moves forward as nodes of later blocks are
-// taken. Nodes due after it are in the far store `future`, nodes due before it (they are overdue) in the far store
-// `past`.
+// The window. Here a bucket holds the nodes of one tick only. The buckets cover a window of as many ticks as there are
+// buckets. An eighth of the window is a block, and the window begins at a multiple of a block. It moves forward as
+// nodes of later blocks are taken. Nodes due after the window are in the far store `future`. Nodes due before it, which
+// are overdue, are in the far store `past`.
 //
-// Chunks. The nodes of a bucket or far list are a chain of chunks, each an array of 64 slots. A node knows the number
-// of its slot. cancel() empties the slot and leaves a hole, without knowing the chain; a chunk that is two thirds
-// holes is merged with its neighbours. A chain keeps the order of insertion. All nodes of one tick are in one chain,
-// or the older ones have been redistributed and the others have not yet: so they fire in the order of scheduling.
+// Chunks. The nodes of a bucket or far list are in a chain of chunks, each an array of 64 slots. A node knows the
+// number of its slot. cancel() empties the slot and leaves a hole, without knowing the chain; a chunk that is two
+// thirds holes is merged with its neighbours. A chain keeps the order of insertion. Either all nodes of one tick are in
+// one chain, or the older ones have been redistributed and the others not yet. So they fire in the order of scheduling.
 //
 // Far stores. Each is a radix heap with octal digits (Ahuja, Mehlhorn, Orlin and Tarjan, "Faster algorithms for the
-// shortest path problem", 1990): its lists are the coarser the further away their ticks are. As the window moves, the
+// shortest path problem", 1990): the further away the ticks of a list are, the coarser it is. As the window moves, the
 // lists that it has reached are redistributed, in order, to buckets and to finer lists. This is done in parts of 4,096
 // nodes, one or two for each tick that is taken. In between, the window ends before the first tick that is not yet
-// redistributed, and new nodes of such ticks queue up behind the old ones. If such a tick is due, its nodes alone are
+// redistributed, and new nodes of such ticks queue up behind the old ones. If such a tick is due, only its nodes are
 // extracted.
 //
 // The delay queue. It is a mutable Fibonacci heap (Fredman and Tarjan, "Fibonacci heaps and their uses in improved
-// network optimization algorithms", 1987) of buckets, not of nodes. A bucket that has chunks has an entry, whose key
-// is the bucket's tick, that of its next round. One more entry stands for both far stores of a stripe. A driver sleeps
-// until next_due(), the top's key. An insert that makes the top earlier calls a hook, which wakes the driver. Ticks
-// without nodes are never visited.
+// network optimization algorithms", 1987) of buckets, not of nodes. A bucket with chunks has an entry, whose key is the
+// bucket's tick in its next round. One more entry represents both far stores of a stripe. A driver sleeps until
+// next_due(), the top's key. An insert that makes the top earlier calls a hook, which wakes the driver. Ticks without
+// nodes are never visited.
 //
-// Early keys. A key is never later than the earliest node of its entry, but it may be earlier: cancel() leaves the
-// queue alone, and the key of far stores may be the first tick of a list. Only the top's key matters. take_due() and
-// next_due() check whether a node is due at it. If not, they remove the bucket's entry, or correct the far stores'
-// key, and try again with the new top. So after the earliest timer was cancelled a driver may wake up once for
-// nothing.
+// Early keys. A key is never later than the earliest node of its entry, but it may be earlier: cancel() does not touch
+// the queue, and the key of far stores may be the first tick of a list. Only the top's key matters. take_due() and
+// next_due() check whether a node is due at it. If not, they remove the bucket's entry or correct the far stores' key,
+// and try again with the new top. So after the earliest timer was cancelled, a driver may wake up once for nothing.
 //
-// Costs. schedule() writes the node, its slot and the end of a chain, O(1) amortised; it changes the queue only for
-// the first chunk of a bucket and for an earlier key of the far stores, O(1) as well. cancel() is O(1) amortised.
-// take_due() is O(1) for each node, and for each tick O(log entries) to remove its entry. A node is redistributed once
-// for each octal digit of its distance in blocks at most, and not at all if it is cancelled before. next_due() is O(1)
-// if the top's key is exact; to find the earliest node of a far list takes a 64th of its length, more after
+// Costs. schedule() writes the node, its slot and the end of a chain, in O(1) amortised; it changes the queue only for
+// the first chunk of a bucket and for an earlier key of the far stores, also in O(1). cancel() is O(1) amortised.
+// take_due() is O(1) for each node, plus O(log entries) for each tick to remove its entry. A node is redistributed at
+// most once for each octal digit of its distance in blocks, and not at all if it is cancelled before that. next_due()
+// is O(1) if the top's key is exact; finding the earliest node of a far list takes a 64th of its length, more after
 // cancellations.
 //
 // Locks. A stripe has all ticks with the same low bits. Its mutex guards its buckets, its far stores, the nodes in

@@ -1,4 +1,4 @@
-// The class of the wheel. How it works is told in wheel_core.hpp.
+// The class of the wheel. wheel_core.hpp explains how it works.
 #pragma once
 
 #include <algorithm>
@@ -24,8 +24,9 @@ RONDO_EXPORT std::size_t checked_buckets(std::size_t buckets);
 
 /// A passive wheel: it has no clock, no thread and no callables.
 ///
-/// Sync names the types of the locks, the number of stripes, and the size of a part of redistribution. With real locks
-/// all members are legal from any thread, but calls about one and the same node must not overlap, take_out() excepted.
+/// Sync defines the types of the locks, the number of stripes, and the size of a part of redistribution. With real
+/// locks, all members may be called from any thread, but calls about the same node must not overlap, except for
+/// take_out().
 template <class Sync>
 class wheel_core : public wheel_base {
  public:
@@ -45,8 +46,8 @@ class wheel_core : public wheel_base {
 
   std::size_t buckets() const noexcept { return mask_ + 1; }
 
-  /// Puts `n` into the wheel. `hooks` are the insert hooks. They are called under the lock of the stripe, so before
-  /// any other thread can take `n` out again: hooks.may_insert() decides whether `n` is inserted; if not, schedule()
+  /// Inserts `n` into the wheel. `hooks` are the insert hooks. They are called under the stripe's lock, and thus before
+  /// any other thread can take `n` out again. hooks.may_insert() decides whether `n` is inserted; if not, schedule()
   /// returns false. hooks.top_moved_earlier() reports that the top of the delay queue has become earlier. Strong
   /// guarantee. Precondition: `n` is in no wheel.
   template <class Hooks>
@@ -60,9 +61,9 @@ class wheel_core : public wheel_base {
     return true;
   }
 
-  /// The same for a node that may be in this wheel or in another one. hooks.may_move(n) decides, under the locks of both
-  /// stripes. As soon as nothing can fail any more it calls hooks.before_move(n), for example to take `n` out of another
-  /// wheel.
+  /// As schedule(), but for a node that may be in this wheel or in another one. hooks.may_move(n) decides, under the
+  /// locks of both stripes, whether `n` is moved. Once nothing can fail any more, hooks.before_move(n) is called, for
+  /// example to take `n` out of another wheel.
   template <class Hooks>
   [[gnu::noinline]] bool reschedule(node& n, tick_number due, Hooks&& hooks) {
     stripe& s = stripe_at(due);
@@ -79,18 +80,18 @@ class wheel_core : public wheel_base {
     return true;
   }
 
-  /// False if `n` is not here.
+  /// Returns false if `n` is not in this wheel.
   bool cancel(node& n) noexcept {
     return take_out(n, [](bool is_here) { return is_here; });
   }
 
-  /// Calls decide(is_here) under the lock of the stripe in which `n` is, or was last. If that returns true, `n` is not in
-  /// this wheel afterwards. Returns what decide() has returned. Legal also while calls about `n` are in progress: if
-  /// is_here, none takes `n` out until this returns.
+  /// Calls decide(is_here) under the lock of the stripe in which `n` is, or was last. If decide() returns true, `n` is
+  /// not in this wheel afterwards. Returns what decide() returned. May be called while other calls about `n` are in
+  /// progress: if is_here, none of them takes `n` out before take_out() returns.
   ///
-  /// Memory order: the stripe is chosen by a hint. `wheel` is released after `due` was written. So whoever acquires
-  /// `wheel` and finds `n` here finds either the tick with which it was inserted, and if that is one of this stripe, then
-  /// the lock guards both; or a tick of another stripe.
+  /// Memory order: a hint selects the stripe. `wheel` is released after `due` is written. So a thread that acquires
+  /// `wheel` and finds `n` here reads either a tick of another stripe, or the tick with which `n` was inserted. In the
+  /// latter case, if the tick belongs to this stripe, the lock guards both.
   template <class Decide>
   bool take_out(node& n, Decide&& decide) noexcept {
     stripe& s = stripe_at(n.due.peek());
@@ -104,11 +105,12 @@ class wheel_core : public wheel_base {
     return true;
   }
 
-  /// Takes the nodes due at or before `to` out of the wheel, earliest ticks first and in the order of scheduling
-  /// within a tick, and calls on_due(node&, tick) for each, at most `limit` times. Returns the number of calls. Before
-  /// each call the node has left the wheel. on_due is called under the stripe's lock; without locks it may do anything
-  /// to the wheel. For a tick, or 4,096 nodes of one, two parts of far nodes are redistributed at most. Overdue nodes
-  /// are redistributed until those of the earliest tick have a list; with locks, others may lock between two parts.
+  /// Takes the nodes due at or before `to` out of the wheel, earliest ticks first and in the order of scheduling within
+  /// a tick, and calls on_due(node&, tick) for each, at most `limit` times. Returns the number of calls. Each node has
+  /// left the wheel before its call. on_due is called under the stripe's lock; without locks, it may do anything to the
+  /// wheel. For each tick, or for 4,096 nodes of one, at most two parts of far nodes are redistributed. Overdue nodes
+  /// are redistributed until those of the earliest tick have a list; with locks, other threads may take the lock
+  /// between two parts.
   template <class OnDue>
   std::size_t take_due(tick_number to, std::size_t limit, OnDue&& on_due) {
     std::size_t taken = 0;
@@ -134,14 +136,15 @@ class wheel_core : public wheel_base {
         ++taken;
         on_due(*n, tick);
         n = nodes->front(s.pool);
-        // Without locks on_due may have scheduled an earlier node. With locks other threads may; that node comes next.
+        // Without locks, on_due may have scheduled an earlier node. With locks, other threads may; that node comes
+        // next.
       } while (taken != limit && n != nullptr && (locked || is_top(*first)));
       after_taking(*first, s, n == nullptr);
     }
     return taken;
   }
 
-  /// The due tick of the earliest node; none: the wheel is empty. Corrects early keys.
+  /// The due tick of the earliest node, or none if the wheel is empty. Corrects early keys.
   std::optional<tick_number> next_due() {
     for (;;) {
       const std::optional<top_entry> first = top();
@@ -154,14 +157,15 @@ class wheel_core : public wheel_base {
     }
   }
 
-  /// Gives back what holds no node: chunks, segments, tables and far lists. Nodes stay where they are. O(buckets +
-  /// segments), and O(1) for each chunk of nodes that were cancelled; with locks one stripe after another is locked. To be
-  /// `in_callback` of take_due() is legal only without locks, and says so: then the far lists that take_due() reads stay.
+  /// Gives back the chunks, segments, tables and far lists that hold no node. Nodes do not move. O(buckets + segments),
+  /// plus O(1) for each chunk of cancelled nodes. With locks, stripes are locked one at a time. `in_callback` means
+  /// that the caller is inside on_due of take_due(), which is legal only without locks; the far lists that take_due()
+  /// reads then stay.
   void shrink_to_fit(bool in_callback = false) noexcept;
 
   /// Calls visit(bucket, key, each) for each entry of the delay queue, under its stripe's lock. `bucket` is the number
-  /// of a bucket; none: the entry is that of far stores. `key` is the entry's key, which may be early. each(f) calls
-  /// f(node&) for each node that the entry stands for.
+  /// of a bucket, or none for the entry of far stores. `key` is the entry's key, which may be early. each(f) calls
+  /// f(node&) for each node that the entry represents.
   template <class Visit>
   void for_each_entry(Visit&& visit) const {
     for (std::size_t i = 0; i <= stripe_mask_; ++i) {
@@ -178,11 +182,11 @@ class wheel_core : public wheel_base {
     }
   }
 
-  /// See detail/checks.hpp. Legal at any time, from any thread if there are locks. O(buckets + nodes).
+  /// See detail/checks.hpp. May be called at any time, and from any thread if there are locks. O(buckets + nodes).
   std::string fault() const;
 
-  /// Calls visit(node&) for each node, under its stripe's lock. Nodes of one tick come in the order of scheduling,
-  /// ticks in no order.
+  /// Calls visit(node&) for each node, under its stripe's lock. Visits the nodes of one tick in the order of
+  /// scheduling, but ticks in no particular order.
   template <class Visit>
   void for_each(Visit&& visit) {
     for (std::size_t i = 0; i <= stripe_mask_; ++i) {
@@ -213,8 +217,8 @@ class wheel_core : public wheel_base {
   const stripe& stripe_at(tick_number t) const noexcept {
     return stripes_[stripe_index(static_cast<std::size_t>(t))];
   }
-  /// The stripe of an entry. The number of buckets is a multiple of that of stripes, so for both kinds of entries the
-  /// low bits are its index.
+  /// The stripe of an entry. The number of buckets is a multiple of the number of stripes, so the low bits are the
+  /// stripe's index for both kinds of entries.
   stripe& stripe_of(std::size_t entry) noexcept { return stripes_[stripe_index(entry)]; }
   std::size_t far_entry(const stripe& s) const noexcept {
     return mask_ + 1 + static_cast<std::size_t>(&s - stripes_.data());
@@ -240,7 +244,8 @@ class wheel_core : public wheel_base {
       n.wheel.store_alone(this);
   }
 
-  /// Adds `n`, whose due tick is set; does nothing and returns false if that needs memory or changes the delay queue.
+  /// Adds `n`, whose due tick is set. If that would need memory or change the delay queue, does nothing and returns
+  /// false.
   bool add_at_once(node& n, tick_number due, stripe& s) noexcept {
     if (due > s.window_last) return due > s.far_after && s.future.add_at_once(n);
     bucket& b = bucket_at(due);
@@ -250,7 +255,7 @@ class wheel_core : public wheel_base {
     return true;
   }
 
-  /// Makes add() of a node with this due tick legal. Returns whether the top of the delay queue has become earlier.
+  /// Makes it legal to add() a node with this due tick. Returns whether the top of the delay queue has become earlier.
   /// Strong guarantee.
   [[gnu::noinline]] bool make_room(tick_number due, stripe& s) {
     if (in_window(due, s)) return make_room_in_bucket(due, s);
@@ -315,8 +320,8 @@ class wheel_core : public wheel_base {
   bool is_exact(const top_entry& e, stripe& s) noexcept {
     return e.entry > mask_ ? s.key_is_exact : buckets_[e.entry].nodes.front(s.pool) != nullptr;
   }
-  /// Corrects a key that is not exact: the entry gets a later key that no node precedes, or its key becomes exact, or,
-  /// if no node is left, it is removed.
+  /// Corrects a key that is not exact. The entry gets a later key that no node precedes, or its key becomes exact. If
+  /// no node is left, the entry is removed.
   void rekey(const top_entry& e, stripe& s) noexcept {
     if (e.entry > mask_) return rekey_far(s);
     buckets_[e.entry].nodes.release(s.pool);
@@ -359,7 +364,7 @@ class wheel_core : public wheel_base {
   int block_shift_;
   owned_array<bucket> buckets_;
   std::array<stripe, Sync::stripes> stripes_;
-  delay_queue queue_;  // its entries: the buckets, and after them the far stores of each stripe
+  delay_queue queue_;  // its entries: the buckets, followed by the far stores of each stripe
   [[no_unique_address]] mutable typename Sync::queue_mutex queue_mutex_;
 };
 

@@ -1,4 +1,4 @@
-// wheel_core: the nodes outside the window, how they come into it, and how memory is given back.
+// wheel_core: the nodes outside the window, how they enter it, and how memory is given back.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace rondo::detail {
 
-/// rekey() of the far stores: gives their entry a later key if one is known without a search, else the exact one.
+/// rekey() for the far stores: gives their entry a later key if one is known without a search, otherwise the exact one.
 template <class Sync>
 [[gnu::noinline]] void wheel_core<Sync>::rekey_far(stripe& s) noexcept {
   const far_store& first = s.past.surely_empty() ? s.future : s.past;
@@ -34,8 +34,8 @@ template <class Sync>
   update_window_end(s);
 }
 
-/// Gathers the nodes of `due`. Returns null if they were moved to a bucket, or only a part of the work was done: in
-/// both cases the caller starts again with the top of the queue. Otherwise returns the chain that holds them, whose
+/// Gathers the nodes of `due`. Returns null if they were moved to a bucket, or if only part of the work was done; in
+/// both cases, the caller starts again with the top of the queue. Otherwise, returns the chain that holds them, whose
 /// first slot holds a node. Precondition: `due` is the key of the far stores' entry, which is the top, and is_exact().
 template <class Sync>
 [[gnu::noinline]] chain* wheel_core<Sync>::gather_far(tick_number due, stripe& s) {
@@ -43,7 +43,7 @@ template <class Sync>
   if (s.future.is_beyond_base(due)) move_window(s, begin_of_block(due));
   redistribute(s);
   const bucket& b = bucket_at(due);
-  // To redistribute all that comes before its nodes would take too long.
+  // Redistributing everything before its nodes would take too long.
   if (s.future.redistributing() && (b.due != due || !b.nodes.has_chunks())) {
     s.future.extract(due, Sync::redistributed_at_a_time, [&](node& n) { move_to_bucket(n, s); });
     update_window_end(s);
@@ -54,7 +54,7 @@ template <class Sync>
 template <class Sync>
 chain* wheel_core<Sync>::gather_past(tick_number due, stripe& s) {
   s.past.redistribute(Sync::redistributed_at_a_time, [](node&) { return false; });
-  // The list of `due` is the first one: rekey_far() has dropped those of erased nodes before it.
+  // The list of `due` is the first one: rekey_far() has dropped earlier lists, whose nodes were erased.
   chain* const nodes = s.past.single_block();
   if (nodes == nullptr && !s.past.redistributing()) s.past.move_base(s.past.block_of(due));
   return nodes;
@@ -68,7 +68,7 @@ void wheel_core<Sync>::after_taking(const top_entry& e, stripe& s, bool all) {
     dequeue(e.entry);
   }
   if (begin_of_block(e.due) != s.window_begin) {
-    // A callback or another thread may have scheduled an earlier one.
+    // A callback or another thread may have scheduled an earlier node.
     const std::optional<top_entry> next = top();
     const tick_number begin = begin_of_block(next && next->due < e.due ? next->due : e.due);
     if (begin > s.window_begin) move_window(s, begin);
@@ -86,7 +86,7 @@ template <class Sync>
   update_window_end(s);
 }
 
-/// Updates window_last and far_after. To be called after each change of the window, of the key, or of what is to be
+/// Updates window_last and far_after. Must be called after each change of the window, of the key, or of what is being
 /// redistributed. The window ends before the first tick that is not yet redistributed, or with the last bucket.
 template <class Sync>
 void wheel_core<Sync>::update_window_end(stripe& s) noexcept {
@@ -120,7 +120,7 @@ template <class Sync>
 template <class Sync>
 void wheel_core<Sync>::move_to_bucket(node& n, stripe& s) {
   const tick_number due = n.due;
-  bucket& b = bucket_at(due);  // if it has chunks, its tick is that of `n`, as both are in the window
+  bucket& b = bucket_at(due);  // if it has chunks, its tick is that of `n`, because both are in the window
   if (!b.nodes.has_room()) make_room_in_bucket(due, s);
   b.nodes.push_back(n);
 }

@@ -1,4 +1,4 @@
-// What the wheel consists of: buckets, the stripes that guard them, and the policy that names their locks.
+// The parts of the wheel: buckets, the stripes that guard them, and the policy that defines their locks.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ struct unlocked {
   using stripe_mutex = mutex;
   using queue_mutex = mutex;
   static constexpr std::size_t stripes = 1;
-  // This takes some 0.1 ms, as most nodes miss the cache.
+  // This takes about 0.1 ms, because most nodes miss the cache.
   static constexpr std::uint32_t redistributed_at_a_time = 4096;
 };
 
@@ -29,14 +29,14 @@ template <class Sync>
 inline constexpr bool is_locked = !std::is_empty_v<typename Sync::stripe_mutex>;
 
 /// Holds the nodes of one tick of the window. It has chunks if and only if it has an entry in the delay queue.
-// With locks, each bucket has a cache line of its own, as threads meet there. Without, the closer the better.
+// With locks, each bucket has a cache line of its own, because threads contend for it. Without locks, closer is better.
 template <class Sync>
 struct alignas(is_locked<Sync> ? 64 : alignof(chain)) wheel_bucket {
   chain nodes;
   tick_number due = 0;
 };
 
-/// Holds the ticks that have the same low bits, apart from their buckets, which lie in one array for all stripes.
+/// Holds the ticks with the same low bits, except for their buckets, which lie in one array for all stripes.
 template <class Sync>
 struct alignas(is_locked<Sync> ? 64 : alignof(std::max_align_t)) wheel_stripe {
   [[no_unique_address]] mutable typename Sync::stripe_mutex mutex;
@@ -51,7 +51,7 @@ struct alignas(is_locked<Sync> ? 64 : alignof(std::max_align_t)) wheel_stripe {
   far_store past{pool};
 };
 
-/// Locks two stripes, or the one that is both.
+/// Locks two stripes, or only one if both are the same.
 template <class Sync>
 class stripe_pair_lock {
  public:
@@ -69,7 +69,7 @@ class stripe_pair_lock {
   stripe_pair_lock& operator=(const stripe_pair_lock&) = delete;
 
  private:
-  stripe& first_;  // in the order of their addresses, so that no two threads wait for each other
+  stripe& first_;  // in the order of their addresses, so that two threads never wait for each other
   stripe& second_;
 };
 
