@@ -1,4 +1,4 @@
-// Numbers of blocks, as bits.
+// A set of block numbers, as bits.
 #pragma once
 
 #include <bit>
@@ -10,16 +10,16 @@
 
 namespace rondo::detail {
 
-/// A set of small numbers. One thread at a time uses it, but for size().
+/// A set of small numbers. Only one thread at a time may use it, except for size().
 class block_set {
  public:
-  /// Legal at any time.
+  /// May be called at any time.
   std::uint64_t size() const noexcept { return size_; }
   bool contains(std::size_t block) const noexcept {
     return block / bits < words_.size() && (words_[block / bits] >> block % bits & 1U) != 0;
   }
 
-  /// Makes insert() of all numbers below `end` legal. Strong guarantee.
+  /// Makes it legal to insert() all numbers below `end`. Strong guarantee.
   void reserve(std::size_t end) {
     if (words_.size() * bits < end) words_.resize((end + bits - 1) / bits);
   }
@@ -29,7 +29,7 @@ class block_set {
     if (block / bits < first_) first_ = block / bits;
     ++size_;
   }
-  /// Takes the smallest number out. Precondition: it contains one.
+  /// Removes and returns the smallest number. Precondition: the set is not empty.
   std::size_t take_first() noexcept {
     while (words_[first_] == 0) ++first_;
     const std::size_t block = first_ * bits + static_cast<std::size_t>(std::countr_zero(words_[first_]));
@@ -42,7 +42,7 @@ class block_set {
   static constexpr std::size_t bits = 64;
 
   std::vector<std::uint64_t> words_;
-  std::size_t first_ = 0;  // no word before it has a bit
+  std::size_t first_ = 0;  // no word before it has a bit set
   counter size_;
 };
 

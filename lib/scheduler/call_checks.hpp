@@ -19,16 +19,17 @@ class call_checks {
   }
   void end() noexcept { in_progress_.fetch_sub(1); }
 
-  /// Calls check(), unless another call than this one is in progress; true if none was until it returned.
+  /// Calls check() unless a call other than this one is in progress. Returns true if none was in progress until check()
+  /// returned.
   template <class Check>
   bool alone_during(Check&& check) {
     const std::uint64_t begun = begun_.load();
     if (in_progress_.load() != 1) return false;
     check();
-    return begun_.load() == begun;  // one that is about to begin has done nothing yet
+    return begun_.load() == begun;  // a call that is about to begin has done nothing yet
   }
 
-  /// Whether the calls so far have paid for so many steps; if so they are spent.
+  /// Whether the calls so far have paid for this many steps. If so, the steps are spent.
   bool enough_for(std::size_t steps) noexcept {
     if (paid_.fetch_add(check_steps_per_call) + check_steps_per_call < steps) return false;
     paid_.store(0);
@@ -41,12 +42,12 @@ class call_checks {
   typename Sync::template atomic<std::size_t> paid_{0};
 };
 
-/// One call of the user's, while it lives; when it ends, a checked build verifies. Others do nothing.
+/// One call by the user. When it ends, a checked build verifies the scheduler; other builds do nothing.
 template <class Core, bool = checks>
 class checked_call {
  public:
   checked_call(const std::shared_ptr<Core>&, const char*) noexcept {}
-  ~checked_call() {}  // NOLINT(modernize-use-equals-default): so that nobody finds it unused
+  ~checked_call() {}  // NOLINT(modernize-use-equals-default): so that no compiler reports it as unused
 };
 
 template <class Core>

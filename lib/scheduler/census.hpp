@@ -1,4 +1,4 @@
-// Where the timers of a scheduler are, and whether that fits its counters.
+// Where the timers of a scheduler are, and whether that agrees with its counters.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace rondo::detail {
 
-/// Where the pending timers of a scheduler are while nothing is in progress, and its records.
+/// Where a scheduler's pending timers and its records are while nothing is in progress.
 struct census {
   std::uint64_t in_wheel = 0;
   std::uint64_t in_pass = 0;  // taken out of the wheel by a pass that reached its limit
@@ -23,7 +23,7 @@ struct census {
   }
 };
 
-/// In words, or empty.
+/// Describes how they disagree; empty if they agree.
 std::string fault_of(const counters&, const census&);
 
 }  // namespace rondo::detail

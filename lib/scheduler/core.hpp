@@ -1,4 +1,4 @@
-// Tasks over a wheel: all that a scheduler does but for making time pass.
+// Tasks over a wheel: everything that a scheduler does except for making time pass.
 #pragma once
 
 #include <cstddef>
@@ -38,29 +38,29 @@
 
 namespace rondo::detail {
 
-/// The longest delay means never, also before the clock's epoch, from where it would not reach the clock's end.
+/// The longest delay means never, even before the clock's epoch, from where it would not reach the clock's end.
 constexpr time_point deadline_after(time_point now, duration delay) noexcept {
   return delay == duration::max() ? time_point::max() : saturating_add(now, delay);
 }
 
-/// The one body of work behind all schedulers. Drivers derive from it: they say what time it is, call run_pass() when
-/// something is due, and are told when that moves earlier.
+/// The common core of all schedulers. Drivers derive from it: they provide the time, call run_pass() when something is
+/// due, and are notified when the next deadline moves earlier.
 ///
-/// A timer goes this way; each step is one function, in the file named below it:
+/// A timer takes this path. Each step is one function, in the file named below it:
 ///
 ///     schedule() ─> wheel ─> ready list ─> dispatch() ─> run() ──────────────────────────> end_run() ─> freed
 ///     _schedule     ^        run_pass()    _dispatch  └> submit() ─> executor ─> start() ─┘     │
 ///                   │                                    _submit                                │
-///                   └─────────────────────── rearm(), of a periodic one ────────────────────────┘
+///                   └─────────────────────── rearm(), if it is periodic ────────────────────────┘
 ///
-/// From each of these places finish() takes it out when it is to end (_finish); stop() finds it in each (_stop).
+/// finish() takes a timer that ends out of any of these places (_finish); stop() finds it in any of them (_stop).
 ///
-/// Locks, in the order in which they may be nested: the wait point's, a record's (and then that of the new timer that comes
-/// in its place, and that nobody else knows), a stripe's of the wheel (or two, in the order of their addresses), then one
-/// of: the delay queue's, the ready list's, the retry list's, a group's, a shard's of the pool and then the depot's. Calls
-/// with a `remainder` may be made under locks of what stands on top. None is held while user code runs. No call takes a
-/// lock that all callers share, except the delay queue's when a bucket gets its first timer, or a stripe an earlier far
-/// one, and the depot's once in 64 calls at most.
+/// Locks, in the order in which they may be nested: the wait point's, a record's (or two, those of a timer and of the
+/// new timer that replaces it, in the order of their addresses), a stripe's of the wheel (or two, in the order of their
+/// addresses), then one of: the delay queue's, the ready list's, the retry list's, a group's, a shard's of the pool and
+/// then the depot's. Components on top may make calls with a `remainder` under their own locks. No lock is held while
+/// user code runs. No call takes a lock that all callers share, except for the delay queue's, when a bucket gets its
+/// first timer or a stripe gets an earlier far timer, and the depot's, at most once in 64 calls.
 template <class Sync>
 class basic_core : public job_host, public std::enable_shared_from_this<basic_core<Sync>> {
  public:
@@ -71,18 +71,18 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
 
   using record_type = record<Sync>;
 
-  // What users ask for: see rondo::scheduler. Those that are called most are one piece of code each, as a fifth of their
-  // instructions would be for calls within them.
+  // What users call: see rondo::scheduler. The most frequent functions are flattened, because calls within them would
+  // take a fifth of their instructions.
 
-  /// How a timer is scheduled: take_record() gives a free record that only the caller knows, and that counts as a timer.
-  /// The caller fills in the task, and perhaps its options, and calls schedule(). If that or something before it throws,
-  /// the caller calls discard(). Throws stopped_error, capacity_error and std::bad_alloc.
+  /// How a timer is scheduled: take_record() returns a free record that only the caller knows and that counts as a
+  /// timer. The caller fills in the task, and perhaps its options, and calls schedule(). If schedule() or anything
+  /// before it throws, the caller calls discard(). Throws stopped_error, capacity_error and std::bad_alloc.
   [[gnu::flatten]] record_type& take_record();
   [[gnu::flatten]] timer_id schedule(record_type&, time_point due, time_point now);
   timer_id schedule(record_type&, const recurrence&, time_point now);
   void discard(record_type&) noexcept;
 
-  /// As schedule() with a recurrence, but for the last step: returns when the first run is due.
+  /// As schedule() with a recurrence, but without the last step. Returns when the first run is due.
   time_point make_periodic(record_type&, const recurrence&, time_point now);
 
   [[gnu::flatten]] cancel_result cancel(timer_id);
@@ -94,7 +94,7 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   std::vector<timer_info> list();
   std::optional<time_point> next_due();
   std::vector<unfired> stop() { return *stop_by(time_point::max()); }
-  /// None: what is in progress was not over at `end`, in real time.
+  /// Returns none if work was still in progress at `end`, in real time.
   std::optional<std::vector<unfired>> stop_by(time_point end);
   bool drain(duration limit);
   statistics stats() const;
@@ -102,90 +102,90 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   void shrink_to_fit() noexcept;
   virtual time_point now() const noexcept = 0;
 
-  // What stands on top asks for: see timer_group.
+  // What components on top call: see timer_group.
 
   using group_type = timer_group<Sync>;
 
-  /// What is left of a call that was made under a lock of the caller's: the part that may run user code.
+  /// The rest of a call that was made under a lock of the caller: the part that may run user code.
   struct remainder {
-    record_type* ended = nullptr;  // what this timer owns is to be destroyed
-    bool wakes = false;            // the driver is to be told that next_due() has moved earlier
+    record_type* ended = nullptr;  // what this timer owns must be destroyed
+    bool wakes = false;            // the driver must be notified that next_due() has moved earlier
   };
-  /// Does what is left of the call. Precondition: no lock is held, and the caller keeps this core alive.
+  /// Does the rest of the call. Preconditions: no lock is held, and the caller keeps this core alive.
   void finish(const remainder&) noexcept;
 
-  /// How a member of a group is scheduled: as with take_record(), but a place under the limit is claimed only by the last
-  /// call, and only if no other timer makes place.
+  /// How a member of a group is scheduled: as with take_record(), but only the last call claims a place under the
+  /// limit, and only if no other timer gives up its place.
   record_type& take_member_record();
-  /// The new timer comes in the place of the member `in_place_of`, which is cancelled, if that is pending: in one step, so
-  /// its task does not start any more, and at the limit no place is needed. `tag` is for the group. Calls no user code.
-  /// Throws stopped_error, also if the group is closed, capacity_error and std::bad_alloc; strong guarantee.
+  /// If the member `in_place_of` is pending, the new timer replaces it, and it is cancelled. This is one step, so the
+  /// old task no longer starts, and no place is needed at the limit. `tag` is for the group. Calls no user code. Throws
+  /// stopped_error (also if the group is closed), capacity_error and std::bad_alloc; strong guarantee.
   timer_id schedule_member(record_type&, time_point due, time_point now, group_type&, void* tag,
                            timer_id in_place_of, remainder&);
   void discard_member(record_type&) noexcept;
 
-  // The calls of that name, of a member, but for what may run user code.
+  // As the calls of the same name, for a member, but without the part that may run user code.
   cancel_result cancel(timer_id, remainder&) noexcept;
   bool reschedule(timer_id, time_point due, time_point now, remainder&);
 
   bool belongs(timer_id, const group_type&) const;
   std::size_t pending(group_type&) const;
-  /// Goes on by one member: returns its id if it has that tag, that of no timer if it has another one, and none if there
-  /// was no more. Precondition: what guards the tags is locked.
+  /// Advances by one member. Returns its id if it has that tag, the id of no timer if it has another tag, and none if
+  /// there are no more members. Precondition: the lock that guards the tags is held.
   std::optional<timer_id> next_tagged(typename group_type::cursor& members, const void* tag) const;
-  /// Whether the caller's stack holds a run of a member with that tag, or the destruction of its callable.
+  /// Whether a run of a member with that tag, or the destruction of its callable, is on the caller's stack.
   bool inside_tagged(const group_type&, const void* tag) const;
-  /// Cancels all that are members as it begins.
+  /// Cancels all timers that are members when it begins.
   void cancel_all(group_type&);
   /// Closes the group, cancels all members, and returns when they are gone, except for those on the caller's stack.
   void close(group_type&);
 
-  /// What the destructor of a scheduler does: stops, waits, ends the driver, destroys what was not fired and the user's
-  /// handlers.
+  /// What the destructor of a scheduler does: stops, waits, ends the driver, and destroys what was not fired and the
+  /// user's handlers.
   void retire() noexcept;
 
-  // What drivers ask for.
+  // What drivers call.
 
-  /// Runs, or submits to the executor, what is due at `until` and now; at most `limit` of it, and what is left then is
-  /// for the next call. Returns how many that were. Throws std::bad_alloc and, if users want that, what a task throws:
-  /// call again.
+  /// Runs, or submits to the executor, what is due both at `until` and now, at most `limit` runs; the rest is left for
+  /// the next call. Returns the number of runs. Throws std::bad_alloc and, if users want that, what a task throws; call
+  /// again after that.
   std::size_t run_pass(time_point until, std::size_t limit);
 
-  /// To be called in a child made by fork(), where there is no driver: this is only a copy, of what was perhaps just
-  /// changing, and its locks may never be free. All that users may call says so or does nothing from now on, and does not
-  /// look at that; the callables are never destroyed. Precondition: there is one thread.
+  /// Must be called in a child made by fork(), where there is no driver: this is only a copy of a core that may have
+  /// been changing, and its locks may never be free. From now on, everything that users may call reports this or does
+  /// nothing, without reading the copy. The callables are never destroyed. Precondition: there is only one thread.
   void abandon() noexcept;
   bool abandoned() const noexcept { return phase_.abandoned(); }
 
   bool stopped() const noexcept { return phase_.stopped(); }
   bool stopping() const noexcept { return phase_.ending(); }
   bool draining() const noexcept { return phase_.draining(); }
-  /// std::logic_error if the caller is inside.
+  /// Throws std::logic_error if the caller is inside.
   void refuse_inside(const char* call) const;
 
-  // What checked builds do around each call of the user's, each pass and each job: see checked_call.
+  // What checked builds do around each call by the user, each pass and each job: see checked_call.
   void begin_call() noexcept { checks_.begin(); }
   void end_call(const char* name) noexcept;
 
-  // What jobs ask for.
+  // What jobs call.
   void start(const job_ticket&) noexcept override;
   void drop(const job_ticket&) noexcept override;
 
  protected:
-  /// Called, with no lock held, when next_due() may have moved earlier, and when the driver is to notice stop().
+  /// Called, with no lock held, when next_due() may have moved earlier, and when the driver must notice stop().
   virtual void next_due_moved_earlier() noexcept {}
   virtual std::uint64_t wakeups() const noexcept { return 0; }
-  /// Called as the scheduler is destroyed, when it is stopped or abandoned.
+  /// Called while the scheduler is being destroyed, when it is stopped or abandoned.
   virtual void end_driver() noexcept {}
-  /// Makes time pass until drained(), or for `limit`, or lets the driver do it; returns which it was.
+  /// Makes time pass, or lets the driver do so, until drained() or for `limit`. Returns whether it is drained.
   virtual bool pass_time_until_drained(duration limit);
 
-  /// Whether drain() has nothing more to wait for.
+  /// Whether drain() has nothing left to wait for.
   bool drained() const noexcept;
-  /// Where one waits until something has ended; a driver may wait there, too.
+  /// Where threads wait until something has ended. A driver may wait there, too.
   wait_point<Sync>& endings() noexcept { return endings_; }
 
-  /// Calls a handler of the user, unless stopped; `listener` is what stack_marker::inside() is asked for.
+  /// Calls a handler of the user unless stopped. `listener` is what stack_marker::inside() is asked about.
   void call_out(const void* listener, const std::function<void()>& handler) noexcept;
 
  private:
@@ -193,21 +193,21 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   using ready_entry = typename ready_list<Sync>::entry;
   using marker = stack_marker;
 
-  // Tests with locks of their own check at each step themselves.
+  // Tests with their own locks do these checks themselves, at each step.
   static constexpr bool is_checked = checks && std::is_same_v<Sync, threads>;
 
-  /// What a pass of the driver knows.
+  /// The state of a driver's pass.
   struct pass {
     const user_handlers& user;
     time_point reading;              // of the clock; taken after each run, and the start of the next
-    std::exception_ptr thrown = {};  // by a task: leaves the pass
+    std::exception_ptr thrown = {};  // by a task: propagates from the pass
   };
 
-  /// What comes of a timer in the pass.
+  /// What becomes of a timer in the pass.
   enum class verdict : std::uint8_t {
     stale,    // nothing: it was cancelled or moved, or the scheduler is stopped
     dropped,  // no run: its point overlaps a run in progress
-    ended,    // no run, nor will there be one
+    ended,    // no run, and none will follow
     run_here,
     submit,
   };
@@ -216,15 +216,15 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
     verdict what = verdict::stale;
     firing fact;
     std::uint64_t overlapped = 0;  // points that were dropped
-    // To submit:
+    // Only to submit:
     run_ticket ticket = 0;
-    std::shared_ptr<const timer_options> own;  // the timer's, or null
+    std::shared_ptr<const timer_options> own;  // the timer's options, or null
   };
 
-  /// Where stop() finds a timer, in the order in which those of one tick would have run.
+  /// Where stop() finds a timer, in the order in which timers of one tick would have run.
   enum class found_in { no_queue, pass, late_in_pass, wheel };
 
-  /// A timer that stop() has found, not yet taken.
+  /// A timer that stop() has found but not yet taken.
   struct candidate {
     record_type* timer;
     std::uint64_t arming;
@@ -232,8 +232,8 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
     found_in where;
     std::uint64_t order;
 
-    /// Whether the timer, locked, still is what it was. (Whether it is live is asked last: if the record serves another
-    /// timer by now, others write that.)
+    /// Whether the timer, which is locked, is still what it was. (live() is checked last: if the record now serves
+    /// another timer, other threads write that state.)
     bool is_current() const noexcept {
       return timer->arming.load(std::memory_order_relaxed) == arming && timer->state.live();
     }
@@ -263,7 +263,7 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   // core_dispatch.hpp
   void collect(tick_number until);
   void retry_insertions(tick_number until) noexcept;
-  // One piece of code: with calls a one-shot would take half as many instructions again from the wheel to its end.
+  // Flattened: with calls, a one-shot would take half as many instructions again from the wheel to its end.
   [[gnu::flatten]] bool begin(const ready_entry&, pass&);
   dispatch_result dispatch(const ready_entry&, pass&);
   void dispatch_one_shot(record_lock&, record_type&, dispatch_result&) noexcept;
@@ -320,7 +320,7 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   const tick_grid grid_;
   wheel_core<Sync> wheel_;
   record_pool<Sync> pool_;
-  ready_list<Sync> ready_;  // filled and emptied by the driver alone
+  ready_list<Sync> ready_;  // only the driver fills and empties it
   retry_list<Sync> retries_;
   run_meter<Sync> meter_;
   call_checks<Sync> checks_;
@@ -333,7 +333,7 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   unfired_claim<Sync> unfired_{endings_};
   // The last number given out: to a submitted run, as its ticket, or to a timer that is never due.
   typename Sync::template atomic<std::uint64_t> orders_{0};
-  typename Sync::template atomic<std::size_t> never_due_{0};  // how many timers are
+  typename Sync::template atomic<std::size_t> never_due_{0};  // how many timers are never due
 };
 
 /// The core of the schedulers that users get.
@@ -342,7 +342,7 @@ class core : public basic_core<threads> {
   using basic_core::basic_core;
 };
 
-/// The public headers know a record by its address alone.
+/// The public headers know a record only by its address.
 inline core::record_type& record_at(void* r) noexcept { return *static_cast<core::record_type*>(r); }
 
 extern template class basic_core<threads>;

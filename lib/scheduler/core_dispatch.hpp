@@ -11,8 +11,8 @@
 
 namespace rondo::detail {
 
-/// A pass of the driver, a job on a thread of an executor, or a call of a handler is in progress. stop() waits until
-/// there is none.
+/// While it lives, a pass of the driver, a job on an executor's thread, or a call of a handler is in progress. stop()
+/// waits until there is none.
 template <class Sync>
 class basic_core<Sync>::in_flight_guard {
  public:
@@ -46,14 +46,14 @@ std::size_t basic_core<Sync>::run_pass(time_point until, std::size_t limit) {
     const auto entry = ready_.front();
     if (!entry) break;
     if (begin(*entry, p)) ++begun;
-    // Only now, and not if it did not begin because of stop(): until it has begun, stop() finds it there.
+    // Only now, and not if stop() has kept it from beginning: until a timer has begun, stop() finds it here.
     if (!stopped()) ready_.pop();
     if (p.thrown) std::rethrow_exception(std::move(p.thrown));
   }
   return begun;
 }
 
-/// Takes what is due out of the wheel, all of it before any of it runs: what tasks make due is for the next pass.
+/// Takes everything that is due out of the wheel before any of it runs: what tasks make due is for the next pass.
 template <class Sync>
 void basic_core<Sync>::collect(tick_number until) {
   ready_.begin_pass(until);
@@ -65,8 +65,9 @@ void basic_core<Sync>::collect(tick_number until) {
   }
 }
 
-/// Inserts what waited for memory into the wheel or, as that takes none, what is due at `until` into the pass. A timer
-/// waits for the same moment as before, so its `arming` stays: a stop() or drain() in progress may have found it.
+/// Inserts the timers that waited for memory into the wheel, or, if they are due at `until`, into the pass, which takes
+/// no memory. A timer waits for the same moment as before, so its `arming` stays: a stop() or drain() in progress may
+/// have found it.
 template <class Sync>
 void basic_core<Sync>::retry_insertions(tick_number until) noexcept {
   insert_hooks hooks(*this, insert_hooks::inserts::old_timers);  // the driver itself: no wake-up is needed
@@ -87,7 +88,7 @@ void basic_core<Sync>::retry_insertions(tick_number until) noexcept {
   }
 }
 
-/// Runs the task, or submits it to the executor; false if no run comes of the entry.
+/// Runs the task or submits it to the executor. Returns false if the entry leads to no run.
 template <class Sync>
 bool basic_core<Sync>::begin(const ready_entry& entry, pass& p) {
   dispatch_result d = dispatch(entry, p);
@@ -114,14 +115,14 @@ bool basic_core<Sync>::begin(const ready_entry& entry, pass& p) {
   return false;
 }
 
-/// Decides what comes of an entry, and has the timer wait for its next run, if there is one. Strong guarantee.
+/// Decides what becomes of an entry, and makes the timer wait for its next run, if there is one. Strong guarantee.
 template <class Sync>
 typename basic_core<Sync>::dispatch_result basic_core<Sync>::dispatch(const ready_entry& entry, pass& p) {
   dispatch_result d;
   record_type& r = *entry.timer;
   record_lock hold(r.mutex);
   if (!entry.is_current() || stopped()) return d;
-  // What another thread made due just now, after the time was read, may have come into the pass.
+  // The pass may contain a timer that another thread made due just now, after the time was read.
   if (r.deadline > p.reading) p.reading = now();
   d.what = p.user.run_on || r.has_own_executor() ? verdict::submit : verdict::run_here;
   d.fact.id = id_of(r);
@@ -168,7 +169,7 @@ void basic_core<Sync>::dispatch_periodic(record_lock& hold, const ready_entry& e
     return finish(hold, r, ending::over);
   }
   const bool is_later =
-      next.run->due != d.fact.due;  // than the point that came, as others of a burst were missed
+      next.run->due != d.fact.due;  // than the point that came, because others of a burst were missed
   d.fact.due = next.run->due;
   d.fact.run = next.run->run;
   d.fact.missed = next.missed;
@@ -178,12 +179,12 @@ void basic_core<Sync>::dispatch_periodic(record_lock& hold, const ready_entry& e
   r.submit({d.ticket, is_later ? grid_.of_deadline(d.fact.due, reading) : entry.tick, *next.run});
 }
 
-/// Has `r`, locked and in the pass, wait for what its repetition says.
+/// Makes `r`, which is locked and in the pass, wait for what its repetition says.
 template <class Sync>
 void basic_core<Sync>::await(record_type& r, const repetition::step& next) noexcept {
   if (!next.wait_for) return disarm(r);
   const tick_number tick = grid_.of_point(*next.wait_for);
-  if (next.is_late && ready_.collects(tick)) {  // it takes its turn in this very pass
+  if (next.is_late && ready_.collects(tick)) {  // it takes its turn in this pass
     r.invalidate_wait();
     r.deadline = *next.wait_for;
     r.due.store(tick);
@@ -193,7 +194,8 @@ void basic_core<Sync>::await(record_type& r, const repetition::step& next) noexc
   arm_surely(r, *next.wait_for, tick, hooks);
 }
 
-/// Counts a run of `r`, locked, that begins now; with the last one the timer ceases to be pending. Unlocks.
+/// Counts a run of `r`, which is locked, that begins now. With its last run, the timer ceases to be pending. Unlocks
+/// `r`.
 template <class Sync>
 void basic_core<Sync>::begin_run(record_lock& hold, record_type& r) noexcept {
   r.state.start_run();
@@ -202,8 +204,8 @@ void basic_core<Sync>::begin_run(record_lock& hold, record_type& r) noexcept {
   pool_.count([](counters& c) { ++c.fired; });
 }
 
-/// Runs the task; returns when that ended. What it throws is stored in `thrown` or, if that is null, reported. Precondition:
-/// begin_run().
+/// Runs the task and returns the time at which it ended. What the task throws is stored in `thrown` or, if that is
+/// null, reported. Precondition: begin_run() was called.
 template <class Sync>
 time_point basic_core<Sync>::run(record_type& r, const firing& fact, time_point start,
                                  std::exception_ptr* thrown) noexcept {
@@ -226,16 +228,16 @@ time_point basic_core<Sync>::run(record_type& r, const firing& fact, time_point 
   return now();
 }
 
-/// A run is over: the timer ends with it, or waits for its next run.
+/// Called when a run is over: the timer ends with it or waits for its next run.
 template <class Sync>
 void basic_core<Sync>::end_run(record_type& r, time_point ended) noexcept {
   record_lock hold(r.mutex);
   if (r.periodic()) {
-    if (r.state.live() && draining()) {  // whose search may have missed the timer
+    if (r.state.live() && draining()) {  // the search of drain() may have missed the timer
       finish(hold, r, ending::over);
       hold.lock();
     }
-    // The last run of one that is not live any more stays "running" until its callable is destroyed.
+    // The last run of a timer that is no longer live stays "running" until its callable is destroyed.
     if (r.state.live() || r.state.running() != 1) {
       move_hooks hooks(*this, r.generation);
       r.state.end_run();
@@ -244,11 +246,11 @@ void basic_core<Sync>::end_run(record_type& r, time_point ended) noexcept {
       return hooks.wake();
     }
   }
-  const bool completed = r.state.completed();  // else it was counted by whoever ended it
+  const bool completed = r.state.completed();  // otherwise whoever ended it has counted it
   dispose(hold, r, marker::kind::user_code, [completed](counters& c) { c.completed += completed ? 1 : 0; });
 }
 
-/// A run of `r`, locked and live, is over: what waited for that waits for the driver now.
+/// Called when a run of `r`, which is locked and live, is over: what waited for that now waits for the driver.
 template <class Sync>
 void basic_core<Sync>::rearm(record_type& r, time_point ended, move_hooks& hooks) noexcept {
   if (r.state.in_progress()) return;

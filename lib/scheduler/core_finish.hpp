@@ -21,7 +21,8 @@ cancel_result basic_core<Sync>::cancel(timer_id id) {
   return is_running ? cancel_result::running : cancel_result::cancelled;
 }
 
-/// Cancels a plain timer that waits in the wheel, without locking the record; false if it is none, or not that one.
+/// Cancels a plain timer that waits in the wheel, without locking the record. Returns false if the record serves no
+/// such timer, or another one.
 template <class Sync>
 bool basic_core<Sync>::cancel_waiting(record_type& r, std::uint64_t generation) noexcept {
   const bool taken = wheel_.take_out(r, [&](bool is_here) {
@@ -41,8 +42,8 @@ bool basic_core<Sync>::cancel_waiting(record_type& r, std::uint64_t generation) 
   return true;
 }
 
-/// Ends the waiting of `r`, locked, in the wheel or the pass, if it waits there; false if a cancel() that does not lock it
-/// was quicker. still() says whether `r` still serves the same timer.
+/// Ends the wait of `r`, which is locked, in the wheel or the pass, if it waits there. Returns false if a cancel() that
+/// does not lock `r` was faster. still() returns whether `r` still serves the same timer.
 template <class Sync>
 template <class Still>
 bool basic_core<Sync>::stop_waiting(record_type& r, Still&& still) noexcept {
@@ -69,8 +70,8 @@ cancel_result basic_core<Sync>::cancel_and_wait(timer_id id) {
   return result;
 }
 
-/// wait(end) waits no longer than until `end`, in real time, and returns whether what it waits for has come. A checked build
-/// tells of one without an end that takes long.
+/// wait(end) waits no longer than until `end`, in real time, and returns whether what it waits for has happened. A
+/// checked build reports a wait without an end that takes long.
 template <class Sync>
 template <class Wait>
 bool basic_core<Sync>::wait_watched(const char* call, time_point end, Wait&& wait) {
@@ -83,7 +84,7 @@ bool basic_core<Sync>::wait_watched(const char* call, time_point end, Wait&& wai
   return wait(end);
 }
 
-/// No run of `r`, locked, starts any more.
+/// Ends the timer of `r`, which is locked: no further run starts.
 template <class Sync>
 void basic_core<Sync>::end(record_type& r, ending how) noexcept {
   disarm(r);
@@ -94,9 +95,9 @@ void basic_core<Sync>::end(record_type& r, ending how) noexcept {
     r.state.end();
 }
 
-/// The one place where a timer ceases to be pending: ends it, unless end() has, counts it, and frees its place under the
-/// limit. If no run is in progress, it also destroys what the timer owns, frees the record, and wakes those who wait;
-/// else the end of that run does. Precondition: `hold` locks `r`. It is unlocked afterwards.
+/// Makes a timer cease to be pending: ends it, unless end() has, counts it, and frees its place under the limit. If no
+/// run is in progress, this also destroys what the timer owns, frees the record, and wakes waiting threads; otherwise
+/// the end of that run does so. Precondition: `hold` locks `r`. It is unlocked afterwards.
 template <class Sync>
 void basic_core<Sync>::finish(record_lock& hold, record_type& r, ending how) noexcept {
   if (r.state.live()) end(r, how);
@@ -105,17 +106,18 @@ void basic_core<Sync>::finish(record_lock& hold, record_type& r, ending how) noe
     c.count(how, is_running);
     limit_.free_place();  // only now: there are never more timers pending than places
   };
-  if (is_running) {  // counted under the lock: the end of the run comes later, and wakes
+  if (is_running) {  // counted under the lock: the end of the run comes later, and wakes waiting threads
     pool_.count(count);
     return hold.unlock();
   }
-  // What a pass, a job or an end of the scheduler destroys is inside it; what a cancel() destroys is not.
+  // What a pass, a job or the end of the scheduler destroys is inside it; what a cancel() destroys is not.
   const bool is_inside = how == ending::over || how == ending::returned;
   dispose(hold, r, is_inside ? marker::kind::user_code : marker::kind::destruction, count);
 }
 
-/// Destroys what a timer owns that has ended, with no run of it in progress, and frees its record. count(counters&) comes
-/// before that, as what is destroyed may ask for the counters. Precondition: `hold` locks `r`. It is unlocked afterwards.
+/// Destroys what an ended timer owns, when no run of it is in progress, and frees its record. count(counters&) is
+/// called first, because what is destroyed may read the counters. Precondition: `hold` locks `r`. It is unlocked
+/// afterwards.
 template <class Sync>
 template <class Count>
 void basic_core<Sync>::dispose(record_lock& hold, record_type& r, stack_marker::kind what,
@@ -127,7 +129,7 @@ void basic_core<Sync>::dispose(record_lock& hold, record_type& r, stack_marker::
   destroy(hold, r, what);
 }
 
-/// The same of a timer that is counted. Precondition: `hold` is of its lock, which is free.
+/// As dispose(), but for a timer that is already counted. Precondition: `hold` refers to its lock, which is free.
 template <class Sync>
 void basic_core<Sync>::destroy(record_lock& hold, record_type& r, stack_marker::kind what) noexcept {
   const marker here(what, this, &r);
@@ -140,9 +142,9 @@ void basic_core<Sync>::destroy(record_lock& hold, record_type& r, stack_marker::
   free_record(hold, r, [](counters&) {});
 }
 
-/// Counts the timer under the record's lock: a thread that finds it gone, as cancel_and_wait() does, finds it counted. And
-/// who waits for its end is woken, but nobody else pays for that: cancel_and_wait() has left a note under the lock. drain()
-/// has raised its flag and then locked each record, so that either it finds the timer counted, or the flag is seen here.
+/// Counts the timer under the record's lock, so a thread that finds it gone, as cancel_and_wait() does, finds it
+/// counted. Threads are woken only if one waits for this: cancel_and_wait() has left a note under the lock; drain() has
+/// raised its flag and then locked each record, so either it finds the timer counted, or its flag is seen here.
 /// Precondition: `hold` locks `r`. It is unlocked afterwards.
 template <class Sync>
 template <class Count>
@@ -157,7 +159,7 @@ void basic_core<Sync>::free_record(record_lock& hold, record_type& r, Count&& co
   if (is_awaited || draining()) endings_.wake();
 }
 
-/// What ended timers have left.
+/// Gives back the memory that ended timers have left.
 template <class Sync>
 void basic_core<Sync>::shrink_to_fit() noexcept {
   if (abandoned()) return;

@@ -48,8 +48,9 @@ timer_id basic_core<Sync>::schedule_member(record_type& r, time_point due, time_
   return id;
 }
 
-/// Locks the record of a new timer, and that of the timer `id`; returns the latter, or null and does not keep the lock if
-/// that timer is not pending. In the order of their addresses, so that no two threads wait for each other.
+/// Locks the record of a new timer and the record of the timer `id`, in the order of their addresses, so that two
+/// threads never wait for each other. Returns the latter record. If that timer is not pending, returns null and does
+/// not keep its lock.
 template <class Sync>
 typename basic_core<Sync>::record_type* basic_core<Sync>::lock_both(record_type& made, record_lock& made_hold,
                                                                     timer_id id,
@@ -65,8 +66,9 @@ typename basic_core<Sync>::record_type* basic_core<Sync>::lock_both(record_type&
   return r;
 }
 
-/// Makes the new timer of `r`, locked, a member, and then known to all. A close() either finds it in the group and, as it
-/// is locked until it is published, pending; or is found here.
+/// Makes the new timer of `r`, which is locked, a member, and then makes it known to all. Either close() finds the
+/// timer in the group, and finds it pending because the record is locked until the timer is published; or the group is
+/// found to be closed here.
 template <class Sync>
 void basic_core<Sync>::publish_member(record_type& r, time_point due, tick_number tick, group_type& group,
                                       void* tag, insert_hooks& hooks) {
@@ -78,13 +80,14 @@ void basic_core<Sync>::publish_member(record_type& r, time_point due, tick_numbe
   } catch (...) {
     end(r,
         ending::
-            refused);  // a visit of the group may have come by, and waits for the lock: it finds nothing to end
+            refused);  // a visit of the group may have come by and wait for the lock: it finds nothing to end
     group.withdraw(r);
     throw;
   }
 }
 
-/// The first half of finish(): the timer `r`, locked, ceases to be pending. The rest is for finish(remainder&).
+/// The first half of finish(): the timer of `r`, which is locked, ceases to be pending. finish(remainder&) does the
+/// rest.
 template <class Sync>
 void basic_core<Sync>::end_at_once(record_type& r, ending how, remainder& rest) noexcept {
   end(r, how);
@@ -117,7 +120,8 @@ bool basic_core<Sync>::reschedule(timer_id id, time_point due, time_point now, r
   return moved;
 }
 
-/// Destroys first: what wakes the driver may run user code that waits for the end of the timer, and this call owes that.
+/// Destroys first: waking the driver may run user code that waits for the end of the timer, which this call must
+/// complete.
 template <class Sync>
 void basic_core<Sync>::finish(const remainder& rest) noexcept {
   if (rest.ended != nullptr) {
@@ -180,7 +184,7 @@ template <class Sync>
 void basic_core<Sync>::close(group_type& group) {
   if (abandoned()) return;
   group.close();
-  cancel_all(group);  // before it waits for any, so that nothing starts meanwhile
+  cancel_all(group);  // before it waits for any of them, so that nothing starts in the meantime
   for_each_member(group, [this](timer_id id) { cancel_and_wait(id); });
 }
 

@@ -1,4 +1,4 @@
-// The members of basic_core: for those who instantiate it. All others include core.hpp.
+// The members of basic_core, for files that instantiate it. All others include core.hpp.
 #pragma once
 
 #include "scheduler/core_dispatch.hpp"

@@ -1,4 +1,4 @@
-// basic_core: what can be asked, and what checked builds verify after each call.
+// basic_core: queries, and what checked builds verify after each call.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,8 @@ bool basic_core<Sync>::pending(timer_id id) const {
   return r->has_generation(timer_id_access::generation(id)) && r->state.live();
 }
 
-/// The deadline of what `r`, locked, waits for; none if it waits for no moment, or is plain and was cancelled meanwhile.
+/// The deadline that `r`, which is locked, waits for. None if it waits for no moment, or is plain and was cancelled in
+/// the meantime.
 template <class Sync>
 std::optional<time_point> basic_core<Sync>::deadline_of(record_type& r, std::uint64_t generation) {
   switch (r.state.where()) {
@@ -34,7 +35,7 @@ std::optional<time_point> basic_core<Sync>::deadline_of(record_type& r, std::uin
     case waits_in::wheel:
       break;
   }
-  // A plain timer leaves the wheel without the record's lock, and then another one may have the record.
+  // A plain timer leaves the wheel without the record's lock, and then another timer may have the record.
   std::optional<time_point> found;
   wheel_.take_out(r, [&](bool) {
     if (r.has_generation(generation)) found = r.deadline;
@@ -53,7 +54,7 @@ std::optional<time_point> basic_core<Sync>::due(timer_id id) {
   return deadline_of(*r, generation);
 }
 
-/// Whether a pass holds the timer of `r`, locked. Precondition: `in_pass` is in the order of records.
+/// Whether a pass holds the timer of `r`, which is locked. Precondition: `in_pass` is in the order of records.
 template <class Sync>
 bool basic_core<Sync>::has_entry(const std::vector<ready_entry>& in_pass, const record_type& r) {
   const auto found =
@@ -62,10 +63,11 @@ bool basic_core<Sync>::has_entry(const std::vector<ready_entry>& in_pass, const 
   return found != in_pass.end() && found->timer == &r && found->is_current();
 }
 
-/// Adds the timer of `r`, if it is pending or runs. False: perhaps it is in the pass, but not in `in_pass`.
+/// Adds the timer of `r` if it is pending or running. Returns false if it may be in the pass but is not in `in_pass`.
 ///
-/// A record whose timer is being made must be left alone, as the scheduling thread writes what is marked [new]. That timer is
-/// neither in the wheel nor in the pass, no run of it is in progress, and it is said to wait in the wheel: as a free one.
+/// A record whose timer is under construction must be left alone, because the scheduling thread writes what is marked
+/// [new]. That timer is neither in the wheel nor in the pass, and no run of it is in progress; its state says that it
+/// waits in the wheel, as the state of a free record does.
 template <class Sync>
 bool basic_core<Sync>::list_timer(record_type& r, const std::vector<ready_entry>& in_pass,
                                   std::vector<timer_info>& timers) {
@@ -76,7 +78,7 @@ bool basic_core<Sync>::list_timer(record_type& r, const std::vector<ready_entry>
   bool is_plain = r.plain.acquire();
   std::optional<time_point> due;
   if (where == waits_in::wheel) {
-    // A plain timer leaves the wheel without the record's lock, and then another one may have the record.
+    // A plain timer leaves the wheel without the record's lock, and then another timer may have the record.
     wheel_.take_out(r, [&](bool is_here) {
       if (!is_here) return false;
       generation = r.generation.peek();
@@ -104,8 +106,8 @@ bool basic_core<Sync>::list_timer(record_type& r, const std::vector<ready_entry>
   return true;
 }
 
-/// Looks at each record once, so that a timer that moves meanwhile is neither left out nor listed twice; and again at those
-/// that were perhaps in the pass, as they come to it without a lock that is held here.
+/// Visits each record once, so that a timer that moves in the meantime is neither left out nor listed twice. Visits
+/// those that may have been in the pass again, because timers enter the pass without a lock that is held here.
 template <class Sync>
 std::vector<timer_info> basic_core<Sync>::list() {
   std::vector<timer_info> timers;
@@ -115,7 +117,7 @@ std::vector<timer_info> basic_core<Sync>::list() {
   pool_.for_each([&](record_type& r) {
     if (!list_timer(r, in_pass, timers)) again.push_back(&r);
   });
-  for (int looks = 0; looks != 3 && !again.empty(); ++looks) {  // what is being made stays
+  for (int looks = 0; looks != 3 && !again.empty(); ++looks) {  // timers under construction stay
     in_pass.clear();
     ready_.for_each_current([&](const ready_entry& entry, std::uint64_t) { in_pass.push_back(entry); });
     std::sort(in_pass.begin(), in_pass.end(),
@@ -191,7 +193,7 @@ void basic_core<Sync>::dump(std::ostream& out) {
 
 template <class Sync>
 void basic_core<Sync>::end_call(const char* name) noexcept {
-  const std::size_t steps = wheel_.buckets() + pool_.slots() / 8;  // the greater part of these is mostly free
+  const std::size_t steps = wheel_.buckets() + pool_.slots() / 8;  // most slots are usually free
   if (!abandoned() && checks_.enough_for(steps)) {
     std::string wrong = fault();
     if (wrong.empty()) wrong = fault_when_quiescent();
@@ -203,7 +205,7 @@ void basic_core<Sync>::end_call(const char* name) noexcept {
   checks_.end();
 }
 
-/// What holds at any time, other calls in progress or not.
+/// Verifies what is true at any time, whether or not other calls are in progress.
 template <class Sync>
 std::string basic_core<Sync>::fault() {
   std::string wrong = wheel_.fault();
@@ -216,7 +218,8 @@ std::string basic_core<Sync>::fault() {
   return wrong;
 }
 
-/// What holds when no other call, pass or job is in progress. Nothing to say if one is, or comes in between.
+/// Verifies what is true when no other call, pass or job is in progress. Returns an empty string if one is, or if one
+/// begins in between.
 template <class Sync>
 std::string basic_core<Sync>::fault_when_quiescent() {
   std::string wrong;

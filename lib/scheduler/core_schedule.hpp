@@ -1,4 +1,4 @@
-// basic_core: how a timer comes to wait, from the first time on.
+// basic_core: how a timer begins to wait, the first time and later.
 #pragma once
 
 #include <atomic>
@@ -21,13 +21,13 @@ inline duration checked_tick(duration tick) {
 inline std::uint32_t next_scheduler_number() noexcept {
   static std::atomic<std::uint32_t> numbers{0};
   std::uint32_t number = 0;
-  while (number == 0) number = numbers.fetch_add(1, std::memory_order_relaxed) + 1;  // 0 is nobody's
+  while (number == 0) number = numbers.fetch_add(1, std::memory_order_relaxed) + 1;  // 0 means none
   return number;
 }
 
-/// What the wheel tells while it inserts a timer: a hook, of which it has several. Made by the call that schedules, and told
-/// to wake() the driver when no lock is held any more. From the moment that the timer is in the wheel and its stripe is
-/// unlocked, the task may run and destroy the scheduler: so what wake() needs is kept before that.
+/// The common part of the insert hooks, which the wheel calls while it inserts a timer. The scheduling call creates it,
+/// and calls wake() to wake the driver when no lock is held any more. Once the timer is in the wheel and its stripe is
+/// unlocked, the task may run and destroy the scheduler, so what wake() needs is kept before that.
 template <class Sync>
 class basic_core<Sync>::wake_hook {
  public:
@@ -46,11 +46,11 @@ class basic_core<Sync>::wake_hook {
   std::shared_ptr<basic_core> kept_;
 };
 
-/// Of a timer that is in no wheel.
+/// For a timer that is in no wheel.
 template <class Sync>
 class basic_core<Sync>::insert_hooks : public wake_hook {
  public:
-  enum class inserts { new_timers, old_timers };  // drain() lets no new ones in
+  enum class inserts { new_timers, old_timers };  // drain() admits no new ones
   insert_hooks(basic_core& core, inserts what) noexcept : wake_hook(core), what_(what) {}
   bool may_insert() const noexcept {
     return !this->core_.stopped() && (what_ == inserts::old_timers || !this->core_.draining());
@@ -60,12 +60,12 @@ class basic_core<Sync>::insert_hooks : public wake_hook {
   const inserts what_;
 };
 
-/// Of a timer, its record locked, that is to wait for another moment. If it is plain, cancel() may end it as soon as the
-/// stripe is unlocked: so all that changes in the record changes before.
+/// For a timer whose record is locked and that is to wait for another moment. If it is plain, cancel() may end it as
+/// soon as the stripe is unlocked, so everything that changes in the record changes before that.
 template <class Sync>
 class basic_core<Sync>::move_hooks : public wake_hook {
  public:
-  /// If the record has another generation by then, the timer is gone.
+  /// If the record's generation is no longer `generation` when the timer is moved, the timer is gone.
   move_hooks(basic_core& core, std::uint64_t generation) noexcept
       : wake_hook(core), generation_(generation) {}
   bool may_move(node& n) const noexcept { return this->record_of(n).has_generation(generation_); }
@@ -136,7 +136,7 @@ timer_id basic_core<Sync>::schedule(record_type& r, time_point due, time_point n
   r.state.begin_life();
   r.deadline = due;
   r.plain.release(r.plain && task_access::trivial_to_destroy(r.work));
-  const timer_id id = id_of(r);  // from publish() on, the record is everybody's
+  const timer_id id = id_of(r);  // from publish() on, others may use the record
   if (!publish(r, grid_.of_deadline(due, now), hooks)) refuse_stopped();
   hooks.wake();
   return id;
@@ -156,17 +156,17 @@ time_point basic_core<Sync>::make_periodic(record_type& r, const recurrence& whe
   return first.due;
 }
 
-/// Makes a new timer known to all; false if the scheduler is stopped.
+/// Makes a new timer known to all. Returns false if the scheduler is stopped or draining.
 template <class Sync>
 bool basic_core<Sync>::publish(record_type& r, tick_number tick, insert_hooks& hooks) {
-  // A stop() either finds the record or is seen here: it visits each stripe of the wheel and each record after the flag
-  // is up.
+  // Either stop() finds the record, or its flag is seen here: stop() visits each stripe of the wheel and each record
+  // after it has raised the flag.
   if (tick != never_tick) return wheel_.schedule(r, tick, hooks);
   const record_lock hold(r.mutex);
   return publish_locked(r, tick, hooks);
 }
 
-/// The same, of a timer that is locked.
+/// As publish(), but for a timer that is locked.
 template <class Sync>
 bool basic_core<Sync>::publish_locked(record_type& r, tick_number tick, insert_hooks& hooks) {
   if (tick != never_tick) return wheel_.schedule(r, tick, hooks);
@@ -176,12 +176,13 @@ bool basic_core<Sync>::publish_locked(record_type& r, tick_number tick, insert_h
   return true;
 }
 
-/// Has `r`, locked, wait for `deadline`, and no longer for what it waits for now. Returns false, and does nothing, if it is
-/// plain and was cancelled meanwhile. Strong guarantee.
+/// Makes `r`, which is locked, wait for `deadline`, and no longer for what it waits for now. If it is plain and was
+/// cancelled in the meantime, does nothing and returns false. Strong guarantee.
 template <class Sync>
 bool basic_core<Sync>::arm(record_type& r, time_point deadline, tick_number tick, move_hooks& hooks) {
   hooks.deadline = deadline;
-  // If stop() is in progress it has not come to this record yet, as we hold the lock; so it finds the timer afterwards.
+  // If stop() is in progress, it has not reached this record yet, because we hold the lock. So it finds the timer
+  // later.
   if (tick != never_tick) return wheel_.reschedule(r, tick, hooks);
   if (!stop_waiting(r, [&] { return hooks.may_move(r); })) return false;
   disarm(r);
@@ -192,7 +193,8 @@ bool basic_core<Sync>::arm(record_type& r, time_point deadline, tick_number tick
   return true;
 }
 
-/// The same of a periodic timer, and it cannot fail: without memory the record waits in a list, and each pass tries again.
+/// As arm(), but for a periodic timer, and it cannot fail: if there is no memory, the record waits in a list, and each
+/// pass tries again.
 template <class Sync>
 void basic_core<Sync>::arm_surely(record_type& r, time_point deadline, tick_number tick,
                                   move_hooks& hooks) noexcept {
@@ -207,7 +209,7 @@ void basic_core<Sync>::arm_surely(record_type& r, time_point deadline, tick_numb
   }
 }
 
-/// Ends the waiting of `r`, locked.
+/// Ends the wait of `r`, which is locked.
 template <class Sync>
 void basic_core<Sync>::disarm(record_type& r) noexcept {
   if (r.state.where() == waits_in::nowhere) return;
@@ -255,7 +257,7 @@ bool basic_core<Sync>::reschedule(timer_id id, time_point due, time_point now, m
       r->take_all_back();
     }
   }
-  if (due == time_point::max()) endings_.wake();  // a drain() does not wait for it any more
+  if (due == time_point::max()) endings_.wake();  // drain() no longer waits for it
   return true;
 }
 

@@ -1,4 +1,4 @@
-// basic_core: the end.
+// basic_core: the end of a scheduler.
 #pragma once
 
 #include <algorithm>
@@ -20,9 +20,9 @@ std::optional<std::vector<unfired>> basic_core<Sync>::stop_by(time_point end) {
   if (abandoned()) return list;
   std::vector<candidate> found;
   if (!unfired_.claimed()) {
-    const std::size_t expected = pending() + 64;  // 64: what other threads may schedule meanwhile
+    const std::size_t expected = pending() + 64;  // 64 for what other threads may schedule in the meantime
     list.reserve(expected);
-    found.reserve(3 * expected);  // each of its searches may find the same timer
+    found.reserve(3 * expected);  // each of the three searches may find the same timer
   }
   phase_.stop();
   next_due_moved_earlier();  // for the driver to notice
@@ -37,7 +37,7 @@ std::optional<std::vector<unfired>> basic_core<Sync>::stop_by(time_point end) {
     find_unfired(found);
     names = names_of(found);
     list.reserve(found.size());
-  } catch (...) {  // no memory, as others scheduled more than was foreseen
+  } catch (...) {  // no memory, because others scheduled more than expected
     unfired_.give_up();
     throw;
   }
@@ -47,14 +47,14 @@ std::optional<std::vector<unfired>> basic_core<Sync>::stop_by(time_point end) {
   return list;
 }
 
-/// One for each, copied before the first is handed back, so that a lack of memory loses none; or none at all, if no timer
-/// has a name.
+/// One name for each candidate, copied before the first timer is handed back, so that a lack of memory loses none.
+/// Empty if no timer has a name.
 template <class Sync>
 std::vector<std::string> basic_core<Sync>::names_of(const std::vector<candidate>& found) const {
   std::vector<std::string> names;
   for (std::size_t i = 0; i != found.size(); ++i) {
     record_type& r = *found[i].timer;
-    if (r.plain.acquire()) continue;  // or another timer's, and then this candidate is not current
+    if (r.plain.acquire()) continue;  // or the record serves another timer, and this candidate is not current
     const record_lock hold(r.mutex);
     if (!found[i].is_current() || r.name().empty()) continue;
     names.resize(found.size());
@@ -63,12 +63,13 @@ std::vector<std::string> basic_core<Sync>::names_of(const std::vector<candidate>
   return names;
 }
 
-/// All timers that wait, in the order in which stop() hands them back; one may be found twice. Precondition: stopped(),
-/// or draining(): then those that are not periodic may be left out, if they move meanwhile.
+/// Finds all timers that wait, in the order in which stop() hands them back. A timer may be found twice. Precondition:
+/// stopped() or draining(). While draining, timers that are not periodic may be left out if they move in the meantime.
 ///
-/// A pass and other calls may be in progress. By itself a timer moves only from the retry list to the wheel or the pass,
-/// and from the wheel to the pass: the searches are in that order. Any other move is made under its record's lock, which
-/// the first search takes as well, so the later ones find where the timer is then. schedule() inserts nothing any more.
+/// A pass and other calls may be in progress. By itself, a timer moves only from the retry list to the wheel or the
+/// pass, and from the wheel to the pass; the searches are in that order. Any other move is made under the record's
+/// lock, which the first search also takes, so the later searches find the timer where it is then. schedule() inserts
+/// nothing any more.
 template <class Sync>
 void basic_core<Sync>::find_unfired(std::vector<candidate>& found) {
   pool_.for_each([&](record_type& r) { find_unqueued(r, found); });
@@ -86,8 +87,8 @@ void basic_core<Sync>::find_unfired(std::vector<candidate>& found) {
   });
 }
 
-/// Finds `r` if it is neither in the wheel nor in the pass: with the executor, never due, or without memory. If it runs,
-/// that run is its last.
+/// Finds `r` if it is neither in the wheel nor in the pass, but with the executor, never due, or waiting for memory. If
+/// it is running, that run is its last.
 template <class Sync>
 void basic_core<Sync>::find_unqueued(record_type& r, std::vector<candidate>& found) {
   record_lock hold(r.mutex);
@@ -108,9 +109,9 @@ void basic_core<Sync>::hand_back(const candidate& c, std::string&& name, std::ve
   const time_point due = r.first_run().due;
   end(r, ending::returned);
   hold.unlock();
-  list.push_back({id, due, std::move(r.work), std::move(name)});  // to move a callable is user code
+  list.push_back({id, due, std::move(r.work), std::move(name)});  // moving a callable is user code
   hold.lock();
-  finish(hold, r, ending::returned);  // destroys its executor: that may stop or destroy the scheduler
+  finish(hold, r, ending::returned);  // destroys its executor, which may stop or destroy the scheduler
 }
 
 template <class Sync>
@@ -133,19 +134,20 @@ bool basic_core<Sync>::drain(duration limit) {
   return true;
 }
 
-/// Ends those that it finds: a run in progress is their last. The others end themselves: the flag is up, so a periodic
-/// timer that the driver dispatches later, or whose run ends later, waits for no further run, and none can be moved.
+/// Ends the periodic timers that it finds; a run in progress is their last. The others end by themselves: the flag is
+/// up, so a periodic timer that the driver dispatches later, or whose run ends later, waits for no further run, and
+/// none can be moved.
 template <class Sync>
 void basic_core<Sync>::end_periodic_timers(std::vector<candidate>& found) {
   find_unfired(found);
   for (const candidate& c : found) {
-    if (c.timer->plain.acquire()) continue;  // or another timer's, and then this candidate is not current
+    if (c.timer->plain.acquire()) continue;  // or the record serves another timer, and `c` is not current
     record_lock hold(c.timer->mutex);
     if (c.is_current() && c.timer->periodic()) finish(hold, *c.timer, ending::over);
   }
 }
 
-/// (What is pending is never counted too low here: no timer is scheduled any more.)
+/// (pending() is never too low here, because no timer is scheduled any more.)
 template <class Sync>
 bool basic_core<Sync>::drained() const noexcept {
   return pending() <= never_due_.load(std::memory_order_seq_cst) && in_flight_.none();
@@ -156,7 +158,7 @@ bool basic_core<Sync>::pass_time_until_drained(duration limit) {
   return endings_.wait_until(saturating_add(now(), limit), [this] { return drained(); });
 }
 
-/// Stops without memory for a list: destroys what was not fired.
+/// Stops when there is no memory for a list: destroys what was not fired.
 template <class Sync>
 void basic_core<Sync>::stop_one_by_one() noexcept {
   phase_.stop();

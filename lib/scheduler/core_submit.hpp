@@ -1,4 +1,4 @@
-// basic_core: runs that go through an executor. How that works says handoff.hpp.
+// basic_core: runs that go through an executor. handoff.hpp explains how this works.
 #pragma once
 
 #include <exception>
@@ -16,7 +16,7 @@ void basic_core<Sync>::submit(record_type& r, dispatch_result& d, const user_han
   std::exception_ptr thrown;
   const marker here(marker::kind::user_code, this);
   meter_.share();
-  const auto own = std::move(d.own);  // may be the last to hold it, if the timer is cancelled meanwhile
+  const auto own = std::move(d.own);  // may be the last reference, if the timer is cancelled in the meantime
   executor_call_.begin(d.ticket);
   [[maybe_unused]] const std::conditional_t<is_checked, watched_executor_call, int> watch{};
   try {
@@ -72,12 +72,12 @@ void basic_core<Sync>::drop(const job_ticket& ticket) noexcept {
   drop_submission(*static_cast<record_type*>(ticket.record), ticket.number, fact, failure::rejected);
 }
 
-/// A run that was submitted will not happen. Nothing if it has started or was taken back. The handler is told when the timer
-/// has ended or waits for its next run. Precondition: user code is on the stack, as far as stack markers tell.
+/// Called when a submitted run will not happen. Does nothing if the run has started or was taken back. The handler is
+/// called once the timer has ended or waits for its next run. Precondition: a stack marker marks user code.
 template <class Sync>
 void basic_core<Sync>::drop_submission(record_type& r, run_ticket number, firing fact, failure why) noexcept {
   const time_point reading = now();
-  std::shared_ptr<const timer_options> own;  // the name for the handler
+  std::shared_ptr<const timer_options> own;  // keeps the name for the handler
   record_lock hold(r.mutex);
   if (stopped() || !r.redeem(number)) return;
   fact.id = id_of(r);

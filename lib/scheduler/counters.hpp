@@ -11,13 +11,13 @@ enum class ending : std::uint8_t {
   last_run,   // its last run begins
   over,       // no run is to come: it has ended by itself, or drain() or stop() ends it
   cancelled,  // by cancel()
-  replaced,   // as cancelled, but its place under the limit is that of another timer now
+  replaced,   // as cancelled, but another timer now has its place under the limit
   returned,   // stop() hands it back
-  refused,    // schedule() throws: it never was pending to its caller
+  refused,    // schedule() throws: to its caller, the timer was never pending
 };
 
-/// A number that one thread at a time writes, and that others may read at any time. Plain loads and stores, where an
-/// atomic addition would lock the bus.
+/// A number that one thread at a time writes, and that others may read at any time. Uses plain loads and stores,
+/// because an atomic addition would lock the bus.
 class counter {
  public:
   counter() noexcept = default;
@@ -39,7 +39,7 @@ class counter {
   std::atomic<std::uint64_t> value_{0};
 };
 
-/// How many timers went which way.
+/// Counts what became of the timers.
 struct counters {
   counter scheduled = 0;
   counter ended = 0;  // ceased to be pending
@@ -57,7 +57,8 @@ struct counters {
     return all > ended ? all - ended : 0;
   }
 
-  /// A timer ceases to be pending. If it completes with a run in progress, the end of that counts it as completed.
+  /// Counts a timer that ceases to be pending. If it completes with a run in progress, the end of that run counts it as
+  /// completed.
   void count(ending how, bool running) noexcept {
     if (how == ending::refused) {
       --scheduled;

@@ -21,7 +21,7 @@ std::string counted(std::uint64_t count, const std::string& what) {
   return std::to_string(count) + ' ' + what + (count == 1 ? "" : "s");
 }
 
-/// How far a tick is from now. The tick in progress is "now": nothing is late before it is over.
+/// How far a tick is from now. The tick in progress is "now": nothing is late until that tick is over.
 std::string when(tick_number tick, const picture& p) {
   const tick_number current = p.grid.at_or_before(p.now);
   const time_point begin = p.grid.begin_of(tick);
@@ -58,13 +58,13 @@ std::string outside_line(const picture& p) {
 
 using cells = std::array<std::string, 6>;
 
-/// On a terminal: all bytes of UTF-8 but those that continue a character.
+/// The width on a terminal: all bytes of UTF-8 except those that continue a character.
 std::size_t width_of(const std::string& text) {
   return static_cast<std::size_t>(std::count_if(
       text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
 }
 
-/// Numbers are set right, texts left.
+/// Numbers are right-aligned, texts left-aligned.
 std::string table(const std::vector<cells>& rows) {
   static constexpr std::array<bool, 6> right{true, false, true, true, false, true};
   std::array<std::size_t, 6> widths{};
@@ -83,7 +83,7 @@ std::string table(const std::vector<cells>& rows) {
   return text;
 }
 
-/// "~": its key is too early, as cancelling leaves it behind. "!": it would not be found in time.
+/// "~": the bucket's key is too early, because cancelling leaves it behind. "!": the bucket would not be found in time.
 std::string mark_of(const picture::bucket& b) {
   if (b.nodes == 0 || b.key < b.tick) return "~";
   return b.key > b.tick ? "!" : "";

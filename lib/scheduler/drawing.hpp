@@ -1,4 +1,4 @@
-// What a scheduler holds, as text, for debugging.
+// The contents of a scheduler as text, for debugging.
 #pragma once
 
 #include <algorithm>
@@ -15,10 +15,10 @@
 
 namespace rondo::detail {
 
-/// All that draw() shows. It is collected first and drawn then, as streams are user code, which must not run
-/// while the wheel is locked.
+/// Everything that draw() shows. It is collected first and drawn afterwards, because streams are user code, which must
+/// not run while the wheel is locked.
 struct picture {
-  /// A bucket that has a place in the delay queue. All its nodes are due at one tick.
+  /// A bucket that has an entry in the delay queue. All its nodes are due at one tick.
   struct bucket {
     std::size_t number = 0;
     tick_number key = 0;   // in the delay queue
@@ -31,8 +31,8 @@ struct picture {
     std::size_t nodes = 0;
     tick_number earliest = std::numeric_limits<tick_number>::max();  // of the nodes
     tick_number latest = std::numeric_limits<tick_number>::min();
-    std::optional<tick_number> key{};  // the earliest one of theirs in the delay queue
-    bool key_is_late = false;          // in a stripe a node is due before the key
+    std::optional<tick_number> key{};  // their earliest key in the delay queue
+    bool key_is_late = false;          // in some stripe, a node is due before the key
   };
 
   tick_grid grid;
@@ -46,13 +46,13 @@ struct picture {
   std::size_t never_due = 0;
   std::size_t submitted = 0;  // to the executor, not started
   std::size_t running = 0;
-  std::size_t without_memory = 0;  // there was no memory to put them into the wheel
+  std::size_t without_memory = 0;  // there was no memory to insert them into the wheel
 
-  std::vector<timer_info> named{};  // those that have a name, the earliest first
+  std::vector<timer_info> named{};  // the timers that have a name, the earliest first
 };
 
-/// Adds what a wheel holds, read stripe by stripe. No lock is held while another one is, nor when it returns.
-/// O(buckets + nodes).
+/// Adds the contents of a wheel, read stripe by stripe. No stripe is locked while another one is, and none when it
+/// returns. O(buckets + nodes).
 template <class Sync>
 void describe(const wheel_core<Sync>& wheel, picture& p) {
   wheel.for_each_entry([&](std::optional<std::size_t> number, tick_number key, auto&& for_each_node) {
@@ -71,10 +71,11 @@ void describe(const wheel_core<Sync>& wheel, picture& p) {
   });
 }
 
-/// Draws it: what is not in the wheel, the buckets in the order of the delay queue, how many timers are further
-/// away, how the nodes are spread over the buckets, and the timers that have a name. Durations are cut off after three digits. UTF-8; the same
-/// whatever the stream's flags, width, fill and locale are, as it is one unformatted write. Throws what the
-/// stream does, and std::bad_alloc. Precondition: `size` is a power of two, or there are no buckets.
+/// Draws the picture: what is not in the wheel, the buckets in the order of the delay queue, how many timers are
+/// further away, how the nodes are spread over the buckets, and the timers that have a name. Durations are cut off
+/// after three digits. The text is UTF-8. It is one unformatted write, so the stream's flags, width, fill and locale do
+/// not matter. Throws what the stream throws, and std::bad_alloc. Precondition: `size` is a power of two, or there are
+/// no buckets.
 ///
 ///     rondo at tick 1000 (1 ms each): 4 nodes in 2 of 512 buckets, 3 further away
 ///       not in the wheel: 2 never due, 1 running

@@ -1,4 +1,4 @@
-// What a scheduler measures with.
+// Records what a scheduler measures.
 #pragma once
 
 #include <array>
@@ -13,8 +13,8 @@
 
 namespace rondo::detail {
 
-/// Counts durations and adds them up: 15 KiB, however many there are. All members are legal from any thread at any time, but one: while a
-/// thread is in record_alone(), no other may record.
+/// Counts durations and adds them up. Takes 15 KiB, however many durations there are. All members may be called from
+/// any thread at any time, with one exception: while a thread is in record_alone(), no other may record.
 template <class Sync>
 class histogram_recorder {
  public:
@@ -22,7 +22,7 @@ class histogram_recorder {
   histogram_recorder(const histogram_recorder&) = delete;
   histogram_recorder& operator=(const histogram_recorder&) = delete;
 
-  /// Two relaxed additions and nothing else: a reader works out the extremes. O(1), lock-free.
+  /// Makes two relaxed additions and nothing else: readers work out the extremes. O(1), lock-free.
   void record(duration d) noexcept {
     counts_[log_linear::bucket_of(d)].fetch_add(1, std::memory_order_relaxed);
     if (d <= duration::zero()) return;
@@ -30,7 +30,7 @@ class histogram_recorder {
     if (__builtin_add_overflow(sum, d.count(), &sum)) saturate();
   }
 
-  /// The same with loads and stores, which do not lock the bus.
+  /// As record(), but with loads and stores, which do not lock the bus.
   void record_alone(duration d) noexcept {
     auto& count = counts_[log_linear::bucket_of(d)];
     count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
@@ -40,10 +40,10 @@ class histogram_recorder {
     sum_.store(sum, std::memory_order_relaxed);
   }
 
-  /// What was recorded by all calls that happened before, and perhaps some of those in progress.
-  /// Throws std::bad_alloc.
+  /// What was recorded by all calls that happened before, and perhaps by some that are in progress. Throws
+  /// std::bad_alloc.
   histogram snapshot() const {
-    // Counts only grow: what is not zero now will not be when it is read again.
+    // Counts only grow: one that is not zero now will not be zero when it is read again.
     std::size_t used = counts_.size();
     while (used != 0 && read(used - 1) == 0) --used;
     std::vector<std::uint64_t> counts(used);
@@ -53,8 +53,8 @@ class histogram_recorder {
   }
 
  private:
-  /// After an addition that wrapped the sum. Additions of others that came in between are lost with that; each later one
-  /// wraps it again.
+  /// Called after an addition that wrapped the sum. This loses additions that other threads made in between; each later
+  /// one wraps the sum again.
   void saturate() noexcept { sum_.store(duration::max().count(), std::memory_order_relaxed); }
 
   std::uint64_t read(std::size_t bucket) const noexcept {
@@ -62,7 +62,7 @@ class histogram_recorder {
   }
 
   std::array<typename Sync::template atomic<std::uint64_t>, log_linear::buckets> counts_{};
-  std::atomic<duration::rep> sum_{0};  // no step to be explored: nothing but a reading depends on it
+  std::atomic<duration::rep> sum_{0};  // no step to be explored, because only readings depend on it
 };
 
 }  // namespace rondo::detail

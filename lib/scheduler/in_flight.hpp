@@ -10,8 +10,8 @@
 
 namespace rondo::detail {
 
-/// Counts them. Whatever ends a scheduler waits until there are none, or none but its own. All members are legal
-/// from any thread.
+/// Counts passes, jobs and calls of handlers. Whatever ends a scheduler waits until there are none, or only its own.
+/// All members may be called from any thread.
 template <class Sync>
 class in_flight {
  public:
@@ -25,8 +25,8 @@ class in_flight {
   }
 
   bool none() const noexcept { return count_.load(std::memory_order_seq_cst) == 0; }
-  /// Waits until there are `own` of them, those that the calling thread is inside, but no longer than until `end`, in real
-  /// time. Returns whether there are.
+  /// Waits until only `own` of them are left, those that the calling thread is inside, but no longer than until `end`,
+  /// in real time. Returns whether only those are left.
   bool wait_for_others(std::size_t own, time_point end = time_point::max()) {
     return endings_.wait_until(end, [&] { return count_.load(std::memory_order_seq_cst) == own; });
   }

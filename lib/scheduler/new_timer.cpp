@@ -15,7 +15,7 @@ new_timer::new_timer(const std::shared_ptr<core>& c)
       kept_(c),
 #endif
       core_(*c) {
-  if constexpr (checks) core_.begin_call();  // first, as the record counts as a timer
+  if constexpr (checks) core_.begin_call();  // first, because the record counts as a timer
   try {
     record<threads>& r = core_.take_record();
     record_ = &r;

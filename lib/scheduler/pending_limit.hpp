@@ -10,14 +10,14 @@
 
 namespace rondo::detail {
 
-/// How many timers may be pending at a time. Both members are legal from any thread; without a limit each costs one
-/// comparison.
+/// Limits how many timers may be pending at a time. Both members may be called from any thread. Without a limit, each
+/// costs one comparison.
 template <class Sync>
 class pending_limit {
  public:
   explicit pending_limit(std::size_t most) noexcept : most_(most) {}
 
-  /// Takes a place for one more. Throws capacity_error if none is free.
+  /// Claims a place for one more timer. Throws capacity_error if none is free.
   void claim_place() {
     if (most_ == unlimited) return;
     std::size_t taken = taken_.load(std::memory_order_relaxed);

@@ -1,4 +1,4 @@
-// How far a scheduler is on its way to the end.
+// How far a scheduler is on its way to its end.
 #pragma once
 
 #include <atomic>
@@ -10,15 +10,15 @@
 
 namespace rondo::detail {
 
-/// Running, draining, stopped: it goes forward only. All members but abandon() are legal from any thread.
+/// Running, draining, stopped. It only moves forward. All members except abandon() may be called from any thread.
 template <class Sync>
 class phase {
  public:
   /// No new timers from now on, and periodic ones end.
   void drain() noexcept { draining_.store(true, std::memory_order_seq_cst); }
-  /// No new timers, and no new runs.
+  /// No new timers and no new runs from now on.
   void stop() noexcept { stopped_.store(true, std::memory_order_seq_cst); }
-  /// This is a copy in a child made by fork(): stopped, and with locks that may never be free.
+  /// Marks this as a copy in a child made by fork(): it is stopped, and its locks may never be free.
   void abandon() noexcept {
     abandoned_ = true;
     stop();
@@ -36,7 +36,7 @@ class phase {
   bool abandoned_ = false;  // changes only while there is one thread
 };
 
-/// Of several calls of stop() one gets the timers that have not fired; the others wait until it has them.
+/// Of several calls of stop(), one gets the timers that have not fired. The others wait until it has them.
 template <class Sync>
 class unfired_claim {
  public:
@@ -47,16 +47,16 @@ class unfired_claim {
   bool claimed() const noexcept { return get() != state::free; }
   /// Whether a call has them.
   bool settled() const noexcept { return get() == state::settled; }
-  /// Whether the caller is the one.
+  /// Returns whether the caller now has the claim.
   bool claim() noexcept {
     state expected = state::free;
     return state_.compare_exchange_strong(expected, state::claimed, std::memory_order_seq_cst);
   }
-  /// The caller, who had the claim, has found no memory: another call may have it.
+  /// Called if the call that has the claim has found no memory: another call may then have it.
   void give_up() noexcept { set(state::free); }
-  /// The caller, who has the claim, has the timers.
+  /// Called when the call that has the claim has the timers.
   void settle() noexcept { set(state::settled); }
-  /// Waits while another call has the claim and does not have the timers yet, no longer than until `end`, in real time.
+  /// Waits while another call has the claim but not yet the timers, and no longer than until `end`, in real time.
   /// Returns whether that is over.
   bool wait_while_claimed(time_point end) {
     return endings_.wait_until(end, [this] { return get() != state::claimed; });

@@ -14,12 +14,12 @@
 
 namespace rondo::detail {
 
-/// The timers that a pass has taken out of the wheel and not yet started, in order. An entry names a timer that waits
-/// for a certain moment. If the timer was cancelled or moved since, the entry is not current any more and is skipped: so
-/// nothing is removed from the middle, and what a task makes due cannot join the pass in progress.
+/// The timers that a pass has taken out of the wheel and not yet started, in order. An entry refers to a timer that
+/// waits for a certain moment. If the timer has been cancelled or moved since, the entry is no longer current and is
+/// skipped. So nothing is removed from the middle, and what a task makes due cannot join the pass in progress.
 ///
-/// Late runs of a burst join while the pass is in progress, each when the run before it begins. They are in a heap of
-/// their own, and take their turn among the others.
+/// Late runs of a burst join while the pass is in progress, each when the previous run begins. They are in a separate
+/// heap, and take their turn among the others.
 ///
 /// One thread at a time drives: it fills and empties the list. Other threads read it under the lock. The driver takes
 /// the lock only to change what lies between `begin_` and `end_`, not to move these: entries in between do not change.
@@ -36,16 +36,17 @@ class ready_list {
 
   ready_list() : entries_(batch) {}
 
-  /// A pass begins, which takes all up to `until` out of the wheel. (What the pass before has left comes first.)
+  /// Begins a pass that takes everything up to `until` out of the wheel. (What the previous pass left comes first.)
   void begin_pass(tick_number until) noexcept { collected_until_ = until; }
   /// Whether what is due at `tick` may take its turn in the pass in progress.
   bool collects(tick_number tick) const noexcept { return tick <= collected_until_; }
 
-  /// How many push() are legal now: 1 … batch, unless it is not empty and there is no memory: then perhaps 0.
+  /// Returns how many calls of push() are legal now: 1 … batch, but perhaps 0 if the list is not empty and there is no
+  /// memory.
   std::size_t make_room() noexcept {
     const std::lock_guard hold(mutex_);
     const std::size_t begin = own(begin_);
-    if (own(end_) == entries_.size() && begin >= entries_.size() / 2) {  // those before are done
+    if (own(end_) == entries_.size() && begin >= entries_.size() / 2) {  // the entries before are done
       std::copy(entries_.begin() + static_cast<std::ptrdiff_t>(begin), entries_.end(), entries_.begin());
       begin_.store(0, std::memory_order_relaxed);
       end_.store(entries_.size() - begin, std::memory_order_relaxed);
@@ -66,7 +67,7 @@ class ready_list {
     end_.store(end + 1, std::memory_order_release);
   }
 
-  /// False: there is no memory.
+  /// Returns false if there is no memory.
   bool push_late(record<Sync>& timer, tick_number tick) noexcept {
     const std::lock_guard hold(mutex_);
     try {
@@ -78,7 +79,7 @@ class ready_list {
     return true;
   }
 
-  /// The first; that stays first until pop(), whatever comes in meanwhile.
+  /// The first entry. It stays first until pop(), whatever is pushed in the meantime.
   std::optional<entry> front() noexcept {
     if (late_front_) return late_front_;
     if (!front_is_known_ && !late_.empty() && late_one_is_first()) return take_late();
@@ -90,7 +91,7 @@ class ready_list {
     return entries_[begin];
   }
 
-  /// Precondition: front() has said what is first.
+  /// Precondition: front() has returned the first entry.
   void pop() noexcept {
     if (late_front_) {
       const std::lock_guard hold(mutex_);
@@ -107,8 +108,8 @@ class ready_list {
            late_.empty();
   }
 
-  /// visit(entry, late) for each current entry, in no order; `late` numbers those of push_late() from 1, and is 0
-  /// for the others, which come in order, and for one that is first.
+  /// Calls visit(entry, late) for each current entry, in no order. `late` numbers the entries of push_late() from 1. It
+  /// is 0 for the others, which are visited in order, and for a late entry that front() has returned.
   template <class Visit>
   void for_each_current(Visit&& visit) const {
     const std::lock_guard hold(mutex_);
@@ -150,10 +151,10 @@ class ready_list {
     return std::tie(a.tick, a.order) > std::tie(b.tick, b.order);
   }
 
-  /// For the driver, the only thread that changes it.
+  /// For the driver, which is the only thread that changes it.
   static std::size_t own(const index& i) noexcept { return i.load(std::memory_order_relaxed); }
 
-  // It was set long ago, and lies anywhere in memory. A plain timer needs two lines.
+  // The timer was set long ago, and its record lies anywhere in memory. A plain timer needs two lines.
   static void prefetch(const record<Sync>& r) noexcept {
     const char* const begin = reinterpret_cast<const char*>(&r);
     for (std::size_t line = 0; line != 2; ++line) __builtin_prefetch(begin + 64 * line, 1);
@@ -165,8 +166,8 @@ class ready_list {
     if (begin == own(end_)) restart();
   }
 
-  /// Asks the first of the others that is current. What comes after what a limit has left may be due before that, so one
-  /// that is not current says nothing about those behind it.
+  /// Compares with the first of the others that is current. Entries after those that a limit has left may be due before
+  /// these, so an entry that is not current says nothing about those after it.
   bool late_one_is_first() noexcept {
     while (own(begin_) != own(end_) && !entries_[own(begin_)].is_current()) drop_first();
     return own(begin_) == own(end_) || late_.front().tick < entries_[own(begin_)].tick;
@@ -180,7 +181,7 @@ class ready_list {
     return late_front_;
   }
 
-  /// All have been taken. Keeps the memory for those that come, unless it is much.
+  /// Called when all entries have been taken. Keeps the memory for later entries, unless there is much of it.
   void restart() noexcept {
     const std::lock_guard hold(mutex_);
     begin_.store(0, std::memory_order_relaxed);
@@ -189,16 +190,16 @@ class ready_list {
     try {
       entries_ = std::vector<entry>(batch);
     } catch (const std::bad_alloc&) {
-      // Then it keeps what it has.
+      // The list keeps the memory that it has.
     }
   }
 
   tick_number collected_until_ = 0;
   mutable typename Sync::list_mutex mutex_;
   std::vector<entry> entries_;  // as many as there is room for
-  index begin_{0};              // of those that are to come
+  index begin_{0};              // of the entries to come
   index end_{0};
-  bool front_is_known_ = false;  // it is that at begin_
+  bool front_is_known_ = false;  // it is the entry at begin_
   std::optional<entry> late_front_;
   std::vector<late_entry> late_;  // a heap
   std::uint64_t late_pushed_ = 0;

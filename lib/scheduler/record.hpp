@@ -1,4 +1,4 @@
-// What a scheduler keeps of one timer.
+// What a scheduler keeps for one timer.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@
 
 namespace rondo::detail {
 
-/// What a periodic timer has besides.
+/// What a periodic timer has in addition.
 struct periodic_part {
   repetition next;
   submitted_runs submitted;
@@ -30,29 +30,29 @@ struct record;
 template <class Sync>
 class timer_group;
 
-/// What a record knows of the group that its timer belongs to. The record's lock guards `group`, and that of the group the
-/// list; `tag` is known to the group alone.
+/// What a record knows about the group of its timer. The record's lock guards `group`, and the group's lock guards the
+/// list. Only the group knows `tag`.
 template <class Sync>
 struct membership {
-  timer_group<Sync>* group = nullptr;  // null: none
+  timer_group<Sync>* group = nullptr;  // null if none
   record<Sync>* previous = nullptr;
   record<Sync>* next = nullptr;
   void* tag = nullptr;
 };
 
-/// One timer. Records are pooled and never move, so a slot always names one; the generation tells whether that still
-/// serves the same timer.
+/// One timer. Records are pooled and never move, so a slot always refers to the same record; the generation tells
+/// whether the record still serves the same timer.
 ///
-/// `mutex` guards all members, but for these: until schedule() returns, the scheduling thread alone knows the record,
-/// and writes what is marked [new] without it; while a run is in progress, `work` is its own.
+/// `mutex` guards all members, with two exceptions. Until schedule() returns, only the scheduling thread knows the
+/// record, and it writes what is marked [new] without the lock. While a run is in progress, `work` belongs to that run.
 ///
-/// A plain timer that waits in the wheel is cancelled under the lock of its stripe alone: cancel() takes it out there,
-/// moves the generation on, and then owns the record. So whoever has locked such a record knows only that the timer was
-/// there: it is theirs to change when they have locked the stripe too and found the generation unchanged, and have taken
-/// it out of the wheel or moved it. No other timer needs that.
+/// A plain timer that waits in the wheel is cancelled under its stripe's lock alone: cancel() takes it out of the
+/// wheel, advances the generation, and then owns the record. So a thread that has locked such a record knows only that
+/// the timer was there. The thread may change the timer only after it has also locked the stripe, found the generation
+/// unchanged, and taken the timer out of the wheel or moved it. No other timer needs this.
 ///
-/// Three cache lines: what every waiting timer needs; the callable; what an executor or a recurrence needs. Calls about a
-/// plain timer leave the third alone, and cancel() the second as well.
+/// Three cache lines: what every waiting timer needs; the callable; what an executor or a recurrence needs. Calls about
+/// a plain timer do not touch the third, and cancel() does not touch the second either.
 template <class Sync>
 struct alignas(64) record : node {
   /// A run that has not started.
@@ -66,14 +66,15 @@ struct alignas(64) record : node {
 
   std::uint32_t slot;  // in the pool
   typename Sync::record_mutex mutex;
-  // It runs once, has no options of its own, is in no group, and its end destroys nothing. So says a free record, too. [new] Released:
-  // whoever acquires it and then finds the timer's generation has that timer's.
+  // The timer runs once, has no options of its own, is in no group, and its end destroys nothing. Also true for a free
+  // record. [new] Released: a thread that acquires it and then finds the timer's generation has the value of that
+  // timer.
   hint<bool> plain = true;
   bool awaited = false;                // a thread waits until the record is freed
   bool destroying = false;             // what it owns is being destroyed, without the lock
   timer_state state;                   // [new]
-  hint<std::uint64_t> generation = 1;  // moves on as the record is freed
-  // Moves on as the timer ceases to wait for a certain moment. Written under the lock; the lists read it without.
+  hint<std::uint64_t> generation = 1;  // advances when the record is freed
+  // Advances when the timer ceases to wait for a certain moment. Written under the lock; the lists read it without.
   typename Sync::template atomic<std::uint64_t> arming{1};
   union {
     time_point deadline{};  // [new] exact, of the run that it waits for; `due` is its tick
@@ -83,14 +84,14 @@ struct alignas(64) record : node {
   record* next = nullptr;  // in the retry list; or, in the depot of the pool, the first of the next batch
   task work;               // [new]
 
-  std::unique_ptr<periodic_part> repeats;    // [new] null: once
-  std::shared_ptr<const timer_options> own;  // [new] null: it has none
-  // While it is in no queue, from one count for all of the scheduler: its ticket, if it is a one-shot that was submitted,
-  // or the order among those that are never due.
+  std::unique_ptr<periodic_part> repeats;    // [new] null if it runs once
+  std::shared_ptr<const timer_options> own;  // [new] null if it has none
+  // While the timer is in no queue, a number from one count for the whole scheduler: the ticket of a submitted
+  // one-shot, or the order among the timers that are never due.
   std::uint64_t order = 0;
   membership<Sync> member;
 
-  /// Keeps what is not the default. Precondition: the record is new. Throws std::bad_alloc.
+  /// Keeps options that are not the defaults. Precondition: the record is new. Throws std::bad_alloc.
   void keep(timer_options&& with) {
     if (!with.run_on && with.name.empty()) return;
     own = std::make_shared<const timer_options>(std::move(with));
@@ -104,12 +105,13 @@ struct alignas(64) record : node {
 
   bool periodic() const noexcept { return !plain && repeats != nullptr; }
 
-  // Nobody who knows a timer takes a record that reads as zero, as one does whose memory the pool has given back, for that
-  // timer's: generations and armings are never 0. Otherwise it is as a free one, but for `slot` and `plain`.
+  // A record whose memory the pool has given back reads as zero. Nobody who knows a timer takes such a record for that
+  // timer's, because generations and armings are never 0. Otherwise it is like a free record, except for `slot` and
+  // `plain`.
 
   bool reads_as_zero() const noexcept { return generation.peek() == 0; }
-  /// Makes a free record of one that reads as zero, or did not lose its memory after all. Others may be reading it, with ids
-  /// of timers that are gone. Precondition: it had no generation after this one, and no arming.
+  /// Makes a record free that reads as zero, or that did not lose its memory after all. Others may be reading it, with
+  /// ids of timers that are gone. Precondition: it never had a later generation or arming than these.
   void revive(std::uint32_t own_slot, std::uint64_t own_generation, std::uint64_t own_arming) noexcept {
     slot = own_slot;
     arming.store(own_arming, std::memory_order_relaxed);
@@ -120,23 +122,23 @@ struct alignas(64) record : node {
   bool has_generation(std::uint64_t g) const noexcept { return generation.peek() == g; }
   void next_generation() noexcept { generation.store(generation + 1); }
 
-  /// What it waited for is not to come any more.
+  /// Marks what it waited for as no longer to come.
   void invalidate_wait() noexcept {
     arming.store(arming.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
 
-  /// A one-shot is submitted.
+  /// Submits a one-shot.
   void submit(run_ticket number) noexcept {
     state.submit();
     order = number;
   }
-  /// A run of a periodic timer is.
+  /// Submits a run of a periodic timer.
   void submit(const submitted_runs::run& run) noexcept {
     state.submit();
     repeats->submitted.submit(run);
   }
-  /// Whether the ticket was good; it is not any more. Legal also with a job of a timer that is gone, while schedule()
-  /// makes a new one of the record: that has nothing submitted, and what is new is not read.
+  /// Returns whether the ticket was valid. It no longer is. May also be called for a job of a timer that is gone, while
+  /// schedule() makes a new timer of the record: that timer has nothing submitted, and what is new is not read.
   bool redeem(run_ticket number) noexcept {
     if (state.submitted() == 0) return false;
     if (periodic() ? !repeats->submitted.redeem(number) : order != number) return false;
@@ -149,14 +151,15 @@ struct alignas(64) record : node {
     if (periodic()) repeats->submitted.take_all_back();
   }
 
-  /// Whether no run will start any more.
+  /// Whether no further run will start.
   bool over() const noexcept { return state.submitted() == 0 && (!periodic() || repeats->next.over()); }
 
-  /// Of a periodic timer the oldest run that was submitted, or null.
+  /// The oldest submitted run of a periodic timer, or null.
   const submitted_runs::run* oldest_submitted() const noexcept {
     return periodic() ? repeats->submitted.oldest() : nullptr;
   }
-  /// The run that comes first: the oldest that was submitted, or the one that it waits for. Precondition: one of these.
+  /// The run that comes first: the oldest submitted one, or the one that the timer waits for. Precondition: there is
+  /// one.
   pending_run first_run() const noexcept {
     const submitted_runs::run* const run = oldest_submitted();
     return run != nullptr ? pending_run{run->what.due, run->tick, run->number}
@@ -170,12 +173,12 @@ struct alignas(64) record : node {
     plain.store(true);
   }
 
-  /// In words what is wrong with it, or empty: see rondo/detail/checks.hpp. Precondition: locked. Reads what is marked
-  /// [new] only once the record is known to all, and so is legal at any time.
+  /// Describes what is wrong with it, or returns an empty string: see rondo/detail/checks.hpp. Precondition: locked.
+  /// Reads what is marked [new] only once the record is known to all, so it may be called at any time.
   std::string fault() const {
     std::string wrong;
     if (!state.in_progress() && state.where() == waits_in::wheel) return wrong;
-    if (!state.live()) return state.fault(false);  // what it owned is perhaps being destroyed
+    if (!state.live()) return state.fault(false);  // perhaps what it owned is just being destroyed
     wrong = state.fault(periodic());
     if (!wrong.empty() || !periodic()) return wrong;
     if (repeats->submitted.size() != state.submitted())

@@ -18,19 +18,19 @@
 
 namespace rondo::detail {
 
-/// Free records and counters are in shards. Most shards belong to one thread each, which uses them without a lock; the
-/// threads beyond these share the others. A shard keeps at most two magazines of free records (Bonwick and Adams,
-/// "Magazines and vmem", 2001): the one in use, and a spare one that is full or empty. Full magazines that a shard has no
-/// place for are in the depot, where shards without free records find them: so a record that one thread takes and another
-/// gives back is used again, and the depot's lock is taken for one in 64. Records stay where they are until the pool is
-/// destroyed: anybody may look at any of them at any time.
+/// Free records and counters are in shards. Most shards belong to one thread each, which uses its shard without a lock;
+/// any further threads share the other shards. A shard keeps at most two magazines of free records (Bonwick and Adams,
+/// "Magazines and vmem", 2001): the one in use, and a spare one that is full or empty. Full magazines for which a shard
+/// has no place are in the depot, where shards without free records find them. So a record that one thread takes and
+/// another gives back is reused, and the depot's lock is taken for one record in 64. Records do not move until the pool
+/// is destroyed, so anybody may read any of them at any time.
 ///
-/// Memory: records are made in blocks, as many as are in a magazine. shrink_to_fit() has the system take the pages of blocks
-/// all of whose records are free, and puts these aside; they read as zero then. Made anew, before memory is asked for, their
-/// records have generations that none of them had.
+/// Memory: records are created in blocks, each as large as a magazine. shrink_to_fit() gives the pages of blocks whose
+/// records are all free back to the system, and puts these blocks aside; they then read as zero. Before the pool asks
+/// for new memory, it creates records in these blocks again, with generations that none of them had.
 ///
-/// Memory order: only the owner writes its shard. When it ends, Sync::thread_number() hands its number on, which orders
-/// what both do. Others read the counters alone, relaxed: see total().
+/// Memory order: only its owner writes a shard. When that thread ends, Sync::thread_number() hands its number on, which
+/// orders what both threads do. Other threads read only the counters, relaxed: see total().
 template <class Sync>
 class record_pool {
  public:
@@ -44,7 +44,7 @@ class record_pool {
     for (auto& segment : segments_) ::operator delete(segment.load(), segment_alignment());
   }
 
-  /// A free record, counted as scheduled. Strong guarantee.
+  /// Returns a free record, counted as scheduled. Strong guarantee.
   record_type& take() {
     const own_shard mine(*this);
     if (mine->in_use.empty()) [[unlikely]]
@@ -53,7 +53,7 @@ class record_pool {
     return mine->in_use.pop();
   }
 
-  /// Precondition: nothing is known of `r` but by ids of earlier generations.
+  /// Precondition: `r` is known only through ids of earlier generations.
   void give_back(record_type& r) noexcept {
     const own_shard mine(*this);
     if (mine->in_use.size() == batch) [[unlikely]]
@@ -61,15 +61,16 @@ class record_pool {
     mine->in_use.push(r);
   }
 
-  /// count(counters&) adds to this thread's counters.
+  /// Calls count(counters&), which adds to this thread's counters.
   template <class Count>
   void count(Count&& count) noexcept {
     const own_shard mine(*this);
     count(mine->counts);
   }
 
-  /// The sum over all shards, read one after another. It has what was counted before: by this thread, or by another one
-  /// before something that this one has acquired, for example the lock of a record that the other released afterwards.
+  /// The sum over all shards, read one after another. It includes what was counted before: by this thread, or by
+  /// another one before something that this one has acquired, for example the lock of a record that the other released
+  /// afterwards.
   counters total() const noexcept {
     counters sum;
     for (const shard& s : shards_) sum += s.counts;
@@ -90,9 +91,9 @@ class record_pool {
     return static_cast<std::size_t>(count);
   }
 
-  /// visit(record&) for every record that ever was in use, except for those put aside. A record that is being made is
-  /// visited, unless phase::drain() and phase::stop(), called before, prevent it from being used: that takes sequential
-  /// consistency here, or the depot's lock.
+  /// Calls visit(record&) for every record that was ever in use, except for those put aside. A record that is being
+  /// created is visited, unless an earlier phase::drain() or phase::stop() prevents it from being used. This requires
+  /// sequential consistency here, or the depot's lock.
   template <class Visit>
   void for_each(Visit&& visit) const {
     const std::uint32_t end = slots_.load(std::memory_order_seq_cst);
@@ -104,14 +105,14 @@ class record_pool {
     }
   }
 
-  /// Gives memory of free records back, if the system can: of blocks all of whose records are free, none of them in a shard
-  /// of another thread. Without memory for its own work, a bit for each record, nothing. Legal at any time; locks are held
-  /// for moments only. O(records that are free).
+  /// Gives memory of free records back, if the system supports this: the memory of blocks whose records are all free,
+  /// with none of them in another thread's shard. Does nothing if there is no memory for its own work, a bit for each
+  /// record. May be called at any time; locks are held only briefly. O(free records).
   void shrink_to_fit() noexcept;
 
  private:
   static constexpr std::uint32_t batch =
-      64;  // so many are in a full magazine, and so many are made at a time
+      64;  // how many records are in a full magazine, and how many are made at a time
   static constexpr std::size_t own_shards = Sync::own_shards;
   static constexpr std::size_t shared_shards = Sync::shared_shards;
 
@@ -132,7 +133,7 @@ class record_pool {
       --size_;
       return r;
     }
-    /// Has it hold what begins with `first`, a full magazine.
+    /// Makes it hold the full magazine that begins with `first`.
     void fill(record_type* first) noexcept {
       first_ = first;
       size_ = batch;
@@ -151,10 +152,10 @@ class record_pool {
     magazine in_use;
     magazine spare;
     counters counts;
-    typename Sync::shard_mutex mutex;  // if threads share it
+    typename Sync::shard_mutex mutex;  // used only if threads share the shard
   };
 
-  /// The calling thread's.
+  /// The calling thread's shard.
   class own_shard {
    public:
     explicit own_shard(record_pool& pool) noexcept
@@ -177,15 +178,15 @@ class record_pool {
     shard& shard_;
   };
 
-  // Segment s holds batch * 2^s records, so that a slot is found with a count of leading zeros, and a
-  // segment's memory is asked for at once but touched only as records are made.
+  // Segment s holds batch * 2^s records, so that a slot is found with a count of leading zeros. A segment's memory is
+  // allocated at once, but touched only when records are made.
   static std::size_t segment_of(std::uint32_t slot) noexcept {
     return static_cast<std::size_t>(std::bit_width(slot / batch + 1)) - 1;
   }
   static std::uint64_t begin_of(std::size_t segment) noexcept {
     return ((std::uint64_t{1} << segment) - 1) * batch;
   }
-  /// (Where std::size_t has 32 bits memory ends before the bytes of a segment exceed it: those before it are as large.)
+  /// (If std::size_t has 32 bits, memory ends before the bytes of a segment exceed it: those before it are as large.)
   static std::size_t size_of(std::size_t segment) noexcept { return std::size_t{batch} << segment; }
 
   record_type& at(std::uint32_t slot) const noexcept {
@@ -193,7 +194,7 @@ class record_pool {
     return segments_[s].load(std::memory_order_acquire)[slot - begin_of(s)];
   }
 
-  /// Precondition: no magazine of the shard has a record, but perhaps the spare one.
+  /// Precondition: no magazine of the shard has a record, except perhaps the spare one.
   [[gnu::noinline]] void refill(shard& mine) {
     if (!mine.spare.empty()) {
       mine.in_use.fill(mine.spare.first());
@@ -245,12 +246,12 @@ class record_pool {
   bool put_aside(std::uint32_t first_block) noexcept;
 
   std::array<shard, own_shards + shared_shards> shards_;
-  mutable typename Sync::depot_mutex depot_mutex_;  // guards what is made, too, and the next three
+  mutable typename Sync::depot_mutex depot_mutex_;  // also guards what is made, and the next three
   block_set aside_;                                 // blocks whose memory was given back
-  // Of records that are made of these, the least: no less than any of them had.
+  // The least that records made from these blocks get: no less than any of them had.
   std::uint64_t least_generation_ = 1;
   std::uint64_t least_arming_ = 1;
-  record_type* depot_ = nullptr;  // the first of the first full magazine; its `next` is that of the next
+  record_type* depot_ = nullptr;  // the first of the first full magazine; its `next` is that of the next one
   counter batches_in_depot_;
   typename Sync::template atomic<std::uint32_t> slots_{0};  // records made so far
   std::array<typename Sync::template atomic<record_type*>, 27> segments_{};

@@ -1,4 +1,4 @@
-// record_pool: how memory of free records is given back, and comes back.
+// record_pool: how memory of free records is given back and used again.
 #pragma once
 
 #include <algorithm>
@@ -16,14 +16,14 @@
 
 namespace rondo::detail {
 
-/// So that blocks begin where pages do.
+/// The alignment with which blocks begin where pages do.
 template <class Sync>
 std::align_val_t record_pool<Sync>::segment_alignment() noexcept {
   if constexpr (Sync::drops_pages) return std::align_val_t{std::max(alignof(record_type), page_size())};
   return std::align_val_t{alignof(record_type)};
 }
 
-/// So many blocks fill whole pages; 0: no memory can be given back. With pages of 4 KiB it is one.
+/// How many blocks fill whole pages, or 0 if no memory can be given back. With pages of 4 KiB, it is one.
 template <class Sync>
 std::uint32_t record_pool<Sync>::droppable_blocks() noexcept {
   constexpr std::size_t block_bytes = batch * sizeof(record_type);
@@ -31,8 +31,8 @@ std::uint32_t record_pool<Sync>::droppable_blocks() noexcept {
   return static_cast<std::uint32_t>(std::lcm(block_bytes, page_size()) / block_bytes);
 }
 
-/// (Who finds a block aside has unlocked the depot before its records are made anew. So whoever does that sees what was
-/// done here before.)
+/// (A thread that finds a block aside has unlocked the depot before the block's records are made again. So the thread
+/// that makes them sees what was done here before.)
 template <class Sync>
 bool record_pool<Sync>::is_aside(std::uint32_t block) const noexcept {
   if constexpr (!Sync::drops_pages) return false;
@@ -40,7 +40,7 @@ bool record_pool<Sync>::is_aside(std::uint32_t block) const noexcept {
   return aside_.contains(block);
 }
 
-/// Precondition: the depot is locked, and blocks are aside.
+/// Preconditions: the depot is locked, and blocks are aside.
 template <class Sync>
 void record_pool<Sync>::revive_batch(magazine& into) noexcept {
   const auto first = static_cast<std::uint32_t>(aside_.take_first()) * batch;
@@ -64,7 +64,8 @@ void record_pool<Sync>::shrink_to_fit() noexcept {
   }
 }
 
-/// The free records that the caller can have: of the depot, of its own shard, and of the shared ones; linked as in the depot.
+/// Takes the free records that the caller can have, from the depot, its own shard and the shared ones. They are linked
+/// as in the depot.
 template <class Sync>
 typename record_pool<Sync>::record_type* record_pool<Sync>::gather() noexcept {
   record_type* batches = nullptr;
@@ -91,7 +92,7 @@ typename record_pool<Sync>::record_type* record_pool<Sync>::gather() noexcept {
   return batches;
 }
 
-/// visit(record&), which may give it back.
+/// Calls visit(record&), which may give the record back, for each record.
 template <class Sync>
 template <class Visit>
 void record_pool<Sync>::for_each_of(record_type* batches, Visit&& visit) {
@@ -101,7 +102,8 @@ void record_pool<Sync>::for_each_of(record_type* batches, Visit&& visit) {
   }
 }
 
-/// For each block a bit for each of its records that is there; empty: there is no memory, else all blocks may be put aside.
+/// Returns, for each block, a bit for each of its records that is in `batches`. Empty if there is no memory; otherwise
+/// all blocks may be put aside.
 template <class Sync>
 std::vector<std::uint64_t> record_pool<Sync>::find_blocks(record_type* batches) noexcept {
   std::vector<std::uint64_t> found;
@@ -117,12 +119,12 @@ std::vector<std::uint64_t> record_pool<Sync>::find_blocks(record_type* batches) 
   return found;
 }
 
-/// Puts aside what fills whole pages and is there, and removes it from `found`.
+/// Puts the blocks aside that fill whole pages and are complete, and removes them from `found`.
 template <class Sync>
 void record_pool<Sync>::put_units_aside(std::vector<std::uint64_t>& found) noexcept {
   static_assert(batch == 64);  // bits
   const std::uint64_t unit = droppable_blocks();
-  std::uint64_t begin = 0;  // of a segment; units lie within one
+  std::uint64_t begin = 0;  // of a segment; a unit lies within one
   for (std::uint64_t size = 1; begin < found.size(); begin += std::exchange(size, 2 * size)) {
     const std::uint64_t end = std::min<std::uint64_t>(begin + size, found.size());
     for (std::uint64_t first = begin; first + unit <= end; first += unit) {
@@ -135,8 +137,9 @@ void record_pool<Sync>::put_units_aside(std::vector<std::uint64_t>& found) noexc
   }
 }
 
-/// Gives the memory of a unit back, whose records are free and the caller's; false: it cannot. Nobody has a lock meanwhile
-/// that is lost with it; those who wait for one find it free then, and the record without their timer.
+/// Gives back the memory of a unit whose records are free and belong to the caller. Returns false if it cannot. Nobody
+/// else holds a lock that is lost with the memory. Threads that wait for such a lock then find it free, and the record
+/// without their timer.
 template <class Sync>
 bool record_pool<Sync>::put_aside(std::uint32_t first_block) noexcept {
   const std::uint32_t blocks = droppable_blocks();

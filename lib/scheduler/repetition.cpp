@@ -22,7 +22,7 @@ repetition::step repetition::point_came(const moment& when, bool busy, bool subm
   return s;
 }
 
-/// What was queued may begin.
+/// Begins the queued run.
 void repetition::begin_queued(step& s) noexcept {
   s.run = *queued_;
   s.run->run = ++runs_;
@@ -40,7 +40,7 @@ void repetition::begin_upcoming(const recurrence::look& decision, step& s) noexc
   if (decision.next) upcoming_ = *decision.next;
 }
 
-/// Nothing runs for a point that has come while the run before is in progress.
+/// Called for a point that has come while the previous run is in progress: nothing runs for it.
 void repetition::overlap(const recurrence::look& decision, step& s) noexcept {
   if (bursts() && (catching_up_ || decision.points > 1)) {  // late runs are not dropped
     deferred_ = true;
@@ -57,15 +57,15 @@ void repetition::overlap(const recurrence::look& decision, step& s) noexcept {
   if (exhausted_) return;
   if (decision.next)
     upcoming_ = *decision.next;
-  else if (!plan_.counts_from_end())  // else it was moved into the run in progress: that has yet to end
+  else if (!plan_.counts_from_end())  // otherwise it was moved into the run in progress: that has yet to end
     exhausted_ = true;
 }
 
-/// `at_once`: a late run need not wait for the one before it to end.
+/// `at_once` means that a late run need not wait for the previous one to end.
 void repetition::wait_for_upcoming(const moment& when, bool at_once, step& s) noexcept {
   s.is_late = bursts() && upcoming_.due <= when.tick;
   if (s.is_late && !at_once)
-    deferred_ = true;  // one after another, as each ends
+    deferred_ = true;  // one after another, each when the previous one ends
   else
     s.wait_for = upcoming_.due;
 }
@@ -76,8 +76,8 @@ std::optional<time_point> repetition::run_ended(time_point ended, bool waits) {
     return queued_->due;
   }
   if (plan_.counts_from_end()) {
-    if (waits) return std::nullopt;  // it was moved meanwhile
-    upcoming_.run = runs_;           // a point that was dropped is none
+    if (waits) return std::nullopt;  // it was moved in the meantime
+    upcoming_.run = runs_;           // a dropped point is not a run
     upcoming_ = *plan_.next(upcoming_, ended);
     return upcoming_.due;
   }

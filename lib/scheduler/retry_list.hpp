@@ -1,4 +1,4 @@
-// Timers that there was no memory to insert.
+// Timers that could not be inserted for lack of memory.
 #pragma once
 
 #include <mutex>
@@ -9,18 +9,18 @@
 
 namespace rondo::detail {
 
-/// Records that wait until there is memory to insert them into the wheel; each pass tries again. Linked by record::next, so
-/// that the list itself needs none. All members are legal from any thread; remove() is O(records).
+/// Records that wait until there is memory to insert them into the wheel; each pass tries again. Linked by
+/// record::next, so the list itself needs no memory. All members may be called from any thread; remove() is O(records).
 template <class Sync>
 class retry_list {
  public:
-  /// Precondition: in no list.
+  /// Precondition: the record is in no list.
   void push(record<Sync>& r) noexcept {
     const std::lock_guard hold(mutex_);
     r.next = std::exchange(first_, &r);
   }
 
-  /// Precondition: in this list.
+  /// Precondition: the record is in this list.
   void remove(record<Sync>& r) noexcept {
     const std::lock_guard hold(mutex_);
     record<Sync>** link = &first_;
@@ -28,7 +28,7 @@ class retry_list {
     *link = r.next;
   }
 
-  /// Any of them; null: there is none.
+  /// Any of them, or null if there is none.
   record<Sync>* first() noexcept {
     const std::lock_guard hold(mutex_);
     return first_;

@@ -1,4 +1,4 @@
-// What is measured of each run.
+// What is measured about each run.
 #pragma once
 
 #include <stdexcept>
@@ -10,31 +10,31 @@
 
 namespace rondo::detail {
 
-/// How late runs begin and how long they take. The driver alone records, until the first run goes to an executor.
+/// How late runs begin and how long they take. Only the driver records until the first run goes to an executor.
 template <class Sync>
 class run_meter {
  public:
-  /// Negative: std::invalid_argument.
+  /// Throws std::invalid_argument if `slow_after` is negative.
   explicit run_meter(duration slow_after) : slow_after_(slow_after) {
     if (slow_after < duration::zero())
       throw std::invalid_argument("rondo: slow_after must not be negative, as " +
                                   std::to_string(slow_after.count()) + " ns is");
   }
 
-  /// The driver is about to hand a run over: what records from now on may be several threads.
+  /// Called when the driver is about to hand a run over: from now on, several threads may record.
   void share() noexcept {
     if (!is_shared_) is_shared_ = true;
   }
 
-  // Legal for the driver, and for whoever runs what was handed over.
+  // These may be called by the driver, and by any thread that runs what was handed over.
   void begins(duration lateness) noexcept { record(lateness_, lateness); }
-  /// Returns whether it was slow.
+  /// Returns whether the run was slow.
   bool ends(duration run_time) noexcept {
     record(run_time_, run_time);
     return run_time > slow_after_;
   }
 
-  // Legal from any thread.
+  // These may be called from any thread.
 
   histogram lateness() const { return lateness_.snapshot(); }
   histogram run_time() const { return run_time_.snapshot(); }
@@ -48,7 +48,7 @@ class run_meter {
   }
 
   const duration slow_after_;
-  // Written once, by the driver, before there is another thread that reads it.
+  // Written once, by the driver, before any other thread reads it.
   bool is_shared_ = false;
   histogram_recorder<Sync> lateness_;
   histogram_recorder<Sync> run_time_;

@@ -58,7 +58,7 @@ cancel_result scheduler::cancel(timer_id id) {
   return core_->cancel(id);
 }
 
-// What these run or destroy may destroy the scheduler: the core stays until the call is over.
+// What these calls run or destroy may destroy the scheduler, so they keep the core until they are over.
 
 cancel_result scheduler::cancel_and_wait(timer_id id) {
   const checked_call checked(core_, "cancel_and_wait()");

@@ -1,4 +1,4 @@
-// What of Rondo lies on the calling thread's stack.
+// Which calls of Rondo are on the calling thread's stack.
 #pragma once
 
 #include <cstddef>
@@ -6,28 +6,28 @@
 
 namespace rondo::detail {
 
-/// Marks a place on the calling thread's stack while it lives: the thread has a list of its markers, so every call can
-/// tell whether it comes from inside a task, and of which timer.
+/// Marks a place on the calling thread's stack during its lifetime. Each thread has a list of its markers, so every
+/// call can tell whether it comes from inside a task, and of which timer.
 class stack_marker {
  public:
   enum class kind {
     in_flight,    // a pass of the driver, or a job on an executor's thread: see in_flight
     user_code,    // a task, the destruction of its callable after a run, the executor
-    handler,      // one that is told of the driver's affairs: what is named is no timer
+    handler,      // a handler that the driver notifies: `record` is no timer, but names the handler
     destruction,  // of the callable of a timer that was cancelled
   };
 
-  /// A record's address is enough to name a timer: no user code runs below a marker after the record was freed.
+  /// A record's address suffices to identify a timer: no user code runs below a marker after the record was freed.
   stack_marker(kind k, const void* core, const void* record = nullptr) noexcept;
   ~stack_marker();
   stack_marker(const stack_marker&) = delete;
   stack_marker& operator=(const stack_marker&) = delete;
 
-  /// Whether this thread's stack holds user code of that scheduler.
+  /// Whether user code of that scheduler is on this thread's stack.
   static bool inside(const void* core) noexcept;
-  /// Whether it holds a run of that timer, or the destruction of its callable.
+  /// Whether a run of that timer, or the destruction of its callable, is on this thread's stack.
   static bool inside(const void* core, const void* record) noexcept;
-  /// The same of one of those timers for which is(record) holds.
+  /// As above, but for any of the timers for which is(record) returns true.
   template <class Is>
   static bool inside_any(const void* core, Is&& is) {
     for (const stack_marker* m = innermost(); m != nullptr; m = m->outer_)
@@ -35,9 +35,9 @@ class stack_marker {
         return true;
     return false;
   }
-  /// How many of that scheduler's passes and jobs lie on it.
+  /// How many of that scheduler's passes and jobs are on this thread's stack.
   static std::size_t in_flight(const void* core) noexcept;
-  /// Lets the scheduler's core live as long as the outermost of its markers on this thread, if there is one: user
+  /// Keeps the scheduler's core alive as long as the outermost of its markers on this thread, if there is one: user
   /// code may destroy the scheduler, and the calls that it was called from go on.
   static void keep(const void* core, std::shared_ptr<void> alive) noexcept;
 

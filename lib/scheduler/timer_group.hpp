@@ -18,12 +18,12 @@ namespace rondo::detail {
   throw stopped_error("rondo: a timer was scheduled through what is being destroyed, or closed");
 }
 
-/// The timers of one owner. It is a list of their records, linked through these, so that being a member takes no memory
-/// besides. The core joins a record to its group before the timer is known to others, and takes it out when the callable
-/// is destroyed or handed back: see core_group.hpp.
+/// The timers of one owner. It is a list of their records, linked through the records, so membership takes no
+/// additional memory. The core adds a record to its group before the timer is known to others, and removes it when the
+/// callable is destroyed or handed back: see core_group.hpp.
 ///
-/// A group with members keeps itself alive, so it may outlive its owner. All members are legal from any thread. The lock
-/// is held for a few instructions, and while it is held no other is taken.
+/// A group with members keeps itself alive, so it may outlive its owner. All member functions may be called from any
+/// thread. The lock is held for a few instructions, and no other lock is taken while it is held.
 template <class Sync>
 class timer_group {
  public:
@@ -35,14 +35,14 @@ class timer_group {
   timer_group& operator=(const timer_group&) = delete;
   virtual ~timer_group() = default;
 
-  /// From now on no timer joins.
+  /// From now on, no timer can join.
   void close() noexcept {
     const std::lock_guard hold(mutex_);
     closed_ = true;
   }
 
-  /// Precondition: `r` is locked, and serves a timer that nobody knows yet. Throws stopped_error if the group is closed.
-  /// `tag`: what left() gets; null: it is not called.
+  /// Adds `r`. left() will get `tag`; if that is null, left() is not called. Throws stopped_error if the group is
+  /// closed. Precondition: `r` is locked, and serves a timer that nobody knows yet.
   void join(record_type& r, void* tag) {
     const std::lock_guard hold(mutex_);
     if (closed_) refuse_closed_group();
@@ -52,24 +52,24 @@ class timer_group {
     last_ = &r;
   }
 
-  /// The timer of `r`, which was never known to others, is not a member any more. Precondition: the caller's own reference
-  /// keeps the group alive.
+  /// Removes the timer of `r`, which was never known to others. Precondition: the caller's own reference keeps the
+  /// group alive.
   void withdraw(record_type& r) noexcept {
     const auto last = remove(r);
     r.member = {};
   }
 
-  /// The timer of `r` has ended, and what it owned is destroyed or handed back. Calls left(). Precondition: no lock is
-  /// held, and the stack is marked as that of the timer's destruction, as user code may run.
+  /// Removes the timer of `r`, which has ended. What it owned has been destroyed or handed back. Calls left().
+  /// Preconditions: no lock is held, and a stack marker marks the timer's destruction, because user code may run.
   void leave(record_type& r, timer_id id) noexcept {
     if (r.member.tag != nullptr) left(r.member.tag, id);
-    const auto last = remove(r);  // destroyed without the lock; may be what keeps the group
+    const auto last = remove(r);  // destroyed without the lock; may be the last reference to the group
   }
 
  protected:
-  /// What keeps the group alive.
+  /// A reference that keeps the group alive.
   virtual std::shared_ptr<void> self() noexcept = 0;
-  /// A timer with a tag has ended. Called without a lock.
+  /// Called, without a lock, when a timer with a tag has ended.
   virtual void left(void* /*tag*/, timer_id) noexcept {}
 
  private:
@@ -89,9 +89,9 @@ class timer_group {
   std::shared_ptr<void> kept_;  // while there are members
 };
 
-/// Goes over the timers that are members as it is made, each once, while others join, leave and visit: who leaves moves
-/// the cursors that are about to come to it. So no lock is held between two steps. What joins meanwhile is not visited, or
-/// tasks that schedule each other might keep a visit going for ever.
+/// Visits the timers that are members when it is constructed, each once, while others join, leave and visit. A timer
+/// that leaves moves the cursors that would visit it next. So no lock is held between two steps. Timers that join in
+/// the meantime are not visited; otherwise tasks that schedule each other might keep a visit going forever.
 template <class Sync>
 class timer_group<Sync>::cursor {
  public:
@@ -115,13 +115,13 @@ class timer_group<Sync>::cursor {
   cursor(const cursor&) = delete;
   cursor& operator=(const cursor&) = delete;
 
-  /// None: it has come to the end.
+  /// Returns the next member, or none at the end.
   std::optional<place> next() noexcept {
     std::optional<place> here;
     next([&](const place& p, const record_type&) { here = p; });
     return here;
   }
-  /// visit(place, record) of the next one, with the group locked; false: it has come to the end.
+  /// Calls visit(place, record) for the next member, with the group locked. Returns false at the end.
   template <class Visit>
   bool next(Visit&& visit) noexcept {
     const std::lock_guard hold(group_.mutex_);
@@ -147,7 +147,7 @@ class timer_group<Sync>::cursor {
 
   timer_group& group_;
   record_type* next_;  // those from here …
-  record_type* last_;  // … to here are still to be visited; null: none
+  record_type* last_;  // … to here are still to be visited; null if there are none
   cursor* after_;      // the next cursor of the group
 };
 

@@ -3,7 +3,7 @@
 namespace rondo::detail {
 
 std::string timer_state::fault(bool periodic) const {
-  // Free, waiting, or just being made by a schedule() that writes life_ meanwhile.
+  // Free, waiting, or just being made by a schedule() that may be writing life_.
   if (!in_progress() && where_ == waits_in::wheel) return {};
   switch (get()) {
     case life::free:

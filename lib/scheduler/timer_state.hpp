@@ -1,4 +1,4 @@
-// Where a timer stands: the table of its states, and how it goes from one to another.
+// The state of a timer: the table of its states, and the transitions between them.
 #pragma once
 
 #include <atomic>
@@ -7,17 +7,17 @@
 
 namespace rondo::detail {
 
-/// What a timer waits in for its next run.
+/// Where a timer waits for its next run.
 enum class waits_in : std::uint8_t {
   wheel,       // or the list of what is due in the pass in progress
-  never_due,   // nothing: no tick of the clock is its due
+  never_due,   // nothing: no tick of the clock is its due tick
   retry_list,  // there was no memory to insert it into the wheel
   nowhere,
 };
 
-/// The state of one timer, which is a row of this table; the members change it as their comments say. A flat
-/// enumeration would need the product of these columns: a periodic timer may wait, have been submitted and run, all at a
-/// time.
+/// The state of one timer, which is a row of this table. The members change it as their comments say. A flat
+/// enumeration would need the product of these columns: a periodic timer may wait, be submitted and run, all at the
+/// same time.
 ///
 ///     life              waits in                    submitted   running   next
 ///     free              –                           0           0         live
@@ -28,12 +28,12 @@ enum class waits_in : std::uint8_t {
 ///     completed, ended  nowhere                     0           m         free
 ///
 /// `live` is what users call pending. `submitted` counts the runs that an executor has and that have not started,
-/// `running` those in progress. A timer is completed if its last run has begun, or if drain() or stop() has ended it: it
-/// is counted as completed when no run of it is in progress any more. It has ended if it was cancelled or handed back,
-/// which is counted at once.
+/// `running` counts those in progress. A timer is completed if its last run has begun, or if drain() or stop() has
+/// ended it. It is counted as completed when none of its runs is in progress any more. A timer has ended if it was
+/// cancelled or handed back, which is counted at once.
 ///
-/// The timer's lock guards it, with two exceptions, which change `life` alone: schedule() makes a free timer live that
-/// nobody else knows yet, and cancel() makes a plain one free that waits in the wheel, under the lock of its stripe.
+/// The timer's lock guards the state, with two exceptions, which change only `life`: schedule() makes a free timer live
+/// that nobody else knows yet, and cancel() makes a plain timer free that waits in the wheel, under its stripe's lock.
 class timer_state {
  public:
   bool live() const noexcept { return get() == life::live; }
@@ -43,7 +43,7 @@ class timer_state {
   std::uint32_t running() const noexcept { return running_; }
   bool in_progress() const noexcept { return running_ != 0 || submitted_ != 0; }
 
-  /// free → live. It waits in the wheel, where a free one is said to be already.
+  /// free → live. The timer waits in the wheel, which is what the state of a free one already says.
   void begin_life() noexcept { set(life::live); }
   void wait_in(waits_in where) noexcept { where_ = where; }
   void submit() noexcept { ++submitted_; }
@@ -56,7 +56,7 @@ class timer_state {
   void complete() noexcept { set(life::completed); }
   /// live → ended. Precondition: as above.
   void end() noexcept { set(life::ended); }
-  /// completed, ended → free. Precondition: the run that was in progress last is over.
+  /// completed, ended → free. Precondition: the last run in progress is over.
   void free() noexcept {
     where_ = waits_in::wheel;
     submitted_ = running_ = 0;
@@ -65,12 +65,13 @@ class timer_state {
   /// live → free. Precondition: it waits in the wheel, and no run is submitted or in progress.
   void free_waiting() noexcept { set(life::free); }
 
-  /// In words why it is no row of the table, or empty. Of a timer that waits in the wheel, with no run on its way, it does
-  /// not ask more: schedule() may be writing its life, without the lock.
+  /// Describes why the state is not a row of the table, or returns an empty string. If the timer waits in the wheel,
+  /// with no run submitted or in progress, nothing more is checked, because schedule() may be writing its life without
+  /// the lock.
   std::string fault(bool periodic) const;
 
  private:
-  enum class life : std::uint8_t { free, live, completed, ended };  // free: also memory that reads as zero
+  enum class life : std::uint8_t { free, live, completed, ended };  // memory that reads as zero is free, too
 
   life get() const noexcept { return life_.load(std::memory_order_relaxed); }
   void set(life l) noexcept { life_.store(l, std::memory_order_relaxed); }

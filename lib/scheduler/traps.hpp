@@ -1,4 +1,4 @@
-// Mistakes of users that cannot be prevented: checked builds tell of them.
+// Mistakes of users that cannot be prevented. Checked builds report them.
 #pragma once
 
 #include <chrono>
@@ -9,22 +9,22 @@
 
 namespace rondo::detail {
 
-/// After so much real time a checked build tells that a call waits: perhaps for ever.
+/// After this much real time, a checked build reports that a call is waiting, perhaps forever.
 inline constexpr duration suspicious_wait = std::chrono::seconds(5);
-/// An executor that takes so long blocks: it was only to pass a job on.
+/// An executor that takes this long is blocking: it should only pass a job on.
 inline constexpr duration suspicious_executor_call = std::chrono::seconds(1);
 
-/// One line on std::cerr.
+/// Writes one line to std::cerr.
 void warn_of_wait(const char* call) noexcept;
 
-/// A task runs on this thread.
+/// Called when a task runs on this thread.
 void count_run_on_this_thread() noexcept;
 
-/// One call of an executor. One that runs the job itself, before it returns, may take as long as the task.
+/// One call of an executor. An executor that runs the job itself before it returns may take as long as the task.
 class watched_executor_call {
  public:
   watched_executor_call() noexcept;
-  /// It has returned: says on std::cerr, in one line, if it took too long.
+  /// Called when the executor has returned. Writes one line to std::cerr if it took too long.
   void check(const firing&) const noexcept;
 
  private:

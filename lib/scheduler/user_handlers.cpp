@@ -38,12 +38,12 @@ std::string text_of(const std::exception_ptr& thrown) {
   return text;
 }
 
-/// Of what run, if it was one.
+/// Which run it was, if it was one.
 std::string run_of(const firing& fact) {
   return fact.id == timer_id() ? "" : " (" + readable(fact.id, fact.name) + ')';
 }
 
-/// One line.
+/// Writes one line.
 void report_on_cerr(const char* who, const std::exception_ptr& thrown, const firing& fact) noexcept {
   try {
     try {

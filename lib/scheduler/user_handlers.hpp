@@ -1,4 +1,4 @@
-// The functions that a user gives a scheduler, and what they are told.
+// The functions that a user gives a scheduler, and what is reported to them.
 #pragma once
 
 #include <exception>
@@ -21,21 +21,21 @@ struct user_handlers {
   bool propagate_exceptions;  // of tasks on the driver
 };
 
-/// What of the user's has thrown.
+/// Which user code has thrown.
 enum class error_source { task, executor, on_slow, on_rejected, on_earlier };
 
-/// Tells on_error or, without one (`user` may be null), std::cerr; likewise if that throws. Precondition: user code is on
-/// the stack, as far as stack markers tell.
+/// Reports to on_error or, if there is none (`user` may be null), on std::cerr. What on_error throws is reported on
+/// std::cerr. Precondition: a stack marker marks user code.
 void report(const user_handlers* user, error_source, std::exception_ptr, const firing&) noexcept;
 
-/// Tells on_slow or std::cerr; what on_slow throws is reported. Precondition: as above.
+/// Reports to on_slow or, if there is none, on std::cerr. What on_slow throws is reported. Precondition: as above.
 void report_slow(const user_handlers* user, const slow_run&) noexcept;
 
-/// Tells on_rejected, if there is one; what that throws is reported. Precondition: as above.
+/// Reports to on_rejected, if there is one. What on_rejected throws is reported. Precondition: as above.
 void report_rejected(const user_handlers* user, const firing&) noexcept;
 
-/// The handlers of a scheduler, until they are released: whoever calls one keeps all of them alive meanwhile. All members
-/// are legal from any thread.
+/// The handlers of a scheduler, until they are released. Whoever calls one keeps all of them alive during the call. All
+/// members may be called from any thread.
 template <class Sync>
 class shared_handlers {
  public:
@@ -46,7 +46,7 @@ class shared_handlers {
   /// Whether they have, or had, an executor.
   bool has_executor() const noexcept { return has_executor_; }
 
-  /// Null: they were released.
+  /// Returns null if they were released.
   std::shared_ptr<const user_handlers> get() const noexcept {
     const std::lock_guard hold(mutex_);
     return handlers_;
@@ -58,7 +58,7 @@ class shared_handlers {
   void report_slow(const slow_run& slow) const noexcept { detail::report_slow(get().get(), slow); }
   void report_rejected(const firing& fact) const noexcept { detail::report_rejected(get().get(), fact); }
 
-  /// Destroys them, with no lock held, unless one of them is being called: then that destroys them.
+  /// Destroys them, with no lock held. If one of them is being called, the end of that call destroys them instead.
   void release() noexcept {
     std::shared_ptr<const user_handlers> released;
     const std::lock_guard hold(mutex_);
