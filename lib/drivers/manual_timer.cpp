@@ -18,7 +18,8 @@ constexpr int passes_at_one_instant = 1'000'000;
 
 void refuse_negative(duration d) {
   if (d < duration::zero())
-    throw std::invalid_argument("rondo: time does not go back, by " + std::to_string(d.count()) + " ns");
+    throw std::invalid_argument("rondo: time does not go back: the duration is " + std::to_string(d.count()) +
+                                " ns");
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ class polled_core final : public core {
     {
       const std::lock_guard hold(listener_mutex_);
       if (listener_ != nullptr && listener_->reserved)
-        throw std::logic_error("rondo: this polled_timer has an event_fd, to which on_earlier() belongs");
+        throw std::logic_error("rondo: on_earlier() belongs to the event_fd of this polled_timer");
       changed.swap(listener_);
     }
     wait_for_calls_of(changed);

@@ -39,7 +39,7 @@ void prepare_this_thread([[maybe_unused]] const std::string& name) noexcept {
 options checked(options o) {
   if (o.propagate_exceptions)
     throw std::invalid_argument(
-        "rondo: options::propagate_exceptions is true, and the thread of a timer has no caller to throw to");
+        "rondo: options::propagate_exceptions is true, but the thread of a timer has no caller to throw to");
   return o;
 }
 

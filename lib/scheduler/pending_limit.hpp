@@ -23,7 +23,8 @@ class pending_limit {
     std::size_t taken = taken_.load(std::memory_order_relaxed);
     do {
       if (taken >= most_)
-        throw capacity_error("rondo: max_pending = " + std::to_string(most_) + " timers are pending");
+        throw capacity_error("rondo: max_pending is " + std::to_string(most_) +
+                             ", and that many timers are pending");
     } while (!taken_.compare_exchange_weak(taken, taken + 1, std::memory_order_relaxed));
   }
 

@@ -182,9 +182,9 @@ struct alignas(64) record : node {
     wrong = state.fault(periodic());
     if (!wrong.empty() || !periodic()) return wrong;
     if (repeats->submitted.size() != state.submitted())
-      return "the executor has " + std::to_string(state.submitted()) + " runs of it, and " +
+      return "the executor has " + std::to_string(state.submitted()) + " runs of it, but " +
              std::to_string(repeats->submitted.size()) + " are known";
-    if (over()) return "no run of it is to come, and it is pending still";
+    if (over()) return "no run of it is to come, but it is still pending";
     if (repeats->next.runs() < state.submitted()) return "more of its runs are submitted than have begun";
     return wrong;
   }

@@ -17,8 +17,8 @@ class run_meter {
   /// Throws std::invalid_argument if `slow_after` is negative.
   explicit run_meter(duration slow_after) : slow_after_(slow_after) {
     if (slow_after < duration::zero())
-      throw std::invalid_argument("rondo: slow_after must not be negative, as " +
-                                  std::to_string(slow_after.count()) + " ns is");
+      throw std::invalid_argument("rondo: slow_after must not be negative, but is " +
+                                  std::to_string(slow_after.count()) + " ns");
   }
 
   /// Called when the driver is about to hand a run over: from now on, several threads may record.

@@ -15,7 +15,7 @@
 namespace rondo::detail {
 
 [[noreturn]] inline void refuse_closed_group() {
-  throw stopped_error("rondo: a timer was scheduled through what is being destroyed, or closed");
+  throw stopped_error("rondo: a timer was scheduled through an object that is being destroyed or is closed");
 }
 
 /// The timers of one owner. It is a list of their records, linked through the records, so membership takes no

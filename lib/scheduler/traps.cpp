@@ -23,7 +23,7 @@ void say(Text&& text) noexcept {
 void warn_of_wait(const char* call) noexcept {
   say([=] {
     return std::string(call) + " has waited " + readable(suspicious_wait) +
-           " for tasks in progress: it waits for ever if its caller holds a mutex that one of them takes";
+           " for tasks in progress: it waits forever if its caller holds a mutex that one of them takes";
   });
 }
 

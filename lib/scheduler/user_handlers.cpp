@@ -27,7 +27,7 @@ const char* name_of(error_source who) noexcept {
 }
 
 std::string text_of(const std::exception_ptr& thrown) {
-  std::string text = "something that is no std::exception";
+  std::string text = "something that is not a std::exception";
   try {
     std::rethrow_exception(thrown);
   } catch (const std::exception& e) {
@@ -49,7 +49,7 @@ void report_on_cerr(const char* who, const std::exception_ptr& thrown, const fir
     try {
       std::cerr << std::string("rondo: ") + who + run_of(fact) + " threw: " + text_of(thrown) + '\n';
     } catch (const std::bad_alloc&) {
-      std::cerr << "rondo: " << who << " threw, and there is no memory to say what\n";
+      std::cerr << "rondo: " << who << " threw, but there is no memory to say what\n";
     }
   } catch (...) {  // std::cerr itself is set to throw: there is nobody left to tell
   }

@@ -29,7 +29,7 @@ duration saturating_product(std::uint64_t n, duration d) noexcept {
 
 [[noreturn]] void refuse_to_subtract(const std::string& theirs, const std::string& ours) {
   throw std::invalid_argument(
-      "rondo: what is subtracted is not an earlier reading of the same histogram: it has " + theirs +
+      "rondo: the subtracted histogram is not an earlier reading of the same histogram: it has " + theirs +
       ", this one " + ours);
 }
 

@@ -164,7 +164,7 @@ recurrence recurrence::jitter(double fraction, std::uint64_t seed) const {
 }
 
 recurrence recurrence::on_missed(missed_runs what, std::size_t burst_limit) const {
-  if (burst_limit == 0) throw std::invalid_argument("rondo: a burst must have a run: the limit is 0");
+  if (burst_limit == 0) throw std::invalid_argument("rondo: the burst limit must be positive, not 0");
   recurrence r = *this;
   r.missed_ = what;
   r.burst_limit_ = burst_limit;

@@ -205,7 +205,7 @@ std::uint32_t chunk_pool::move_nodes(chunk from, chunk to, std::uint32_t nodes_b
 std::string chunk_pool::fault_of_inner(chunk c) const {
   const auto empty = std::count(slots(c), slots(c) + chunk_nodes, nullptr);
   if (empty == holes_[c]) return {};
-  return "a chunk has " + std::to_string(empty) + " holes and counts " + std::to_string(holes_[c]);
+  return "a chunk has " + std::to_string(empty) + " holes, but counts " + std::to_string(holes_[c]);
 }
 
 std::size_t chunk_pool::chunks() const noexcept {
@@ -220,7 +220,7 @@ std::string chunk_pool::fault() const {
   std::uint32_t listed = 0;
   for (std::uint32_t s = open_; s != 0; s = segments_[s].next) {
     if (slots_[s] == nullptr || segments_[s].free == 0)
-      return "a segment without free chunks is in the list of those that have some";
+      return "a segment without free chunks is in the list of segments that have some";
     ++listed;
   }
   std::uint32_t empty = 0;

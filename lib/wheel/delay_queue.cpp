@@ -117,7 +117,7 @@ std::string delay_queue::fault() const {
       return "entry " + std::to_string(e) + " comes before the top of the delay queue";
   }
   if (taken != heap_->waiting.size()) return "the delay queue holds an entry that is not there";
-  if (taken == 0) return empty() ? "" : "the delay queue is empty, and has a top";
+  if (taken == 0) return empty() ? "" : "the delay queue is empty, but has a top";
   const heap::entry& top = heap_->waiting.top();
   return top.number == top_ && top.due == top_due_ ? "" : "the delay queue's top is not what it was last";
 }

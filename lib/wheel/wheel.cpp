@@ -12,7 +12,7 @@ void unlocked_wheel::check_periodically(const char* after) noexcept {
   for_each([&](const node&) { ++nodes; });
   std::string wrong = fault();
   if (wrong.empty() && nodes != size)
-    wrong = "it holds " + std::to_string(nodes) + " nodes, and counts " + std::to_string(size);
+    wrong = "it holds " + std::to_string(nodes) + " nodes, but counts " + std::to_string(size);
   if (!wrong.empty()) die("after " + std::string(after) + " of a wheel: " + wrong);
 }
 

@@ -61,10 +61,10 @@ TEST_CASE("a record in any state of a timer's life has no fault") {
 TEST_CASE("a timer that is pending and waits for nothing is found") {
   periodic_record often;
   often.state.wait_in(waits_in::nowhere);
-  CHECK(often.fault() == "it is pending and waits for nothing");
+  CHECK(often.fault() == "it is pending, but waits for nothing");
   one_shot_record once;
   once.state.wait_in(waits_in::nowhere);
-  CHECK(once.fault() == "it is pending and waits for nothing");
+  CHECK(once.fault() == "it is pending, but waits for nothing");
 }
 
 TEST_CASE("what does not fit together in a record is found") {
@@ -73,36 +73,36 @@ TEST_CASE("what does not fit together in a record is found") {
   SUBCASE("cancelled, and its job would start") {
     once.state.end();
     once.submit(1);
-    CHECK(once.fault() == "it is over, and yet the executor's runs of it would start");
+    CHECK(once.fault() == "it is over, but its runs in the executor would start");
   }
   SUBCASE("over, and it waits") {
     once.state.complete();
     once.state.wait_in(waits_in::never_due);
-    CHECK(once.fault() == "it is over, and yet waits for a run");
+    CHECK(once.fault() == "it is over, but waits for a run");
   }
   SUBCASE("free, and it runs") {
     once.state.free();
     once.state.start_run();
-    CHECK(once.fault() == "it is free, and waits or runs");
+    CHECK(once.fault() == "it is free, but waits or runs");
   }
   SUBCASE("a single run in progress, of one that is pending still") {
     once.state.start_run();
-    CHECK(once.fault() == "it runs once, does, and is pending still");
+    CHECK(once.fault() == "it runs once and is running, but is still pending");
   }
   SUBCASE("a single run submitted, of one that waits still") {
     once.submit(1);
     once.state.wait_in(waits_in::never_due);
-    CHECK(once.fault() == "it runs once, and waits though it is submitted");
+    CHECK(once.fault() == "it runs once, but waits although it is submitted");
   }
   SUBCASE("a single run submitted twice") {
     once.submit(1);
     once.submit(2);
-    CHECK(once.fault() == "it runs once, and 2 runs are submitted");
+    CHECK(once.fault() == "it runs once, but 2 runs are submitted");
   }
   SUBCASE("a ticket that nobody knows") {
     periodic_record often;
     often.state.submit();
-    CHECK(often.fault() == "the executor has 1 runs of it, and 0 are known");
+    CHECK(often.fault() == "the executor has 1 runs of it, but 0 are known");
   }
   SUBCASE("a run submitted that has not begun") {
     periodic_record often;
@@ -112,7 +112,7 @@ TEST_CASE("what does not fit together in a record is found") {
   SUBCASE("its last run is over") {
     periodic_record often(rondo::every(1ms).times(1));
     often.begin();
-    CHECK(often.fault() == "no run of it is to come, and it is pending still");
+    CHECK(often.fault() == "no run of it is to come, but it is still pending");
   }
 }
 
@@ -124,13 +124,13 @@ TEST_CASE("counters and places that do not add up are found, with the figures") 
   counters lost = sums;
   ++lost.ended;
   CHECK(fault_of(lost, found) ==
-        "7 timers ceased to be pending, and 3 completed + 2 cancelled + 1 returned are counted");
+        "7 timers ceased to be pending, but 3 completed + 2 cancelled + 1 returned are counted");
   census missing = found;
   --missing.in_wheel;
-  CHECK(fault_of(sums, missing).find("4 timers are pending, and 1 in the wheel + 0 in the pass") == 0);
+  CHECK(fault_of(sums, missing).find("4 timers are pending, but 1 in the wheel + 0 in the pass") == 0);
   census leaked = found;
   --leaked.free;
-  CHECK(fault_of(sums, leaked) == "of 64 records 59 are free, and 4 timers are pending");
+  CHECK(fault_of(sums, leaked) == "of 64 records 59 are free, but 4 timers are pending");
 }
 
 }  // namespace

@@ -297,7 +297,7 @@ TEST_CASE("what a task throws is told without memory, too") {
     time.advance(0s);
   }
   CHECK(time.stats().failed == 1);
-  CHECK(cerr.text() == "rondo: a task threw, and there is no memory to say what\n");
+  CHECK(cerr.text() == "rondo: a task threw, but there is no memory to say what\n");
 }
 
 TEST_SUITE_END();

@@ -57,7 +57,7 @@ TEST_CASE("with slow_after = 0 each run that takes any time is told, by default 
 
 TEST_CASE("a negative slow_after is refused, with its value") {
   CHECK_THROWS_WITH_AS(manual_timer(options{.slow_after = -5ns}),
-                       "rondo: slow_after must not be negative, as -5 ns is", std::invalid_argument);
+                       "rondo: slow_after must not be negative, but is -5 ns", std::invalid_argument);
 }
 
 TEST_CASE("it is told after the run and before the callable of a last run is destroyed, from inside") {

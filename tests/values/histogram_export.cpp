@@ -64,7 +64,7 @@ std::string refusal(histogram from, const histogram& earlier) {
 }
 
 const std::string is_no_reading =
-    "rondo: what is subtracted is not an earlier reading of the same histogram: it has ";
+    "rondo: the subtracted histogram is not an earlier reading of the same histogram: it has ";
 
 }  // namespace
 

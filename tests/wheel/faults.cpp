@@ -118,8 +118,8 @@ TEST_CASE("a wrong count of holes is found") {
   c.pool.erase(c.nodes[chunk_nodes].position);
   CHECK(c.pool.fault_of_inner(c.second()) == "");
   c.pool.add_hole(c.second());
-  CHECK(c.pool.fault_of_inner(c.second()) == "a chunk has 1 holes and counts 2");
-  CHECK(c.members.fault(c.pool) == "a chunk has 1 holes and counts 2");
+  CHECK(c.pool.fault_of_inner(c.second()) == "a chunk has 1 holes, but counts 2");
+  CHECK(c.members.fault(c.pool) == "a chunk has 1 holes, but counts 2");
 }
 
 TEST_CASE("a chunk that is given back twice is found") {
@@ -208,11 +208,11 @@ TEST_CASE("a fault in a bucket is found and described with its number") {
 
   SUBCASE("a node of another tick") {
     n.due = 11;
-    CHECK(w.wheel.fault() == "bucket 10: its tick is 10, and it holds a node due at 11");
+    CHECK(w.wheel.fault() == "bucket 10: its tick is 10, but it holds a node due at 11");
   }
   SUBCASE("a node of another round") {
     n.due = 10 - 64;
-    CHECK(w.wheel.fault() == "bucket 10: its tick is 10, and it holds a node due at -54");
+    CHECK(w.wheel.fault() == "bucket 10: its tick is 10, but it holds a node due at -54");
   }
   SUBCASE("a node of another slot") {
     n.position += 1;

@@ -83,7 +83,7 @@ TEST_CASE("a broken wheel is detected after one of the next calls") {
         w.size = 1;
         for (int calls = 0; calls != 2; ++calls) w.check("a call");
       },
-      "after a call of a wheel: it holds 0 nodes, and counts 1"));
+      "after a call of a wheel: it holds 0 nodes, but counts 1"));
 }
 #endif
 

@@ -44,7 +44,7 @@ std::string wheel_core<Sync>::fault_of_bucket(std::size_t index, const stripe& s
   b.nodes.for_each(s.pool, [&](const node& n) {
     if (wrong.empty() && (n.due != b.due || bucket_of(n.due, mask_) != index))
       wrong =
-          "its tick is " + std::to_string(b.due) + ", and it holds a node due at " + std::to_string(n.due);
+          "its tick is " + std::to_string(b.due) + ", but it holds a node due at " + std::to_string(n.due);
   });
   if (!wrong.empty()) return wrong;
   const auto from_begin = static_cast<std::uint64_t>(b.due) - static_cast<std::uint64_t>(s.window_begin);
