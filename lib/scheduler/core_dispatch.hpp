@@ -73,7 +73,7 @@ void basic_core<Sync>::retry_insertions(tick_number until) noexcept {
   insert_hooks hooks(*this, insert_hooks::inserts::old_timers);  // the driver itself: no wake-up is needed
   while (record_type* const r = retries_.first()) {
     const record_lock hold(r->mutex);
-    if (r->state.where() != waits_in::retry_list) continue;  // it was cancelled or moved meanwhile
+    if (r->state.where() != waits_in::retry_list) continue;  // it was cancelled or moved in the meantime
     if (r->due <= until && ready_.make_room() != 0) {
       ready_.push(*r, r->due);
     } else {

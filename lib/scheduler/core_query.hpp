@@ -107,7 +107,7 @@ bool basic_core<Sync>::list_timer(record_type& r, const std::vector<ready_entry>
 }
 
 /// Visits each record once, so that a timer that moves in the meantime is neither left out nor listed twice. Visits
-/// those that may have been in the pass again, because timers enter the pass without a lock that is held here.
+/// again those that may have been in the pass, because timers enter the pass without a lock that is held here.
 template <class Sync>
 std::vector<timer_info> basic_core<Sync>::list() {
   std::vector<timer_info> timers;

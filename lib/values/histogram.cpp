@@ -33,7 +33,7 @@ duration saturating_product(std::uint64_t n, duration d) noexcept {
       ", this one " + ours);
 }
 
-/// ⌈q·n⌉, at most n; at least 1, as the product is positive. Preconditions: q > 0, n > 0.
+/// ⌈q·n⌉, at most n; at least 1, because the product is positive. Preconditions: q > 0, n > 0.
 std::uint64_t nearest_rank(double q, std::uint64_t n) noexcept {
   // A double differs from the decimal number it was written as by up to 2^-53 of that number. If the product exceeds a
   // whole number by no more than that, it counts as the whole number.

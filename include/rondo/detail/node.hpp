@@ -11,8 +11,8 @@ namespace rondo::detail {
 class wheel_base {};
 
 /// A value that is written under a lock and read under that lock like a plain variable. It may also be read without the
-/// lock, as a hint: the reader then takes a lock and checks again. (A std::atomic would cost the wheel without locks 8
-/// % more instructions per firing, because no value stays in a register across an atomic access.)
+/// lock, as a hint: the reader then takes a lock and checks again. (A std::atomic would cost 8 % more instructions per
+/// firing in the wheel without locks, because no value stays in a register across an atomic access.)
 template <class T>
 class hint {
  public:
