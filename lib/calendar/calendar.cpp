@@ -11,10 +11,10 @@ namespace {
 
 constexpr std::uint32_t each_day = 0b1111111;
 
-/// Without a zone.
+/// The rule still needs its zone.
 detail::calendar_rule at_time_of_day(std::uint32_t weekdays, duration time_of_day) {
   if (time_of_day < duration::zero() || time_of_day >= std::chrono::hours(24))
-    throw std::invalid_argument("rondo: a time of day is from 0 to less than 24 hours, not " +
+    throw std::invalid_argument("rondo: a time of day must be at least 0 and less than 24 hours, not " +
                                 std::to_string(time_of_day.count()) + "ns");
   const auto minute = std::chrono::duration_cast<std::chrono::minutes>(time_of_day).count();
   detail::calendar_rule rule;
@@ -48,7 +48,7 @@ calendar weekly(std::initializer_list<std::chrono::weekday> days, any_duration t
   std::uint32_t set = 0;
   for (const std::chrono::weekday day : days) {
     if (!day.ok())
-      throw std::invalid_argument("rondo: " + std::to_string(day.c_encoding()) + " is no day of the week");
+      throw std::invalid_argument("rondo: " + std::to_string(day.c_encoding()) + " is not a day of the week");
     set |= std::uint32_t{1} << day.c_encoding();
   }
   if (set == 0) throw std::invalid_argument("rondo: weekly() needs a day of the week");

@@ -6,7 +6,7 @@
 
 namespace rondo {
 
-// A task, or its destructor, may destroy the object during a call: a copy of core_ keeps the core until the call is over.
+// A task, or its destructor, may destroy the object during a call. A copy of core_ keeps the core until the call ends.
 
 calendar_timers::calendar_timers(scheduler& s) : calendar_timers(s, system_wall_clock()) {}
 

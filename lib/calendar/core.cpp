@@ -10,12 +10,12 @@ namespace rondo::detail {
 
 namespace {
 
-/// After which a timer looks at the clock again if it could not be moved, and how often a clock that does not tell is looked
-/// at.
+/// When a timer that could not be moved checks the clock again, and how often a clock that does not report its steps is
+/// checked.
 constexpr duration soon = std::chrono::seconds(1);
-/// A clock that is set back further shows that it was false, and a calendar begins anew.
+/// If the clock is set back further than this, its earlier time was wrong, and a calendar starts again.
 constexpr duration far_back = std::chrono::hours(3);
-/// A clock that does not tell and differs by less was not set: two clocks are not read at the same time.
+/// A clock that does not report its steps, and differs by less, was not set: two clocks are not read at the same time.
 constexpr duration smallest_step = std::chrono::milliseconds(1);
 constexpr std::uint64_t most_missed = 1000;
 
@@ -32,7 +32,7 @@ class wall_run {
   ~wall_run() {
     if (timer_ == nullptr) return;
     timer_->core->forget(*timer_);
-    timer_->work.reset();  // here, though the call that schedules it may still share the timer
+    timer_->work.reset();  // here, because the call that schedules the timer may still share it
   }
 
   void operator()(const firing& f) {
@@ -49,7 +49,7 @@ class wall_run {
     ~ending() { timer.core->end(timer); }
   };
 
-  /// What stop() handed back, perhaps when there is no clock any more.
+  /// For a task that stop() handed back. The clock may no longer exist.
   wall_firing by_hand() const noexcept {
     wall_firing f;
     f.wall_due = timer_->core->due_of(*timer_);
@@ -82,7 +82,7 @@ void calendar_core::close() {
   timers_.close();
 }
 
-/// A look at a clock that does not tell. (One at a time, as runs of a periodic timer are.)
+/// Checks a clock that does not report its steps. Calls do not overlap, as these are runs of one periodic timer.
 void calendar_core::look(const firing& f) {
   const wall_time steady(saturating_add(f.due, f.lateness).time_since_epoch());
   const duration offset = difference(clock_.now(), steady);
@@ -101,8 +101,8 @@ timer_id calendar_core::schedule(std::optional<calendar> when, wall_time due, ta
   if (!work) refuse_empty_task();
   const kept_call_site made_at = work.made_at();
   const auto t = std::make_shared<wall_timer>(shared_from_this(), std::move(work), std::move(when));
-  task turn(wall_run(t), made_at);  // from here on it is what ends the timer
-  // The count of steps before the clock: a step that comes after it is noticed below.
+  task turn(wall_run(t), made_at);  // from here on, destroying it ends the timer
+  // Reads the count of steps before the clock, so that settle() notices any step after that.
   const std::uint64_t before = steps();
   const wall_time now = clock_.now();
   if (t->when) due = t->when->next(now).value_or(wall_time::max());
@@ -122,7 +122,7 @@ timer_id calendar_core::schedule(std::optional<calendar> when, wall_time due, ta
   return id;
 }
 
-/// The end of scheduling. A step that came meanwhile could not move the timer, as it did not know its id.
+/// Ends the scheduling of a timer. A step during it could not move the timer, whose id was not yet known.
 void calendar_core::settle(timer_id id, wall_timer& t, std::uint64_t steps) {
   {
     const lock hold(mutex_);
@@ -136,7 +136,8 @@ void calendar_core::settle(timer_id id, wall_timer& t, std::uint64_t steps) {
   }
 }
 
-/// For the scheduler a look at the clock is a run, too: a timer that is cancelled in one has not run, and does not.
+/// To the scheduler, a run that only checks the clock is a run too. A timer cancelled during such a run has not run yet
+/// and will not run.
 cancel_result calendar_core::cancel(timer_id id) {
   const cancel_result result = timers_.cancel(id);
   if (result != cancel_result::running) return result;
@@ -148,7 +149,7 @@ cancel_result calendar_core::cancel(timer_id id) {
   return result;
 }
 
-/// How long the timer is to wait. If the clock was set back far, what it waits for is another point from now on.
+/// How long the timer has to wait. If the clock was set back far, the timer gets a new point to wait for.
 duration calendar_core::until_due(wall_timer& t, wall_time now) noexcept {
   if (t.when && !t.running && difference(t.counted_from, now) > far_back) {
     t.counted_from = now;
@@ -158,13 +159,14 @@ duration calendar_core::until_due(wall_timer& t, wall_time now) noexcept {
   return t.due == wall_time::max() ? duration::max() : difference(t.due, now);
 }
 
-/// Has the timer wait as is right at this moment. False: it is not pending. Throws std::bad_alloc: it waits as before.
+/// Makes the timer wait for the right time as of now. Returns false if it is not pending. Throws std::bad_alloc; the
+/// timer then waits as before.
 bool calendar_core::arm(wall_timer& t) {
   for (;;) {
     std::uint64_t step = 0;
     {
       const lock hold(mutex_);
-      if (closed_) return false;  // there may be no clock any more
+      if (closed_) return false;  // the clock may no longer exist
       step = steps_;
     }
     const wall_time now = clock_.now();
@@ -179,8 +181,8 @@ bool calendar_core::arm(wall_timer& t) {
     }
     const bool moved = timers_.reschedule_after(id, delay);
     const lock hold(mutex_);
-    // Whoever moved it meanwhile may have done so for an earlier reading: the last one to move it sees that nothing has
-    // changed since its own.
+    // Another thread may have moved the timer since, from an earlier reading of the clock. So repeat until nothing has
+    // changed since our own reading.
     if (steps_ != step || t.changes != change) continue;
     if (linked(t)) {
       unlink(t);
@@ -194,7 +196,7 @@ bool calendar_core::arm(wall_timer& t) {
 void calendar_core::arm_or_look_again(wall_timer& t) noexcept {
   try {
     arm(t);
-  } catch (...) {  // NOLINT(bugprone-empty-catch): without memory its next turn is soon, and a look
+  } catch (...) {  // NOLINT(bugprone-empty-catch): out of memory; its next run is soon, and checks the clock
   }
 }
 
@@ -208,7 +210,7 @@ void calendar_core::stepped() {
   while (const auto t = first_to_move(step)) arm(*t);
 }
 
-/// A timer that has not been moved since that step. Those that run, or are being scheduled, see to it themselves.
+/// Returns a timer that has not been moved since that step. Timers that are running or being scheduled move themselves.
 std::shared_ptr<wall_timer> calendar_core::first_to_move(std::uint64_t step) {
   const lock hold(mutex_);
   while (!closed_ && first_ != nullptr && first_->seen_steps < step) {
@@ -258,7 +260,7 @@ std::optional<wall_firing> calendar_core::begin(wall_timer& t, const firing& f) 
     t.due = next.value_or(wall_time::max());
     ++t.changes;
   }
-  if (!next) timers_.cancel(f.id);  // not pending any more while it runs, as other single timers
+  if (!next) timers_.cancel(f.id);  // like other one-shot timers, it is not pending while it runs
   return now;
 }
 

@@ -12,37 +12,38 @@
 
 namespace rondo::detail {
 
-/// A timer of the wall clock. Guarded by the core's mutex but for `core` and `work`, which does not change while it runs.
+/// A timer of the wall clock. The core's mutex guards it, except for `core` and for `work`, which does not change while
+/// it runs.
 struct wall_timer : std::enable_shared_from_this<wall_timer> {
   wall_timer(std::shared_ptr<calendar_core> c, task t, std::optional<calendar> w)
       : core(std::move(c)), work(std::move(t)), when(std::move(w)) {}
 
   const std::shared_ptr<calendar_core> core;
   task work;
-  const std::optional<calendar> when;  // none: once
-  timer_id id;                         // none: the call that schedules it has not ended
+  const std::optional<calendar> when;  // none for a one-shot timer
+  timer_id id;                         // none until the call that schedules it ends
   wall_time due = wall_time::max();
   wall_time counted_from = wall_time::min();  // `due` is the first point after it, or after a run's
   std::uint64_t changes = 0;                  // of `due`
-  std::uint64_t seen_steps = 0;               // it waits as is right since that step of the clock
+  std::uint64_t seen_steps = 0;               // the last step of the clock that its wait takes into account
   std::uint64_t runs = 0;
   bool running = false;
-  bool ended = false;              // nothing follows
-  bool cancelled = false;          // while a look at the clock was in progress
-  wall_timer* previous = nullptr;  // in the list of all; null in both: it is in none, or alone
+  bool ended = false;              // no run follows
+  bool cancelled = false;          // during a run that only checks the clock
+  wall_timer* previous = nullptr;  // in the list of all; both are null if it is in no list, or alone
   wall_timer* next = nullptr;
 };
 
-/// Has each timer wait on the scheduler for as long as the wall clock still has to go, and puts that right when the clock was
-/// set. What comes too early nevertheless, as the notice of a step is late, waits again.
+/// Each timer waits on the scheduler for the time that the wall clock has left until the deadline. The wait is
+/// corrected when the clock is set. A timer that fires too early because the notice of a step is late waits again.
 ///
-/// Each timer is an after_completion() one, whose next run every step and every run puts where it belongs: nothing that is
-/// to follow is lost if there is no memory for that, as it then runs, and looks, a second later.
+/// Each timer is an after_completion() timer. Every step and every run moves its next run to the right time. If there
+/// is no memory for that, no run is lost: the timer fires, and checks the clock, a second later.
 class calendar_core : public std::enable_shared_from_this<calendar_core> {
  public:
   calendar_core(scheduler& s, wall_clock& clock) : clock_(clock), timers_(s), looks_(s) {}
 
-  /// The rest of the constructor.
+  /// Completes the construction.
   void follow_clock();
   void close();
 
@@ -53,10 +54,10 @@ class calendar_core : public std::enable_shared_from_this<calendar_core> {
   std::optional<wall_time> due(timer_id id) const;
   std::optional<wall_time> next_due() const;
 
-  /// The clock was set. Throws std::bad_alloc: not all timers are moved.
+  /// Called when the clock was set. Throws std::bad_alloc; then not all timers have been moved.
   void stepped();
 
-  /// What a timer's callable calls. begin() returns none if the timer is not due, and has it wait again.
+  /// Called by a timer's callable. If the timer is not due, begin() makes it wait again and returns std::nullopt.
   std::optional<wall_firing> begin(wall_timer& t, const firing& f);
   void end(wall_timer& t) noexcept;
   void forget(wall_timer& t) noexcept;
@@ -80,13 +81,13 @@ class calendar_core : public std::enable_shared_from_this<calendar_core> {
 
   wall_clock& clock_;
   timer_scope timers_;
-  timer_scope looks_;  // at a clock that does not tell
+  timer_scope looks_;  // checks a clock that does not report its steps
   std::shared_ptr<void> notice_;
-  std::optional<duration> offset_;  // of the wall clock from the scheduler's; of the looks alone
+  std::optional<duration> offset_;  // of the wall clock from the scheduler's; used only by look()
 
   mutable std::mutex mutex_;
   std::uint64_t steps_ = 0;
-  wall_timer* first_ = nullptr;  // in the order of seen_steps
+  wall_timer* first_ = nullptr;  // the list is in the order of seen_steps
   wall_timer* last_ = nullptr;
   bool closed_ = false;
 };

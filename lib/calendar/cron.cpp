@@ -11,7 +11,7 @@ namespace rondo::detail {
 
 namespace {
 
-/// What a field may say. Names stand for the numbers from `first_name` on.
+/// What a field may contain. Names denote the numbers from `first_name` on.
 struct field {
   const char* what;
   unsigned smallest;
@@ -44,7 +44,7 @@ class parser {
     result.hours = static_cast<std::uint32_t>(sets[1]);
     result.month_days = static_cast<std::uint32_t>(sets[2]);
     result.months = static_cast<std::uint32_t>(sets[3]);
-    result.weekdays = static_cast<std::uint32_t>((sets[4] | sets[4] >> 7) & 0x7fU);  // 7 is Sunday, too
+    result.weekdays = static_cast<std::uint32_t>((sets[4] | sets[4] >> 7) & 0x7fU);  // 7 is Sunday too
     result.either_day = texts[2].front() != '*' && texts[4].front() != '*';
     result.elapsed = result.hours == bit(24) - 1;
     if (!result.has_days()) refuse("matches no day");
@@ -59,7 +59,7 @@ class parser {
     refuse(std::string("is wrong in its ") + f.what + ": " + quoted_text(text) + ' ' + why);
   }
 
-  /// The parts between any of the separators; empty ones only if they are not to be merged.
+  /// Splits the text at any of the separators. If `merge`, adjacent separators count as one, so no part is empty.
   static std::vector<std::string> split(const std::string& text, const char* separators, bool merge) {
     std::vector<std::string> parts;
     for (std::size_t begin = 0; begin <= text.size();) {
@@ -76,7 +76,7 @@ class parser {
     return set;
   }
 
-  /// `*`, a value or a range, and perhaps a step.
+  /// Parses `*`, a value or a range, with an optional step.
   std::uint64_t item_of(const field& f, const std::string& item) const {
     const std::size_t slash = item.find('/');
     const std::string range = item.substr(0, slash);
@@ -92,7 +92,7 @@ class parser {
       if (f.largest == 7 && last == 0 && first != 0) last = 7;  // fri-sun
       if (last < first) refuse(f, item, "goes backwards");
     } else if (f.largest == 7) {
-      last = 6;  // Sunday is not to be counted twice by a step
+      last = 6;  // so that a step does not count Sunday twice
     }
     const unsigned step = slash == std::string::npos ? 1 : step_of(f, item.substr(slash + 1));
     std::uint64_t set = 0;
@@ -103,15 +103,15 @@ class parser {
   unsigned value_of(const field& f, const std::string& text) const {
     if (const auto named = name_of(f, text); named) return *named;
     const auto number = number_of(text);
-    if (!number) refuse(f, text, f.names.empty() ? "is no number" : "is neither a number nor a name");
+    if (!number) refuse(f, text, f.names.empty() ? "is not a number" : "is neither a number nor a name");
     if (*number < f.smallest || *number > f.largest) refuse(f, text, "is not in " + range_of(f.smallest, f));
     return *number;
   }
 
   unsigned step_of(const field& f, const std::string& text) const {
     const auto number = number_of(text);
-    if (!number) refuse(f, text, "is no number");
-    if (*number < 1 || *number > f.largest) refuse(f, text, "is no step in " + range_of(1, f));
+    if (!number) refuse(f, text, "is not a number");
+    if (*number < 1 || *number > f.largest) refuse(f, text, "is not a step in " + range_of(1, f));
     return *number;
   }
 
@@ -129,7 +129,7 @@ class parser {
     return std::nullopt;
   }
 
-  /// Of decimal digits, four at most.
+  /// Parses one to four decimal digits.
   static std::optional<unsigned> number_of(const std::string& text) {
     if (text.empty() || text.size() > 4) return std::nullopt;
     unsigned number = 0;

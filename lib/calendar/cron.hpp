@@ -7,7 +7,7 @@
 
 namespace rondo::detail {
 
-/// The rule of an expression, without its zone. Throws std::invalid_argument as cron() does.
+/// Returns the rule of an expression, without a zone. Throws std::invalid_argument as cron() does.
 calendar_rule parse_cron(const std::string& expression);
 
 }  // namespace rondo::detail

@@ -23,9 +23,9 @@ using std::chrono::hours;
 using std::chrono::minutes;
 using std::chrono::seconds;
 
-/// The last second of which all nanoseconds can be represented.
+/// The last second all of whose nanoseconds can be represented.
 constexpr sys_seconds last_second{seconds(std::numeric_limits<std::int64_t>::max() / 1'000'000'000 - 1)};
-/// Days after which the Gregorian calendar repeats itself, days of the week included.
+/// The number of days after which the Gregorian calendar repeats, including the days of the week.
 constexpr int days_of_a_cycle = 146'097;
 
 template <class Bits>
@@ -33,7 +33,7 @@ bool has(Bits set, unsigned n) {
   return (set >> n & 1U) != 0;
 }
 
-/// The first of the set that is not less than `n`; none: 64.
+/// The smallest member of the set that is not less than `n`, or 64 if there is none.
 int first_from(std::uint64_t set, std::int64_t n) {
   return n > 63 ? 64 : std::countr_zero(set & ~std::uint64_t{0} << n);
 }
@@ -45,20 +45,21 @@ bool counts(const calendar_rule& rule, date::year_month_day day, local_days of) 
   return rule.either_day ? by_month || by_week : by_month && by_week;
 }
 
-/// The first day from `day` on that counts, if it is before `end`.
+/// The first day from `day` on that matches, if it is before `end`.
 std::optional<local_days> next_day(const calendar_rule& rule, local_days day, local_days end) {
   while (day < end) {
     const date::year_month_day date(day);
     if (counts(rule, date, day)) return day;
     if (has(rule.months, unsigned{date.month()}))
       day += days(1);
-    else  // the whole month is skipped, lest a search through years takes long
+    else  // skips the month, so that a search through years is fast
       day = local_days((date.year() / date.month() + date::months(1)) / 1);
   }
   return std::nullopt;
 }
 
-/// The first local time from `from` on that the rule names, but for its seconds. None before `end`.
+/// The first local time from `from` on that the rule names, without its seconds; std::nullopt if there is none before
+/// `end`.
 std::optional<local_minutes> next_minute(const calendar_rule& rule, local_minutes from, local_days end) {
   const auto today = floor<days>(from);
   for (auto day = next_day(rule, today, end); day; day = next_day(rule, *day + days(1), end)) {
@@ -79,7 +80,7 @@ std::optional<wall_time> representable(sys_seconds t, duration more = duration::
   return wall_time(std::chrono::duration_cast<duration>(t.time_since_epoch()) + more);
 }
 
-/// When the zone's clock has come to `local`, or past it, for the first time. It never decreases as `local` grows.
+/// When the zone's clock first reaches or passes `local`. The result never decreases as `local` grows.
 std::optional<wall_time> first_moment(const date::time_zone& zone, local_seconds local, duration more) {
   const date::local_info info = zone.get_info(local);
   if (info.result == date::local_info::nonexistent) return representable(info.first.end);
@@ -99,7 +100,7 @@ std::optional<wall_time> next_of_day(const calendar_rule& rule, wall_time after,
   return std::nullopt;
 }
 
-/// Looks at one stretch of time after another in which the zone's offset is the same.
+/// Searches one period of constant offset after another.
 std::optional<wall_time> next_elapsed(const calendar_rule& rule, wall_time after, local_days end) {
   sys_seconds from = floor<seconds>(after) + seconds(1);
   while (from <= last_second) {
@@ -118,7 +119,7 @@ std::optional<wall_time> next_elapsed(const calendar_rule& rule, wall_time after
 
 std::optional<wall_time> calendar_rule::next(wall_time after) const {
   const auto end = floor<days>(local_seconds(last_second.time_since_epoch())) + days(2);
-  // Before that not all that is computed can be represented.
+  // For an earlier time, some intermediate results could not be represented.
   after = std::max(after, wall_time::min() + std::chrono::hours(48));
   return elapsed ? next_elapsed(*this, after, end) : next_of_day(*this, after, end);
 }
@@ -155,7 +156,7 @@ const date::time_zone* find_zone(const std::string& name) {
     throw std::invalid_argument("rondo: the time zone " + quoted_text(name) + " is unknown");
   }
   try {
-    static_cast<void>(zone->get_info(sys_seconds{}));  // which reads its file
+    static_cast<void>(zone->get_info(sys_seconds{}));  // reads the zone's file
   } catch (const std::runtime_error& e) {
     throw std::runtime_error("rondo: the time zone " + quoted_text(name) + " cannot be read: " + e.what());
   }

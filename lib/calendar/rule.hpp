@@ -1,4 +1,4 @@
-// Which local times a calendar names, and when these are.
+// Which local times a calendar names, and when they occur.
 #pragma once
 
 #include <chrono>
@@ -14,27 +14,27 @@ class time_zone;
 
 namespace rondo::detail {
 
-/// In quotation marks, what is not printable as \xNN; of a long text the beginning.
+/// Returns the text in quotation marks, with unprintable bytes as \xNN. A long text is truncated.
 std::string quoted_text(const std::string& text);
 
-/// Throws as daily() does. What get_info() will need is loaded.
+/// Loads everything that get_info() will need. Throws as daily() does.
 const date::time_zone* find_zone(const std::string& name);
 
-/// Sets of numbers are bits: bit n for n.
+/// Sets of numbers are bit masks: bit n is set if n is in the set.
 struct calendar_rule {
   const date::time_zone* zone = nullptr;
   std::uint64_t minutes = 0;
   std::uint32_t hours = 0;
   std::uint32_t month_days = 0;
   std::uint32_t months = 0;
-  std::uint32_t weekdays = 0;                 // 0: Sunday
-  bool either_day = false;                    // a day of either set counts; otherwise one of both
-  bool elapsed = false;                       // counts whenever a local clock shows the time
+  std::uint32_t weekdays = 0;  // 0: Sunday
+  bool either_day = false;     // a day matches if it is in either set; otherwise it must be in both
+  bool elapsed = false;        // matches whenever a local clock shows the time
   duration within_minute = duration::zero();  // less than a minute; zero if `elapsed`
 
   /// As calendar::next().
   std::optional<wall_time> next(wall_time after) const;
-  /// Whether any day counts.
+  /// Whether any day matches.
   bool has_days() const;
 };
 

@@ -25,7 +25,7 @@ class step_listeners::listener {
     stepped_();
   }
 
-  /// No call begins after this, and none is in progress but on this thread.
+  /// Afterwards no call begins, and none is in progress on another thread.
   void end() {
     std::unique_lock hold(mutex_);
     ended_ = true;

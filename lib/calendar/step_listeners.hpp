@@ -1,4 +1,4 @@
-// Those who are to be told of a clock's steps.
+// The listeners that a clock notifies of its steps.
 #pragma once
 
 #include <functional>
@@ -12,13 +12,13 @@ namespace rondo::detail {
 class step_listeners {
  public:
   class listener;
-  /// Those at one moment, to be told later.
+  /// The listeners at one moment, to be notified later.
   using list = std::vector<std::shared_ptr<listener>>;
 
   /// As wall_clock::on_step().
   std::shared_ptr<void> add(std::function<void()> stepped);
   list all() const;
-  /// Calls each that has not ended. Throws what one throws; the others have been called.
+  /// Calls each listener that has not ended. If one throws, calls the others too and then rethrows.
   static void tell(const list& all);
 
  private:

@@ -1,4 +1,4 @@
-// Steps of the system's clock, as the kernel tells of them.
+// Steps of the system's clock, as the kernel reports them.
 #pragma once
 
 #include <functional>
@@ -6,7 +6,7 @@
 
 namespace rondo::detail {
 
-/// As wall_clock::on_step() of the system's clock. Null where the kernel does not tell.
+/// As wall_clock::on_step() of the system's clock. Returns null where the kernel does not report steps.
 std::shared_ptr<void> watch_steps(std::function<void()> stepped);
 
 }  // namespace rondo::detail

@@ -1,4 +1,4 @@
-// Linux: a thread that sleeps in poll().
+// For Linux: a thread that sleeps in poll().
 #include <poll.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
@@ -31,7 +31,7 @@ class descriptor {
   descriptor& operator=(const descriptor&) = delete;
   int number() const noexcept { return number_; }
 
-  /// What there is to be read, if there is anything.
+  /// Reads what is there, if anything.
   void empty() const noexcept {
     std::uint64_t count = 0;
     [[maybe_unused]] const ssize_t taken = ::read(number_, &count, sizeof count);
@@ -41,7 +41,7 @@ class descriptor {
   const int number_;
 };
 
-/// Threads that are started while it lives handle no signals but those that they cause themselves.
+/// Threads started during its lifetime handle only the signals that they cause themselves.
 class signals_blocked {
  public:
   signals_blocked() noexcept {
@@ -58,13 +58,13 @@ class signals_blocked {
   sigset_t before_{};
 };
 
-/// What the thread and its owner share.
+/// Shared by the thread and its owner.
 struct watch {
   watch()
       : steps(::timerfd_create(CLOCK_REALTIME, TFD_NONBLOCK | TFD_CLOEXEC), "rondo: timerfd_create()"),
         end(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), "rondo: eventfd()") {}
 
-  /// Has the kernel tell of the next step.
+  /// Makes the kernel report the next step.
   void arm() const noexcept {
     itimerspec far{};
     far.it_value.tv_sec = std::numeric_limits<decltype(far.it_value.tv_sec)>::max();
@@ -80,7 +80,7 @@ struct watch {
       if (ready[1].revents != 0) return;
       if (count < 0) continue;  // a signal
       steps.empty();
-      arm();  // before telling: what comes meanwhile is told again
+      arm();  // first, so that a step during the calls is reported too
       again = false;
       try {
         step_listeners::tell(listeners.all());

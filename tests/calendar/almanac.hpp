@@ -15,7 +15,8 @@ namespace calendar_test {
 
 using namespace rondo::test;
 
-/// Virtual time, a wall clock on it, and timers of that; and what ran: "what@when" by the wall clock, in UTC.
+/// Virtual time, a wall clock that follows it, and timers of that clock. Notes what ran as "what@when", in the wall
+/// clock's UTC.
 struct place {
   explicit place(const std::string& start, rondo::options o = {})
       : time(std::move(o)), wall(time, utc(start)), timers(std::in_place, time, wall) {}
@@ -26,7 +27,7 @@ struct place {
       runs.push_back(f);
     };
   }
-  /// Lets time pass until the wall clock shows that.
+  /// Lets time pass until the wall clock shows `when`.
   void advance_to(const std::string& when) { time.advance(utc(when) - wall.now()); }
 
   manual_timer time;

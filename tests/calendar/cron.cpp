@@ -1,4 +1,4 @@
-// cron's five fields.
+// The five fields of cron.
 #include <string>
 
 #include "calendar/almanac.hpp"
@@ -35,7 +35,7 @@ TEST_CASE("values, lists, ranges and steps") {
         "2026-05-01 00:45, 2026-05-01 01:00, 2026-05-01 01:45");
 }
 
-TEST_CASE("months and days of the week have names, and Sunday two numbers") {
+TEST_CASE("months and days of the week have names, and Sunday has two numbers") {
   CHECK(next("0 0 1 FEB,nov *", "2026-05-01 00:00:00", 2) == "2026-11-01 00:00, 2027-02-01 00:00");
   CHECK(next("0 0 1 mar-May *", "2026-01-01 00:00:00", 4) ==
         "2026-03-01 00:00, 2026-04-01 00:00, 2026-05-01 00:00, 2027-03-01 00:00");
@@ -56,7 +56,7 @@ TEST_CASE("months and days of the week have names, and Sunday two numbers") {
         "2026-05-02 00:00, 2026-05-03 00:00, 2026-05-05 00:00, 2026-05-07 00:00");
 }
 
-TEST_CASE("either of two restricted days counts; with a * it takes both") {
+TEST_CASE("a day matches either of two restricted fields; with a * it must match both") {
   // 2026-05-04 is a Monday.
   CHECK(next("0 0 13 * mon", "2026-05-01 00:00:00", 4) ==
         "2026-05-04 00:00, 2026-05-11 00:00, 2026-05-13 00:00, 2026-05-18 00:00");
@@ -67,20 +67,20 @@ TEST_CASE("either of two restricted days counts; with a * it takes both") {
   CHECK(next("0 0 30 2 mon", "2026-01-01 00:00:00", 2) == "2026-02-02 00:00, 2026-02-09 00:00");
 }
 
-TEST_CASE("days that not every month and year has") {
+TEST_CASE("days that do not exist in every month or year") {
   CHECK(next("0 0 31 * *", "2026-04-01 00:00:00", 3) ==
         "2026-05-31 00:00, 2026-07-31 00:00, 2026-08-31 00:00");
   CHECK(next("0 0 29 feb *", "2026-01-01 00:00:00", 2) == "2028-02-29 00:00, 2032-02-29 00:00");
-  CHECK(next("0 0 29 feb *", "2096-03-01 00:00:00") == "2104-02-29 00:00");  // 2100 is no leap year
+  CHECK(next("0 0 29 feb *", "2096-03-01 00:00:00") == "2104-02-29 00:00");  // 2100 is not a leap year
   CHECK(next("0 0 29 2 */7", "2026-01-01 00:00:00", 2) == "2032-02-29 00:00, 2060-02-29 00:00");  // a Sunday
   CHECK(next("0 0 29 2 *", "2260-03-01 00:00:00") == "none");
 }
 
-TEST_CASE("with hours named, the time of day counts; with all hours, the time that passes") {
+TEST_CASE("if hours are named, the time of day counts; with all hours, the elapsed time does") {
   const auto in_berlin = [](const char* expression, const char* from, int count) {
     return points(cron(expression, "Europe/Berlin"), from, count);
   };
-  // 02:00 became 03:00 at 01:00 UTC: what was skipped counts then, once, and together with what is due then.
+  // 02:00 became 03:00 at 01:00 UTC. All skipped times, and any time due at that moment, count there as one point.
   const char* const spring = "2026-03-29 00:20:00";
   CHECK(in_berlin("30 2 * * *", spring, 2) == "2026-03-29 01:00, 2026-03-30 00:30");
   CHECK(in_berlin("*/30 1-3 * * *", spring, 4) ==
@@ -99,7 +99,7 @@ TEST_CASE("with hours named, the time of day counts; with all hours, the time th
         "2026-10-25 00:59, 2026-10-25 01:00, 2026-10-25 01:59, 2026-10-25 02:00, 2026-10-25 02:59");
 }
 
-TEST_CASE("in a zone of half hours, and of seconds, all hours are those that its clock shows") {
+TEST_CASE("in a zone whose offset has half hours or seconds, all hours are those that its clock shows") {
   CHECK(points(cron("0 * * * *", "Asia/Kathmandu"), "2026-05-01 00:00:00", 2) ==
         "2026-05-01 00:15, 2026-05-01 01:15");
   // On Lord Howe Island 02:00 became 01:30 at 15:00 UTC.
@@ -109,7 +109,7 @@ TEST_CASE("in a zone of half hours, and of seconds, all hours are those that its
   CHECK(points(cron("0 * * * *", "Europe/Amsterdam"), "1930-01-01 12:00:00", 1).starts_with("19"));
 }
 
-TEST_CASE("a wrong expression is refused, with the part that is wrong") {
+TEST_CASE("a wrong expression is refused, and the message names the wrong part") {
   CHECK(refused("") == "has 0 fields, not five");
   CHECK(refused("* * * *") == "has 4 fields, not five");
   CHECK(refused("0 * * * * *") == "has 6 fields, not five");
@@ -123,27 +123,27 @@ TEST_CASE("a wrong expression is refused, with the part that is wrong") {
   CHECK(refused("* * * * 8") == "is wrong in its day of the week: \"8\" is not in 0-7");
   CHECK(refused("* * * * 99999") ==
         "is wrong in its day of the week: \"99999\" is neither a number nor a name");
-  CHECK(refused("1,,2 * * * *") == "is wrong in its minute: \"\" is no number");
-  CHECK(refused("1, * * * *") == "is wrong in its minute: \"\" is no number");
-  CHECK(refused("-5 * * * *") == "is wrong in its minute: \"\" is no number");
-  CHECK(refused("5- * * * *") == "is wrong in its minute: \"\" is no number");
-  CHECK(refused("1-2-3 * * * *") == "is wrong in its minute: \"2-3\" is no number");
+  CHECK(refused("1,,2 * * * *") == "is wrong in its minute: \"\" is not a number");
+  CHECK(refused("1, * * * *") == "is wrong in its minute: \"\" is not a number");
+  CHECK(refused("-5 * * * *") == "is wrong in its minute: \"\" is not a number");
+  CHECK(refused("5- * * * *") == "is wrong in its minute: \"\" is not a number");
+  CHECK(refused("1-2-3 * * * *") == "is wrong in its minute: \"2-3\" is not a number");
   CHECK(refused("30-10 * * * *") == "is wrong in its minute: \"30-10\" goes backwards");
   CHECK(refused("* * * nov-feb *") == "is wrong in its month: \"nov-feb\" goes backwards");
   CHECK(refused("* * * * wed-mon") == "is wrong in its day of the week: \"wed-mon\" goes backwards");
   CHECK(refused("5/15 * * * *") ==
         "is wrong in its minute: \"5/15\" has a step after a single value, not after * or a range");
-  CHECK(refused("*/0 * * * *") == "is wrong in its minute: \"0\" is no step in 1-59");
-  CHECK(refused("*/60 * * * *") == "is wrong in its minute: \"60\" is no step in 1-59");
-  CHECK(refused("*/ * * * *") == "is wrong in its minute: \"\" is no number");
-  CHECK(refused("*/5/2 * * * *") == "is wrong in its minute: \"5/2\" is no number");
-  CHECK(refused("*-5 * * * *") == "is wrong in its minute: \"*\" is no number");
-  CHECK(refused("** * * * *") == "is wrong in its minute: \"**\" is no number");
-  CHECK(refused("jan * * * *") == "is wrong in its minute: \"jan\" is no number");
+  CHECK(refused("*/0 * * * *") == "is wrong in its minute: \"0\" is not a step in 1-59");
+  CHECK(refused("*/60 * * * *") == "is wrong in its minute: \"60\" is not a step in 1-59");
+  CHECK(refused("*/ * * * *") == "is wrong in its minute: \"\" is not a number");
+  CHECK(refused("*/5/2 * * * *") == "is wrong in its minute: \"5/2\" is not a number");
+  CHECK(refused("*-5 * * * *") == "is wrong in its minute: \"*\" is not a number");
+  CHECK(refused("** * * * *") == "is wrong in its minute: \"**\" is not a number");
+  CHECK(refused("jan * * * *") == "is wrong in its minute: \"jan\" is not a number");
   CHECK(refused("* * * monday *") == "is wrong in its month: \"monday\" is neither a number nor a name");
   CHECK(refused("* * * mon *") == "is wrong in its month: \"mon\" is neither a number nor a name");
   CHECK(refused("* * * anf *") == "is wrong in its month: \"anf\" is neither a number nor a name");
-  CHECK(refused("* * L * *") == "is wrong in its day of the month: \"L\" is no number");
+  CHECK(refused("* * L * *") == "is wrong in its day of the month: \"L\" is not a number");
   CHECK(refused("0 0 30 2 *") == "matches no day");
   CHECK(refused("0 0 31 2,4,6,9,11 *") == "matches no day");
   CHECK(refused("0 0 30-31 2 *") == "matches no day");

@@ -1,4 +1,4 @@
-// Days, weekdays and times of day, and what becomes of them when a zone's clocks are set.
+// Days, weekdays and times of day, and what happens to them when a zone's clocks are set.
 #include <chrono>
 #include <stdexcept>
 #include <string>
@@ -10,7 +10,7 @@ namespace {
 using namespace calendar_test;
 using namespace std::chrono;
 
-TEST_CASE("a time of each day is that of the zone") {
+TEST_CASE("a daily time is in the zone's local time") {
   CHECK(points(daily(6h + 30min, "Europe/Berlin"), "2026-03-01 00:00:00", 3) ==
         "2026-03-01 05:30, 2026-03-02 05:30, 2026-03-03 05:30");
   CHECK(points(daily(6h + 30min, "Asia/Kolkata"), "2026-03-01 01:00:00", 2) ==
@@ -18,7 +18,7 @@ TEST_CASE("a time of each day is that of the zone") {
   CHECK(points(daily(0s, "UTC"), "2026-12-31 00:00:00", 2) == "2027-01-01 00:00, 2027-01-02 00:00");
 }
 
-TEST_CASE("a point is later than the time that is asked from, to the nanosecond") {
+TEST_CASE("the next point is later than the given time, to the nanosecond") {
   const auto c = daily(6h, "UTC");
   const auto six = utc("2026-05-01 06:00:00");
   CHECK(c.next(six - 1ns) == six);
@@ -30,7 +30,7 @@ TEST_CASE("a point is later than the time that is asked from, to the nanosecond"
   CHECK(quarters.next(six + 1ns) == six + 15min);
 }
 
-TEST_CASE("a time of day may have seconds and parts of one") {
+TEST_CASE("a time of day may have seconds and fractions of a second") {
   const auto c = daily(23h + 59min + 59s + 999999999ns, "UTC");
   const auto midnight = utc("2026-05-02 00:00:00");
   CHECK(c.next(midnight - 2ns) == midnight - 1ns);
@@ -39,7 +39,7 @@ TEST_CASE("a time of day may have seconds and parts of one") {
         "2026-10-25 00:30+15000000000ns, 2026-10-26 01:30+15000000000ns");
 }
 
-TEST_CASE("the hour that does not come: its times count as the clocks are set") {
+TEST_CASE("times in the hour that is skipped count at the moment when the clocks are set") {
   // In Berlin 02:00 became 03:00 on 29 March 2026, at 01:00 UTC.
   CHECK(points(daily(1h + 59min, "Europe/Berlin"), "2026-03-28 12:00:00", 2) ==
         "2026-03-29 00:59, 2026-03-29 23:59");
@@ -51,17 +51,17 @@ TEST_CASE("the hour that does not come: its times count as the clocks are set") 
   CHECK(points(daily(3h + 1min, "Europe/Berlin"), "2026-03-28 12:00:00", 1) == "2026-03-29 01:01");
 }
 
-TEST_CASE("the hour that comes twice: its times count the first time") {
+TEST_CASE("times in the hour that occurs twice count the first time") {
   // In Berlin 03:00 became 02:00 on 25 October 2026, at 01:00 UTC.
   CHECK(points(daily(2h, "Europe/Berlin"), "2026-10-24 12:00:00", 2) == "2026-10-25 00:00, 2026-10-26 01:00");
   CHECK(points(daily(2h + 30min, "Europe/Berlin"), "2026-10-23 12:00:00", 3) ==
         "2026-10-24 00:30, 2026-10-25 00:30, 2026-10-26 01:30");
-  // From within the second pass, too.
+  // Also when asked from within the second of these hours.
   CHECK(points(daily(2h + 30min, "Europe/Berlin"), "2026-10-25 01:10:00", 1) == "2026-10-26 01:30");
   CHECK(points(daily(3h, "Europe/Berlin"), "2026-10-24 12:00:00", 1) == "2026-10-25 02:00");
 }
 
-TEST_CASE("changes at midnight, by half an hour, and by a day") {
+TEST_CASE("the zone's clocks are set at midnight, by half an hour, or by a day") {
   // In Havana 00:00 became 01:00 on 8 March 2026, at 05:00 UTC.
   CHECK(points(daily(0s, "America/Havana"), "2026-03-07 12:00:00", 2) ==
         "2026-03-08 05:00, 2026-03-09 04:00");
@@ -77,11 +77,11 @@ TEST_CASE("changes at midnight, by half an hour, and by a day") {
         "2011-12-29 10:00, 2011-12-30 10:00, 2011-12-31 10:00");
 }
 
-TEST_CASE("weekdays are those of the zone") {
+TEST_CASE("weekdays are in the zone's local time") {
   // 2026-05-01 is a Friday.
   CHECK(points(on_weekdays(9h, "UTC"), "2026-04-30 12:00:00", 3) ==
         "2026-05-01 09:00, 2026-05-04 09:00, 2026-05-05 09:00");
-  // Monday, 08:00 in Tokyo is Sunday, 23:00.
+  // Monday, 08:00 in Tokyo is Sunday, 23:00 UTC.
   CHECK(points(on_weekdays(8h, "Asia/Tokyo"), "2026-05-01 12:00:00", 2) ==
         "2026-05-03 23:00, 2026-05-04 23:00");
   CHECK(points(weekly({Sunday, Saturday}, 9h, "UTC"), "2026-04-30 12:00:00", 3) ==
@@ -89,15 +89,15 @@ TEST_CASE("weekdays are those of the zone") {
   CHECK(points(weekly({weekday(7)}, 9h, "UTC"), "2026-04-30 12:00:00", 1) == "2026-05-03 09:00");
 }
 
-TEST_CASE("times of day and days that there are not are refused, in words") {
+TEST_CASE("times of day and days that do not exist are refused with a message") {
   CHECK(refusal([] { daily(-1ns, "UTC"); }) ==
-        "rondo: a time of day is from 0 to less than 24 hours, not -1ns");
+        "rondo: a time of day must be at least 0 and less than 24 hours, not -1ns");
   CHECK(refusal([] { daily(24h, "UTC"); }) ==
-        "rondo: a time of day is from 0 to less than 24 hours, not 86400000000000ns");
+        "rondo: a time of day must be at least 0 and less than 24 hours, not 86400000000000ns");
   CHECK(refusal([] { on_weekdays(hours::max(), "UTC"); }) ==
-        "rondo: a time of day is from 0 to less than 24 hours, not 9223372036854775807ns");
+        "rondo: a time of day must be at least 0 and less than 24 hours, not 9223372036854775807ns");
   CHECK(refusal([] { weekly({}, 1h, "UTC"); }) == "rondo: weekly() needs a day of the week");
-  CHECK(refusal([] { weekly({Monday, weekday(8)}, 1h, "UTC"); }) == "rondo: 8 is no day of the week");
+  CHECK(refusal([] { weekly({Monday, weekday(8)}, 1h, "UTC"); }) == "rondo: 8 is not a day of the week");
   CHECK(refusal([] { daily(24h - 1ns, "UTC"); }) == "accepted");
 }
 

@@ -1,4 +1,4 @@
-// How timers of the wall clock end: with their calendar, from inside a task too, and with their scheduler.
+// How wall-clock timers end: with their calendar_timers, also from inside a task, and with their scheduler.
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,7 +17,7 @@ auto watched(journal& j, const std::string& what) {
   return std::shared_ptr<void>(nullptr, [&j, what](void*) { j.add("~" + what); });
 }
 
-TEST_CASE("the destructor cancels, and destroys the callables") {
+TEST_CASE("the destructor cancels the timers and destroys their callables") {
   place p("2026-05-01 12:00:00");
   journal destroyed;
   p.timers->schedule_at(p.wall.now() + 1h, [kept = watched(destroyed, "a")] {});
@@ -42,7 +42,7 @@ TEST_CASE("cancel destroys the callable at once, and so does the end of a run") 
   CHECK(destroyed.take() == "b ~b");
 }
 
-TEST_CASE("a task may destroy its calendar, and the clock with it") {
+TEST_CASE("a task may destroy its calendar_timers, and the clock with it") {
   manual_timer time;
   struct owner {
     explicit owner(manual_timer& t) : wall(t, utc("2026-05-01 12:00:00")), timers(t, wall) {}
@@ -62,7 +62,7 @@ TEST_CASE("a task may destroy its calendar, and the clock with it") {
   CHECK(time.pending() == 0);
 }
 
-TEST_CASE("the destructor of a callable may destroy the calendar") {
+TEST_CASE("the destructor of a callable may destroy the calendar_timers") {
   place p("2026-05-01 12:00:00");
   auto timers = std::make_unique<calendar_timers>(p.time, p.wall);
   const std::shared_ptr<void> last(nullptr, [&](void*) { timers.reset(); });
@@ -74,7 +74,8 @@ TEST_CASE("the destructor of a callable may destroy the calendar") {
   CHECK(timers == nullptr);
 }
 
-TEST_CASE("what stop() hands back may be run by hand, also without calendar and clock") {
+TEST_CASE(
+    "what stop() hands back may be run by hand, even after the calendar_timers and the clock are gone") {
   std::vector<unfired> left;
   manual_timer time;
   journal ran;
@@ -100,7 +101,7 @@ TEST_CASE("what stop() hands back may be run by hand, also without calendar and 
   CHECK(ran.take() == "2026-05-01 13:00 2026-05-01 13:00 2026-05-01 14:00 never");
 }
 
-TEST_CASE("a calendar may outlive its scheduler") {
+TEST_CASE("a calendar_timers may outlive its scheduler") {
   journal destroyed;
   auto time = std::make_unique<manual_timer>();
   manual_timer other;
@@ -117,7 +118,7 @@ TEST_CASE("a calendar may outlive its scheduler") {
   CHECK_THROWS_AS(timers.schedule_at(wall_time{}, doing_nothing()), stopped_error);
 }
 
-TEST_CASE("drain() ends them as it ends periodic timers") {
+TEST_CASE("drain() ends wall-clock timers as it ends periodic timers") {
   place p("2026-05-01 12:00:00");
   p.timers->schedule_at(p.wall.now() + 1h, p.noting("a"));
   p.timers->schedule(daily(0s, "UTC"), p.noting("b"));
@@ -127,12 +128,10 @@ TEST_CASE("drain() ends them as it ends periodic timers") {
   CHECK_THROWS_AS(p.timers->schedule_at(wall_time{}, doing_nothing()), stopped_error);
 }
 
-TEST_CASE("a handler of the scheduler may destroy the calendar while the clock tells of a step") {
+TEST_CASE("another listener may destroy the calendar_timers while the clock reports a step") {
   place p("2026-05-01 12:00:00");
   std::unique_ptr<calendar_timers> timers;
   bool dropped = false;
-  // The executor has the job when the clock is set; taking it back destroys nothing of the user's, but the callable of a
-  // timer that is cancelled with it does.
   timers = std::make_unique<calendar_timers>(p.time, p.wall);
   for (int i = 0; i != 3; ++i) timers->schedule_at(p.wall.now() + 1h, doing_nothing());
   auto listener = p.wall.on_step([&] {

@@ -1,4 +1,5 @@
-// Clocks that do not tell of their steps, or tell late, or whose listeners fail; and what a clock of the tests promises.
+// Clocks that do not report their steps, or report them late, or whose listeners fail; and what manual_wall_clock
+// promises.
 #include <functional>
 #include <memory>
 #include <stdexcept>
@@ -12,7 +13,7 @@ namespace {
 
 using namespace calendar_test;
 
-/// Shows what another one does, and tells nothing.
+/// Shows the time of another clock, and does not report steps.
 class silent_clock final : public wall_clock {
  public:
   explicit silent_clock(wall_clock& real) : real_(real) {}
@@ -23,7 +24,7 @@ class silent_clock final : public wall_clock {
   wall_clock& real_;
 };
 
-TEST_CASE("a clock that does not tell is looked at each second") {
+TEST_CASE("a clock that does not report its steps is checked every second") {
   place p("2026-05-01 12:00:00");
   silent_clock silent(p.wall);
   p.timers.emplace(p.time, silent);
@@ -35,13 +36,13 @@ TEST_CASE("a clock that does not tell is looked at each second") {
   CHECK(p.ran.take() == "");
   p.time.advance(1s);
   CHECK(p.ran.take() == "a@2026-05-01 13:00");
-  // Over a deadline: with the next look.
+  // Set past a deadline: the timer runs after the next check.
   p.timers->schedule_at(utc("2026-05-01 14:00:00"), p.noting("b"));
   p.time.advance(700ms);
   p.wall.set(utc("2026-05-01 14:30:00"));
   p.time.advance(1s);
   CHECK(p.ran.take() == "b@2026-05-01 14:30+800000000ns");
-  // Back: never early.
+  // Set back: the timer never runs early.
   p.timers->schedule_at(utc("2026-05-01 14:30:10"), p.noting("c"));
   p.time.advance(8s + 900ms);
   p.wall.set(utc("2026-05-01 14:30:00"));
@@ -51,7 +52,7 @@ TEST_CASE("a clock that does not tell is looked at each second") {
   CHECK(p.ran.take() == "c@2026-05-01 14:30+10000000000ns");
 }
 
-/// Does something when it is read for the first time after it was told.
+/// Calls `at_next_reading`, once, at the next reading.
 class meddling_clock final : public wall_clock {
  public:
   explicit meddling_clock(wall_clock& real) : real_(real) {}
@@ -69,14 +70,14 @@ class meddling_clock final : public wall_clock {
   wall_clock& real_;
 };
 
-TEST_CASE("a timer that is cancelled while it looks at the clock is cancelled, and does not run") {
+TEST_CASE("a timer cancelled while it checks the clock does not run") {
   place p("2026-05-01 12:00:00");
   meddling_clock clock(p.wall);
   p.timers.emplace(p.time, clock);
   timer_id id;
   SUBCASE("before its deadline") {
     id = p.timers->schedule_at(utc("2026-05-01 13:00:00"), p.noting("a"));
-    p.time.reschedule_after(id, 1s);  // which the scheduler may do, and nobody should
+    p.time.reschedule_after(id, 1s);  // the scheduler allows it, though nobody should do it
   }
   SUBCASE("at its deadline") { id = p.timers->schedule_at(utc("2026-05-01 12:00:01"), p.noting("a")); }
   SUBCASE("of a calendar") {
@@ -96,7 +97,7 @@ TEST_CASE("a timer that is cancelled while it looks at the clock is cancelled, a
   CHECK(p.timers->cancel(id) == cancel_result::gone);
 }
 
-TEST_CASE("cancelled while it is being scheduled, a timer loses its callable at once") {
+TEST_CASE("a timer cancelled while it is being scheduled loses its callable at once") {
   place p("2026-05-01 12:00:00");
   meddling_clock clock(p.wall);
   p.timers.emplace(p.time, clock);
@@ -111,7 +112,7 @@ TEST_CASE("cancelled while it is being scheduled, a timer loses its callable at 
   };
   clock.at_next_reading = [&] {
     p.wall.set(utc("2026-05-01 12:30:00"));
-    clock.at_next_reading = cancel;  // for the step the timer is moved before the call returns
+    clock.at_next_reading = cancel;  // because of the step, the timer is moved before the call returns
   };
   p.timers->schedule_at(utc("2026-05-01 13:00:00"), [kept = std::move(token)] {});
   CHECK(is_gone);
@@ -131,12 +132,12 @@ TEST_CASE("small differences between two clocks add up to a step") {
     p.time.advance(1s);
   }
   p.time.advance(utc("2026-05-01 12:01:00") - p.wall.now());
-  p.time.advance(2ms);  // what is no step yet, and a tick
+  p.time.advance(2ms);  // a difference too small for a step, and a tick
   CHECK(p.ran.take().starts_with("a@2026-05-01 12:01"));
   CHECK(p.runs.at(0).lateness <= 2ms);
 }
 
-TEST_CASE("the looks end with the calendar, and take a place of max_pending") {
+TEST_CASE("the checks of the clock end with the calendar_timers, and count for max_pending") {
   place p("2026-05-01 12:00:00", {.max_pending = 1});
   silent_clock silent(p.wall);
   p.timers.emplace(p.time, silent);
@@ -148,7 +149,7 @@ TEST_CASE("the looks end with the calendar, and take a place of max_pending") {
   CHECK_NOTHROW(calendar_timers(p.time, silent));
 }
 
-TEST_CASE("the looks end with a calendar whose task destroys it") {
+TEST_CASE("the checks of the clock end when a task destroys the calendar_timers") {
   place p("2026-05-01 12:00:00");
   silent_clock silent(p.wall);
   p.timers.emplace(p.time, silent);
@@ -161,7 +162,7 @@ TEST_CASE("the looks end with a calendar whose task destroys it") {
   CHECK(left == 0);
 }
 
-TEST_CASE("a task never starts early, though the notice of a step is late") {
+TEST_CASE("a task never starts early, even if the notice of a step is late") {
   place p("2026-05-01 12:00:00");
   p.timers->schedule_at(utc("2026-05-01 12:10:00"), p.noting("a"));
   p.timers->schedule(cron("10 * * * *", "UTC"), p.noting("b"));
@@ -171,7 +172,7 @@ TEST_CASE("a task never starts early, though the notice of a step is late") {
   CHECK(p.ran.take() == "");
   p.time.advance(1s);
   CHECK(p.ran.take() == "a@2026-05-01 12:10 b@2026-05-01 12:10");
-  // By far: the point of the calendar is another one then.
+  // Set back far: the calendar gets another point.
   p.time.advance(59min);
   p.wall.set_silently(utc("2026-05-01 03:00:00"));
   p.time.advance(1min);
@@ -181,7 +182,9 @@ TEST_CASE("a task never starts early, though the notice of a step is late") {
   CHECK(p.ran.take() == "b@2026-05-01 03:10");
 }
 
-TEST_CASE("what comes early waits for its deadline, not for a whole second, and has not run then") {
+TEST_CASE(
+    "a timer that fires early waits for its deadline, not for a full second, and that does not count as a "
+    "run") {
   place p("2026-05-01 12:00:00");
   p.timers->schedule_at(utc("2026-05-01 12:10:00"), p.noting("a"));
   p.time.advance(9min);
@@ -191,7 +194,7 @@ TEST_CASE("what comes early waits for its deadline, not for a whole second, and 
   CHECK(p.runs.at(0).run == 1);
 }
 
-TEST_CASE("due is as long before the start as the deadline is, though nobody told of a step") {
+TEST_CASE("due is as long before the start as the deadline is, even if a step was not reported") {
   place p("2026-05-01 12:00:00");
   p.timers->schedule_at(utc("2026-05-01 12:10:00"), p.noting("a"));
   p.time.advance(5min);
@@ -202,7 +205,7 @@ TEST_CASE("due is as long before the start as the deadline is, though nobody tol
   CHECK(p.runs.at(0).due == at(-15min));
 }
 
-TEST_CASE("a timer that is scheduled after a step that nobody told of is right") {
+TEST_CASE("a timer scheduled after an unreported step runs on time") {
   place p("2026-05-01 12:00:00");
   p.wall.set_silently(utc("2026-06-01 12:00:00"));
   p.timers->schedule_at(utc("2026-06-01 12:00:01"), p.noting("a"));
@@ -211,7 +214,7 @@ TEST_CASE("a timer that is scheduled after a step that nobody told of is right")
 }
 
 TEST_CASE("a clock that is set while a timer is being scheduled") {
-  /// Sets the real clock after it was read.
+  /// Sets the real clock just after a reading.
   class set_when_read final : public wall_clock {
    public:
     explicit set_when_read(manual_wall_clock& real) : real_(real) {}
@@ -237,10 +240,10 @@ TEST_CASE("a clock that is set while a timer is being scheduled") {
   SUBCASE("or moved") {
     p.timers->schedule_at(utc("2026-05-01 18:00:00"), p.noting("a"));
     clock.next_ = utc("2026-05-01 17:00:00");
-    p.wall.set(utc("2026-05-01 16:00:00"));  // what it reads then is old at once
+    p.wall.set(utc("2026-05-01 16:00:00"));  // the time read for this step is outdated at once
     CHECK(p.time.next_due() == at(1h));
   }
-  SUBCASE("or comes early") {
+  SUBCASE("or fires early") {
     p.timers->schedule_at(utc("2026-05-01 12:30:00"), p.noting("early"));
     p.timers->schedule_at(utc("2026-05-01 18:00:00"), p.noting("a"));
     p.wall.set_silently(utc("2026-05-01 11:00:00"));
@@ -254,7 +257,7 @@ TEST_CASE("a clock that is set while a timer is being scheduled") {
   CHECK(p.ran.take() == "a@2026-05-01 18:00");
 }
 
-TEST_CASE("a clock of the tests tells all listeners, though one throws, and none that has ended") {
+TEST_CASE("a manual_wall_clock calls all listeners, even if one throws, and none that has ended") {
   manual_timer time;
   manual_wall_clock wall(time, utc("2026-05-01 12:00:00"));
   journal told;
@@ -282,7 +285,7 @@ TEST_CASE("a clock of the tests tells all listeners, though one throws, and none
   CHECK(wall.now() == wall_time::max());
 }
 
-TEST_CASE("a listener that another one ends is not called any more") {
+TEST_CASE("a listener that another listener ends is no longer called") {
   manual_timer time;
   manual_wall_clock wall(time, utc("2026-05-01 12:00:00"));
   journal told;
@@ -296,7 +299,7 @@ TEST_CASE("a listener that another one ends is not called any more") {
   CHECK(told.take() == "a");
 }
 
-TEST_CASE("the system's clock is the system's") {
+TEST_CASE("system_wall_clock() shows the system's time") {
   const auto before = std::chrono::system_clock::now();
   const auto shown = system_wall_clock().now();
   CHECK(shown >= before);

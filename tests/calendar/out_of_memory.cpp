@@ -1,4 +1,4 @@
-// Without memory a call either succeeds or changes nothing, and a timer that waits or runs loses nothing.
+// Out of memory, a call either succeeds or changes nothing, and a timer that waits or runs loses nothing.
 #include <memory>
 #include <new>
 #include <string>
@@ -10,10 +10,11 @@ namespace {
 
 using namespace calendar_test;
 
-// Without this operator new there is nothing to test.
+// These tests need the replaced operator new.
 TEST_SUITE_BEGIN("without memory" * doctest::skip(!failing_new::available));
 
-/// Does `operation` with the 1st, 2nd, … allocation failing, until none of them does; returns how often it failed.
+/// Repeats `operation` with the 1st, 2nd, … allocation failing, until none of its allocations fails. Returns how often
+/// one failed.
 template <class Operation>
 int fail_everywhere(Operation&& operation) {
   for (int k = 0;; ++k) {
@@ -43,7 +44,7 @@ int fail_everywhere(Operation&& operation) {
   }
 }
 
-TEST_CASE("scheduling is refused as a whole") {
+TEST_CASE("a scheduling call that runs out of memory changes nothing") {
   CHECK(fail_everywhere([](place& p, const std::shared_ptr<int>& kept) {
           p.timers->schedule_at(p.wall.now() + 1h, [kept] {});
         }) > 1);
@@ -53,8 +54,8 @@ TEST_CASE("scheduling is refused as a whole") {
         }) > 1);
 }
 
-TEST_CASE("calendars are made or not") {
-  daily(0s, "Europe/Berlin");  // what the date library keeps of the zone is there
+TEST_CASE("a calendar is created, or the call throws std::bad_alloc") {
+  daily(0s, "Europe/Berlin");  // so that the date library has loaded the zone
   for (int k = 0;; ++k) {
     REQUIRE(k < 1000);
     const failing_new failing(static_cast<std::size_t>(k));
@@ -69,7 +70,7 @@ TEST_CASE("calendars are made or not") {
   CHECK(c.next(wall_time{}).has_value());
 }
 
-TEST_CASE("making a calendar_timers, too") {
+TEST_CASE("a calendar_timers is created, or its constructor throws std::bad_alloc") {
   manual_timer time;
   manual_wall_clock wall(time, wall_time{});
   int failed = 0;
@@ -113,7 +114,7 @@ TEST_CASE("setting the clock without memory fails; setting it again moves all ti
   }
 }
 
-TEST_CASE("a calendar that runs without memory goes on") {
+TEST_CASE("a calendar that runs out of memory continues") {
   std::optional<failing_new> none;
   place p("2026-05-01 12:00:30", {.buckets = 1});
   int runs = 0;
@@ -127,7 +128,7 @@ TEST_CASE("a calendar that runs without memory goes on") {
   CHECK(runs == 4);
 }
 
-TEST_CASE("a timer that comes early without memory waits all the same") {
+TEST_CASE("a timer that fires early still waits for its deadline when memory runs out") {
   place p("2026-05-01 12:00:00", {.buckets = 1});
   int runs = 0;
   p.timers->schedule_at(utc("2026-05-01 12:01:00"), [&] { ++runs; });

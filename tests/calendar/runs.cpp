@@ -1,4 +1,4 @@
-// Timers of the wall clock while nobody sets it: when they run, what their tasks are told, how they end.
+// Timers of a wall clock that nobody sets: when they run, what their tasks receive, how they end.
 #include <functional>
 #include <memory>
 #include <stdexcept>
@@ -33,11 +33,11 @@ TEST_CASE("a deadline of the wall clock") {
   CHECK(p.runs.size() == 1);
 }
 
-TEST_CASE("a task is told of its run by the wall clock") {
+TEST_CASE("a task receives its run's times by the wall clock") {
   place p("2026-05-01 12:00:00");
   const auto id = p.timers->schedule(daily(13h, "UTC"), p.noting("a"));
   p.time.advance(1h);
-  p.time.elapse(24h + 5s);  // as a stalled driver
+  p.time.elapse(24h + 5s);  // like a stalled driver
   p.time.advance(0s);
   REQUIRE(p.runs.size() == 2);
   CHECK(p.runs[0].id == id);
@@ -113,7 +113,7 @@ TEST_CASE("deadlines of any unit, past ones, and never") {
   CHECK(p.time.next_due() == std::nullopt);
 }
 
-TEST_CASE("a calendar goes on, also if its task throws, and ends when it is cancelled") {
+TEST_CASE("a calendar continues even if its task throws, and ends when it is cancelled") {
   int errors = 0;
   place p("2026-05-01 12:00:00", {.on_error = [&](std::exception_ptr, const firing&) { ++errors; }});
   const auto id = p.timers->schedule(cron("0 */8 * * *", "UTC"), [&](const wall_firing& f) {
@@ -132,7 +132,7 @@ TEST_CASE("a calendar goes on, also if its task throws, and ends when it is canc
   CHECK(p.time.pending() == 0);
 }
 
-TEST_CASE("a calendar without a further point is never due, and one whose last has come has ended") {
+TEST_CASE("a calendar without a further point is never due, and a calendar ends with its last point") {
   place p("2260-02-28 12:00:00");
   const auto leap_days = cron("0 0 29 2 *", "UTC");
   const auto id = p.timers->schedule(leap_days, p.noting("a"));
@@ -144,7 +144,7 @@ TEST_CASE("a calendar without a further point is never due, and one whose last h
   CHECK(p.timers->due(none) == wall_time::max());
 }
 
-TEST_CASE("points that went by are one run for the oldest, which is told how many the others are") {
+TEST_CASE("several missed points result in one run for the oldest, with the number of the others") {
   place p("2026-05-01 12:00:00");
   p.timers->schedule(cron("0 * * * *", "UTC"), p.noting("a"));
   p.time.elapse(3h + 30min);
@@ -158,12 +158,12 @@ TEST_CASE("points that went by are one run for the oldest, which is told how man
   p.time.elapse(90min - 1ns);
   p.time.advance(0s);
   CHECK(p.runs.at(2).missed == 0);
-  p.time.elapse(1h + 1ns);  // a point that comes at this moment has come
+  p.time.elapse(1h + 1ns);  // a point at exactly this moment has passed
   p.time.advance(0s);
   CHECK(p.runs.at(3).missed == 1);
 }
 
-TEST_CASE("of very many points that went by a thousand are counted") {
+TEST_CASE("at most a thousand missed points are counted") {
   place p("2026-05-01 00:00:30");
   p.timers->schedule(cron("* * * * *", "UTC"), p.noting("a"));
   p.time.elapse(1000min);
@@ -182,7 +182,7 @@ TEST_CASE("of very many points that went by a thousand are counted") {
   CHECK(p.runs.at(3).lateness == 0s);
 }
 
-TEST_CASE("points that come during a run are missed, and the run after it is late") {
+TEST_CASE("points during a run are missed, and the run after it is late") {
   place p("2026-05-01 12:00:30");
   p.timers->schedule(cron("* * * * *", "UTC"), [&](const wall_firing& f) {
     p.noting("a")(f);
@@ -194,7 +194,7 @@ TEST_CASE("points that come during a run are missed, and the run after it is lat
   CHECK(p.runs.at(1).missed == 2);
 }
 
-TEST_CASE("runs go to an executor: that of the scheduler, or one's own; and do not overlap") {
+TEST_CASE("runs go to the scheduler's executor, or the timer's own, and do not overlap") {
   std::vector<job> kept, own;
   place p("2026-05-01 12:00:30", {.run_on = [&](job j) { kept.push_back(std::move(j)); }});
   const auto run_one = [&](std::vector<job>& from) {
@@ -224,7 +224,7 @@ TEST_CASE("runs go to an executor: that of the scheduler, or one's own; and do n
   CHECK(p.runs.at(3).missed == 0);
 }
 
-TEST_CASE("an executor that drops a run is asked again a second later") {
+TEST_CASE("a run that an executor drops is handed to it again a second later") {
   bool full = true;
   place p("2026-05-01 12:00:00", {.run_on = [&](job j) {
             if (!full) j();
@@ -238,7 +238,7 @@ TEST_CASE("an executor that drops a run is asked again a second later") {
   CHECK(p.ran.take() == "b@2026-05-01 12:01+4000000000ns a@2026-05-01 12:01+4000000000ns");
 }
 
-TEST_CASE("a timer may be cancelled from inside its run, and is then not pending") {
+TEST_CASE("a timer cancelled from inside its run is no longer pending") {
   place p("2026-05-01 12:00:30");
   const auto minutely = cron("* * * * *", "UTC");
   p.timers->schedule(minutely, [&](const wall_firing& f) {
@@ -258,7 +258,7 @@ TEST_CASE("a timer may be cancelled from inside its run, and is then not pending
   CHECK(p.time.pending() == 0);
 }
 
-TEST_CASE("the scheduler's calls know the ids") {
+TEST_CASE("the scheduler's calls accept the ids") {
   place p("2026-05-01 12:00:00");
   const auto id = p.timers->schedule_at(p.wall.now() + 1h, p.noting("a"));
   const auto other = p.time.schedule_after(1h, doing_nothing());
@@ -266,7 +266,7 @@ TEST_CASE("the scheduler's calls know the ids") {
   CHECK_FALSE(p.timers->pending(other));
   CHECK(p.timers->cancel(other) == cancel_result::gone);
   CHECK(p.timers->due(other) == std::nullopt);
-  // Moved to before its deadline it waits for that all the same.
+  // Even when moved to before its deadline, the timer waits for the deadline.
   CHECK(p.time.reschedule_after(id, 1min));
   p.time.advance(59min);
   CHECK(p.ran.take() == "");
@@ -275,7 +275,7 @@ TEST_CASE("the scheduler's calls know the ids") {
   CHECK(adds_up(p.time.stats()));
 }
 
-TEST_CASE("a timer has a name, for its task and for the scheduler's lists") {
+TEST_CASE("the task and the scheduler's list show a timer's name") {
   place p("2026-05-01 12:00:00");
   std::string told;
   const auto keeping = [&](const wall_firing& f) { told += f.name; };

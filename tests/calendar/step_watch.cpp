@@ -1,5 +1,5 @@
-// The thread that the kernel wakes when the system's clock was set. The tests cannot set that clock: they stand in for
-// the kernel, and check once that it accepts what it is asked for.
+// The thread that the kernel wakes when the system's clock is set. The tests cannot set that clock, so they stand in
+// for the kernel. One test checks that the real kernel accepts the request.
 #include "calendar/step_watch.hpp"
 
 #include <sys/eventfd.h>
@@ -32,7 +32,7 @@ std::atomic<int> fails_with{0};
 
 }  // namespace
 
-// In place of the C library's.
+// These replace the C library's functions.
 extern "C" int timerfd_create(int clock, int flags) noexcept {
   if (fails_with != 0) {
     errno = fails_with;
@@ -62,7 +62,7 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-/// While it lives the kernel is this.
+/// Stands in for the kernel during its lifetime.
 struct kernel {
   kernel() {
     stands_in = true;
@@ -78,7 +78,7 @@ struct kernel {
   }
 };
 
-TEST_CASE("the kernel takes the request, and does not tell of anything at once") {
+TEST_CASE("the kernel accepts the request, and does not report a step at once") {
   armed = 0;
   gate told;
   const auto handle = detail::watch_steps([&] { told.open(); });
@@ -88,7 +88,7 @@ TEST_CASE("the kernel takes the request, and does not tell of anything at once")
   CHECK(told.count() == 0);
 }
 
-TEST_CASE("each step is told, and the next one asked for before that") {
+TEST_CASE("each step is reported, and the request for the next one comes first") {
   const kernel k;
   gate told;
   std::atomic<long> armed_when_told{0};
@@ -107,7 +107,7 @@ TEST_CASE("each step is told, and the next one asked for before that") {
   }
 }
 
-TEST_CASE("what throws is told again after a while") {
+TEST_CASE("a listener that throws is called again after a while") {
   const kernel k;
   gate told;
   const auto handle = detail::watch_steps([&] {
@@ -120,11 +120,11 @@ TEST_CASE("what throws is told again after a while") {
   CHECK(std::chrono::steady_clock::now() - before >= 900ms);
 }
 
-TEST_CASE("the end waits for a call in progress, except from inside it") {
+TEST_CASE("destroying the handle waits for a call in progress, except from inside it") {
   const kernel k;
   SUBCASE("from outside") {
     gate begun, may_end;
-    int ended = 0;  // not atomic: who has waited may read it
+    int ended = 0;  // not atomic: may be read after the wait
     auto handle = detail::watch_steps([&] {
       begun.open();
       may_end.wait();
@@ -149,7 +149,7 @@ TEST_CASE("the end waits for a call in progress, except from inside it") {
   }
 }
 
-TEST_CASE("without descriptors there is no calendar") {
+TEST_CASE("without a file descriptor the constructor of calendar_timers throws") {
   const kernel k;
   fails_with = EMFILE;
   timer t;
@@ -157,7 +157,7 @@ TEST_CASE("without descriptors there is no calendar") {
   CHECK(t.pending() == 0);
 }
 
-TEST_CASE("the thread is left alone by signals") {
+TEST_CASE("the thread handles no signals from outside") {
   const kernel k;
   gate told;
   std::atomic<bool> blocked{false};
@@ -175,8 +175,8 @@ TEST_CASE("the thread is left alone by signals") {
   CHECK(blocked);
 }
 
-TEST_CASE("timers follow what the kernel tells") {
-  // Between these threads alone: the real clock is not set, so what is told changes nothing, and nothing is lost.
+TEST_CASE("a timer still runs while the kernel reports steps") {
+  // The real clock is not set, so the reported steps change nothing; no timer may be lost between the threads.
   const kernel k;
   timer t({.tick = 100us});
   calendar_timers timers(t);

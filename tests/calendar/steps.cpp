@@ -1,4 +1,4 @@
-// The wall clock is set: deadlines move with it.
+// When the wall clock is set, deadlines move with it.
 #include <functional>
 #include <memory>
 #include <stdexcept>
@@ -11,7 +11,7 @@ namespace {
 
 using namespace calendar_test;
 
-TEST_CASE("set forward: what is to come comes earlier") {
+TEST_CASE("when the clock is set forward, timers run earlier") {
   place p("2026-05-01 12:00:00");
   const auto id = p.timers->schedule_at(utc("2026-05-01 18:00:00"), p.noting("a"));
   p.time.advance(1h);
@@ -26,7 +26,7 @@ TEST_CASE("set forward: what is to come comes earlier") {
   CHECK(p.runs[0].due == at(2h));
 }
 
-TEST_CASE("set back: it comes later") {
+TEST_CASE("when the clock is set back, timers run later") {
   place p("2026-05-01 12:00:00");
   p.timers->schedule_at(utc("2026-05-01 13:00:00"), p.noting("a"));
   p.time.advance(59min);
@@ -38,14 +38,15 @@ TEST_CASE("set back: it comes later") {
   CHECK(p.ran.take() == "a@2026-05-01 13:00");
 }
 
-TEST_CASE("set forward over deadlines: they run at once, in their order, late by the wall clock") {
+TEST_CASE(
+    "when the clock is set forward past deadlines, they run at once, in order, late by the wall clock") {
   place p("2026-05-01 12:00:00");
   p.timers->schedule_at(utc("2026-05-01 15:00:00"), p.noting("b"));
   p.timers->schedule_at(utc("2026-05-01 14:00:00"), p.noting("a"));
   p.timers->schedule_at(utc("2026-05-01 17:00:00"), p.noting("c"));
   p.time.advance(1h);
   p.wall.set(utc("2026-05-01 16:00:00"));
-  CHECK(p.ran.take() == "");  // by the driver, never inside the call that sets the clock
+  CHECK(p.ran.take() == "");  // the driver runs them, never the call that sets the clock
   p.time.advance(0s);
   CHECK(p.ran.take() == "a@2026-05-01 16:00 b@2026-05-01 16:00");
   CHECK(p.runs[0].lateness == 2h);
@@ -55,7 +56,7 @@ TEST_CASE("set forward over deadlines: they run at once, in their order, late by
   CHECK(p.ran.take() == "c@2026-05-01 17:00");
 }
 
-TEST_CASE("a calendar whose clock is set forward over several points runs once, and goes on") {
+TEST_CASE("a calendar whose clock is set forward past several points runs once, and continues") {
   place p("2026-05-01 12:00:00");
   p.timers->schedule(daily(13h, "UTC"), p.noting("a"));
   p.wall.set(utc("2026-05-05 12:00:00"));
@@ -67,7 +68,7 @@ TEST_CASE("a calendar whose clock is set forward over several points runs once, 
   CHECK(p.runs[1].missed == 0);
 }
 
-TEST_CASE("set back a little, a point that has run does not run again") {
+TEST_CASE("when the clock is set back a little, a point that has run does not run again") {
   for (const auto back : {rondo::duration(1ns), rondo::duration(1min), rondo::duration(3h)}) {
     CAPTURE(back);
     place p("2026-05-01 12:00:00", {.tick = 1ns});
@@ -82,16 +83,17 @@ TEST_CASE("set back a little, a point that has run does not run again") {
   }
 }
 
-TEST_CASE("set back far, a calendar begins anew") {
+TEST_CASE("when the clock is set back far, a calendar starts again") {
   place p("2036-05-01 12:00:00");
   const auto id = p.timers->schedule(daily(13h, "UTC"), p.noting("a"));
   const auto once = p.timers->schedule_at(utc("2036-05-01 13:00:00"), p.noting("once"));
-  p.wall.set(utc("2026-01-01 12:30:00"));  // the time was false
+  p.wall.set(utc("2026-01-01 12:30:00"));  // the earlier time was wrong
   CHECK(text(p.timers->due(id)) == "2026-01-01 13:00");
   CHECK(text(p.timers->due(once)) == "2036-05-01 13:00");
   p.time.advance(30min);
   CHECK(p.ran.take() == "a@2026-01-01 13:00");
-  // More than three hours: the point comes again. From the run on, not from when it was scheduled.
+  // If the clock is set back by more than three hours, counted from the last run and not from the scheduling call, the
+  // point occurs again.
   p.time.advance(1h);
   p.wall.set(utc("2026-01-01 10:00:00"));
   CHECK(text(p.timers->due(id)) == "2026-01-02 13:00");
@@ -102,7 +104,7 @@ TEST_CASE("set back far, a calendar begins anew") {
   CHECK(p.runs[1].run == 2);
 }
 
-TEST_CASE("a run because of a false time far ahead does not keep the calendar from its points") {
+TEST_CASE("after a run due to a wrong time far ahead, the calendar still runs at its points") {
   place p("2026-05-01 12:00:00");
   const auto id = p.timers->schedule(daily(13h, "UTC"), p.noting("a"));
   p.wall.set(utc("2056-05-01 12:00:00"));
@@ -131,7 +133,7 @@ TEST_CASE("a clock that is set from inside a task") {
   CHECK(p.ran.take() == "a@2026-05-01 12:11 a@2026-05-01 12:12");
   p.timers->schedule_at(utc("2026-05-01 12:30:15"), [&] {
     p.noting("once")({});
-    p.wall.set(utc("2026-05-01 12:30:00"));  // it is in progress: no second run
+    p.wall.set(utc("2026-05-01 12:30:00"));  // the run is in progress, so there is no second one
   });
   p.time.advance(18min);
   p.ran.take();
@@ -141,7 +143,7 @@ TEST_CASE("a clock that is set from inside a task") {
   CHECK(p.ran.take() == "a@2026-05-01 12:31");
 }
 
-TEST_CASE("what an executor has and has not begun is taken back if the clock is set to before its deadline") {
+TEST_CASE("a run that an executor has not begun is taken back if the clock is set to before its deadline") {
   std::vector<job> jobs;
   place p("2026-05-01 12:00:00", {.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
   p.timers->schedule_at(utc("2026-05-01 12:30:00"), p.noting("a"));
@@ -156,7 +158,7 @@ TEST_CASE("what an executor has and has not begun is taken back if the clock is 
   CHECK(p.ran.take() == "a@2026-05-01 12:30");
 }
 
-TEST_CASE("several calendars follow one clock, each of its own, until they end") {
+TEST_CASE("several calendar_timers follow one clock independently until they end") {
   place p("2026-05-01 12:00:00");
   auto second = std::make_unique<calendar_timers>(p.time, p.wall);
   p.timers->schedule_at(utc("2026-05-01 18:00:00"), p.noting("a"));
@@ -170,8 +172,8 @@ TEST_CASE("several calendars follow one clock, each of its own, until they end")
 }
 
 TEST_CASE(
-    "many timers, a random clock: each runs once, at the first moment that is not before its deadline") {
-  // A plain reckoning: every second the time that the clock shows.
+    "with many timers and a random clock, each runs once, at the first moment not before its deadline") {
+  // The model checks the clock's time every second.
   std::uint32_t state = 20260501;
   const auto random = [&](std::uint32_t below) {
     state = state * 1664525 + 1013904223;

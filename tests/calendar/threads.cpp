@@ -1,4 +1,4 @@
-// Timers of the wall clock on real threads: steps, runs, cancels and ends against each other.
+// Wall-clock timers on real threads: steps, runs, cancels and ends race with each other.
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -35,7 +35,7 @@ TEST_CASE("the destructor waits for runs in progress, on the driver and on a poo
     pool workers(2);
     timer t(options{.run_on = on_pool ? rondo::executor(workers.executor()) : rondo::executor()});
     gate begun, may_end;
-    int ended = 0;  // not atomic: who has waited for the run may read it
+    int ended = 0;  // not atomic: may be read after waiting for the run
     std::optional<calendar_timers> timers(std::in_place, t);
     timers->schedule_at(wall_time{}, [&] {
       begun.open();
@@ -55,7 +55,7 @@ TEST_CASE("the destructor waits for runs in progress, on the driver and on a poo
   }
 }
 
-TEST_CASE("the destructor waits for a notice of a step that is being told") {
+TEST_CASE("the destructor waits for a notice of a step in progress") {
   timer t;
   manual_wall_clock wall(t, wall_time{});
   for (int i = 0; i != 200; ++i) {
@@ -69,11 +69,11 @@ TEST_CASE("the destructor waits for a notice of a step that is being told") {
   }
 }
 
-TEST_CASE("the end of a listener waits for its call in progress") {
+TEST_CASE("ending a listener waits for its call in progress") {
   manual_timer time;
   manual_wall_clock wall(time, wall_time{});
   gate begun, may_end;
-  int ended = 0;  // not atomic: who has waited may read it
+  int ended = 0;  // not atomic: may be read after the wait
   auto handle = wall.on_step([&] {
     begun.open();
     may_end.wait();
@@ -91,7 +91,7 @@ TEST_CASE("the end of a listener waits for its call in progress") {
   other.join();
 }
 
-TEST_CASE("steps against runs, cancels, new timers and ends: nothing runs early, twice, or after the end") {
+TEST_CASE("steps race with runs, cancels, new timers and ends; nothing runs early, twice, or after the end") {
   pool workers(2);
   for (int round = 0; round != 6; ++round) {
     timer t(
@@ -134,7 +134,7 @@ TEST_CASE("steps against runs, cancels, new timers and ends: nothing runs early,
       }
     });
     threads[2].join();
-    if (round < 3) {  // what is left comes when the clock has passed it
+    if (round < 3) {  // the remaining timers run when the clock has passed their deadlines
       over = true;
       threads[0].join();
       threads[1].join();
@@ -157,7 +157,7 @@ TEST_CASE("steps against runs, cancels, new timers and ends: nothing runs early,
   }
 }
 
-TEST_CASE("a task that destroys its calendar while the clock is being set") {
+TEST_CASE("a task destroys its calendar_timers while the clock is being set") {
   for (int i = 0; i != 100; ++i) {
     timer t({.tick = 100us});
     manual_wall_clock wall(t, wall_time{});

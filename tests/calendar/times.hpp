@@ -18,7 +18,7 @@ namespace calendar_test {
 using namespace rondo;
 using namespace std::chrono_literals;
 
-/// "2026-03-29 01:00:00" or "2026-03-29 01:00:00.5", in UTC.
+/// Parses a time in UTC, such as "2026-03-29 01:00:00" or "2026-03-29 01:00:00.5".
 inline wall_time utc(const std::string& text) {
   std::istringstream in(text);
   wall_time t;
@@ -27,7 +27,7 @@ inline wall_time utc(const std::string& text) {
   return t;
 }
 
-/// The same the other way round: without seconds if these are zero.
+/// The reverse of utc(), but a time within a minute is appended in nanoseconds.
 inline std::string text(wall_time t) {
   if (t == wall_time::max()) return "never";
   const auto minute = std::chrono::floor<std::chrono::minutes>(t);
@@ -37,7 +37,7 @@ inline std::string text(wall_time t) {
 }
 inline std::string text(const std::optional<wall_time>& t) { return t ? text(*t) : "none"; }
 
-/// The points after `from`, `count` of them, in UTC: "2026-03-29 01:00, 2026-03-30 00:30".
+/// The next `count` points after `from`, in UTC, as in "2026-03-29 01:00, 2026-03-30 00:30".
 inline std::string points(const calendar& c, const std::string& from, int count) {
   std::string result;
   wall_time t = utc(from);
@@ -52,7 +52,7 @@ inline std::string points(const calendar& c, const std::string& from, int count)
   return result;
 }
 
-/// What() of the std::invalid_argument that `call` throws.
+/// The message of the std::invalid_argument that `call` throws.
 inline std::string refusal(const std::function<void()>& call) {
   try {
     call();

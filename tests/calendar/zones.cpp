@@ -1,4 +1,4 @@
-// Zones by name; and each of them, hour by hour, against a simpler reckoning.
+// Zones by name, and the points around their changes compared with a simpler calculation.
 #include <chrono>
 #include <stdexcept>
 #include <string>
@@ -24,8 +24,8 @@ TEST_CASE("an unknown zone is refused by name") {
         "rondo: the time zone \"" + std::string(100, 'x') + "\"... is unknown");
 }
 
-/// Of all minutes of some days, those at which the zone's clock comes to a time for the first time: the points of
-/// daily(`time_of_day`), found the slow way.
+/// The minutes at which the zone's clock first reaches a time of day: the points of daily(`time_of_day`), found the
+/// slow way, by trying every minute of some days.
 std::vector<wall_time> slowly(const date::time_zone& zone, std::chrono::minutes time_of_day, wall_time from,
                               wall_time to) {
   const auto shown = [&](wall_time t) {
@@ -37,7 +37,7 @@ std::vector<wall_time> slowly(const date::time_zone& zone, std::chrono::minutes 
   for (wall_time t = from - 48h; t <= to; t += 1min) {
     const auto now = shown(t);
     if (now <= furthest && t != from - 48h) continue;
-    // Whether a time of some day lies in (furthest, now].
+    // Whether some day's time lies in (furthest, now].
     const auto day = std::chrono::floor<date::days>(now - time_of_day);
     if (t > from && day + time_of_day > furthest) result.push_back(t);
     furthest = now;
@@ -46,7 +46,7 @@ std::vector<wall_time> slowly(const date::time_zone& zone, std::chrono::minutes 
 }
 
 TEST_CASE(
-    "around each change of some zones, each half hour counts once, as the clock comes to it or past it") {
+    "around each change of some zones, each half hour counts once, when the clock reaches or passes it") {
   for (const char* const name :
        {"Europe/Berlin", "America/New_York", "America/Havana", "Australia/Lord_Howe", "Africa/Casablanca",
         "America/Santiago", "Antarctica/Troll", "Asia/Kathmandu"}) {
