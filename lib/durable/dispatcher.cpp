@@ -64,7 +64,7 @@ std::uint64_t fresh_seed() {
   try {
     std::random_device source;
     return (std::uint64_t{source()} << 32) | source();
-  } catch (const std::exception&) {  // the system has no source
+  } catch (const std::exception&) {  // the system has no source of randomness
     return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
   }
 }
@@ -76,7 +76,7 @@ std::string owner_name() {
   return std::string(host.data()) + ':' + std::to_string(getpid()) + ':' + std::to_string(fresh_seed());
 }
 
-/// The dispatcher whose thread this is, or null.
+/// The dispatcher that owns this thread, or null.
 thread_local const void* own_dispatcher = nullptr;
 
 }  // namespace
@@ -110,7 +110,7 @@ class dispatcher::implementation {
     wheel_.stop_claiming();
     threads_.close();
     inbox_.raise(detail::inbox::closing);
-    threads_.join();  // the leases of what they run are renewed
+    threads_.join();  // meanwhile the database thread renews the leases of the runs in progress
     inbox_.raise(detail::inbox::last);
     database_thread_.join();
     wheel_.stop();

@@ -1,4 +1,4 @@
-// The times in the database: microseconds since 1970, as numbers. A sum of two of them does not overflow.
+// Times in the database are numbers of microseconds since 1970. A sum of two of them does not overflow.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace rondo::durable::detail {
 
-/// Rounded up, so that nothing is early.
+/// Rounds up, so that nothing is early.
 template <class Rep, class Period>
 std::int64_t microseconds_of(std::chrono::duration<Rep, Period> d) {
   return std::chrono::ceil<std::chrono::microseconds>(d).count();
@@ -18,7 +18,7 @@ std::int64_t microseconds_of(std::chrono::duration<Rep, Period> d) {
 
 inline std::int64_t microseconds_of(wall_time t) { return microseconds_of(t.time_since_epoch()); }
 
-/// What lies beyond the ends of `To` becomes its ends.
+/// Clamps to the range of `To`.
 template <class To>
 To from_microseconds(std::int64_t count) {
   using std::chrono::microseconds;
@@ -28,7 +28,8 @@ To from_microseconds(std::int64_t count) {
   return std::chrono::duration_cast<To>(microseconds(std::max(count, least)));
 }
 
-/// From `now` on, which is the clock's. `due` may be any number: it is in the database, and operators write there.
+/// The time from `now`, by the engine's clock, until `due`. `due` may be any number, as operators may write to the
+/// database.
 inline duration time_until(std::int64_t due, std::int64_t now) {
   constexpr std::int64_t most = std::chrono::ceil<std::chrono::microseconds>(duration::max()).count();
   return from_microseconds<duration>(std::clamp(due, -most, most) - now);

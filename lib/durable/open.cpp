@@ -11,11 +11,11 @@ constexpr const char* scheme_characters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijk
 }  // namespace
 
 std::shared_ptr<engine> open_engine(const std::string& url) {
-  constexpr const char* kinds = "it begins with sqlite: or with postgresql://";
-  // No more of the URL than this is told: it may hold a password.
+  constexpr const char* kinds = "it must begin with sqlite: or postgresql://";
+  // Messages show no more of the URL than this, as it may contain a password.
   const std::string scheme = url.substr(0, url.find_first_not_of(scheme_characters));
   if (scheme.empty() || scheme.size() == url.size() || url[scheme.size()] != ':') {
-    throw store_error(std::string("rondo: what is to be opened is not the URL of a store: ") + kinds);
+    throw store_error(std::string("rondo: the string to open is not the URL of a store: ") + kinds);
   }
   if (url.find('\0') != std::string::npos) {
     throw store_error("rondo: the URL of the store (" + scheme + ":...) contains a zero byte");
@@ -28,9 +28,9 @@ std::shared_ptr<engine> open_engine(const std::string& url) {
 #endif
   }
   if (scheme == "postgresql" || scheme == "postgres") {
-    // libpq takes what has one slash for a name, and tells it.
+    // libpq would take a URL with only one slash for a database name, and show it in its messages.
     if (url.compare(scheme.size(), 3, "://") != 0) {
-      throw store_error("rondo: a URL of PostgreSQL begins with postgresql://");
+      throw store_error("rondo: a PostgreSQL URL must begin with postgresql://");
     }
 #if defined(RONDO_DURABLE_POSTGRESQL)
     return open_postgresql(url);
@@ -38,7 +38,7 @@ std::shared_ptr<engine> open_engine(const std::string& url) {
     throw store_error("rondo: this librondo-durable was built without PostgreSQL (libpq)");
 #endif
   }
-  throw store_error("rondo: " + quoted(scheme + ":") + " begins no URL of a store: " + kinds);
+  throw store_error("rondo: " + quoted(scheme + ":") + " does not begin the URL of a store: " + kinds);
 }
 
 }  // namespace rondo::durable::detail

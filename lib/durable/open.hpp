@@ -1,4 +1,4 @@
-// From a URL to an engine.
+// Opens the engine that a URL names.
 #pragma once
 
 #include <memory>
@@ -8,10 +8,11 @@
 
 namespace rondo::durable::detail {
 
-/// What store::open() opens. Throws store_error.
+/// Opens the engine for store::open(). Throws store_error.
 std::shared_ptr<engine> open_engine(const std::string& url);
 
-// Each is defined where meson.build has found its library, and defines RONDO_DURABLE_SQLITE or RONDO_DURABLE_POSTGRESQL.
+// Each is defined if meson.build has found its library, and so defines RONDO_DURABLE_SQLITE or
+// RONDO_DURABLE_POSTGRESQL.
 std::shared_ptr<engine> open_sqlite(const std::string& file);
 std::shared_ptr<engine> open_postgresql(const std::string& url);
 

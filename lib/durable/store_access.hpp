@@ -1,4 +1,4 @@
-// What dispatchers, open() and tests may do with a store that nobody else may.
+// Access to a store's internals for dispatchers, open() and tests.
 #pragma once
 
 #include <memory>

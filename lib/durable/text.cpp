@@ -14,8 +14,8 @@ constexpr std::size_t largest_payload = std::size_t{64} << 20;
 
 unsigned byte_at(std::string_view text, std::size_t place) { return static_cast<unsigned char>(text[place]); }
 
-/// How many bytes the character at the beginning of `text` has; 0: it is not UTF-8. Neither are surrogates, what could
-/// be shorter, and what is beyond U+10FFFF. Precondition: not empty.
+/// The number of bytes of the character at the beginning of `text`, or 0 if it is not UTF-8. Surrogates, overlong forms
+/// and values beyond U+10FFFF are not UTF-8. Precondition: `text` is not empty.
 std::size_t character_size(std::string_view text) {
   struct form {
     unsigned mask, lead, smallest;
@@ -71,7 +71,7 @@ std::string quoted(const std::string& text) {
   const bool readable = is_utf8(text);
   for (std::size_t i = 0; i < text.size(); ++i) {
     const unsigned byte = byte_at(text, i);
-    // Not in the middle of a character.
+    // Truncates only between two characters.
     if (i >= enough && (!readable || (byte & 0xC0U) != 0x80U)) return result + "...\"";
     if (byte < 0x20 || byte == 0x7F || (byte >= 0x80 && !readable)) {
       result += escaped(byte);

@@ -1,4 +1,4 @@
-// What queues, keys and payloads may be, the same for all engines; and texts of the user's in messages.
+// Which queues, keys and payloads are valid, for all engines; and how messages show texts of the user.
 #pragma once
 
 #include <cstddef>
@@ -9,17 +9,17 @@
 
 namespace rondo::durable::detail {
 
-/// In quotation marks, what is not printable as \xNN; of a long text the beginning.
+/// Returns the text in quotation marks, with unprintable bytes as \xNN. A long text is truncated.
 std::string quoted(const std::string& text);
 
-/// Whatever is no UTF-8 becomes \xNN. At most `most` bytes; of a longer text the beginning, and "...". Precondition:
-/// most >= 3.
+/// Returns the text with bytes that are not UTF-8 as \xNN. A text longer than `most` bytes is truncated and ends in
+/// "...". Precondition: most >= 3.
 std::string as_utf8(std::string_view text, std::size_t most);
 
 ///@{
-/// Throws std::invalid_argument, with the value.
+/// Throws std::invalid_argument, whose message contains the value, if it is not valid.
 void check_queue(const std::string& queue);
-void check_key(const std::string& key);  // which may be empty
+void check_key(const std::string& key);  // may be empty
 void check(const submission& what);
 ///@}
 

@@ -81,7 +81,7 @@ TEST_CASE("one attempt is all that there is if that is the limit") {
   REQUIRE(w.settle({&runs}));
   CHECK(runs.stats().dead == 1);
   CHECK(runs.stats().retried == 0);
-  CHECK(reason_of(w, id) == "the handler threw what is no std::exception");
+  CHECK(reason_of(w, id) == "the handler threw something other than a std::exception");
 }
 
 TEST_CASE("what on_error throws stops nothing") {

@@ -65,10 +65,11 @@ TEST_CASE("a schema that is newer is refused, and not touched") {
   auto db = new_postgresql_database();
   store::open(db.url());
   db.ask("update rondo_schema set version = 7");
-  CHECK(refusal_to_open(db) ==
-        "rondo: PostgreSQL: the schema has version 7, and this program knows only those up to 1: it needs a "
-        "later "
-        "version of rondo-durable");
+  CHECK(
+      refusal_to_open(db) ==
+      "rondo: PostgreSQL: the schema has version 7, and this program knows only versions up to 1: it needs a "
+      "later "
+      "version of rondo-durable");
   CHECK(db.ask("select version from rondo_schema") == "7");
 }
 
@@ -78,8 +79,8 @@ TEST_CASE("a damaged schema is refused, with what is wrong with it") {
       {"drop table rondo_task", "relation \"rondo_task\" does not exist"},
       {"drop table rondo_schema", "rondo_schema is missing"},
       {"alter table rondo_schema drop column version", "column \"version\" does not exist"},
-      {"delete from rondo_schema", "rondo_schema has not exactly one row"},
-      {"insert into rondo_schema values (1)", "rondo_schema has not exactly one row"},
+      {"delete from rondo_schema", "rondo_schema does not have exactly one row"},
+      {"insert into rondo_schema values (1)", "rondo_schema does not have exactly one row"},
       {"drop index rondo_task_due", "an index of rondo_task is missing"},
       {"drop index rondo_task_lease", "an index of rondo_task is missing"},
       {"drop index rondo_task_key", "an index of rondo_task is missing"},
@@ -102,7 +103,7 @@ TEST_CASE("a database whose encoding is not UTF-8 is refused, as it does not tak
     user_connection(server.url())
         .run(std::string("create database ") + name + " encoding '" + encoding + "' template template0");
     CHECK(refusal([&] { store::open(server.url(name)); }) ==
-          "rondo: PostgreSQL: the database has the encoding " + encoding + ", and must have UTF8");
+          "rondo: PostgreSQL: the database has the encoding " + encoding + ", but must have UTF8");
   }
 }
 

@@ -150,7 +150,7 @@ TEST_CASE("a transaction of the user's that began to read before another wrote i
   x.store->submit_after(1h, {});
   CHECK(error_of([&] {
           x.store->submit_after(mine->handle(), 1h, {});
-        }).find("best start with BEGIN IMMEDIATE") != std::string::npos);
+        }).find("should start with BEGIN IMMEDIATE") != std::string::npos);
   mine->execute("ROLLBACK; BEGIN IMMEDIATE");
   CHECK_NOTHROW(x.store->submit_after(mine->handle(), 1h, {}));
   mine->execute("COMMIT");

@@ -36,17 +36,17 @@ bool contains(const std::string& text, const std::string& part) {
 
 TEST_CASE("a URL that is no store's is refused, without what may be its password") {
   const std::string no_url =
-      "rondo: what is to be opened is not the URL of a store: it begins with sqlite: or with postgresql://";
+      "rondo: the string to open is not the URL of a store: it must begin with sqlite: or postgresql://";
   CHECK(refusal("tasks.db") == no_url);
   CHECK(refusal("") == no_url);
   CHECK(refusal(":") == no_url);
   CHECK(refusal("host=db user=u password=geheim dbname=x") == no_url);
   CHECK(refusal("host=db user=u password=ge:heim dbname=x") == no_url);
   for (const char* url : {"postgresql:/me:secret@here", "postgres:me:secret@here", "postgresql:"})
-    CHECK(contains(refusal(url), "a URL of PostgreSQL begins with postgresql://"));
+    CHECK(contains(refusal(url), "a PostgreSQL URL must begin with postgresql://"));
   CHECK(refusal("mysql://me:secret@here/") ==
-        "rondo: \"mysql:\" begins no URL of a store: it begins with sqlite: or with postgresql://");
-  CHECK(contains(refusal("SQLITE:tasks.db"), "begins no URL"));
+        "rondo: \"mysql:\" does not begin the URL of a store: it must begin with sqlite: or postgresql://");
+  CHECK(contains(refusal("SQLITE:tasks.db"), "does not begin the URL"));
   CHECK(refusal(std::string("sqlite:/none/a\0b", 16)) ==
         "rondo: the URL of the store (sqlite:...) contains a zero byte");
   CHECK(refusal("sqlite:") == "rondo: the URL \"sqlite:\" names no file");
@@ -138,7 +138,7 @@ TEST_CASE("a folder, and a file in a folder that is not there, are refused") {
   const temporary_folder folder;
   CHECK(contains(refusal("sqlite:" + folder.path().string()), "unable to open database file"));
   CHECK(contains(refusal("sqlite:" + (folder.path() / "none" / "tasks.db").string()),
-                 "unable to open database file (this process has to be able to write"));
+                 "unable to open database file (this process must be able to write"));
 }
 
 /// In a process that may not write what is another's, as root may.
@@ -156,7 +156,7 @@ TEST_CASE("a file that may only be read is refused") {
   CHECK(without_rights([&] {
     const std::string said = refusal(db.url());
     return contains(said,
-                    "cannot be written (this process has to be able to write to the file and to its folder)");
+                    "cannot be written (this process must be able to write to the file and to its folder)");
   }));
 }
 
@@ -165,7 +165,7 @@ TEST_CASE("a folder that may only be read is refused, with and without the file 
   const std::filesystem::path folder = std::filesystem::path(db.file()).parent_path();
   const auto is_refused = [&] {
     return without_rights(
-        [&] { return contains(refusal(db.url()), "has to be able to write to the file and to its folder"); });
+        [&] { return contains(refusal(db.url()), "must be able to write to the file and to its folder"); });
   };
   chmod(folder.c_str(), 0555);
   CHECK(is_refused());

@@ -120,10 +120,9 @@ TEST_CASE("a damaged schema is refused, and what is wrong is said") {
   for (const damage& d : {
            damage{"ALTER TABLE rondo_task DROP COLUMN reason",
                   "the schema is damaged: no such column: reason"},
-           damage{"DROP TABLE rondo_schema",
-                  "a table rondo_task, and no rondo_schema that tells its version"},
-           damage{"DELETE FROM rondo_schema", "rondo_schema has to have one row"},
-           damage{"INSERT INTO rondo_schema VALUES (1)", "rondo_schema has to have one row"},
+           damage{"DROP TABLE rondo_schema", "a table rondo_task, but no rondo_schema with its version"},
+           damage{"DELETE FROM rondo_schema", "rondo_schema must have one row"},
+           damage{"INSERT INTO rondo_schema VALUES (1)", "rondo_schema must have one row"},
            damage{"UPDATE rondo_schema SET version = 0", "a version greater than zero"},
            damage{"UPDATE rondo_schema SET version = -1", "a version greater than zero"},
            damage{"DROP INDEX rondo_task_due", "the schema is damaged: no such index: rondo_task_due"},

@@ -16,7 +16,8 @@
 
 namespace rondo::durable::detail {
 
-/// Calls the handler, measures that, and notes in the run how it ended. May be called from several threads at a time.
+/// Calls the handler, measures the call, and notes in the run how it ended. May be called from several threads at a
+/// time.
 class attempt {
  public:
   /// `clock`, `counts` and `errors` outlive this object and its copies.
@@ -26,7 +27,7 @@ class attempt {
 
   void operator()(run& r) const noexcept {
     const time_point begin = clock_->now();
-    // The process stood still, or the transaction took that long: by now another dispatcher may run the task.
+    // The process stood still, or the transaction took too long. Another dispatcher may already run the task.
     if (begin >= r.lease_until) {
       r.how = run::outcome::not_started;
       counters_->add(&dispatcher_statistics::leases_lost);
@@ -40,7 +41,7 @@ class attempt {
     } catch (const std::exception& e) {
       fail(r, e.what());
     } catch (...) {
-      fail(r, "the handler threw what is no std::exception");
+      fail(r, "the handler threw something other than a std::exception");
     }
     counters_->ended(saturating_difference(clock_->now(), begin));
   }
@@ -52,12 +53,12 @@ class attempt {
         [&] { return name_of(r.what) + ", attempt " + std::to_string(r.what.attempt) + ": " + reason; });
     try {
       r.reason = as_utf8(reason, longest_reason);
-    } catch (const std::exception&) {  // no memory for the words: that it failed is told all the same
+    } catch (const std::exception&) {  // no memory for the reason: the failure is still reported
       r.reason.clear();
     }
   }
 
-  static constexpr std::size_t longest_reason = 1000;  // it is for operators to read
+  static constexpr std::size_t longest_reason = 1000;  // bytes; operators read it
 
   const scheduler* clock_;
   counters* counters_;

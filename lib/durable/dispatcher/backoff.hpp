@@ -1,4 +1,4 @@
-// How long to wait before something is tried again.
+// How long to wait before a retry.
 #pragma once
 
 #include <algorithm>
@@ -9,17 +9,18 @@
 
 namespace rondo::durable::detail {
 
-/// Random times, so that what failed together does not come back together.
+/// Random times, so that tasks that failed together are not retried together.
 class backoff {
  public:
   explicit backoff(std::uint64_t seed) : random_(seed) {}
 
-  /// After the n-th failure in a row: between zero and first * 2^(n-1), at most `longest`. Both not negative; n > 0.
+  /// The wait after the n-th failure in a row: between zero and first * 2^(n-1), at most `longest`. Preconditions: both
+  /// are not negative, and n > 0.
   duration full_jitter(int n, duration first, duration longest) {
     return between(duration::zero(), doubled(first, n - 1, longest));
   }
 
-  /// The same, but not below `first`, and twice as long from the beginning.
+  /// As full_jitter(), but between `first` and first * 2^n.
   duration at_least(int n, duration first, duration longest) {
     return between(std::min(first, longest), doubled(first, n, longest));
   }
@@ -27,7 +28,7 @@ class backoff {
  private:
   static duration doubled(duration first, int times, duration longest) noexcept {
     duration d = std::min(first, longest);
-    // Doubling zero does not end; and 63 doublings are enough for every other.
+    // Without a limit, doubling zero would not end; 63 doublings are enough for any other value.
     for (int i = 0; i < std::min(times, 63) && d < longest; ++i) d = d > longest / 2 ? longest : 2 * d;
     return d;
   }

@@ -33,7 +33,7 @@ class counters {
     run_time_.add(run_time);
   }
 
-  /// `held` and `running` are left to the caller. Throws std::bad_alloc.
+  /// The caller fills in `held` and `running`. Throws std::bad_alloc.
   dispatcher_statistics snapshot() const {
     const std::lock_guard hold(mutex_);
     dispatcher_statistics s = sums_;

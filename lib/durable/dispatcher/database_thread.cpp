@@ -16,10 +16,10 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr duration shortest_backoff = 100ms, longest_backoff = 5s;
-// After it the database is asked whether what an open transaction had locked is free.
+// The wait before rows that an open transaction had locked are tried again.
 constexpr duration locked_rest = 50ms;
-// What stop() grants a database that does not answer, and how often that is asked. Of real time, as a manual_timer may
-// stand still.
+// How long stop() waits for a database that does not answer, and how often it tries. Both are real time, as a
+// manual_timer may stand still.
 constexpr duration last_wait = 2s, last_rest = 50ms;
 
 bool has(const std::vector<ticket>& sorted, ticket t) { return std::ranges::binary_search(sorted, t); }
@@ -49,12 +49,12 @@ void database_thread::run() noexcept {
   tell_the_last();
 }
 
-// ---- What is to be done
+// ---- Pending work
 
 void database_thread::gather() {
   inbox::contents c = d_.arrivals.take();
   if (c.empty()) return;
-  // Without an alarm, as the scheduler is stopped, whatever happens is an occasion to try again.
+  // If there is no alarm because the scheduler is stopped, any event is an occasion to try again.
   if (backs_off_ && ((c.signals & inbox::retry) != 0 || !d_.wheel.retries())) backs_off_ = false;
   d_.threads.ended(c.ended.size());
   add_ended(c.ended);
@@ -77,13 +77,13 @@ void database_thread::add_ended(run_list& ended) {
   unsettled_.ended.splice(unsettled_.ended.end(), ended);
 }
 
-/// What has waited for a thread for so long that somebody else may have one sooner.
+/// Gives back tasks that have waited so long for a thread that another dispatcher may have one sooner.
 void database_thread::give_back_waiting() noexcept {
   const time_point now = d_.clock.now();
   run_list begun = d_.threads.take_waiting(saturating_add(now, options_.lease / 3 * 2));
   for (detail::run& r : begun) r.how = detail::run::outcome::not_started;
   unsettled_.ended.splice(unsettled_.ended.end(), begun);
-  // Before the next of these signals its lease would run out.
+  // Their leases would run out before the next of these signals.
   run_list held = d_.held.take_due_with_lease_before(saturating_add(now, options_.lease / 3));
   if (!held.empty()) too_busy_ = true;
   unsettled_.returned.splice(unsettled_.returned.end(), held);
@@ -112,7 +112,7 @@ std::size_t database_thread::claims_wanted() const {
   if (!claims_ || (too_busy_ && d_.threads.room() == 0)) return 0;
   const std::size_t free = free_places();
   if (look_) return free;
-  // There are more. But a claim for every single place that becomes free would be a costly way to take them.
+  // The database has more tasks, but a claim for each single place that becomes free would be too costly.
   if (last_claim_was_full_ && (free >= (options_.max_held + 3) / 4 || d_.held.size() == 0)) return free;
   return 0;
 }
@@ -126,7 +126,7 @@ bool database_thread::take_turn() {
     turn_result done = d_.database.take(t);
     const time_point received = d_.clock.now();
     d_.counts.add(&dispatcher_statistics::turns);
-    if (!t.adopt) failures_in_a_row_ = 0;  // that one asks for little: others may fail all the same
+    if (!t.adopt) failures_in_a_row_ = 0;  // an adopting turn asks for little: other turns may still fail
     renew_ = false;
     if (!t.renewed.empty()) last_renewal_ = sent;
     const std::vector<ticket> own = t.adopt ? own_tickets(t) : std::vector<ticket>{};
@@ -151,7 +151,7 @@ bool database_thread::take_turn() {
     return true;
   } catch (const store_error& e) {
     failed(e.what(), e.perhaps_done());
-  } catch (const std::exception& e) {  // no memory, before the turn or after it
+  } catch (const std::exception& e) {  // out of memory, before the turn or after it
     failed(e.what(), true);
   }
   return false;
@@ -168,17 +168,18 @@ turn database_thread::next_turn() {
   if (!adopt_) unsettled_.put_ends_into(t);
   t.adopt = adopt_;
   t.claim_up_to = adopt_ ? 0 : claims_wanted();
-  // If the wheel stood still, a claim is not to find our own runs expired.
+  // Even if the wheel stood still, a claim must not find our own runs expired.
   const bool is_late = saturating_difference(d_.clock.now(), last_renewal_) > options_.lease / 2;
   if (renew_ || (t.claim_up_to != 0 && is_late)) t.renewed = d_.threads.in_progress();
   return t;
 }
 
-/// A server that has crashed may have forgotten that runs had begun, and would take their ends for those of others. So it is
-/// told again, and the ends are told in the next turn. What it remembers does not change.
+/// A server that has crashed may have forgotten that runs had begun, and would then take their ends for those of other
+/// dispatchers' runs. So this turn reports the beginnings again, and the next turn reports the ends. A repeated
+/// beginning changes nothing that the server remembers.
 void database_thread::begin_again(turn& t) {
   t.begun = d_.threads.tickets();
-  gather();  // what has ended just before that was asked
+  gather();  // the runs that ended just before
   for (const detail::run& r : unsettled_.ended) t.begun.push_back(r.of());
 }
 
@@ -200,7 +201,7 @@ void database_thread::settle_end(const detail::run& r, const turn_result& done) 
     return;
   }
   const bool is_finished = r.how == outcome::finished;
-  // What the database does not know any more was done by the turn whose answer was lost.
+  // If the database no longer knows the run, the turn whose answer was lost has ended it.
   if (!has(is_finished ? done.finished : done.failed, r.of()) && !r.perhaps_told) {
     d_.counts.add(&dispatcher_statistics::leases_lost);
     d_.errors.say([&] {
@@ -233,7 +234,7 @@ void database_thread::settle_begun(turn_result& done, time_point sent) {
       ++r;
       continue;
     }
-    if (has(done.locked, r->of())) {  // others, that are due, first
+    if (has(done.locked, r->of())) {  // other due tasks come first
       run_list one;
       one.splice(one.end(), unsettled_.beginning, r++);
       d_.held.add_due(one);
@@ -259,7 +260,7 @@ void database_thread::settle_expired(const turn_result& done) {
 }
 
 void database_thread::hold(const claim& c, time_point sent, time_point received) {
-  // The engine's clock was read between these two.
+  // The engine's clock was read between `sent` and `received`.
   const time_point lease_until =
       saturating_add(saturating_add(sent, std::max(c.remaining, duration::zero())), options_.lease);
   run_list one;
@@ -275,7 +276,7 @@ void database_thread::hold(const claim& c, time_point sent, time_point received)
     one = d_.held.take_back(p);
     give_back(one, e.what());
     stop_claiming();
-  } catch (const std::exception& e) {  // the scheduler has too many timers, or no memory
+  } catch (const std::exception& e) {  // the scheduler has too many timers, or is out of memory
     one = d_.held.take_back(p);
     give_back(one, e.what());
     last_claim_was_full_ = false;
@@ -283,8 +284,8 @@ void database_thread::hold(const claim& c, time_point sent, time_point received)
   }
 }
 
-/// A claim whose answer was lost. Or it was held here, has been run and ended, and the server has forgotten that in a crash:
-/// so it is not to be run with the same fence, which a new claim changes.
+/// The answer to this claim was lost. Or the task was held here, has been run and has ended, and the server has
+/// forgotten that in a crash. So it must not run with the same fence; a new claim changes the fence.
 void database_thread::give_back_unknown(const claim& c) {
   run_list one;
   one.push_back({c.what, time_point::max(), time_point::max()});
@@ -297,7 +298,7 @@ void database_thread::give_back(run_list& held, const char* why) noexcept {
   unsettled_.returned.splice(unsettled_.returned.end(), held);
 }
 
-/// The scheduler is stopped, so what waits on its wheel would wait for ever.
+/// Tasks that wait on the wheel of a stopped scheduler would wait forever.
 void database_thread::stop_claiming() noexcept {
   claims_ = false;
   d_.wheel.stop_claiming();
@@ -305,7 +306,7 @@ void database_thread::stop_claiming() noexcept {
   unsettled_.returned.splice(unsettled_.returned.end(), held);
 }
 
-/// Those that the turn has told to have begun are ours, too: the database may have passed over one whose row was locked.
+/// Tickets that the turn has reported as begun are ours too: the database may have skipped one whose row was locked.
 std::vector<ticket> database_thread::own_tickets(const turn& told) const {
   std::vector<ticket> own = d_.held.tickets();
   own.insert(own.end(), told.begun.begin(), told.begun.end());
@@ -322,7 +323,7 @@ void database_thread::failed(const char* what, bool perhaps_done) noexcept {
     d_.errors.say([&] { return std::string("the database failed, and is tried again: ") + what; });
   last_fault_is_told_ = last_;  // every 50 ms is too often
   if (perhaps_done) unsettled_.answer_lost();
-  // The session may have a new connection by now, and some time has passed.
+  // The session may have a new connection, and some time has passed.
   adopt_ = renew_ = true;
   ++failures_in_a_row_;
 }
@@ -331,7 +332,7 @@ void database_thread::back_off(duration rest) noexcept {
   backs_off_ = true;
   try {
     d_.wheel.retry_after(rest);
-  } catch (const std::exception&) {  // gather() sees that there is none. NOLINT(bugprone-empty-catch)
+  } catch (const std::exception&) {  // gather() sees that there is no alarm. NOLINT(bugprone-empty-catch)
   }
 }
 

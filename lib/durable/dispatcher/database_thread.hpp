@@ -1,4 +1,4 @@
-// The thread that has the database.
+// The thread that talks to the database.
 #pragma once
 
 #include <algorithm>
@@ -33,26 +33,26 @@ struct dispatcher_parts {
   const error_reports& errors;
 };
 
-/// Takes what is in the inbox and makes one transaction of it, again and again; what arrives meanwhile is in the next. So
-/// the busier the dispatcher, the more a transaction does.
+/// Repeatedly takes the contents of the inbox and puts them into one transaction. What arrives during a transaction
+/// goes into the next one, so the busier the dispatcher, the more each transaction does.
 ///
-/// A turn that fails is made again, with what has arrived since. Before that one reconciles us with the database: it says
-/// which claims it knows of, is told again which runs have begun, and renews their leases, so that the claims of the next
-/// one do not find them expired.
+/// A turn that fails is repeated, together with what has arrived since. Before that, another turn reconciles this
+/// dispatcher with the database: the database returns the claims that it knows, learns again which runs have begun, and
+/// renews their leases, so that the claims of the next turn do not find them expired.
 class database_thread {
  public:
-  /// How often the database is looked at, whether or not it notifies.
+  /// How often the database is checked for due tasks, whether or not it notifies.
   static duration look_every(const dispatcher_options& o) noexcept {
     return std::max<duration>(std::min(o.window, soon) / 2, std::chrono::milliseconds(1));
   }
 
   database_thread(const dispatcher_parts& parts, const dispatcher_options& options, std::uint64_t seed);
 
-  /// Until inbox::last, and two seconds longer at most if the database does not answer then.
+  /// Runs until inbox::last, and at most two seconds longer if the database does not answer then.
   void run() noexcept;
 
  private:
-  // What is to be done
+  // Pending work
   void gather();
   void add_ended(run_list& ended);
   void give_back_waiting() noexcept;
@@ -89,16 +89,16 @@ class database_thread {
   unsettled unsettled_;
   time_point last_claim_ = time_point::min(), last_renewal_ = time_point::min();
   int failures_in_a_row_ = 0;
-  bool look_ = true;  // there may be something to be claimed
+  bool look_ = true;  // there may be tasks to claim
   bool last_claim_was_full_ = false;
-  bool too_busy_ = false;  // claims went back as no thread took them: others first, until one is free
-  // The scheduler took no timer for a claim: what others give back is no reason to look, or two such dispatchers would wake
-  // each other without end. Until the next periodic look.
+  bool too_busy_ = false;  // claims were given back for lack of a thread: claims none until a thread is free
+  // The scheduler had no room for the timer of a claim. Until the next periodic check, tasks that others give back are
+  // no reason to claim; otherwise two such dispatchers would wake each other endlessly.
   bool no_room_ = false;
   bool renew_ = false;
   bool adopt_ = false;
   bool backs_off_ = false;
-  bool some_are_locked_ = false;  // of the last turn's, which are to be told again
+  bool some_are_locked_ = false;  // rows of the last turn, which must be repeated for them
   bool claims_ = true;
   bool closing_ = false;
   bool last_ = false;

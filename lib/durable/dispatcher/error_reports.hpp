@@ -1,4 +1,4 @@
-// Who is told of what went wrong.
+// Reports errors to the user.
 #pragma once
 
 #include <exception>
@@ -14,7 +14,7 @@ class error_reports {
  public:
   explicit error_reports(std::function<void(const std::string&)> to) : to_(std::move(to)) {}
 
-  /// `words()` makes the line. If there is no memory for it, or the user's function throws, nobody is left to be told.
+  /// `words()` returns the line. If memory for it runs out, or on_error throws, the report is lost.
   template <class Words>
   void say(const Words& words) const noexcept {
     try {

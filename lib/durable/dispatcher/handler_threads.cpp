@@ -10,7 +10,7 @@ handler_threads::handler_threads(std::size_t threads, inbox& to, std::function<v
     : inbox_(to), body_(std::move(body)), count_(threads) {
   try {
     for (std::size_t i = 0; i != threads; ++i) threads_.emplace_back([this] { work(); });
-  } catch (...) {  // the system has no more threads
+  } catch (...) {  // the system cannot create another thread
     close();
     join();
     throw;
@@ -58,13 +58,13 @@ void handler_threads::add(run_list& begun) noexcept {
 
 void handler_threads::ended(std::size_t n) noexcept {
   const std::lock_guard hold(mutex_);
-  // A transaction without an end says little: it may have been a short one.
+  // A transaction in which no run ended says little: it may have been a short one.
   ahead_ = std::max(std::min(2 * n, most_ahead), ahead_ / 2);
 }
 
 run_list handler_threads::take_waiting(time_point lease_before) noexcept {
   const std::lock_guard hold(mutex_);
-  // Their leases were counted from their beginnings, one after another.
+  // Their leases were counted from when they began, so they run out in this order.
   const auto end =
       std::ranges::find_if(waiting_, [&](const run& r) { return r.lease_until >= lease_before; });
   run_list taken;
@@ -100,7 +100,7 @@ void handler_threads::work() noexcept {
     hold.unlock();
     body_(*mine);
     hold.lock();
-    inbox_.ended(in_progress_, mine);  // at no moment it is in neither: somebody counts them
+    inbox_.ended(in_progress_, mine);  // under the lock, so that the run is never counted in neither place
   }
 }
 

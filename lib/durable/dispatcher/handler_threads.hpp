@@ -14,20 +14,20 @@
 
 namespace rondo::durable::detail {
 
-/// Runs wait here for a thread, in the order in which they were added. What has ended goes to the inbox.
+/// Runs wait here for a thread, in the order in which they were added. Ended runs go to the inbox.
 ///
-/// Every run that waits here has begun in the database: it can no longer be cancelled, and no other dispatcher takes it.
-/// So it should be few that wait; but if none did, each thread would be idle for a transaction after each run. Hence
-/// room(): one for each idle thread, and twice as many as ended during the last transaction, which the threads may well
-/// take during the next. Where runs are long that is two for each thread at most.
+/// Every run that waits here has begun in the database: it can no longer be cancelled, and no other dispatcher takes
+/// it. So few should wait. But if none did, each thread would be idle for a transaction after each run. So room()
+/// allows one run for each idle thread, and twice as many as ended during the last transaction, which the threads may
+/// well take during the next one. If runs are long, that is at most two for each thread.
 class handler_threads {
  public:
-  /// Never more than this many wait. (With SQLite, four threads and a handler that does nothing, three times as many tasks a
-  /// second were run with 16 or more ahead as with none, and beyond that only the transactions became fewer: 54 tasks in
-  /// one with 64, 192 with 256.)
+  /// At most this many runs wait. (With SQLite, four threads and a handler that does nothing, 16 or more runs ahead
+  /// gave three times as many tasks a second as none. More than that only made the transactions fewer: 54 tasks in each
+  /// with 64 ahead, 192 with 256.)
   static constexpr std::size_t most_ahead = 256;
 
-  /// `body` makes a run, and says in it how it ended; it does not throw. `to` outlives this object.
+  /// `body` executes a run and notes in it how it ended; it does not throw. `to` outlives this object.
   handler_threads(std::size_t threads, inbox& to, std::function<void(run&)> body);
   ~handler_threads();
   handler_threads(const handler_threads&) = delete;
@@ -37,27 +37,27 @@ class handler_threads {
 
   /// How many runs should be added.
   std::size_t room() const;
-  /// What wait for a thread and what have one.
+  /// The number of runs, waiting or in progress.
   std::size_t size() const;
-  /// Those that have a thread. Throws std::bad_alloc.
+  /// The tickets of the runs in progress. Throws std::bad_alloc.
   std::vector<ticket> in_progress() const;
-  /// These, and those that wait. Throws std::bad_alloc.
+  /// The tickets of all runs, waiting or in progress. Throws std::bad_alloc.
   std::vector<ticket> tickets() const;
 
   // From the database thread.
 
-  /// Gives the threads all of `begun`.
+  /// Gives all of `begun` to the threads.
   void add(run_list& begun) noexcept;
-  /// So many have ended since the last call.
+  /// Reports that `n` runs have ended since the last call.
   void ended(std::size_t n) noexcept;
-  /// Takes those away that no thread has taken, and whose lease runs out before `t`.
+  /// Takes away the waiting runs whose lease runs out before `lease_before`.
   run_list take_waiting(time_point lease_before) noexcept;
-  /// All that no thread has taken.
+  /// Takes away all waiting runs.
   run_list take_waiting() noexcept;
 
-  // From one thread at a time, not one of these.
+  // From one thread at a time, which is not one of these threads.
 
-  /// No run begins any more; those that wait stay for take_waiting().
+  /// After this no run begins. Waiting runs stay for take_waiting().
   void close() noexcept;
   /// After close(): waits for the runs in progress.
   void join();

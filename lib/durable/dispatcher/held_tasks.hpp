@@ -1,4 +1,4 @@
-// Tasks that are claimed and whose run has not begun.
+// Claimed tasks whose run has not begun.
 #pragma once
 
 #include <algorithm>
@@ -12,11 +12,11 @@
 
 namespace rondo::durable::detail {
 
-/// Some wait on the wheel, the others are due, in the order in which they became that. All members may be called from any
-/// thread.
+/// Some wait on the wheel. The others are due, in the order in which they became due. All members may be called from
+/// any thread.
 class held_tasks {
  public:
-  using place = run_list::iterator;  // the wheel's name for one
+  using place = run_list::iterator;  // how the wheel refers to a run
 
   /// Takes the only run of `one`. It stays where it is until came_due() or take_back().
   place add_waiting(run_list& one) noexcept {
@@ -30,13 +30,13 @@ class held_tasks {
     due_.splice(due_.end(), one);
   }
 
-  /// The wheel says so. O(1).
+  /// The wheel calls this when a run becomes due. O(1).
   void came_due(place p) noexcept {
     const std::lock_guard hold(mutex_);
     due_.splice(due_.end(), waiting_, p);
   }
 
-  /// One that waits, and that the wheel does not know after all.
+  /// Takes back a waiting run for which the wheel got no timer.
   run_list take_back(place p) noexcept {
     const std::lock_guard hold(mutex_);
     run_list one;
@@ -44,7 +44,7 @@ class held_tasks {
     return one;
   }
 
-  /// Those that have been due for longest, at most `most`.
+  /// Takes the runs that have been due for longest, at most `most`.
   run_list take_due(std::size_t most) noexcept {
     const std::lock_guard hold(mutex_);
     run_list taken;
@@ -53,8 +53,8 @@ class held_tasks {
     return taken;
   }
 
-  /// Those that are due, and whose lease runs out before `t`. (Who became due first was claimed for the shortest time: but
-  /// for the time that a claim takes the leases run out in this order, too.)
+  /// Takes the due runs whose lease runs out before `t`. (Leases are counted from when tasks become due. Apart from the
+  /// time that a claim takes, they run out in the order of the list.)
   run_list take_due_with_lease_before(time_point t) noexcept {
     const std::lock_guard hold(mutex_);
     const auto end = std::ranges::find_if(due_, [&](const run& r) { return r.lease_until >= t; });
@@ -63,7 +63,7 @@ class held_tasks {
     return taken;
   }
 
-  /// All of them. The wheel must not name any of them afterwards.
+  /// Takes all runs. The wheel must not refer to any of them afterwards.
   run_list take_all() noexcept {
     const std::lock_guard hold(mutex_);
     run_list taken = std::move(due_);
@@ -82,7 +82,7 @@ class held_tasks {
     return !due_.empty();
   }
 
-  /// Of all of them. Throws std::bad_alloc.
+  /// The tickets of all runs. Throws std::bad_alloc.
   std::vector<ticket> tickets() const {
     const std::lock_guard hold(mutex_);
     std::vector<ticket> all;

@@ -1,4 +1,4 @@
-// What others leave for the database thread.
+// What other threads leave for the database thread.
 #pragma once
 
 #include <mutex>
@@ -9,17 +9,17 @@
 
 namespace rondo::durable::detail {
 
-/// What has happened since the database thread last asked. Adding to it takes no memory and does not wait for the
-/// database, so the scheduler's driver may.
+/// What has happened since the database thread last took the contents. Adding to it needs no memory and does not wait
+/// for the database, so the scheduler's driver may do it.
 class inbox {
  public:
   enum signal : unsigned {
-    look = 1U << 0,     ///< see whether there is something to be claimed
-    renew = 1U << 1,    ///< the leases of the runs in progress
-    retry = 1U << 2,    ///< the turn that failed
+    look = 1U << 0,     ///< check for tasks to claim
+    renew = 1U << 1,    ///< renew the leases of the runs in progress
+    retry = 1U << 2,    ///< repeat the turn that failed
     due = 1U << 3,      ///< a held task has become due
-    closing = 1U << 4,  ///< claim and begin nothing any more
-    last = 1U << 5,     ///< no run is left: tell what is to be told, and end
+    closing = 1U << 4,  ///< stop claiming and beginning tasks
+    last = 1U << 5,     ///< no run is left: report the rest, and end
   };
 
   struct contents {
@@ -33,7 +33,7 @@ class inbox {
 
   // From any thread.
 
-  /// Takes one run out of a list.
+  /// Moves one run from a list into the inbox.
   void ended(run_list& from, run_list::iterator which) noexcept {
     add([&] { contents_.ended.splice(contents_.ended.end(), from, which); });
   }
@@ -58,7 +58,7 @@ class inbox {
       is_first = contents_.empty();
       change();
     }
-    if (is_first) session_.interrupt();  // later ones are found with the first
+    if (is_first) session_.interrupt();  // the thread finds later additions together with the first
   }
 
   session& session_;

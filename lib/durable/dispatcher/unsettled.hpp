@@ -10,38 +10,38 @@
 
 namespace rondo::durable::detail {
 
-/// What is to be told in the next turn. It stays here until a turn has succeeded. Of the database thread alone.
+/// What the next turn reports. It stays here until a turn succeeds. Only the database thread uses it.
 class unsettled {
  public:
-  /// Runs that are over, or are not to be made after all.
+  /// Runs that are over, or must not be executed after all.
   run_list ended;
   /// Claimed tasks whose run has not begun, to be given back.
   run_list returned;
-  /// Claimed tasks whose run is to begin.
+  /// Claimed tasks whose run should begin.
   run_list beginning;
 
   bool empty() const noexcept { return ended.empty() && returned.empty() && beginning.empty(); }
   std::size_t size() const noexcept { return ended.size() + returned.size() + beginning.size(); }
 
-  /// Nothing is to begin any more.
+  /// No run may begin from now on.
   void give_up_beginning() noexcept { returned.splice(returned.end(), beginning); }
 
-  /// The answer was lost: whatever was in the turn may have been done.
+  /// The answer was lost, so anything in the turn may have been done.
   void answer_lost() noexcept {
     for (run_list* list : {&ended, &returned, &beginning})
       for (run& r : *list) r.perhaps_told = true;
   }
 
-  /// Adds what is here to a turn, but for the ends. Throws std::bad_alloc.
+  /// Adds everything except the ends to a turn. Throws std::bad_alloc.
   void put_rest_into(turn& t) const {
     for (const run& r : returned) {
       t.returned.push_back(r.of());
-      if (r.perhaps_told) t.unstarted.push_back(r.of());  // perhaps its run has begun in the database
+      if (r.perhaps_told) t.unstarted.push_back(r.of());  // its run may have begun in the database
     }
     for (const run& r : beginning) t.begun.push_back(r.of());
   }
 
-  /// Throws std::bad_alloc.
+  /// Adds the ends to a turn. Throws std::bad_alloc.
   void put_ends_into(turn& t) const {
     for (const run& r : ended) {
       if (r.how == run::outcome::finished) t.finished.push_back(r.of());
@@ -51,7 +51,7 @@ class unsettled {
     }
   }
 
-  /// Of all that may be found in the database as a claim of this session. Throws std::bad_alloc.
+  /// Adds the tickets of all tasks that the database may still have as claims of this session. Throws std::bad_alloc.
   void add_tickets_to(std::vector<ticket>& all) const {
     for (const run_list* list : {&ended, &returned, &beginning})
       for (const run& r : *list) all.push_back(r.of());

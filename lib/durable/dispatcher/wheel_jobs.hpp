@@ -15,7 +15,8 @@
 
 namespace rondo::durable::detail {
 
-/// All of it runs on the driver, whatever executor the scheduler has, takes O(1), and leaves the database alone.
+/// All of these jobs run on the driver, whatever executor the scheduler has. They take O(1) and do not use the
+/// database.
 class wheel_jobs {
  public:
   /// `to` and `held` outlive this object.
@@ -33,7 +34,7 @@ class wheel_jobs {
         renew_every, [l = link_] { l->raise(inbox::renew); }, inline_);
   }
 
-  /// Throws what the scheduling calls throw: then nothing is on the wheel.
+  /// Throws what the scheduling calls throw; then nothing is on the wheel.
   void due_at(time_point due, held_tasks::place p) {
     claims_.schedule_at(
         due, [l = link_, once = std::optional(p)]() mutable { l->came_due(once); }, inline_);
@@ -45,16 +46,16 @@ class wheel_jobs {
         d, [l = link_] { l->raise(inbox::retry); }, inline_);
   }
 
-  /// Whether that is still to come. Not if somebody has stopped the scheduler.
+  /// Whether that retry is still pending. False if the scheduler has been stopped.
   bool retries() const { return runs_.pending(retry_); }
 
-  /// No task becomes due any more.
+  /// After this no task becomes due.
   void stop_claiming() {
     link_->close(link_->is_claiming);
     claims_.close();
   }
 
-  /// Nor is a lease renewed.
+  /// As stop_claiming(), and no lease is renewed either.
   void stop() {
     stop_claiming();
     link_->close(link_->is_open);
@@ -62,8 +63,8 @@ class wheel_jobs {
   }
 
  private:
-  /// The timers may outlive the dispatcher, and their tasks may even be called: by who has stopped the scheduler and was
-  /// handed back what had not fired.
+  /// The timers may outlive the dispatcher, and their tasks may even be called: the caller of the scheduler's stop()
+  /// gets back the tasks that have not fired.
   struct link {
     link(inbox& i, held_tasks& h) noexcept : to(i), held(h) {}
 
@@ -94,7 +95,7 @@ class wheel_jobs {
   std::shared_ptr<link> link_;
   const on inline_{[](job j) { j(); }};
   timer_scope claims_, runs_;
-  timer_id retry_;  // of the database thread
+  timer_id retry_;  // used only by the database thread
 };
 
 }  // namespace rondo::durable::detail

@@ -14,14 +14,14 @@
 namespace rondo::durable::detail::postgresql {
 namespace {
 
-// Every statement finds its rows by an index, and the plan is made once. Statistics cannot mislead it: those of a queue
-// are always old, and one that is read from its beginning stands still.
+// Every statement finds its rows by an index, and its plan is made once. So statistics cannot mislead the planner:
+// those of a queue are always outdated, and a queue whose table is read from the beginning comes to a standstill.
 constexpr const char* own_settings =
     "set default_transaction_isolation = 'read committed'; set synchronous_commit = on;"
     "set plan_cache_mode = force_generic_plan;"
     "set enable_seqscan = off; set enable_bitmapscan = off; set enable_hashjoin = off; set enable_mergejoin "
     "= off;"
-    "set jit = off;";  // it would take the cost of what is switched off for work that pays for compiling
+    "set jit = off;";  // JIT would take the cost penalties of the above for work that is worth compiling
 
 std::string one_line(std::string_view message) {
   std::string line;
@@ -43,13 +43,13 @@ std::string message_of(PGconn* c, const result& answer) {
                   ", SQLSTATE " + answer.state());
 }
 
-/// Whether a new connection may do what this one cannot: the server ends it or is not there yet (08, 57P), has become a
-/// replica (25006), or somebody has discarded its prepared statements (26000).
+/// Whether a new connection may succeed where this one cannot: the server is ending it or is not up yet (08, 57P), the
+/// server has become a replica (25006), or somebody has discarded the prepared statements (26000).
 bool needs_new_connection(const std::string& state) {
   return state.starts_with("08") || state.starts_with("57P") || state == "25006" || state == "26000";
 }
 
-constexpr int binary = 1;  // as all answers are wanted
+constexpr int binary = 1;  // the format of all answers
 
 }  // namespace
 
@@ -66,28 +66,28 @@ bool connection::make() {
   return true;
 }
 
-/// To libpq a message that nobody waits for is a notice, also the last one of a connection. (Others go nowhere: not to
-/// std::cerr.)
+/// libpq reports any message that no call waits for as a notice, even the last message of a connection. (Other notices
+/// are discarded, so that libpq does not print them to stderr.)
 void connection::hear(void* self, const PGresult* notice) noexcept {
   const char* state = PQresultErrorField(notice, PG_DIAG_SQLSTATE);
   if (state != nullptr && std::string_view(state).starts_with("57P"))
     static_cast<connection*>(self)->given_notice_ = true;
 }
 
-/// What the server has said since the last call is read first: it may have ended the connection long ago.
+/// First reads what the server has sent since the last call: it may have ended the connection long ago.
 bool connection::broken() noexcept {
   pollfd socket{.fd = PQsocket(get()), .events = POLLIN, .revents = 0};
   while (PQstatus(get()) == CONNECTION_OK && ::poll(&socket, 1, 0) > 0)
     if (PQconsumeInput(get()) == 0) return true;
-  PQisBusy(get());  // so that libpq looks at what it has read
+  PQisBusy(get());  // makes libpq parse what it has read
   return given_notice_ || PQstatus(get()) != CONNECTION_OK;
 }
 
 void connection::connect() {
   connected_.reset();
   prepared_.clear();
-  // What comes before the URL may be set otherwise there. A connection whose other side has vanished is given up after
-  // some 15 seconds, not hours.
+  // The URL overrides the settings listed before it. A connection whose other side has vanished is given up after about
+  // 15 seconds, not hours.
   constexpr std::array keywords{"fallback_application_name",
                                 "connect_timeout",
                                 "keepalives_idle",
@@ -106,7 +106,7 @@ void connection::connect() {
   const char* encoding = PQparameterStatus(made.get(), "server_encoding");
   if (encoding == nullptr || std::string_view(encoding) != "UTF8")
     throw store_error("rondo: PostgreSQL: the database has the encoding " +
-                      std::string(encoding == nullptr ? "?" : encoding) + ", and must have UTF8");
+                      std::string(encoding == nullptr ? "?" : encoding) + ", but must have UTF8");
   given_notice_ = false;
   PQsetNoticeReceiver(made.get(), hear, this);
   const result answer(PQexec(made.get(), (own_settings + greeting_).c_str()));
@@ -163,7 +163,7 @@ std::vector<result> connection::run_all(const std::vector<call>& calls, commit h
     return run_together(calls, how);
   } catch (const store_error&) {
     throw;
-  } catch (...) {  // no memory: what has been sent would be answered to the next call
+  } catch (...) {  // out of memory: the next call would receive the answers to what has been sent
     connected_.reset();
     throw;
   }
@@ -191,8 +191,8 @@ std::vector<result> connection::run_together(const std::vector<call>& calls, com
   throw store_error(error);
 }
 
-/// What the server refuses has an SQLSTATE. Anything else, also that nothing more can be sent (which does not change
-/// PQstatus()), is of this side, and the connection is given up.
+/// An error from the server has an SQLSTATE. Any other error arose on this side, and the connection is given up. That
+/// includes a failure to send, which does not change PQstatus().
 store_error connection::error_of(const result& answer, doubt may_be_done) {
   const auto state = answer.state();
   const auto message = message_of(get(), answer);

@@ -1,4 +1,4 @@
-// A connection to a PostgreSQL server, made again when it broke.
+// A connection to a PostgreSQL server that reconnects after it broke.
 #pragma once
 
 #include <chrono>
@@ -19,34 +19,36 @@ namespace rondo::durable::detail::postgresql {
 
 enum class commit { durable, soon };
 
-/// Used by one thread at a time. All members but the first throw store_error. Its perhaps_done() says that the connection
-/// broke after something was sent and before the server has answered; what the server refused has not been done.
+/// Used by one thread at a time. All members except the constructor throw store_error. Its perhaps_done() is true if
+/// the connection broke after something was sent and before the server answered; what the server refused has not been
+/// done.
 class connection {
  public:
-  /// Connects when it is first used. `greeting`: statements for each new connection, besides this class's own.
-  /// `answers_within`: how long run_all() waits for a server that hangs. (Where only the network is broken, it is as long.)
+  /// Connects when it is first used. `greeting` contains statements for each new connection, in addition to this
+  /// class's own. `answers_within` is how long run_all() waits for a server that hangs. (If only the network is broken,
+  /// it waits as long.)
   explicit connection(std::string url, std::string greeting = "",
                       std::chrono::milliseconds answers_within = std::chrono::seconds(15));
   ~connection() = default;
   connection(const connection&) = delete;  // libpq keeps a pointer to it
   connection& operator=(const connection&) = delete;
 
-  /// Connects unless the connection stands, as far as this side can see. True if it did.
+  /// Connects unless the connection is up, as far as this side can see. Returns true if it connected.
   bool make();
-  /// One statement, a transaction by itself.
+  /// Executes one statement in its own transaction.
   result run(const statement& what, const parameters& with);
-  /// All of them in one transaction and one round trip. The answers, in the same order. After make(), which this does not
-  /// do: the caller has to know of a new connection.
+  /// Executes all calls in one transaction and one round trip. Returns the answers in the same order. Does not call
+  /// make(): the caller must do so first, as it has to know about a new connection.
   std::vector<result> run_all(const std::vector<call>& calls, commit how);
-  /// One statement without parameters, which is not prepared.
+  /// Executes one statement without parameters, and does not prepare it.
   result run_plain(const char* what);
-  /// Statements without parameters, separated by semicolons, as far as they go.
+  /// Executes statements without parameters, separated by semicolons, up to the first that fails.
   void run_script(const char* what);
   ///@{
-  /// A transaction of several calls. It ends if the connection breaks, which the next call then says.
+  /// A transaction of several calls. It ends if the connection breaks; the next call then throws.
   void begin();
   void commit_all();
-  void roll_back() noexcept;  ///< if there is one
+  void roll_back() noexcept;  ///< does nothing without a transaction
   ///@}
 
   /// Null before the first use, and after the connection broke.
@@ -57,7 +59,7 @@ class connection {
     void operator()(PGconn* c) const noexcept { PQfinish(c); }
   };
 
-  /// Whether what was asked for may have been done, although the server has not said so.
+  /// Whether a request may have been executed although the server has not answered.
   enum class doubt { never, unless_answered };
 
   static void hear(void* self, const PGresult* notice) noexcept;
@@ -72,13 +74,14 @@ class connection {
   std::string greeting_;
   std::chrono::milliseconds answers_within_;
   bool given_notice_ = false;  // the server is about to end the connection
-  bool begun_ = false;         // and neither committed nor rolled back
+  bool begun_ = false;         // a transaction is neither committed nor rolled back
   std::unique_ptr<PGconn, finish> connected_;
   std::unordered_set<const statement*> prepared_;
 };
 
-/// One statement on the caller's connection, as a part of the caller's transaction if there is one. Throws store_error; a
-/// transaction is aborted by then, as always after an error, and only where there was none perhaps_done() may be true.
+/// Executes one statement on the caller's connection, as part of the caller's transaction if there is one. Throws
+/// store_error. As always after an error, the server has then aborted the transaction. perhaps_done() may be true only
+/// if there was no transaction.
 result run_on(PGconn* callers, const std::string& what, const parameters& with);
 
 }  // namespace rondo::durable::detail::postgresql

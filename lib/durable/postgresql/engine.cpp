@@ -17,7 +17,7 @@ namespace rondo::durable::detail {
 namespace postgresql {
 namespace {
 
-/// Two parameters: whether it counts from the server's now, and microseconds.
+/// Adds two parameters: whether `due` counts from the server's now, and microseconds.
 void add_due(parameters& to, const due_time& due) {
   const auto* delay = std::get_if<duration>(&due);
   to.boolean(delay != nullptr);
@@ -31,7 +31,7 @@ std::unique_ptr<connection> connection_pool::take() {
   given_back_.wait(hold, [&] { return in_use_ < most; });
   std::unique_ptr<connection> one;
   if (idle_.empty()) {
-    idle_.reserve(most);  // so that giving back needs no memory
+    idle_.reserve(most);  // so that give_back() needs no memory
     one = std::make_unique<connection>(url_);
   } else {
     one = std::move(idle_.back());
@@ -71,7 +71,7 @@ server_engine::server_engine(std::string url) : url_(std::move(url)), connection
   });
 }
 
-/// For the caller's connection, which may look for tables in other schemas than the URL's.
+/// Qualifies the table for the caller's connection, which may search other schemas than the URL's connections.
 std::string server_engine::in_home(const char* text) const {
   constexpr std::string_view table = " rondo_task";
   std::string qualified = text;
@@ -83,11 +83,11 @@ std::string server_engine::in_home(const char* text) const {
 result server_engine::run(const statement& what, const parameters& with, const transaction* in) {
   if (in == nullptr) return connections_.with_one([&](connection& own) { return own.run(what, with); });
   if (in->postgresql() == nullptr)
-    throw std::invalid_argument("rondo: the transaction is SQLite's, and the store PostgreSQL's");
+    throw std::invalid_argument("rondo: the transaction is SQLite's, but the store is PostgreSQL's");
   const char* database = PQdb(in->postgresql());
   if (database != nullptr && database != database_)
-    throw std::invalid_argument("rondo: the transaction is one of the database " + detail::quoted(database) +
-                                ", and the store is in " + detail::quoted(database_));
+    throw std::invalid_argument("rondo: the transaction is in the database " + detail::quoted(database) +
+                                ", but the store is in " + detail::quoted(database_));
   return run_on(in->postgresql(), in_home(what.text), with);
 }
 
@@ -103,7 +103,7 @@ std::int64_t server_engine::submit(const due_time& due, const submission& what, 
   with.text(what.key).bytes(what.payload);
   add_due(with, due);
   with.boolean(what.replace).integer(microseconds_of(soon));
-  // No row: the task that had the key was not to be seen yet as the statement began, or has gone since.
+  // No row means that the task with the key was not yet visible when the statement began, or has gone since.
   for (int attempt = 0; attempt < 100; ++attempt) {
     const auto answer = run(postgresql::submit, with, in);
     if (answer.rows() == 0) continue;

@@ -15,12 +15,12 @@
 
 namespace rondo::durable::detail::postgresql {
 
-/// The store's connections. Calls of several threads use several, as each waits for the server's disk.
+/// The store's connections. Concurrent calls use several, because each call waits for the server's disk.
 class connection_pool {
  public:
   explicit connection_pool(std::string url) : url_(std::move(url)) {}
 
-  /// With one that nobody else uses, calls `f`. Waits while all are in use.
+  /// Calls `f` with a connection that nobody else uses. Waits while all are in use.
   template <class Function>
   auto with_one(Function f) {
     const borrowed one(*this);
@@ -72,7 +72,7 @@ class server_engine final : public engine {
   std::string home_;      // the schema of the tables, quoted where it must be
 };
 
-/// From an answer whose columns are id, fence, attempt, queue, key, payload, due.
+/// Returns the task in a row of an answer whose columns are id, fence, attempt, queue, key, payload, due.
 task task_of(const result& answer, int row);
 
 }  // namespace rondo::durable::detail::postgresql

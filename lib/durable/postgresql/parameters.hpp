@@ -8,7 +8,8 @@
 
 namespace rondo::durable::detail::postgresql {
 
-/// In order: the first is $1. All are sent as text, which the statement casts where it is not obvious, but for bytes.
+/// Parameters are added in order; the first is $1. All except bytes are sent as text, which the statement casts where
+/// the type is not obvious.
 class parameters {
  public:
   parameters& integer(std::int64_t value);
@@ -17,14 +18,14 @@ class parameters {
   parameters& bytes(std::string value);
   parameters& null();
   ///@{
-  /// An array's literal.
+  /// Adds an array, as a literal.
   parameters& integers(const std::vector<std::int64_t>& values);
   parameters& integers(const std::vector<std::optional<std::int64_t>>& values);
   parameters& texts(const std::vector<std::string>& values);
   ///@}
 
   int count() const noexcept { return static_cast<int>(values_.size()); }
-  /// As libpq takes them: valid until this changes.
+  /// In the form that libpq takes. Valid until this object changes.
   std::vector<const char*> pointers() const;
   const std::vector<int>& lengths() const noexcept { return lengths_; }
   const std::vector<int>& formats() const noexcept { return formats_; }

@@ -24,7 +24,7 @@ bool pipeline::send(const call& what) {
                              what.with.lengths().data(), what.with.formats().data(), 1) != 0;
 }
 
-/// PQgetResult() does not wait afterwards. False: the time is over.
+/// Waits until PQgetResult() would not block. Returns false if the time is over.
 bool pipeline::comes() noexcept {
   while (PQisBusy(connection_) != 0) {
     const short writing = PQflush(connection_) == 1 ? POLLOUT : 0;
@@ -33,12 +33,12 @@ bool pipeline::comes() noexcept {
     if (rest.count() <= 0) return false;
     if (::poll(&socket, 1, static_cast<int>(rest.count())) > 0 && (socket.revents & ~POLLOUT) != 0 &&
         PQconsumeInput(connection_) == 0)
-      return true;  // and PQgetResult() says what is wrong
+      return true;  // PQgetResult() reports what is wrong
   }
   return true;
 }
 
-/// libpq marks the end of each answer by a null.
+/// libpq marks the end of each answer with a null result.
 result pipeline::next() {
   const auto one = [&] {
     if (!silent_ && !comes()) silent_ = true;
@@ -57,7 +57,7 @@ std::vector<result> pipeline::answers(std::chrono::milliseconds within) {
     auto answer = next();
     if (silent_) return wanted;
     if (!answer.good()) {
-      // After an error the server passes over the rest, and libpq says so in the place of each answer.
+      // After an error the server skips the rest, and libpq reports that in place of each answer.
       if (!wrong_.has_value()) wrong_ = std::move(answer);
       if (PQstatus(connection_) != CONNECTION_OK) return wanted;
     } else if (each.wanted) {

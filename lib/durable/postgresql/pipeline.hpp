@@ -1,4 +1,4 @@
-// Several statements that are sent at once, in libpq's pipeline mode: one round trip.
+// Several statements sent in one round trip, in libpq's pipeline mode.
 #pragma once
 
 #include <chrono>
@@ -24,28 +24,30 @@ struct call {
   parameters with;
 };
 
-/// Once: enter(), send() …, sync(), answers(). What returns a bool is false where libpq refuses it.
+/// To be used once, in this order: enter(), send() …, sync(), answers(). Members that return a bool return false if
+/// libpq refuses the call.
 class pipeline {
  public:
-  /// `prepared`: what is prepared on that connection, which is kept up to date.
+  /// `prepared` contains the statements prepared on that connection, and is kept up to date.
   pipeline(PGconn* on, std::unordered_set<const statement*>& prepared) noexcept
       : connection_(on), prepared_(prepared) {}
 
   bool enter() noexcept { return PQenterPipelineMode(connection_) != 0; }
   bool sync() noexcept { return PQpipelineSync(connection_) != 0; }
-  /// A statement without parameters, whose answer nobody wants.
+  /// Sends a statement without parameters, whose answer is not returned.
   bool send(const char* text);
   bool send(const call& what);
 
-  /// Those of the calls, in their order; not all of them if something went wrong. Leaves the pipeline mode, unless silent().
+  /// Returns the answers to the calls, in order; if something went wrong, not all of them. Leaves the pipeline mode
+  /// unless silent().
   std::vector<result> answers(std::chrono::milliseconds within);
-  /// They have not all come in that time.
+  /// Whether not all answers arrived in that time.
   bool silent() const noexcept { return silent_; }
-  /// The first answer that is an error; none but an empty one if the connection broke and the server has not said why.
+  /// The first answer that is an error; an empty result if the connection broke and the server has not said why.
   const std::optional<result>& wrong() const noexcept { return wrong_; }
 
  private:
-  /// What is sent for a call or beside it, in the order of the answers.
+  /// One message sent, for a call or in addition to it, in the order of the answers.
   struct sent {
     const statement* prepares = nullptr;
     bool wanted = false;

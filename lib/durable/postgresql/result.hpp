@@ -1,4 +1,4 @@
-// What PostgreSQL answers, always in the binary format.
+// An answer of PostgreSQL, always in the binary format.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ class result {
     const auto status = PQresultStatus(of_.get());
     return status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK;
   }
-  /// The five characters that say what went wrong. Empty: the server has not said it.
+  /// The five-character SQLSTATE. Empty if the server did not send one.
   std::string state() const {
     const char* state = PQresultErrorField(of_.get(), PG_DIAG_SQLSTATE);
     return state == nullptr ? "" : state;
@@ -40,13 +40,14 @@ class result {
     return static_cast<std::int64_t>(value);
   }
   bool boolean(int row, int column) const noexcept { return *PQgetvalue(of_.get(), row, column) != 0; }
-  /// Text, or bytes. Null: empty.
+  /// Text or bytes. Empty for NULL.
   std::string bytes(int row, int column) const {
     return {PQgetvalue(of_.get(), row, column),
             static_cast<std::size_t>(PQgetlength(of_.get(), row, column))};
   }
-  /// A timestamp with time zone, which is sent as microseconds since 2000: as microseconds since 1970. What an operator has
-  /// written may lie far off, as "infinity": it is cut, so that the difference of two does not overflow.
+  /// A timestamp with time zone, in microseconds since 1970. (The server sends microseconds since 2000.) A value
+  /// written by an operator may be extreme, such as "infinity". It is clamped, so that the difference of two does not
+  /// overflow.
   std::int64_t microseconds(int row, int column) const noexcept {
     constexpr std::int64_t from_1970_to_2000 = 946'684'800'000'000;
     constexpr auto most = std::numeric_limits<std::int64_t>::max() / 2;

@@ -11,13 +11,13 @@ namespace {
 
 // state: 0 waiting, 1 held (claimed, not begun), 2 running, 3 dead, 4 running and cancelled.
 //
-// Texts are compared as bytes (collate "C"), as SQLite does, and faster.
+// Texts are compared as bytes (collate "C"), which is what SQLite does and is faster.
 //
 // Storage. Each task leaves some dead rows behind: one when it is claimed, one when its run begins, one when it ends.
-// - By default a table is vacuumed when a fifth of its rows are dead. With a million far-off tasks that would be 200,000
-//   dead entries at the beginning of the index that each claim reads, so it is 2,000 and one percent; and vacuum does not
-//   pause, as an index of a queue is soon worth another.
-// - vacuum_truncate would lock out everybody for a moment to shorten a file that grows again at once.
+// - By default a table is vacuumed when a fifth of its rows are dead. With a million far-off tasks that would be
+//   200,000 dead entries at the beginning of the index that each claim reads, so the settings are 2,000 and one
+//   percent. Vacuum does not pause, because a queue's index soon needs the next one.
+// - vacuum_truncate would lock everybody out for a moment to shorten a file that grows again at once.
 // - fillfactor stays at 100: an update changes `state`, `due` or `lease_until`, which the indices contain, so none can
 //   stay within its page, and space reserved for that would only make the table larger.
 constexpr const char* version_1 = R"sql(
@@ -46,7 +46,7 @@ constexpr const char* version_1 = R"sql(
 
 constexpr std::array all{migration{1, version_1}};
 
-// "rondo" in ASCII. Whoever creates or migrates a schema has it; it is given back with the transaction.
+// "rondo" in ASCII. A process that creates or migrates a schema holds this lock until the end of its transaction.
 constexpr const char* lock = "select pg_advisory_xact_lock(491495777391)";
 
 [[noreturn]] void damaged(const std::string& why) {
@@ -54,7 +54,7 @@ constexpr const char* lock = "select pg_advisory_xact_lock(491495777391)";
       "rondo: PostgreSQL: the tables rondo_schema and rondo_task are damaged, or not this library's: " + why);
 }
 
-/// Only what the server does not know is damage: a table or a column.
+/// Only an error about an unknown table or column means damage.
 result ask(connection& database, const char* what) {
   try {
     return database.run_plain(what);
@@ -65,18 +65,18 @@ result ask(connection& database, const char* what) {
   }
 }
 
-/// Zero: there are no tables.
+/// Returns zero if there are no tables.
 int version_of(connection& database) {
   const auto tables = database.run_plain(
       "select to_regclass('rondo_schema') is not null, to_regclass('rondo_task') is not null");
   if (!tables.boolean(0, 0) && !tables.boolean(0, 1)) return 0;
   if (!tables.boolean(0, 0)) damaged("rondo_schema is missing");
   const auto versions = ask(database, "select version from rondo_schema");
-  if (versions.rows() != 1 || versions.null(0, 0)) damaged("rondo_schema has not exactly one row");
+  if (versions.rows() != 1 || versions.null(0, 0)) damaged("rondo_schema does not have exactly one row");
   return static_cast<int>(versions.integer(0, 0));
 }
 
-/// A column or an index that somebody has dropped is found here, not by a submission in the night.
+/// Finds a dropped column or index now, rather than at some submission in the night.
 void check(connection& database) {
   ask(database,
       "select id, queue, key, payload, due, state, attempt, fence, owner, lease_until, reason from "
@@ -91,7 +91,7 @@ void check(connection& database) {
 void migrate_from(int version, connection& database, std::span<const migration> to) {
   if (version > to.back().version)
     throw store_error("rondo: PostgreSQL: the schema has version " + std::to_string(version) +
-                      ", and this program knows only those up to " + std::to_string(to.back().version) +
+                      ", and this program knows only versions up to " + std::to_string(to.back().version) +
                       ": it needs a later version of rondo-durable");
   for (const auto& step : to) {
     if (step.version <= version) continue;

@@ -1,4 +1,4 @@
-// The tables, and how they come about.
+// The tables, and how they are created.
 #pragma once
 
 #include <span>
@@ -7,17 +7,17 @@
 
 namespace rondo::durable::detail::postgresql {
 
-/// Statements, separated by semicolons, that bring the schema to `version` from the one before.
+/// Statements, separated by semicolons, that bring the schema from the previous version to `version`.
 struct migration {
   int version;
   const char* statements;
 };
 
-/// All of them, oldest first.
+/// All migrations, oldest first.
 std::span<const migration> migrations() noexcept;
 
-/// Brings the schema to the last version of `to`, in one transaction; of several processes one does it, and the others
-/// wait. store_error: it is newer than that, or damaged.
+/// Brings the schema to the last version of `to`, in one transaction. If several processes do so at once, one migrates
+/// and the others wait. Throws store_error if the schema is newer than that, or damaged.
 void migrate(connection& database, std::span<const migration> to = migrations());
 
 }  // namespace rondo::durable::detail::postgresql

@@ -87,7 +87,7 @@ bool concerns_tickets(const call& asked) { return asked.what != &adopt && asked.
 
 server_session::server_session(std::string url, std::string owner, claim_rules rules)
     : database_(std::move(url), greeting), owner_(std::move(owner)), rules_(std::move(rules)) {
-  // One that is named twice would have its tasks counted twice by the claim.
+  // The claim would count the tasks of a queue twice if it were named twice.
   auto& queues = rules_.queues;
   std::sort(queues.begin(), queues.end());
   queues.erase(std::unique(queues.begin(), queues.end()), queues.end());
@@ -120,8 +120,8 @@ turn_result server_session::take(const turn& what) {
   const auto calls = calls_for(what);
   if (calls.empty()) return done;
   if (database_.make()) perhaps_missed_some_ = true;
-  // A crash of the server may undo what it has not written to its disk yet, and then a run that ended is run again. A
-  // claim must not be undone: the next one would get the same fence.
+  // A crash of the server may undo what is not yet on its disk. A task whose run has ended is then run again, which is
+  // acceptable. But a claim must not be undone: the next one would get the same fence.
   const auto answers = database_.run_all(calls, what.claim_up_to != 0 ? commit::durable : commit::soon);
   std::vector<ticket> settled;
   for (std::size_t i = 0; i < calls.size(); ++i) {
@@ -137,7 +137,7 @@ turn_result server_session::take(const turn& what) {
   return done;
 }
 
-/// In a statement of its own, as there seldom is something that nothing was done for.
+/// This is a separate statement, because it is seldom needed: most turns do something for every ticket.
 std::vector<ticket> server_session::locked_of(const turn& what, const std::vector<ticket>& settled) {
   std::vector<ticket> rest;
   std::vector<std::int64_t> wanted;
@@ -158,7 +158,7 @@ std::vector<ticket> server_session::locked_of(const turn& what, const std::vecto
   return there;
 }
 
-/// Takes all that has been announced. Not what this session has: it knows of the tasks that it gave back.
+/// Takes all notifications. Ignores those of this session, which knows the tasks that it gave back.
 bool server_session::heard_news() {
   bool news = std::exchange(perhaps_missed_some_, false);
   if (database_.get() == nullptr) return news;
@@ -176,12 +176,12 @@ bool server_session::wait() {
   for (;;) {
     if (interrupts_.woken()) return false;
     if (heard_news()) return true;
-    // Without a connection its socket is -1, which poll() passes over; the next turn makes one.
+    // Without a connection the socket is -1, which poll() ignores. The next turn connects.
     std::array<pollfd, 2> sockets{{{.fd = interrupts_.descriptor(), .events = POLLIN, .revents = 0},
                                    {.fd = PQsocket(database_.get()), .events = POLLIN, .revents = 0}}};
     if (::poll(sockets.data(), sockets.size(), -1) > 0 && sockets[1].revents != 0 &&
         PQconsumeInput(database_.get()) == 0)
-      return true;  // the connection broke: a look makes it again
+      return true;  // the connection broke: the next turn reconnects
   }
 }
 

@@ -16,7 +16,7 @@ class server_session final : public session {
 
   turn_result take(const turn& what) override;
   bool wait() override;
-  bool changed() override { return false; }  // the server says so: see wait()
+  bool changed() override { return false; }  // the server notifies instead: see wait()
   duration look_every() const override { return duration::max(); }
   void interrupt() noexcept override { interrupts_.wake(); }
 
@@ -29,7 +29,7 @@ class server_session final : public session {
   std::string owner_;
   claim_rules rules_;
   wake_pipe interrupts_;
-  // The connection has been made again: what was submitted meanwhile has not been announced to this one.
+  // Set after a reconnect: this session has not been notified of tasks submitted while there was no connection.
   bool perhaps_missed_some_ = false;
 };
 

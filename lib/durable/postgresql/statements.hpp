@@ -1,21 +1,21 @@
-// What is said to the server. Moments are taken from its clock alone: statement_timestamp() where an index is searched,
-// as that needs what stands still during a statement, otherwise clock_timestamp(), as now() is the beginning of a caller's
-// transaction, perhaps long ago. Rows whose state decides what happens are locked first, so that it cannot change between
-// two parts of a statement.
+// The statements sent to the server. Times come only from its clock. Index searches use statement_timestamp(), because
+// they need a value that is constant during a statement. Everything else uses clock_timestamp(), because now() is the
+// beginning of the caller's transaction, perhaps long ago. Rows whose state decides what happens are locked first, so
+// that the state cannot change between two parts of a statement.
 #pragma once
 
 #include "durable/postgresql/pipeline.hpp"
 
 namespace rondo::durable::detail::postgresql {
 
-/// Dispatchers listen on one channel, where what is sent is a queue. They do not wait for who has locked a whole table: a
-/// turn that fails is made again.
+/// Dispatchers listen on one channel, whose payload is the name of a queue. They do not wait long for a locked table: a
+/// turn that fails is repeated.
 constexpr const char* greeting = "listen rondo_task; set lock_timeout = '1s'";
 
-// A store's. $n is explained where it is passed, in engine.cpp.
+// Statements of a store. engine.cpp explains each $n where it passes it.
 
-/// A task without a key, which meets no other. In a transaction of the caller's nothing is prepared, and planning is most of
-/// what a submission costs: so this is a small statement.
+/// Adds a task without a key, which cannot conflict with another. In a transaction of the caller nothing is prepared,
+/// and planning is most of the cost of a submission, so this statement is small.
 inline constexpr statement submit_keyless{"rondo_submit_keyless", R"sql(
   insert into rondo_task (queue, payload, due)
   values ($1::text, $2::bytea, case when $3::boolean then clock_timestamp() else timestamptz 'epoch' end
@@ -24,8 +24,9 @@ inline constexpr statement submit_keyless{"rondo_submit_keyless", R"sql(
     then pg_notify('rondo_task', $1::text)::text end
 )sql"};
 
-/// In one statement: cancels the task that has the key if $6 says so, adds one, wakes the dispatchers if it is due soon;
-/// or finds the task that has the key. No row: somebody else's has come or gone in the middle of it.
+/// Cancels the task that has the key if $6 is true, adds a task, and wakes the dispatchers if it is due soon. If the
+/// key is taken, finds the task that has it. Returns no row if another task with the key was added or removed during
+/// the statement.
 inline constexpr statement submit{"rondo_submit", R"sql(
   with old as materialized (
     select id, state from rondo_task where $6::boolean and queue = $1::text and key = $2::text and state <> 3 for update
@@ -81,9 +82,10 @@ inline constexpr statement find{"rondo_find", R"sql(
   select id, fence, attempt, queue, key, payload, due from rondo_task where id = $1::bigint and state <> 3
 )sql"};
 
-// A session's. $1 and $2: the ids and fences of tickets. What an open transaction has locked is passed over, as that may last:
-// see `locked`. "+ 0" keeps the server from the index of the leases: where few tasks
-// were held when statistics were last taken, it would read all that are held, instead of each ticket's row by its id.
+// Statements of a session. $1 and $2 are the ids and fences of tickets. Rows that an open transaction has locked are
+// skipped, as that transaction may take long: see `locked`. "+ 0" keeps the server from using the index of the leases.
+// If few tasks were held when the statistics were last taken, it would otherwise read all held tasks instead of each
+// ticket's row by its id.
 
 inline constexpr statement finish{"rondo_finish", R"sql(
   with old as materialized (
@@ -94,7 +96,7 @@ inline constexpr statement finish{"rondo_finish", R"sql(
   delete from rondo_task where id = any(array(select id from old)) returning id, fence
 )sql"};
 
-/// $3: after how long each is tried again (null: not at all), $4: the reasons.
+/// $3: after how long each task is tried again (null if never), $4: the reasons.
 inline constexpr statement fail{"rondo_fail", R"sql(
   with old as materialized (
     select t.id, t.fence, t.state, u.retry_after, u.why
@@ -149,7 +151,7 @@ inline constexpr statement renew{"rondo_renew", R"sql(
   returning id, fence
 )sql"};
 
-/// $3: the lease, $4: the owner, who may say it twice.
+/// $3: the lease, $4: the owner, which may repeat the statement.
 inline constexpr statement begin{"rondo_begin", R"sql(
   with old as materialized (
     select t.id from unnest($1::bigint[], $2::bigint[]) as u(id, fence)
@@ -162,8 +164,8 @@ inline constexpr statement begin{"rondo_begin", R"sql(
   returning id, fence
 )sql"};
 
-/// Of tickets for which a statement above has done nothing: those for which it would. $3: for each 0 if its run was to end, 1 if
-/// it was to be given back, 2 if its run was to begin; $4: the owner.
+/// Takes tickets for which a statement above has done nothing, and returns those for which it could. $3: for each
+/// ticket, 0 if its run was to end, 1 if it was to be given back, 2 if its run was to begin; $4: the owner.
 inline constexpr statement locked{"rondo_locked", R"sql(
   select t.id, t.fence from unnest($1::bigint[], $2::bigint[], $3::bigint[]) as u(id, fence, wanted)
   join rondo_task t on t.id = u.id and t.fence = u.fence
@@ -171,7 +173,8 @@ inline constexpr statement locked{"rondo_locked", R"sql(
       else t.state + 0 = 1 or t.state + 0 = 2 and t.owner = $4::text end
 )sql"};
 
-/// $1: the queues, $2: the owner, $3: the lease, which is new, so that a claim of the same turn does not find them expired.
+/// $1: the queues, $2: the owner, $3: the lease. The leases start again, so that a claim in the same turn does not find
+/// the tasks expired.
 inline constexpr statement adopt{"rondo_adopt", R"sql(
   with own as materialized (
     select id from rondo_task
@@ -183,10 +186,11 @@ inline constexpr statement adopt{"rondo_adopt", R"sql(
   returning id, fence, attempt, queue, key, payload, due, clock_timestamp(), false
 )sql"};
 
-/// $1: the queues, $2: how many at most, $3: the window, $4: the lease, $5: the owner, $6: how many attempts at most.
+/// $1: the queues, $2: the maximal number of tasks, $3: the window, $4: the lease, $5: the owner, $6: the maximal
+/// number of attempts.
 ///
-/// Each queue's part reads its index from the beginning and stops after $2 rows, past those that others are about to
-/// take. "= any(array(…))" makes the server look rows up by their ids, whatever it believes about their number.
+/// The part for each queue reads its index from the beginning, skips rows that others are about to take, and stops
+/// after $2 rows. "= any(array(…))" makes the server look up rows by their ids, whatever number of rows it expects.
 inline constexpr statement claim_due{"rondo_claim", R"sql(
   with waiting as materialized (
     select t.* from unnest($1::text[]) as q(name) cross join lateral (

@@ -1,4 +1,4 @@
-// Wakes a thread that is in poll().
+// Wakes a thread that waits in poll().
 #pragma once
 
 #include <array>
@@ -23,16 +23,16 @@ class wake_pipe {
   wake_pipe(const wake_pipe&) = delete;
   wake_pipe& operator=(const wake_pipe&) = delete;
 
-  /// From any thread. A full pipe is as good as one more byte.
+  /// May be called from any thread. If the pipe is full, the thread wakes anyway.
   void wake() noexcept {
     while (::write(ends_[1], "", 1) < 0 && errno == EINTR) {
     }
   }
 
-  /// To be polled: readable after wake().
+  /// The descriptor to poll: readable after wake().
   int descriptor() const noexcept { return ends_[0]; }
 
-  /// Whether wake() was called since the last time.
+  /// Whether wake() was called since the last call of woken().
   bool woken() noexcept {
     std::array<char, 64> some{};
     bool any = false;

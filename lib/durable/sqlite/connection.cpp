@@ -10,7 +10,7 @@ const char* advice(int code) {
   switch (code & 0xFF) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-      return " (another connection holds the lock for too long; transactions of your own best start with "
+      return " (another connection has held the lock for too long; your own transactions should start with "
              "BEGIN "
              "IMMEDIATE)";
     case SQLITE_FULL:
@@ -18,7 +18,7 @@ const char* advice(int code) {
     case SQLITE_READONLY:
     case SQLITE_CANTOPEN:
     case SQLITE_PERM:
-      return " (this process has to be able to write to the file and to its folder)";
+      return " (this process must be able to write to the file and to its folder)";
     case SQLITE_CORRUPT:
       return " (run \"PRAGMA integrity_check\", or restore a backup)";
     default:
@@ -51,7 +51,7 @@ void fail(sqlite3* database, int code, bool perhaps_done) {
 rows::~rows() {
   if (statement_ == nullptr || own_ != nullptr) return;
   sqlite3_reset(statement_);
-  sqlite3_clear_bindings(statement_);  // which may be large, and are the caller's
+  sqlite3_clear_bindings(statement_);  // they may be large, and belong to the caller
 }
 
 void rows::bind(int place, std::int64_t value) { check(sqlite3_bind_int64(statement_, place, value)); }
@@ -79,7 +79,7 @@ bool rows::next() {
 }
 
 std::string rows::text(int column) const {
-  // In UTF-8, whatever the encoding of the database is.
+  // SQLite returns UTF-8, whatever the encoding of the database.
   const void* bytes = sqlite3_column_type(statement_, column) == SQLITE_BLOB
                           ? sqlite3_column_blob(statement_, column)
                           : sqlite3_column_text(statement_, column);
@@ -100,7 +100,7 @@ connection::connection(const std::string& file, durability level, std::chrono::m
     throw error("rondo: SQLite, " + file + ": " + sqlite3_errstr(code) + advice(code), code);
   }
   sqlite3_busy_timeout(opened, static_cast<int>(patience.count()));
-  // SQLite opens what it may not write for reading.
+  // SQLite opens a file that it cannot write read-only.
   if (sqlite3_db_readonly(opened, "main") == 1) {
     throw error("rondo: SQLite, " + file + ": the file cannot be written" + advice(SQLITE_READONLY),
                 SQLITE_READONLY);
@@ -112,7 +112,7 @@ connection::connection(const std::string& file, durability level, std::chrono::m
 connection::connection(sqlite3* theirs) : handle_(theirs, closer{false}) {}
 
 void connection::use_wal(std::chrono::milliseconds patience) {
-  // Where several processes change the mode of a new database at once, SQLite refuses some of them without patience.
+  // If several processes change the mode of a new database at once, SQLite refuses some of them without waiting.
   const auto end = std::chrono::steady_clock::now() + patience;
   for (;;) {
     try {
@@ -151,7 +151,7 @@ unit_of_work::unit_of_work(connection& database) : database_(&database) {
 }
 
 unit_of_work::~unit_of_work() {
-  // After some errors SQLite has undone the whole transaction by itself.
+  // After some errors SQLite has already undone the entire transaction.
   if (database_ == nullptr || sqlite3_get_autocommit(database_->handle()) != 0) return;
   const char* undo = database_->theirs() ? "ROLLBACK TO rondo; RELEASE rondo" : "ROLLBACK";
   sqlite3_exec(database_->handle(), undo, nullptr, nullptr, nullptr);
@@ -161,7 +161,7 @@ void unit_of_work::commit() {
   try {
     database_->change(database_->theirs() ? "RELEASE rondo" : "COMMIT");
   } catch (const error& e) {
-    // The log may have it all the same, and then shows it after a crash.
+    // The transaction may still be in the log, and then takes effect after a crash.
     if (e.code() == SQLITE_IOERR && !database_->theirs()) throw error(e.what(), SQLITE_IOERR, true);
     throw;
   }

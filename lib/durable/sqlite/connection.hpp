@@ -1,5 +1,5 @@
-// The SQLite C interface, as far as the store needs it, with owners instead of pointers. A connection is used by one
-// thread at a time.
+// The parts of SQLite's C interface that the store needs, with owning objects instead of pointers. A connection is used
+// by one thread at a time.
 #pragma once
 
 #include <sqlite3.h>
@@ -15,24 +15,24 @@
 
 namespace rondo::durable::detail::sqlite {
 
-/// What SQLite refused.
+/// An error that SQLite reported.
 class error : public store_error {
  public:
   error(const std::string& what, int code, bool perhaps_done = false)
       : store_error(what, perhaps_done), code_(code) {}
-  int code() const noexcept { return code_ & 0xFF; }  // without what SQLite adds to its primary codes
-  /// The connection is of no use any more.
+  int code() const noexcept { return code_ & 0xFF; }  // the primary code, without SQLite's extension
+  /// Whether the connection is no longer usable.
   bool broken() const noexcept;
 
  private:
   int code_;
 };
 
-/// Throws what SQLite says about its last call, in words for operators.
+/// Throws an error with SQLite's message about its last call, and advice for operators.
 [[noreturn]] void fail(sqlite3* database, int code, bool perhaps_done = false);
 
 ///@{
-/// Parameters of statements, besides numbers and texts. They have to outlive the rows.
+/// Parameters of statements, in addition to numbers and texts. They must outlive the rows.
 struct blob {
   const std::string& bytes;
 };
@@ -46,7 +46,7 @@ struct finalizer {
 };
 using compiled = std::unique_ptr<sqlite3_stmt, finalizer>;
 
-/// A statement in progress, row by row. To be destroyed before its statement is used again, or its transaction ends.
+/// A statement in progress, row by row. Must be destroyed before its statement is used again or its transaction ends.
 class rows {
  public:
   explicit rows(sqlite3_stmt* kept) noexcept : statement_(kept) {}
@@ -65,17 +65,17 @@ class rows {
 
   bool next();
   std::int64_t integer(int column) const noexcept { return sqlite3_column_int64(statement_, column); }
-  std::string text(int column) const;  // a blob likewise; NULL: empty
+  std::string text(int column) const;  // also for a blob; empty for NULL
 
  private:
   void check(int code) const;
 
   sqlite3_stmt* statement_;
-  compiled own_;  // null: the connection keeps it
+  compiled own_;  // null if the connection keeps the statement
 };
 
 struct closer {
-  bool close = true;  // false: it is the caller's
+  bool close = true;  // false if the connection is the caller's
   void operator()(sqlite3* handle) const noexcept {
     if (close) sqlite3_close(handle);
   }
@@ -85,12 +85,12 @@ class connection {
  public:
   enum class durability { full, normal };
 
-  /// Opens the file, or creates an empty database. A call that finds it locked tries again for `patience`.
+  /// Opens the file, or creates an empty database. Calls that find it locked retry for `patience`.
   connection(const std::string& file, durability level, std::chrono::milliseconds patience);
-  /// The caller's: it stays open, and no statement is kept.
+  /// Uses the caller's connection. It stays open, and no statement is kept.
   explicit connection(sqlite3* theirs);
 
-  /// `sql` is a literal: a statement is kept by its address.
+  /// `sql` must be a literal, as its address identifies the kept statement.
   template <class... Parameter>
   rows query(const char* sql, const Parameter&... parameters) {
     rows result = begin(sql);
@@ -108,7 +108,7 @@ class connection {
     return sqlite3_changes(handle_.get());
   }
 
-  /// Any statements, not kept.
+  /// Executes any statements, and keeps none.
   void execute(const std::string& sql);
 
   sqlite3* handle() const noexcept { return handle_.get(); }
@@ -122,14 +122,14 @@ class connection {
   std::unordered_map<const char*, compiled> kept_;
 };
 
-/// Several statements that take effect together, or not at all. On a connection of ours a transaction, which has the
-/// write lock from the beginning; on the caller's a part of his.
+/// Several statements that take effect together or not at all. On a connection of ours this is a transaction, which has
+/// the write lock from the beginning; on the caller's connection, a part of the caller's transaction.
 class unit_of_work {
  public:
   explicit unit_of_work(connection& database);
   unit_of_work(const unit_of_work&) = delete;
   unit_of_work& operator=(const unit_of_work&) = delete;
-  ~unit_of_work();  // undoes what was not committed
+  ~unit_of_work();  // undoes everything unless committed
 
   void commit();
 

@@ -16,14 +16,14 @@ namespace sqlite {
 
 namespace {
 
-/// A task that nobody runs is removed: true. One that runs ends with its run: false.
+/// Removes a task that is not running, and returns true. A running task ends with its run; returns false.
 bool cancel_by_id(connection& database, std::int64_t id) {
   if (database.change("DELETE FROM rondo_task WHERE id = ? AND state IN (0, 1)", id) != 0) return true;
   database.change("UPDATE rondo_task SET state = 4, key = NULL WHERE id = ? AND state = 2", id);
   return false;
 }
 
-// (state <> 3 is for the planner: it is the condition of the index.)
+// (The planner needs state <> 3, which is the condition of the index.)
 bool cancel_by_key(connection& database, const std::string& queue, const std::string& key) {
   if (database.change("DELETE FROM rondo_task WHERE queue = ? AND key = ? AND state <> 3 AND state IN (0, 1)",
                       queue, key) != 0) {
@@ -69,14 +69,14 @@ file_engine::file_engine(std::string file, settings with) : file_(std::move(file
 
 connection file_engine::theirs(const transaction& in) const {
   if (in.sqlite() == nullptr) {
-    throw std::invalid_argument("rondo: the transaction is PostgreSQL's, and the store SQLite's (" + file_ +
-                                ")");
+    throw std::invalid_argument("rondo: the transaction is PostgreSQL's, but the store is SQLite's (" +
+                                file_ + ")");
   }
   const char* file = sqlite3_db_filename(in.sqlite(), "main");
   std::error_code none;
   if (file == nullptr || (file_ != file && !std::filesystem::equivalent(file_, file, none))) {
-    throw std::invalid_argument("rondo: the transaction is one of the database " +
-                                quoted(file == nullptr ? "" : file) + ", and the store is in " +
+    throw std::invalid_argument("rondo: the transaction is in the database " +
+                                quoted(file == nullptr ? "" : file) + ", but the store is in " +
                                 quoted(file_));
   }
   return connection(in.sqlite());
@@ -144,7 +144,7 @@ bool file_engine::cancel(const std::string& queue, const std::string& key, const
 bool file_engine::reschedule(std::int64_t id, const due_time& due, const transaction* in) {
   return on(in, [&](connection& database) {
     unit_of_work all(database);
-    // The fence: who holds it must not begin it.
+    // The greater fence keeps the dispatcher that holds the task from beginning it.
     const int moved = database.change(
         "UPDATE rondo_task SET state = 0, due = ?, fence = fence + 1, owner = NULL, lease_until = NULL"
         " WHERE id = ? AND state IN (0, 1)",
@@ -174,7 +174,8 @@ std::shared_ptr<engine> open(const std::string& file, settings with) {
     throw store_error(
         "rondo: a store cannot be in memory (\"sqlite::memory:\"): its connections would not see each other");
   }
-  // Absolute, so that it is the same one after chdir(); and that SQLite takes no name ("file:a?mode=ro") for a URI.
+  // An absolute path names the same file after chdir(), and SQLite never takes it for a URI, as it would
+  // "file:a?mode=ro".
   std::error_code failed;
   const std::filesystem::path path = std::filesystem::absolute(file, failed);
   return std::make_shared<file_engine>(failed ? file : path.string(), std::move(with));

@@ -1,7 +1,7 @@
 // Tasks in a SQLite database.
 //
-// The states of a row: 0 waiting, 1 held (claimed, not begun), 2 running, 3 dead, 4 running and cancelled (without key:
-// the row goes with its run). Times are microseconds of the host's system_clock.
+// The states of a row are 0 waiting, 1 held (claimed, not begun), 2 running, 3 dead, and 4 running and cancelled (then
+// the row has no key, and is removed when its run ends). Times are in microseconds of the host's system_clock.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@
 
 namespace rondo::durable::detail::sqlite {
 
-/// Other values are for tests.
+/// Only tests use other values than these defaults.
 struct settings {
   std::function<wall_time()> clock = std::chrono::system_clock::now;
   std::function<void(sqlite3*)> connected = {};  // called with each new connection
@@ -46,15 +46,15 @@ class file_engine final : public engine {
   std::string file_;
   settings with_;
   std::mutex mutex_;
-  std::optional<connection> own_;  // none: to be made again
+  std::optional<connection> own_;  // none if the next call must reconnect
 };
 
-/// A new connection; the schema is as it should be.
+/// Returns a new connection, with the schema up to date.
 connection open_connection(const std::string& file, connection::durability level, const settings& with);
 
 std::shared_ptr<engine> open(const std::string& file, settings with);
 
-/// A task from these columns: id, queue, key, due, attempt, fence, payload.
+/// Returns the task in a row with the columns id, queue, key, due, attempt, fence, payload.
 task task_of(const rows& row);
 
 }  // namespace rondo::durable::detail::sqlite

@@ -19,9 +19,8 @@ bool exists(connection& database, const std::string& name) {
 std::size_t version_of(connection& database, const migrations& steps) {
   if (!exists(database, "rondo_schema")) {
     if (exists(database, "rondo_task")) {
-      refuse(
-          database,
-          "the schema is damaged: there is a table rondo_task, and no rondo_schema that tells its version");
+      refuse(database,
+             "the schema is damaged: there is a table rondo_task, but no rondo_schema with its version");
     }
     return 0;
   }
@@ -30,7 +29,7 @@ std::size_t version_of(connection& database, const migrations& steps) {
   const std::int64_t version = all.integer(1);
   if (all.integer(0) != 1 || version < 1) {
     refuse(database,
-           "the schema is damaged: the table rondo_schema has to have one row, with a version greater than "
+           "the schema is damaged: the table rondo_schema must have one row, with a version greater than "
            "zero");
   }
   if (version > static_cast<std::int64_t>(steps.size())) {
@@ -41,7 +40,7 @@ std::size_t version_of(connection& database, const migrations& steps) {
   return static_cast<std::size_t>(version);
 }
 
-/// That all is there which the statements of this version use: somebody may have changed it by hand.
+/// Checks that everything used by the statements of this version exists. Somebody may have changed the schema by hand.
 void check_complete(connection& database) {
   for (const char* index : {"rondo_task_due", "rondo_task_lease", "rondo_task_key"}) {
     if (!exists(database, index))
@@ -58,7 +57,7 @@ void check_complete(connection& database) {
 }
 
 bool is_up_to_date(connection& database, const migrations& steps) {
-  database.execute("BEGIN");  // so that all is read from one state
+  database.execute("BEGIN");  // so that all queries read the same state
   struct end {
     sqlite3* of;
     ~end() { sqlite3_exec(of, "ROLLBACK", nullptr, nullptr, nullptr); }
@@ -74,7 +73,7 @@ const migrations& all_migrations() {
   static const migrations steps{{
       "CREATE TABLE rondo_schema (version INTEGER NOT NULL)",
       "INSERT INTO rondo_schema VALUES (0)",
-      // The payload comes last: what is before it is read without it. For the states see engine.cpp.
+      // The payload comes last, so that the other columns can be read without it. engine.hpp explains the states.
       R"(CREATE TABLE rondo_task (
            id INTEGER PRIMARY KEY AUTOINCREMENT,
            queue TEXT NOT NULL,
@@ -97,7 +96,7 @@ const migrations& all_migrations() {
 void bring_up_to_date(connection& database, const migrations& steps) {
   if (is_up_to_date(database, steps)) return;
   unit_of_work all(database);
-  // Another process may have been faster.
+  // Reads the version again: another process may have been faster.
   for (std::size_t version = version_of(database, steps); version < steps.size(); ++version) {
     for (const std::string& statement : steps[version]) database.execute(statement);
     database.change("UPDATE rondo_schema SET version = version + 1");

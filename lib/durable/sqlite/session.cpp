@@ -10,14 +10,14 @@ namespace rondo::durable::detail::sqlite {
 
 namespace {
 
-// For the lock. Dispatchers try again, and stop() gives up after two seconds.
+// The longest wait for the lock. Dispatchers try again, and stop() gives up after two seconds.
 constexpr std::chrono::milliseconds longest_wait{1000};
 
 }  // namespace
 
 file_session::file_session(std::string file, settings with, std::string owner, claim_rules rules)
     : file_(std::move(file)), with_(std::move(with)), owner_(std::move(owner)), rules_(std::move(rules)) {
-  auto& queues = rules_.queues;  // each is to be looked at once
+  auto& queues = rules_.queues;  // a claim must check each only once
   std::sort(queues.begin(), queues.end());
   queues.erase(std::unique(queues.begin(), queues.end()), queues.end());
   with_.patience = std::min(with_.patience, longest_wait);
@@ -26,9 +26,10 @@ file_session::file_session(std::string file, settings with, std::string owner, c
 }
 
 void file_session::open() {
-  // A power cut may undo its last commits, and ends all processes of the host with it: what they ran is run again.
+  // A power cut may undo the connection's last commits. It also ends all processes of the host, so their tasks run
+  // again.
   database_.emplace(open_connection(file_, connection::durability::normal, with_));
-  seen_version_ = -1;  // those of two connections are not to be compared
+  seen_version_ = -1;  // versions of two connections cannot be compared
 }
 
 std::int64_t file_session::data_version() {
@@ -46,7 +47,8 @@ turn_result file_session::take(const turn& what) {
   try {
     turn_result done;
     unit_of_work all(*database_);
-    // Now that the lock is ours, which may have taken a while. Rounded down: what remains is not too short then.
+    // Reads the clock only now, as waiting for the lock may have taken a while. Rounds down, so that the remaining
+    // times are not too short.
     now_ = std::chrono::floor<std::chrono::microseconds>(with_.clock()).time_since_epoch().count();
     finish(what, done);
     fail(what, done);
@@ -85,7 +87,7 @@ void file_session::fail(const turn& what, turn_result& done) {
           " WHERE id = ? AND fence = ? AND state = 2",
           f.reason, f.of.id, f.of.fence);
     }
-    if (changed == 0) {  // it may have been cancelled
+    if (changed == 0) {  // the task may have been cancelled
       changed = database_->change("DELETE FROM rondo_task WHERE id = ? AND fence = ? AND state = 4", f.of.id,
                                   f.of.fence);
       if (changed != 0) done.removed.push_back(f.of);
@@ -121,7 +123,7 @@ void file_session::renew(const turn& what, turn_result& done) {
 
 void file_session::begin(const turn& what, turn_result& done) {
   for (const ticket& t : what.begun) {
-    // In state 2: it is asked for again, as the answer was lost.
+    // In state 2 the request is repeated, because its answer was lost.
     if (database_->change("UPDATE rondo_task SET state = 2, attempt = attempt + (state = 1), lease_until = ?"
                           " WHERE id = ? AND fence = ? AND (state = 1 OR state = 2 AND owner = ?)",
                           lease_from(now_), t.id, t.fence, owner_) != 0)
@@ -130,7 +132,7 @@ void file_session::begin(const turn& what, turn_result& done) {
 }
 
 void file_session::adopt(turn_result& done) {
-  // With a new lease: a claim of the same turn is not to find them expired.
+  // The leases start again, so that a claim in the same turn does not find the tasks expired.
   for (const std::string& queue : rules_.queues) {
     rows held = database_->query(
         "UPDATE rondo_task SET lease_until = max(due, ?) + ?"
@@ -173,7 +175,7 @@ void file_session::find_claimable(const std::string& queue, std::size_t limit,
       "SELECT due, id FROM rondo_task WHERE queue = ? AND state = 0 AND due < ? ORDER BY due, id LIMIT ?",
       queue, now_ + microseconds_of(rules_.window), most);
   while (waiting.next()) found.emplace_back(waiting.integer(0), waiting.integer(1));
-  // In the order of the index, not of the due times: there may be more of them than the limit.
+  // In the order of the index, not of the due times, as there may be more expired tasks than the limit.
   rows expired = database_->query(
       "SELECT due, id FROM rondo_task WHERE queue = ? AND state IN (1, 2, 4) AND lease_until < ?"
       " ORDER BY lease_until LIMIT ?",
@@ -195,8 +197,8 @@ bool file_session::changed() {
     if (!database_) open();
     const std::int64_t version = data_version();
     return std::exchange(seen_version_, version) != version;
-  } catch (const std::exception&) {  // no memory, also
-    return true;                     // the turn that follows shows what is wrong
+  } catch (const std::exception&) {  // also if out of memory
+    return true;                     // the turn that follows reports what is wrong
   }
 }
 

@@ -32,7 +32,7 @@ class file_session final : public session {
   std::int64_t data_version();
   std::int64_t lease_from(std::int64_t when) const;
 
-  // The parts of a turn, in their order.
+  // The parts of a turn, in order.
   void finish(const turn& what, turn_result& done);
   void fail(const turn& what, turn_result& done);
   void put_back(const turn& what);
@@ -48,9 +48,9 @@ class file_session final : public session {
   settings with_;
   std::string owner_;
   claim_rules rules_;
-  std::optional<connection> database_;  // none: to be made again
-  std::int64_t seen_version_ = 0;       // of the data
-  std::int64_t now_ = 0;                // of the turn
+  std::optional<connection> database_;  // none if the next call must reconnect
+  std::int64_t seen_version_ = 0;       // the last data_version()
+  std::int64_t now_ = 0;                // the time of the turn
 
   std::mutex mutex_;
   std::condition_variable woken_;
