@@ -1,4 +1,4 @@
-// Tasks that are cancelled or moved, in each state: the same for each engine.
+// Cancelling and moving tasks in each state. The same tests run for each engine.
 #include <doctest/doctest.h>
 
 #include <stdexcept>
@@ -10,7 +10,7 @@ namespace {
 
 using namespace durable_test;
 
-/// Ends the task's life by id, or by queue and key.
+/// Cancels the task by id, or by queue and key.
 bool cancel(rondo::durable::store& store, std::int64_t id, bool by_key) {
   return by_key ? store.cancel("default", "k") : store.cancel(id);
 }
@@ -46,7 +46,7 @@ TEST_CASE("a claimed task that is cancelled does not begin") {
   }
 }
 
-TEST_CASE("a run that has begun goes on when it is cancelled, and is the last however it ends") {
+TEST_CASE("a run that has begun continues when it is cancelled, and is the last run however it ends") {
   enum class end { finished, retried, given_up, unstarted, lost };
   for (const bool by_key : {false, true}) {
     for (const end how : {end::finished, end::retried, end::given_up, end::unstarted, end::lost}) {
@@ -83,7 +83,7 @@ TEST_CASE("a run that has begun and is cancelled does not begin again") {
   CHECK(!w.begin(t));
 }
 
-TEST_CASE("there is nothing to cancel of what is dead, is done, or was never there") {
+TEST_CASE("a task that is dead, done or never existed cannot be cancelled") {
   for (const bool by_key : {false, true}) {
     for (const state s : {state::dead, state::done}) {
       const auto db = new_database();
@@ -100,7 +100,7 @@ TEST_CASE("there is nothing to cancel of what is dead, is done, or was never the
     CHECK(!store->cancel(id));
 }
 
-TEST_CASE("a key is cancelled in its queue, and no other task") {
+TEST_CASE("cancelling by key cancels the task with the key in its queue, and no other task") {
   const auto db = new_database();
   const auto store = db->open_store();
   const std::int64_t elsewhere = store->submit_after(1h, {.queue = "other", .key = "k"});
@@ -115,7 +115,7 @@ TEST_CASE("a key is cancelled in its queue, and no other task") {
   CHECK(store->find(other));
 }
 
-TEST_CASE("the key of a dead task names the live one that has it now") {
+TEST_CASE("after its task is dead, a key refers to the live task that has it now") {
   const auto db = new_database();
   const auto store = db->open_store();
   worker w(*db);
@@ -184,7 +184,7 @@ TEST_CASE("a claimed task that is moved does not begin with the old claim") {
   CHECK(w.begin(again));
 }
 
-TEST_CASE("what runs, is dead or done, or was never there, is not moved") {
+TEST_CASE("a task that is running, dead, done or never existed is not moved") {
   for (const state s : {state::running, state::cancelled_while_running, state::dead, state::done}) {
     const auto db = new_database();
     const auto store = db->open_store();

@@ -1,4 +1,4 @@
-// Another process, for tests of what several do with one database.
+// Another process, for tests of several processes on one database.
 #pragma once
 
 #include <sys/wait.h>
@@ -10,7 +10,7 @@
 
 namespace durable_test {
 
-/// Runs `work` in a process of its own. It returns whether all was right there; what it throws was not.
+/// Runs `work` in another process. `work` returns whether it succeeded; an exception counts as a failure.
 class child {
  public:
   template <class Function>
@@ -29,7 +29,7 @@ class child {
   child(const child&) = delete;
   child& operator=(const child&) = delete;
 
-  /// Waits for its end.
+  /// Waits for the process to end.
   bool succeeded() {
     if (pid_ != 0) waitpid(pid_, &status_, 0);
     pid_ = 0;
@@ -37,7 +37,7 @@ class child {
   }
 
  private:
-  pid_t pid_;  // 0: has ended
+  pid_t pid_;  // 0 once it has ended
   int status_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// Which tasks a session claims, and how: the same for each engine.
+// Which tasks a session claims, and how. The same tests run for each engine.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ claim_rules rules_with(std::vector<std::string> queues, rondo::duration window =
   return {.queues = std::move(queues), .window = window, .lease = 30s, .max_attempts = 3};
 }
 
-TEST_CASE("a claim tells all of the task, and how long it is until it is due") {
+TEST_CASE("a claim returns the complete task, and the time until it is due") {
   const auto db = new_database();
   const auto store = db->open_store();
   worker w(*db, "w", rules_with({"mail"}));
@@ -35,7 +35,7 @@ TEST_CASE("a claim tells all of the task, and how long it is until it is due") {
   CHECK(c.remaining > 2min);
 }
 
-TEST_CASE("what is overdue has a negative time until it is due") {
+TEST_CASE("an overdue task has a negative time until it is due") {
   const auto db = new_database();
   const auto store = db->open_store();
   worker w(*db);
@@ -58,7 +58,7 @@ TEST_CASE("tasks due within the window are claimed, and no others") {
   CHECK(ids_of(w.claim_up_to(10)) == ids{in_6});
 }
 
-TEST_CASE("a window of any length is one") {
+TEST_CASE("a window may have any length") {
   const auto db = new_database();
   const auto store = db->open_store();
   worker forever(*db, "w", rules_with({"default"}, rondo::duration::max()));
@@ -66,7 +66,7 @@ TEST_CASE("a window of any length is one") {
   CHECK(ids_of(forever.claim_up_to(10)) == ids{id});
 }
 
-TEST_CASE("tasks are claimed in the order of their due times, those due first if there are too many") {
+TEST_CASE("tasks are claimed in the order of their due times; if there are too many, the earliest ones") {
   const auto db = new_database();
   const auto store = db->open_store();
   worker w(*db, "w", rules_with({"default"}));
@@ -81,8 +81,7 @@ TEST_CASE("tasks are claimed in the order of their due times, those due first if
   CHECK(w.claim_up_to(2).empty());
 }
 
-TEST_CASE(
-    "tasks of several queues are claimed in the order of their due times, all of these queues together") {
+TEST_CASE("tasks of several queues are claimed together, in the order of their due times") {
   const auto db = new_database();
   const auto store = db->open_store();
   worker w(*db, "w", rules_with({"a", "b", "c"}));
@@ -100,7 +99,7 @@ TEST_CASE(
   CHECK(rest == ids(expected.begin() + 5, expected.end()));
 }
 
-TEST_CASE("a session has only the tasks of its queues") {
+TEST_CASE("a session gets only the tasks of its queues") {
   const auto db = new_database();
   const auto store = db->open_store();
   worker of_a(*db, "a", rules_with({"a"}));
@@ -112,7 +111,7 @@ TEST_CASE("a session has only the tasks of its queues") {
   CHECK(ids_of(of_a.claim_up_to(10)) == ids{a});
 }
 
-TEST_CASE("a queue that is named twice, or that nothing was ever submitted to, is no fault") {
+TEST_CASE("a queue may be named twice, or may never have had a task") {
   const auto db = new_database();
   const auto store = db->open_store();
   worker w(*db, "w", rules_with({"a", "empty", "a"}));
@@ -123,7 +122,7 @@ TEST_CASE("a queue that is named twice, or that nothing was ever submitted to, i
   CHECK(w.take({.adopt = true}).claimed.size() == 2);
 }
 
-TEST_CASE("what one session has claimed no other gets") {
+TEST_CASE("no other session gets what one session has claimed") {
   const auto db = new_database();
   const auto store = db->open_store();
   worker one(*db, "one"), other(*db, "other");
@@ -168,7 +167,7 @@ TEST_CASE("a lease is counted from the claim of a task that is overdue") {
   CHECK(other.claim_up_to(10).size() == 1);
 }
 
-TEST_CASE("a session takes over what it has let expire itself") {
+TEST_CASE("a session can claim again a task whose lease it let run out") {
   const auto db = new_database();
   const auto store = db->open_store();
   worker w(*db);
@@ -182,7 +181,7 @@ TEST_CASE("a session takes over what it has let expire itself") {
   CHECK(w.begin(t));
 }
 
-TEST_CASE("what has expired and what is due are claimed together, in the order of their due times") {
+TEST_CASE("expired tasks and due tasks are claimed together, in the order of their due times") {
   const auto db = new_database();
   const auto store = db->open_store();
   worker one(*db, "one"), other(*db, "other");
@@ -200,7 +199,7 @@ TEST_CASE("what has expired and what is due are claimed together, in the order o
   CHECK(claims[1].what.attempt == 1);
 }
 
-TEST_CASE("no more than the limit is claimed of what has expired, in several queues") {
+TEST_CASE("at most the limit of expired tasks is claimed, also from several queues") {
   const auto db = new_database();
   const auto store = db->open_store();
   worker one(*db, "one", rules_with({"a", "b"})), other(*db, "other", rules_with({"a", "b"}));
@@ -211,7 +210,7 @@ TEST_CASE("no more than the limit is claimed of what has expired, in several que
   CHECK(other.claim_up_to(100).size() == 7);
 }
 
-TEST_CASE("a session adopts what it has claimed and not begun, when the answer got lost") {
+TEST_CASE("a session adopts what it has claimed but not begun if the answer was lost") {
   const auto db = new_database();
   const auto store = db->open_store();
   worker one(*db, "one"), other(*db, "other");
@@ -229,7 +228,7 @@ TEST_CASE("a session adopts what it has claimed and not begun, when the answer g
   CHECK(one.take({.adopt = true}).claimed.empty());
 }
 
-TEST_CASE("what is adopted is not claimed again in the same turn, not even if its lease has run out") {
+TEST_CASE("an adopted task is not claimed again in the same turn, even if its lease has run out") {
   const auto db = new_database();
   const auto store = db->open_store();
   worker w(*db);
@@ -242,7 +241,7 @@ TEST_CASE("what is adopted is not claimed again in the same turn, not even if it
   for (const claim& c : claims) CHECK(w.begin(ticket_of(c)));
 }
 
-TEST_CASE("nothing is adopted of what another session took over, was cancelled, or was moved") {
+TEST_CASE("a task that another session took over, or that was cancelled or moved, is not adopted") {
   const auto db = new_database();
   const auto store = db->open_store();
   worker one(*db, "one"), other(*db, "other");

@@ -25,7 +25,7 @@ sockaddr_in local(int port) {
 
 int new_socket() { return ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0); }
 
-/// The port that it gets.
+/// Returns the port that the socket gets.
 int listen_on(int socket) {
   auto address = local(0);
   socklen_t size = sizeof address;
@@ -61,7 +61,7 @@ class cutting_proxy::pair {
   int client() const noexcept { return client_; }
   int server() const noexcept { return server_; }
 
-  /// False: the connection ends.
+  /// Returns false if the connection ends.
   bool pass_on(bool from_client, std::atomic<cut>& next_cut) const {
     std::array<char, 65536> bytes;
     const auto got = ::recv(from_client ? client_ : server_, bytes.data(), bytes.size(), 0);

@@ -1,4 +1,4 @@
-// Stands between a client and a server, to cut their connection at a chosen moment.
+// Sits between a client and a server, to cut their connection at a chosen moment.
 #pragma once
 
 #include <atomic>
@@ -6,7 +6,7 @@
 
 namespace durable_test {
 
-/// Passes on what both say, for any number of connections on 127.0.0.1.
+/// Forwards what both sides send, for any number of connections on 127.0.0.1.
 class cutting_proxy {
  public:
   explicit cutting_proxy(int server_port);
@@ -18,10 +18,10 @@ class cutting_proxy {
 
   enum class cut {
     nowhere,
-    answer,  // what the server says next gets lost, and the connection with it: it has done what it was asked for
-    request,  // what the client says next gets lost: the server has done nothing
+    answer,   // the server's next message is lost, and the connection with it: the request has been done
+    request,  // the client's next message is lost, and the connection with it: nothing has been done
   };
-  /// Once; then it is `nowhere` again.
+  /// Cuts once; then the next cut is `nowhere` again.
   void cut_next(cut where) noexcept { next_cut_ = where; }
   bool has_cut() const noexcept { return next_cut_ == cut::nowhere; }
 
@@ -38,7 +38,7 @@ class cutting_proxy {
   std::thread thread_;
 };
 
-/// A port of 127.0.0.1 on which connections are made, and nobody answers.
+/// A port of 127.0.0.1 that takes connections, but never answers.
 class silent_port {
  public:
   silent_port();

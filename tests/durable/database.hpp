@@ -1,4 +1,4 @@
-// What the tests of stores run on: each test program brings one engine's databases. durable_tests has SQLite's
+// The databases for the tests of stores. Each test program provides those of one engine: durable_tests SQLite's
 // (sqlite_database.cpp), durable_servers_tests PostgreSQL's.
 #pragma once
 
@@ -23,28 +23,27 @@ using rondo::durable::detail::ticket;
 using rondo::durable::detail::turn;
 using rondo::durable::detail::turn_result;
 
-/// A connection of the user's own.
+/// The user's own connection.
 class their_connection {
  public:
   virtual ~their_connection() = default;
   virtual rondo::durable::transaction handle() = 0;
-  virtual void execute(const std::string& sql) = 0;  // throws if it is refused
+  virtual void execute(const std::string& sql) = 0;  // throws if the database refuses it
 };
 
-/// A database that was empty when the object was made, and is removed with it.
+/// A database that is empty when the object is created, and is removed with it.
 class database {
  public:
   virtual ~database() = default;
   virtual std::string url() const = 0;
-  /// What store::open() would make, with a connection of its own.
+  /// Opens the engine as store::open() would, with its own connection.
   virtual std::shared_ptr<rondo::durable::detail::engine> open() = 0;
   virtual std::unique_ptr<their_connection> connect() = 0;
-  /// Afterwards it is so much later, to the engine. (Where its clock is not to be set, all times in the tables go
-  /// back by so much instead.)
+  /// Advances the engine's time. (If its clock cannot be set, moves all times in the tables back instead.)
   virtual void pass(rondo::duration time) = 0;
-  /// By the engine's clock.
+  /// The time of the engine's clock.
   virtual rondo::durable::wall_time now() = 0;
-  /// The first column of the first row, as text. NULL, or no row: empty.
+  /// The first column of the first row, as text. Empty for NULL, or if there is no row.
   virtual std::string ask(const std::string& sql) = 0;
 
   std::unique_ptr<rondo::durable::store> open_store() {
@@ -54,7 +53,7 @@ class database {
 
 std::unique_ptr<database> new_database();
 
-/// A dispatcher's session, with a call for each thing that it does in a turn.
+/// A dispatcher's session, with a call for each part of a turn.
 class worker {
  public:
   static claim_rules default_rules() {
@@ -67,7 +66,7 @@ class worker {
 
   turn_result take(const turn& what) { return session_->take(what); }
   std::vector<claim> claim_up_to(std::size_t count) { return take({.claim_up_to = count}).claimed; }
-  /// The only one that can be claimed.
+  /// Claims the only task that can be claimed.
   claim claim_one();
   bool begin(ticket t) { return take({.begun = {t}}).begun == std::vector{t}; }
   bool finish(ticket t) { return take({.finished = {t}}).finished == std::vector{t}; }
@@ -95,10 +94,11 @@ inline std::vector<std::int64_t> ids_of(const std::vector<claim>& claims) {
   return result;
 }
 
-/// What can have become of a task.
+/// The states that a task can be in.
 enum class state { waiting, held, running, retried, dead, cancelled_while_running, done };
 
-/// A task due at once in this state, on a database without other tasks that are due; `at` has claimed it.
+/// Submits a task due at once and brings it into this state, with `at` as the session that claims it. No other task in
+/// the database may be due.
 std::int64_t task_in(state s, rondo::durable::store& in, worker& at,
                      const rondo::durable::submission& what = {});
 

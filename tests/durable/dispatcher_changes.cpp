@@ -1,4 +1,4 @@
-// Tasks that are cancelled, moved or replaced while a dispatcher has them.
+// Tasks that are cancelled, moved or replaced while a dispatcher holds or runs them.
 #include <doctest/doctest.h>
 
 #include "durable/workplace.hpp"
@@ -91,7 +91,7 @@ TEST_CASE("a run in progress is not cancelled, but is the last even if it fails"
   }
 }
 
-TEST_CASE("a task whose key a run in progress has is replaced: both run") {
+TEST_CASE("a task whose key belongs to a run in progress is replaced, and both run") {
   workplace w;
   diary d(w);
   gate begun, may_end;
@@ -115,7 +115,7 @@ TEST_CASE("a task whose key a run in progress has is replaced: both run") {
   CHECK(rows_in(w) == "0");
 }
 
-TEST_CASE("a handler submits to, looks into and cancels in its own store") {
+TEST_CASE("a handler submits to, finds in and cancels in its own store") {
   workplace w;
   diary d(w);
   const auto victim = w.tasks->submit_after(8s, {.key = "victim"});

@@ -10,7 +10,7 @@ namespace {
 using namespace durable_test;
 using fault = line_to_the_database::fault;
 
-TEST_CASE("a turn that failed is made again after 100 ms at least; nothing is lost and nothing runs twice") {
+TEST_CASE("a turn that failed is repeated after at least 100 ms; nothing is lost and nothing runs twice") {
   for (const auto how : {fault::before, fault::after}) {
     for (int turns = 1; turns != 6; ++turns) {
       CAPTURE(turns);
@@ -36,7 +36,7 @@ TEST_CASE("a turn that failed is made again after 100 ms at least; nothing is lo
   }
 }
 
-TEST_CASE("the n-th turn that fails, whichever it is, loses nothing") {
+TEST_CASE("whichever turn fails, nothing is lost") {
   for (const auto how : {fault::before, fault::after}) {
     for (std::size_t n = 0; n != 12; ++n) {
       CAPTURE(n);
@@ -67,7 +67,7 @@ TEST_CASE("the n-th turn that fails, whichever it is, loses nothing") {
   }
 }
 
-TEST_CASE("while the database does not answer it is asked ever more rarely, every 5 s at last") {
+TEST_CASE("while the database does not answer, it is tried less and less often, finally every 5 s") {
   workplace w;
   diary d(w);
   dispatcher runs(w.time, *w.tasks, d.handler(), w.options());
@@ -78,7 +78,7 @@ TEST_CASE("while the database does not answer it is asked ever more rarely, ever
   const auto begin = w.line().count();
   w.pass(1min, {&runs});
   const auto in_a_minute = w.line().count() - begin;
-  CHECK(in_a_minute >= 11);  // 5 s at most
+  CHECK(in_a_minute >= 11);  // at most 5 s each
   CHECK(in_a_minute <= 60);  // on average 2.5 s
   w.line().mend();
   w.tasks->submit_after(0s, {});
@@ -86,7 +86,7 @@ TEST_CASE("while the database does not answer it is asked ever more rarely, ever
   CHECK(d.size() == 1);
 }
 
-TEST_CASE("handlers go on while the database fails, and their ends are told afterwards") {
+TEST_CASE("handlers continue while the database fails, and their ends are reported afterwards") {
   workplace w;
   gate begun, may_end;
   w.submit_many(3, 0s);
@@ -135,7 +135,7 @@ TEST_CASE(
   w.line().mend();
   const auto failures = runs.stats().failures;
   CHECK(failures >= 2);
-  for (int i = 0; i != 50; ++i) {  // it comes back: renews first, and then claims
+  for (int i = 0; i != 50; ++i) {  // the database is back: the dispatcher first renews, and then claims
     w.time.advance(100ms);
     REQUIRE(w.rests());
   }
@@ -146,7 +146,7 @@ TEST_CASE(
   CHECK(runs.stats().leases_lost == 0);
 }
 
-TEST_CASE("the end of a run that an answer was lost of is not taken for a lost lease") {
+TEST_CASE("if the answer to the end of a run is lost, that does not count as a lost lease") {
   workplace w;
   gate begun, may_end;
   w.tasks->submit_after(0s, {});
@@ -207,7 +207,8 @@ TEST_CASE("claims that are known are not held twice when they are found again") 
   CHECK(runs.stats().withdrawn == 0);
 }
 
-TEST_CASE("a server that forgot in a crash that a run had begun is told again: the run is not made twice") {
+TEST_CASE(
+    "a server that forgot in a crash that a run had begun learns it again; the task does not run twice") {
   for (const bool ends_meanwhile : {false, true}) {
     workplace w;
     gate begun, may_end;
@@ -264,7 +265,7 @@ TEST_CASE("a database that somebody else has locked is waited for") {
   CHECK(w.was_told("locked"));
 }
 
-TEST_CASE("a database that only knows its claims again, and does nothing else, is not asked more often") {
+TEST_CASE("a database that only succeeds in adopting is not tried more often") {
   workplace w;
   diary d(w);
   dispatcher runs(w.time, *w.tasks, d.handler(), w.options());

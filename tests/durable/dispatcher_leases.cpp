@@ -1,4 +1,4 @@
-// How long a task is left alone by other dispatchers.
+// How long other dispatchers leave a task alone.
 #include <doctest/doctest.h>
 
 #include "durable/workplace.hpp"
@@ -18,7 +18,7 @@ TEST_CASE("the lease of a claimed task is counted from when it is due") {
   o.lease = 10s;
   o.window = 1min;
   o.threads = 1;
-  w.tasks->submit_after(1s, {});  // which has the only thread
+  w.tasks->submit_after(1s, {});  // gets the only thread
   const auto id = w.tasks->submit_after(50s, {});
   dispatcher runs(
       w.time, *w.tasks,
@@ -31,7 +31,7 @@ TEST_CASE("the lease of a claimed task is counted from when it is due") {
   w.time.advance(1s);
   REQUIRE(begun.wait());
   const auto other = w.sqlite->connect("other", other_rules);
-  w.time.elapse(58s);  // 9 s after it was due: nobody may have it but who has claimed it so long ago
+  w.time.elapse(58s);  // 9 s after it was due: still only the dispatcher that claimed it long ago may have it
   for (const claim& c : claims_of(*other)) CHECK(c.what.id != id);
   w.time.elapse(1001ms);
   const auto claimed = claims_of(*other);
@@ -65,7 +65,9 @@ TEST_CASE("the lease of a run in progress is renewed, every third of it") {
   CHECK(runs.stats().run_time.max() >= 58s);
 }
 
-TEST_CASE("who loses the lease of a run is refused at its end, and the other's run counts") {
+TEST_CASE(
+    "a dispatcher that lost the lease of a run is refused at its end, and the other dispatcher's run "
+    "counts") {
   for (const bool fails : {false, true}) {
     workplace w;
     gate begun, may_end;
@@ -81,12 +83,12 @@ TEST_CASE("who loses the lease of a run is refused at its end, and the other's r
         },
         o);
     REQUIRE(begun.wait());
-    w.time.elapse(9001ms);  // the process stands still, and its wheel with it
+    w.time.elapse(9001ms);  // the process is halted, and its wheel with it
     const auto other = w.sqlite->connect("other", other_rules);
     const auto claimed = claims_of(*other);
     REQUIRE(claimed.size() == 1);
     CHECK(claimed[0].what.id == id);
-    CHECK(claimed[0].what.attempt == 1);  // that of the run which has lost its lease
+    CHECK(claimed[0].what.attempt == 1);  // the attempt of the run that has lost its lease
     const ticket t{id, claimed[0].what.fence};
     REQUIRE(other->take({.begun = {t}}).begun.size() == 1);
     may_end.open();
@@ -94,13 +96,13 @@ TEST_CASE("who loses the lease of a run is refused at its end, and the other's r
     CHECK(runs.stats().completed == 0);
     CHECK(runs.stats().retried == 0);
     const auto line = "task " + std::to_string(id) + " of queue 'default', attempt 1: its lease ran out";
-    CHECK(eventually([&] { return w.was_told(line); }));  // it is counted first
+    CHECK(eventually([&] { return w.was_told(line); }));  // it is counted before it is reported
     CHECK(w.tasks->find(id)->attempt == 2);
     CHECK(other->take({.finished = {t}}).finished == std::vector{t});
   }
 }
 
-TEST_CASE("a task whose dispatcher has vanished is run by another one, as soon as its lease has run out") {
+TEST_CASE("a task whose dispatcher has vanished is run by another dispatcher once its lease has run out") {
   workplace w;
   diary d(w);
   const auto id = w.tasks->submit_after(1s, {});
@@ -122,7 +124,7 @@ TEST_CASE("a task whose dispatcher has vanished is run by another one, as soon a
   CHECK(runs.stats().completed == 1);
 }
 
-TEST_CASE("a task whose last attempt lost its lease is dead, and the dispatcher that finds it says so") {
+TEST_CASE("a task whose last attempt lost its lease is dead, and the dispatcher that finds it reports so") {
   workplace w;
   diary d(w);
   auto o = w.options();
@@ -140,11 +142,11 @@ TEST_CASE("a task whose last attempt lost its lease is dead, and the dispatcher 
   CHECK(w.was_told("task " + std::to_string(id) + " of queue 'default' is dead, after 1 attempts"));
 }
 
-TEST_CASE("a run is not made if its lease ran out before it had begun") {
+TEST_CASE("a task does not run if its lease ran out before its run had begun") {
   workplace w;
   diary d(w);
   w.tasks->submit_after(0s, {});
-  // The process stands still in the middle of the transaction, just before its answer arrives.
+  // The process is halted during the transaction, just before its answer arrives.
   std::atomic<bool> once{true};
   w.line().after_turn([&](const turn& t) {
     if (!t.begun.empty() && once.exchange(false)) w.time.elapse(31s);
@@ -153,12 +155,12 @@ TEST_CASE("a run is not made if its lease ran out before it had begun") {
   w.pass(5s, {&runs});
   CHECK(runs.stats().leases_lost == 1);
   CHECK(w.was_told("is not run: its lease ran out before its run began"));
-  CHECK(d.size() == 1);  // it was put back, as nobody had taken it, and claimed again
+  CHECK(d.size() == 1);  // nobody else had taken it, so it was put back and claimed again
   CHECK(d.entries()[0].what.attempt == 1);
   CHECK(d.entries()[0].at >= workplace::beginning + 31s);
 }
 
-TEST_CASE("a held task whose lease ran out, and which nobody has taken, is run all the same") {
+TEST_CASE("a held task whose lease ran out still runs if nobody else has taken it") {
   workplace w;
   diary d(w);
   w.tasks->submit_after(3s, {});
@@ -173,8 +175,8 @@ TEST_CASE("a held task whose lease ran out, and which nobody has taken, is run a
 }
 
 TEST_CASE(
-    "due tasks that no thread takes go back before their lease runs out, and another dispatcher can have "
-    "them") {
+    "due tasks that no thread takes are given back before their lease runs out, and another dispatcher can "
+    "take them") {
   workplace w;
   gate begun, may_end;
   auto o = w.options();
@@ -193,7 +195,7 @@ TEST_CASE(
   for (int i = 0; i != 100; ++i) {
     w.time.advance(3s);
     REQUIRE(rest());
-    CHECK(runs.stats().held <= 9);  // it has none of them twice
+    CHECK(runs.stats().held <= 9);  // it holds none of them twice
   }
   CHECK(w.ask("SELECT count(*) FROM rondo_task WHERE state = 0") == "9");
   diary d(w);
@@ -212,7 +214,9 @@ TEST_CASE(
   CHECK(other.stats().leases_lost == 0);
 }
 
-TEST_CASE("a task that another one has taken before its run began is not run, and counted as a lost lease") {
+TEST_CASE(
+    "a task that another dispatcher has taken before its run began does not run, and counts as a lost "
+    "lease") {
   workplace w;
   diary d(w);
   w.tasks->submit_after(3s, {});
@@ -230,13 +234,13 @@ TEST_CASE("a task that another one has taken before its run began is not run, an
   CHECK(w.was_told("is not run: its lease ran out before its run began"));
 }
 
-TEST_CASE("what no thread takes within a third of the lease is put back, for others") {
+TEST_CASE("tasks that no thread takes within a third of the lease are put back for others") {
   workplace w;
   gate begun, may_end;
   auto o = w.options();
   o.threads = 1;
   o.lease = 9s;
-  // The first ones are quick: so some more are begun than there are threads.
+  // The first runs are quick, so more runs are begun than there are threads.
   w.submit_many(40, 0s);
   std::atomic<int> quick{20};
   dispatcher runs(
@@ -255,7 +259,7 @@ TEST_CASE("what no thread takes within a third of the lease is put back, for oth
     w.time.advance(3s);
     REQUIRE(w.rests());
   }
-  CHECK(runs.stats().running == 1);  // fewer and fewer are begun ahead
+  CHECK(runs.stats().running == 1);  // fewer and fewer runs are begun ahead
   CHECK(w.ask("SELECT count(*) FROM rondo_task WHERE state = 0") == "19");
   CHECK(runs.stats().leases_lost == 0);
   may_end.open();
@@ -287,7 +291,7 @@ TEST_CASE("a dispatcher whose wheel stood still for longer than the lease does n
   REQUIRE(eventually([&] { return w.line().count() > turns && w.rest().at_rest().has_value(); }));
   CHECK(w.line().turns().back().claim_up_to != 0);
   CHECK(runs.stats().claimed == 1);
-  // Once in half of the lease is enough.
+  // Renewing once in half of the lease is enough.
   w.time.elapse(3s);
   w.rest().notify();
   REQUIRE(eventually([&] { return w.line().count() > turns + 1 && w.rest().at_rest().has_value(); }));

@@ -1,5 +1,5 @@
-// Several processes with dispatchers on one database, killed, halted, and cut off from it. In real time: the bounds from
-// below are exact, those from above generous.
+// Several processes with dispatchers on one database, which are killed, halted and cut off from it. The tests run in
+// real time: lower bounds are exact, upper bounds generous.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -40,7 +40,7 @@ class folder {
   std::filesystem::path path_;
 };
 
-/// A database, of either engine, with processes on it.
+/// A database of either engine, with processes that use it.
 class site {
  public:
   explicit site(bool with_server) {
@@ -53,7 +53,7 @@ class site {
   worker_process::settings settings;
   std::unique_ptr<store> tasks;
   std::vector<worker_process> workers;
-  std::map<std::int64_t, steady_clock::time_point> due;  // not before this
+  std::map<std::int64_t, steady_clock::time_point> due;  // no run may begin earlier
 
   void start(int count) {
     for (int i = 0; i != count; ++i) workers.emplace_back(settings);
@@ -79,19 +79,19 @@ class site {
       return std::ranges::all_of(due, [&](const auto& task) { return a.ended(task.first) != 0; });
     });
   }
-  /// No task is left: the ends have been told, too.
+  /// No task is left, so the ends have been reported too.
   bool all_gone() const {
     return eventually([&](const account&) {
       return std::ranges::none_of(due, [&](const auto& task) { return tasks->find(task.first).has_value(); });
     });
   }
-  /// Of all workers together.
+  /// Stops all workers. Returns whether all succeeded.
   bool stop() {
     bool right = true;
     for (worker_process& w : workers) right = w.stop() && right;
     return right;
   }
-  /// What must hold whatever happened.
+  /// Checks what must be true whatever happened.
   void check_runs(const std::vector<interruption>& interruptions = {}) const {
     const account a = now();
     CHECK(a.wrong_runs(settings.lease, interruptions) == "");
@@ -115,7 +115,7 @@ void on_both(const Test& test) {
   }
 }
 
-TEST_CASE("several processes share the tasks of a database: each is run once, none early") {
+TEST_CASE("several processes share the tasks of a database; each runs once, and none early") {
   on_both([](site& s) {
     s.start(3);
     for (int i = 0; i != 150; ++i) s.submit((i * 37 % 1500) * 1ms, i % 10 == 0 ? "20" : "0");
@@ -130,12 +130,12 @@ TEST_CASE("several processes share the tasks of a database: each is run once, no
   });
 }
 
-TEST_CASE("a process that is killed in the middle of its runs delays them by the lease, and loses none") {
+TEST_CASE("when a process is killed during its runs, they are delayed by the lease, and none is lost") {
   on_both([](site& s) {
     s.settings.lease = 1500ms;
     s.start(3);
     for (int i = 0; i != 60; ++i) s.submit((i * 20) * 1ms, "100");
-    pid_t victim = 0;  // whoever is in the middle of one: the first to start may have claimed all
+    pid_t victim = 0;  // a process that is running one: the first to start may have claimed all tasks
     const auto somebody_runs = [&](const account& a) {
       for (const auto& [id, runs] : a.tasks)
         if (runs.ended == 0) victim = runs.begun.back().process;
@@ -153,7 +153,7 @@ TEST_CASE("a process that is killed in the middle of its runs delays them by the
   });
 }
 
-TEST_CASE("a process that is halted for longer than its lease, and goes on, is refused the end of its run") {
+TEST_CASE("when a process is halted for longer than its lease and continues, the end of its run is refused") {
   on_both([](site& s) {
     s.settings.lease = 1s;
     s.start(1);
@@ -181,7 +181,7 @@ TEST_CASE("a process that is halted for longer than its lease, and goes on, is r
   });
 }
 
-TEST_CASE("a server that is restarted under load costs nothing but time") {
+TEST_CASE("a restart of the server under load costs only time") {
   for (const auto how : {postgresql_server::how::fast, postgresql_server::how::immediate}) {
     site s(true);
     s.settings.lease = 3s;
@@ -200,7 +200,7 @@ TEST_CASE("a server that is restarted under load costs nothing but time") {
   }
 }
 
-TEST_CASE("with a server a node's wall clock may be set, forward and back") {
+TEST_CASE("with a server, a node's wall clock may be set forward and back") {
   site s(true);
   s.start(2);
   for (int i = 0; i != 100; ++i) s.submit((i * 20) * 1ms, "1");
@@ -213,7 +213,7 @@ TEST_CASE("with a server a node's wall clock may be set, forward and back") {
   const account a = s.now();
   for (const auto& [id, runs] : a.tasks) {
     CHECK(runs.begun.size() == 1);
-    CHECK(runs.begun[0].at - s.due.at(id) < 30s);  // an hour would be the fault
+    CHECK(runs.begun[0].at - s.due.at(id) < 30s);  // with the fault it would be an hour
   }
   s.check_runs();
   CHECK(s.all_gone());

@@ -28,7 +28,7 @@ TEST_CASE("a handler that throws is called again, and the task is done when it r
   REQUIRE(e.size() == 4);
   for (std::size_t n = 0; n != 4; ++n) CHECK(e[n].what.attempt == static_cast<int>(n + 1));
   for (std::size_t n = 1; n != 4; ++n) {
-    const auto wait = e[n].what.due - e[n - 1].at;  // drawn; the steps of the test do not matter
+    const auto wait = e[n].what.due - e[n - 1].at;  // random; the steps of the test do not matter
     CHECK(wait >= 0s);
     CHECK(wait <= (1 << (n - 1)) * 1s + 1us);
     CHECK(e[n].at >= e[n].what.due);
@@ -65,13 +65,13 @@ TEST_CASE("after max_attempts the task is dead; its reason is kept, and its key 
   CHECK(s.retried == 2);
   CHECK(s.dead == 1);
   CHECK(s.completed == 0);
-  CHECK(w.tasks->find(id) == std::nullopt);  // not alive
+  CHECK(w.tasks->find(id) == std::nullopt);  // not live
   CHECK(reason_of(w, id) == "never works");
   CHECK(w.was_told("is dead, after 3 attempts: never works"));
   CHECK(w.tasks->submit_after(1h, {.key = "k"}) > id);
 }
 
-TEST_CASE("one attempt is all that there is if that is the limit") {
+TEST_CASE("if the limit is one attempt, there is only one") {
   workplace w;
   auto o = w.options();
   o.max_attempts = 1;
@@ -84,7 +84,7 @@ TEST_CASE("one attempt is all that there is if that is the limit") {
   CHECK(reason_of(w, id) == "the handler threw something other than a std::exception");
 }
 
-TEST_CASE("what on_error throws stops nothing") {
+TEST_CASE("an exception from on_error stops nothing") {
   workplace w;
   auto o = w.options();
   o.on_error = [](const std::string&) { throw std::runtime_error("on_error itself"); };
@@ -118,7 +118,7 @@ TEST_CASE("a failed attempt does not wait longer than longest_retry") {
   for (std::size_t n = 1; n != e.size(); ++n) CHECK(e[n].what.due - e[n - 1].at <= 2s + 1us);
 }
 
-TEST_CASE("full jitter draws from the whole range, and from nothing else") {
+TEST_CASE("full jitter draws from the full range, and never outside it") {
   detail::backoff b(1);
   for (const int n : {1, 2, 5, 64, 1000}) {
     CAPTURE(n);
@@ -136,14 +136,14 @@ TEST_CASE("full jitter draws from the whole range, and from nothing else") {
   }
 }
 
-TEST_CASE("a backoff of zero, and of the longest durations, is drawn as well") {
+TEST_CASE("a backoff may be zero, or up to the longest durations") {
   detail::backoff b(2);
   CHECK(b.full_jitter(1000, 0s, 10min) == 0s);
   CHECK(b.full_jitter(3, 1s, 0s) == 0s);
   for (int i = 0; i != 100; ++i) CHECK(b.full_jitter(100, 1ns, duration::max()) >= 0s);
 }
 
-TEST_CASE("a database that fails is tried again after 100 ms to 5 s") {
+TEST_CASE("the backoff after a failure of the database is 100 ms to 5 s") {
   detail::backoff b(3);
   for (const int n : {1, 2, 10}) {
     const duration most = n == 10 ? 5s : duration((1 << n) * 100ms);
@@ -160,7 +160,7 @@ TEST_CASE("a database that fails is tried again after 100 ms to 5 s") {
   }
 }
 
-TEST_CASE("the reason is kept as UTF-8 of 1000 bytes at most, whatever the handler threw") {
+TEST_CASE("the reason is kept as UTF-8 of at most 1000 bytes, whatever the handler threw") {
   const auto kept = [](const std::string& thrown) {
     workplace w;
     auto o = w.options();
@@ -179,7 +179,7 @@ TEST_CASE("the reason is kept as UTF-8 of 1000 bytes at most, whatever the handl
         "e\n");
   CHECK((kept(std::string(1000, 'x')) == std::string(1000, 'x')));
   CHECK((kept(std::string(1001, 'x')) == std::string(997, 'x') + "..."));
-  // Not in the middle of a character.
+  // Never truncated in the middle of a character.
   std::string umlauts = "x";
   for (int i = 0; i != 1000; ++i) umlauts += "\xC3\xBC";
   CHECK((kept(umlauts) == umlauts.substr(0, 997) + "..."));
@@ -187,7 +187,7 @@ TEST_CASE("the reason is kept as UTF-8 of 1000 bytes at most, whatever the handl
   CHECK((kept(umlauts) == umlauts.substr(0, 996) + "..."));
 }
 
-TEST_CASE("the reason is sent to the database only if it is to be kept") {
+TEST_CASE("the reason is sent to the database only if it will be kept") {
   workplace w;
   auto o = w.options();
   o.max_attempts = 2;

@@ -10,7 +10,7 @@ namespace {
 
 using namespace durable_test;
 
-TEST_CASE("a task runs when it is due, to the tick, and never before") {
+TEST_CASE("a task runs within a tick of its due time, and never before") {
   workplace w;
   diary d(w);
   dispatcher runs(w.time, *w.tasks, d.handler(), w.options());
@@ -23,7 +23,7 @@ TEST_CASE("a task runs when it is due, to the tick, and never before") {
   REQUIRE(d.ids() == std::vector{soon, at, later});
   for (const diary::entry& each : e) {
     CHECK(each.at >= each.what.due);
-    CHECK(each.at - each.what.due < 1ms + 1us);  // the scheduler's tick, and that of the database
+    CHECK(each.at - each.what.due < 1ms + 1us);  // the scheduler's tick, and the database's
   }
   CHECK(e[1].what.due == workplace::beginning + 7s);
   const dispatcher_statistics s = runs.stats();
@@ -33,7 +33,7 @@ TEST_CASE("a task runs when it is due, to the tick, and never before") {
   CHECK(w.tasks->find(soon) == std::nullopt);
 }
 
-TEST_CASE("a task that was due before is run at once, and its lateness counts from then") {
+TEST_CASE("a task that is already due runs at once, and its lateness counts from its due time") {
   workplace w;
   diary d(w);
   w.tasks->submit_at(workplace::beginning - 90s, {});
@@ -93,14 +93,14 @@ TEST_CASE("only what is due within the window is claimed") {
   CHECK(d.size() == 2);
 }
 
-TEST_CASE("a window of an hour is looked at every 2.5 s all the same") {
+TEST_CASE("with a window of an hour, the database is still checked every 2.5 s") {
   workplace w;
   diary d(w);
   auto o = w.options();
   o.window = 1h;
   dispatcher runs(w.time, *w.tasks, d.handler(), o);
   REQUIRE(w.settle({&runs}));
-  w.tasks->submit_after(0s, {});  // from another process: this one is not notified
+  w.tasks->submit_after(0s, {});  // as if from another process, without a notification
   w.pass(2400ms, {&runs});
   CHECK(d.size() == 0);
   w.pass(100ms, {&runs});
@@ -108,8 +108,8 @@ TEST_CASE("a window of an hour is looked at every 2.5 s all the same") {
 }
 
 TEST_CASE(
-    "a database without notifications is claimed from when somebody else has changed it, or half a window "
-    "passed") {
+    "without notifications, a dispatcher claims when somebody else has changed the database, or half a "
+    "window has passed") {
   workplace w;
   diary d(w);
   w.watched->look_every = 50ms;
@@ -117,7 +117,7 @@ TEST_CASE(
   w.pass(1s, {&runs}, 50ms);
   const auto before = runs.stats().turns;
   w.pass(1s, {&runs}, 50ms);
-  CHECK(runs.stats().turns == before);  // looked at, and nothing was there
+  CHECK(runs.stats().turns == before);  // checked, but nothing was there
   w.tasks->submit_after(0s, {});
   w.pass(50ms, {&runs}, 50ms);
   CHECK(d.size() == 1);
@@ -127,7 +127,7 @@ TEST_CASE(
   CHECK(runs.stats().turns - quiet <= 5);
 }
 
-TEST_CASE("no more than max_held tasks are claimed; as they end, others follow") {
+TEST_CASE("at most max_held tasks are claimed; as they end, others follow") {
   workplace w;
   std::set<std::int64_t> seen;
   std::mutex mutex;
@@ -156,7 +156,7 @@ TEST_CASE("no more than max_held tasks are claimed; as they end, others follow")
   for (const detail::turn& t : w.line().turns()) CHECK(t.claim_up_to <= 5);
 }
 
-TEST_CASE("of the due tasks only so many begin as there are threads for; the others can still be cancelled") {
+TEST_CASE("only as many due tasks begin as there are threads; the others can still be cancelled") {
   workplace w;
   gate begun, may_end;
   auto o = w.options();
@@ -179,7 +179,7 @@ TEST_CASE("of the due tasks only so many begin as there are threads for; the oth
   CHECK(runs.stats().fired == 3);
 }
 
-TEST_CASE("several dispatchers share the tasks of a store: each runs once, in one of them") {
+TEST_CASE("several dispatchers share the tasks of a store; each task runs once, in one of them") {
   workplace w;
   diary a(w), b(w), c(w);
   auto o = w.options();
@@ -218,7 +218,7 @@ TEST_CASE("many ends and beginnings share a transaction") {
   w.submit_many(1000, 0s);
   dispatcher runs(w.time, *w.tasks, d.handler(), w.options());
   REQUIRE(eventually([&] { return runs.stats().completed == 1000; }));
-  // One for each task would be a thousand. The threads are asked for more as they prove to be quick.
+  // One for each task would be a thousand. The threads get more runs at a time as they prove to be quick.
   CHECK(runs.stats().turns < 500);
 }
 

@@ -1,4 +1,4 @@
-// What a dispatcher asks of its scheduler and its options; and a scheduler that is stopped first.
+// What a dispatcher requires of its scheduler and options, and a scheduler that is stopped before its dispatcher.
 #include <doctest/doctest.h>
 
 #include <stdexcept>
@@ -13,7 +13,7 @@ std::string waiting(const workplace& w) {
   return w.ask("SELECT count(*) FROM rondo_task WHERE state = 0 AND attempt = 0 AND owner IS NULL");
 }
 
-TEST_CASE("a scheduler that is stopped first leaves the dispatcher idle, to be stopped as ever") {
+TEST_CASE("if the scheduler is stopped first, the dispatcher is idle and can still be stopped as usual") {
   workplace w;
   gate begun, may_end;
   w.submit_many(1, 0s);
@@ -30,8 +30,8 @@ TEST_CASE("a scheduler that is stopped first leaves the dispatcher idle, to be s
   const auto unfired = w.time.stop();
   CHECK(unfired.size() >= 6);
   may_end.open();
-  CHECK(eventually([&] { return runs.stats().completed == 1; }));  // a run in progress is told
-  // What it claims it could not wait for: that and what it has goes back.
+  CHECK(eventually([&] { return runs.stats().completed == 1; }));  // a run in progress is reported
+  // It could not wait for the tasks that it claims, so it gives back those and the held ones.
   w.submit_many(1, 3s);
   w.rest().notify();
   CHECK(eventually([&] { return waiting(w) == "6"; }));
@@ -43,7 +43,8 @@ TEST_CASE("a scheduler that is stopped first leaves the dispatcher idle, to be s
   runs.stop();
 }
 
-TEST_CASE("what a stopped scheduler handed back may be called, before and after the end of the dispatcher") {
+TEST_CASE(
+    "tasks that a stopped scheduler handed back may be called, before and after the end of the dispatcher") {
   workplace w;
   diary d(w);
   w.submit_many(3, 4s);
@@ -60,7 +61,7 @@ TEST_CASE("what a stopped scheduler handed back may be called, before and after 
   CHECK(d.size() == 3);
 }
 
-TEST_CASE("what a stopped scheduler handed back does nothing once the dispatcher is stopped") {
+TEST_CASE("tasks that a stopped scheduler handed back do nothing once the dispatcher is stopped") {
   workplace w;
   diary d(w);
   w.submit_many(3, 4s);
@@ -73,21 +74,23 @@ TEST_CASE("what a stopped scheduler handed back does nothing once the dispatcher
   CHECK(waiting(w) == "3");
 }
 
-TEST_CASE("a scheduler without room for a claim's timer makes it go back, not round in circles") {
+TEST_CASE(
+    "if the scheduler has no room for a claim's timer, the claim is given back, and not taken again at "
+    "once") {
   workplace w;
   diary d(w);
   manual_timer small({.max_pending = 4});
   w.submit_many(10, 3s);
   auto o = w.options();
-  o.max_held = 10;  // so that there may be more
+  o.max_held = 10;  // so that the database may have more tasks
   dispatcher runs(small, *w.tasks, d.handler(), o);
   REQUIRE(w.settle({&runs}));
-  CHECK(runs.stats().held == 2);  // beside the feeder and the renewal
+  CHECK(runs.stats().held == 2);  // the periodic check and the renewal take the other two timers
   CHECK(waiting(w) == "8");
   CHECK(w.line().count() <= 3);
 }
 
-TEST_CASE("dispatchers without room on their schedulers do not wake each other without end") {
+TEST_CASE("dispatchers without room on their schedulers do not wake each other endlessly") {
   workplace w;
   diary d(w);
   manual_timer small({.max_pending = 4});
@@ -95,15 +98,15 @@ TEST_CASE("dispatchers without room on their schedulers do not wake each other w
   dispatcher runs(small, *w.tasks, d.handler(), w.options());
   REQUIRE(w.settle({&runs}));
   const auto turns = w.line().count();
-  w.rest().notify();  // another one gives back what it has no room for
+  w.rest().notify();  // another dispatcher gives back what it has no room for
   REQUIRE(w.settle({&runs}));
   CHECK(w.line().count() == turns);
-  small.advance(3s);  // a periodic look
+  small.advance(3s);  // a periodic check
   REQUIRE(w.settle({&runs}));
   CHECK(w.line().count() > turns);
 }
 
-TEST_CASE("options out of their ranges are refused, in words") {
+TEST_CASE("options out of range are refused with a message") {
   workplace w;
   const auto refusal = [&](auto change) -> std::string {
     dispatcher_options o = w.options();
@@ -133,7 +136,7 @@ TEST_CASE("options out of their ranges are refused, in words") {
   CHECK_THROWS_AS(dispatcher(w.time, *w.tasks, nullptr, w.options()), std::invalid_argument);
 }
 
-TEST_CASE("a dispatcher on a stopped scheduler is not made") {
+TEST_CASE("a dispatcher cannot be created on a stopped scheduler") {
   workplace w;
   w.time.stop();
   CHECK_THROWS_AS(dispatcher(

@@ -1,4 +1,4 @@
-// The end of a dispatcher, and of what it stands on.
+// The end of a dispatcher, and of its scheduler and database.
 #include <doctest/doctest.h>
 
 #include <stdexcept>
@@ -14,7 +14,7 @@ std::string waiting(const workplace& w) {
   return w.ask("SELECT count(*) FROM rondo_task WHERE state = 0 AND attempt = 0 AND owner IS NULL");
 }
 
-TEST_CASE("stop() hands back what waits, so that another dispatcher has it at once") {
+TEST_CASE("stop() hands back waiting tasks, so that another dispatcher gets them at once") {
   workplace w;
   diary a(w), b(w);
   w.submit_many(10, 3s);
@@ -32,7 +32,9 @@ TEST_CASE("stop() hands back what waits, so that another dispatcher has it at on
   CHECK(b.size() == 10);
 }
 
-TEST_CASE("stop() waits for what runs and reports it; what was begun and has no thread yet waits again") {
+TEST_CASE(
+    "stop() waits for and reports runs in progress; tasks that have begun but have no thread yet wait "
+    "again") {
   workplace w;
   gate begun, may_end;
   auto o = w.options();
@@ -53,7 +55,7 @@ TEST_CASE("stop() waits for what runs and reports it; what was begun and has no 
     runs.stop();
     is_over = true;
   });
-  // All but the two are back before these have ended.
+  // All tasks except these two are given back before the two have ended.
   CHECK(eventually([&] { return waiting(w) == "38"; }));
   CHECK_FALSE(is_over);
   may_end.open();
@@ -64,7 +66,7 @@ TEST_CASE("stop() waits for what runs and reports it; what was begun and has no 
   CHECK(w.errors().empty());
 }
 
-TEST_CASE("the leases of what stop() waits for are renewed") {
+TEST_CASE("while stop() waits for runs, their leases are renewed") {
   workplace w;
   gate begun, may_end;
   auto o = w.options();
@@ -91,7 +93,8 @@ TEST_CASE("the leases of what stop() waits for are renewed") {
 }
 
 TEST_CASE(
-    "after stop() nothing is claimed and nothing runs; it may be called again, and from several threads") {
+    "after stop() nothing is claimed and nothing runs; stop() may be called again, and from several "
+    "threads") {
   workplace w;
   diary d(w);
   dispatcher runs(w.time, *w.tasks, d.handler(), w.options());
@@ -137,7 +140,7 @@ TEST_CASE("stop() from inside the handler, or on_error, is a logic error") {
   REQUIRE(eventually([&] { return runs.stats().dead == 1 && refused == 3; }));
 }
 
-TEST_CASE("one dispatcher is stopped by the handler of another") {
+TEST_CASE("the handler of one dispatcher may stop another dispatcher") {
   workplace w;
   diary d(w);
   auto o = w.options();
@@ -150,8 +153,8 @@ TEST_CASE("one dispatcher is stopped by the handler of another") {
 }
 
 TEST_CASE(
-    "a database that does not answer holds stop() up for two seconds, and what it was not told is left to "
-    "the leases") {
+    "a database that does not answer delays stop() for two seconds, and unreported tasks are left to their "
+    "leases") {
   workplace w;
   gate begun, may_end;
   auto o = w.options();
@@ -176,7 +179,7 @@ TEST_CASE(
   CHECK(w.ask("SELECT count(*) FROM rondo_task WHERE state IN (1, 2)") == "5");
 }
 
-TEST_CASE("stop() while the database fails tells everything as soon as it answers") {
+TEST_CASE("if stop() is called while the database fails, everything is reported as soon as it answers") {
   for (const auto how : {fault::before, fault::after}) {
     workplace w;
     gate begun, may_end;
@@ -300,7 +303,7 @@ TEST_CASE("stop() hands back what was begun, however long its lease is") {
   CHECK(w.ask("SELECT count(*) FROM rondo_task") == "39");
 }
 
-TEST_CASE("what stop() cannot tell is one line for the fault and one for what is left") {
+TEST_CASE("what stop() cannot report to the database gives one line for the fault and one for what is left") {
   for (const bool answer_was_lost : {false, true}) {
     workplace w;
     diary d(w);
@@ -320,7 +323,7 @@ TEST_CASE("what stop() cannot tell is one line for the fault and one for what is
     w.line().fail(-1);
     runs.stop();
     CHECK(w.ask("SELECT count(*) FROM rondo_task WHERE state = 1") == "3");
-    CHECK(w.errors().size() <= lines + 3);  // stop() makes a turn before its last ones
+    CHECK(w.errors().size() <= lines + 3);  // stop() attempts another turn before its last ones
     CHECK(w.was_told(answer_was_lost ? "what was claimed last may be left to its lease"
                                      : "3 tasks are left to their leases"));
   }

@@ -1,4 +1,4 @@
-// The threads that run the handler, by themselves.
+// The threads that run the handler, tested in isolation.
 #include <doctest/doctest.h>
 
 #include "durable/dispatcher/handler_threads.hpp"
@@ -18,7 +18,7 @@ class idle_session final : public detail::session {
   void interrupt() noexcept override {}
 };
 
-TEST_CASE("no run begins after the threads are closed, and what waits for one can be taken back") {
+TEST_CASE("no run begins after the threads are closed, and runs that wait for a thread can be taken back") {
   idle_session nobody;
   detail::inbox in(nobody);
   gate begun, may_end;

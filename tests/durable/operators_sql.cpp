@@ -1,4 +1,4 @@
-// The statements that lib/durable/README.md has for operators are understood, and do what it says.
+// The statements for operators in lib/durable/README.md are valid, and do what it says.
 #include <doctest/doctest.h>
 
 #include <fstream>
@@ -11,7 +11,8 @@ namespace durable_test {
 
 namespace {
 
-/// Those of the listings in SQL that are for this engine: a comment begins a part, and may name one.
+/// The statements of the SQL listings that are for this engine. Each part begins with a comment, which may name an
+/// engine.
 std::vector<std::string> statements_for(const std::string& engine, const std::string& other) {
   std::ifstream readme(RONDO_TEST_CORPUS "/../../../lib/durable/README.md");
   std::vector<std::string> result;
@@ -34,7 +35,7 @@ std::vector<std::string> statements_on(database& db) {
                                          : statements_for("PostgreSQL", "SQLite");
 }
 
-/// The one that contains `part`, with `from` replaced.
+/// The statement that contains `part`, with `from` replaced by `to`.
 std::string statement(database& db, const std::string& part, const std::string& from, const std::string& to) {
   for (std::string each : statements_on(db)) {
     if (each.find(part) == each.npos) continue;
@@ -48,7 +49,7 @@ std::string statement(database& db, const std::string& part, const std::string& 
 
 }  // namespace
 
-TEST_CASE("operators: every statement of the README is understood") {
+TEST_CASE("operators: the database accepts every statement of the README") {
   const auto db = new_database();
   db->open_store();
   const std::vector<std::string> all = statements_on(*db);
@@ -59,19 +60,19 @@ TEST_CASE("operators: every statement of the README is understood") {
   }
 }
 
-TEST_CASE("operators: a dead task is run again") {
+TEST_CASE("operators: a dead task can be run again") {
   const auto db = new_database();
   const auto store = db->open_store();
   worker w(*db);
   const std::int64_t id = task_in(state::dead, *store, w);
   const std::string revive = statement(*db, "attempt = 0", "42", std::to_string(id));
-  // By the real clock, which the tests' databases need not have.
+  // The statement uses the real clock, which the test databases may not have.
   db->ask(revive);
   CHECK(db->ask("SELECT state FROM rondo_task WHERE id = " + std::to_string(id)) == "0");
   CHECK(store->find(id)->attempt == 0);
 }
 
-TEST_CASE("operators: what a node holds is taken from it, and it notices") {
+TEST_CASE("operators: tasks that a node holds can be taken from it, and it notices") {
   const auto db = new_database();
   const auto store = db->open_store();
   worker lost(*db, "lost"), other(*db, "other");
@@ -82,7 +83,7 @@ TEST_CASE("operators: what a node holds is taken from it, and it notices") {
   CHECK(other.begin(ticket_of(other.claim_one())));
 }
 
-TEST_CASE("operators: a queue is renamed") {
+TEST_CASE("operators: a queue can be renamed") {
   const auto db = new_database();
   const auto store = db->open_store();
   const std::int64_t id = store->submit_after(1h, {.queue = "orders"});

@@ -1,4 +1,4 @@
-// Connections to PostgreSQL that break, and servers that go and come back.
+// Connections to PostgreSQL that break, and servers that stop and restart.
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -30,7 +30,7 @@ outcome try_it(const std::function<void()>& f) {
   }
 }
 
-/// A store whose connections a proxy cuts. What it prepares is prepared.
+/// A store whose connections a proxy cuts. Its statements are already prepared.
 struct cut_store {
   postgresql_database db{*postgresql_server::get()};
   cutting_proxy proxy{postgresql_server::get()->port()};
@@ -59,7 +59,7 @@ struct cut_session : cut_store {
 
   cut_session() { session->take({.claim_up_to = 1}); }
   turn_result take(const turn& what) { return session->take(what); }
-  /// The session has heard of it: that is not the answer that is to get lost.
+  /// Waits until the session is notified, so that the proxy does not cut that message instead of an answer.
   std::int64_t submit(const rondo::durable::submission& what) {
     const auto id = tasks->submit_after(0s, what);
     CHECK(session->wait());
@@ -67,7 +67,7 @@ struct cut_session : cut_store {
   }
 };
 
-TEST_CASE("a submission whose answer gets lost has perhaps been made; with a key it is not made twice") {
+TEST_CASE("a submission whose answer is lost may have been made; with a key it is not made twice") {
   cut_store s;
   s.proxy.cut_next(cutting_proxy::cut::answer);
   CHECK(try_it([&] { s.tasks->submit_after(1h, {.key = "k"}); }) == outcome::perhaps_done);
@@ -76,8 +76,7 @@ TEST_CASE("a submission whose answer gets lost has perhaps been made; with a key
   CHECK(s.count() == "1");
 }
 
-TEST_CASE(
-    "a submission that gets lost on its way has perhaps been made; with a key it is made by the next try") {
+TEST_CASE("a submission that is lost on its way may have been made; with a key the next attempt makes it") {
   cut_store s;
   s.proxy.cut_next(cutting_proxy::cut::request);
   CHECK(try_it([&] { s.tasks->submit_after(1h, {.key = "k"}); }) == outcome::perhaps_done);
@@ -89,10 +88,10 @@ TEST_CASE("a statement that could not even be prepared has not been done") {
   cut_store s;
   const auto id = s.tasks->submit_after(1h, {});
   s.proxy.cut_next(cutting_proxy::cut::request);
-  CHECK(try_it([&] { s.tasks->reschedule_after(id, 2h); }) == outcome::refused);  // its first time
+  CHECK(try_it([&] { s.tasks->reschedule_after(id, 2h); }) == outcome::refused);  // its first use
 }
 
-TEST_CASE("claims whose answer gets lost are adopted by the next turn, and by nobody else") {
+TEST_CASE("claims whose answer is lost are adopted by the next turn, and by nobody else") {
   cut_session s;
   const auto id = s.submit({.payload = "p"});
   s.proxy.cut_next(cutting_proxy::cut::answer);
@@ -105,7 +104,7 @@ TEST_CASE("claims whose answer gets lost are adopted by the next turn, and by no
   CHECK(s.take({.begun = {ticket_of(found[0])}}).begun.size() == 1);
 }
 
-TEST_CASE("a run whose beginning was not answered begins by the repetition, with one attempt") {
+TEST_CASE("a run whose beginning was not answered begins when that is repeated, with one attempt") {
   cut_session s;
   s.submit({});
   const auto t = ticket_of(s.take({.claim_up_to = 1}).claimed.at(0));
@@ -116,7 +115,7 @@ TEST_CASE("a run whose beginning was not answered begins by the repetition, with
   CHECK(s.db.ask("select attempt from rondo_task") == "1");
 }
 
-TEST_CASE("a turn whose request gets lost changes nothing, and can be repeated") {
+TEST_CASE("a turn whose request is lost changes nothing, and can be repeated") {
   cut_session s;
   s.submit({});
   s.proxy.cut_next(cutting_proxy::cut::request);
@@ -125,7 +124,7 @@ TEST_CASE("a turn whose request gets lost changes nothing, and can be repeated")
   CHECK(s.take({.adopt = true, .claim_up_to = 10}).claimed.size() == 1);
 }
 
-TEST_CASE("connections that the server has ended are made again without an error") {
+TEST_CASE("connections that the server has ended are replaced without an error") {
   for (int round = 0; round < 20; ++round) {
     postgresql_database db(*postgresql_server::get());
     const auto tasks = db.open_store();
@@ -155,7 +154,7 @@ TEST_CASE("a store and a session survive a restart of the server between their c
   }
 }
 
-TEST_CASE("while the server is away calls say so at once and nothing is done; then they work again") {
+TEST_CASE("while the server is down, calls fail at once and nothing is done; afterwards they work again") {
   auto& server = *postgresql_server::get();
   postgresql_database db(server);
   const auto tasks = db.open_store();
@@ -171,7 +170,7 @@ TEST_CASE("while the server is away calls say so at once and nothing is done; th
   CHECK(w.claim_up_to(1).size() == 1);
 }
 
-/// Runs f in another thread, and calls `meanwhile` when a statement of its waits for a lock.
+/// Runs `f` in another thread, and calls `meanwhile` when one of its statements waits for a lock.
 outcome while_it_waits(postgresql_database& db, const std::function<void()>& f,
                        const std::function<void()>& meanwhile) {
   auto result = outcome::done;
@@ -183,8 +182,7 @@ outcome while_it_waits(postgresql_database& db, const std::function<void()>& f,
   return result;
 }
 
-TEST_CASE(
-    "a session that the server ends in the middle of a call has done nothing, and says that it has not") {
+TEST_CASE("a call whose session the server ends has done nothing, and reports so") {
   auto& server = *postgresql_server::get();
   postgresql_database db(server);
   const auto tasks = db.open_store();
@@ -201,7 +199,7 @@ TEST_CASE(
   CHECK(try_it([&] { tasks->submit_after(1h, {}); }) == outcome::done);
 }
 
-TEST_CASE("of a turn in whose middle the server is restarted either all is done or nothing, as it says") {
+TEST_CASE("when the server restarts during a turn, either all of it is done or nothing, as reported") {
   auto& server = *postgresql_server::get();
   for (const auto how : {postgresql_server::how::fast, postgresql_server::how::immediate}) {
     postgresql_database db(server);
@@ -216,7 +214,8 @@ TEST_CASE("of a turn in whose middle the server is restarted either all is done 
     const auto seen = while_it_waits(
         db, [&] { w.take({.finished = {t}, .claim_up_to = 1}); }, [&] { server.restart(how); });
     const bool was_done = db.ask("select count(*) from rondo_task where state = 2") == "0";
-    // Ended in good order it says so, unless it ended the session first that held the turn up. Otherwise nothing is known.
+    // A server that shuts down reports so, unless it first ends the session that held up the turn. After a crash
+    // nothing is known.
     if (how == postgresql_server::how::immediate)
       CHECK((seen == outcome::perhaps_done && !was_done));
     else
@@ -233,7 +232,7 @@ TEST_CASE("claims are durable whatever else the URL asks for") {
   CHECK(own.run_plain("show synchronous_commit").bytes(0, 0) == "on");
 }
 
-TEST_CASE("a server that does not answer is given up, and the turn has perhaps been done") {
+TEST_CASE("a server that does not answer is given up, and the turn may have been done") {
   const postgresql_database db(*postgresql_server::get());
   constexpr postgresql::statement slow{"slow", "select pg_sleep(20)"};
   postgresql::connection own(db.url(), "", 100ms);
@@ -245,7 +244,7 @@ TEST_CASE("a server that does not answer is given up, and the turn has perhaps b
   CHECK(own.run_plain("select 1").rows() == 1);
 }
 
-TEST_CASE("a turn that breaks off says what the connection said, not what came afterwards") {
+TEST_CASE("an interrupted turn reports the connection's error, not a later one") {
   cut_session s;
   s.proxy.cut_next(cutting_proxy::cut::answer);
   try {
@@ -256,7 +255,7 @@ TEST_CASE("a turn that breaks off says what the connection said, not what came a
   }
 }
 
-TEST_CASE("what cannot be connected to is refused with a reason, within seconds") {
+TEST_CASE("if the server cannot be reached, open() throws within seconds, with a reason") {
   const auto begun = std::chrono::steady_clock::now();
   const auto reason = [](const std::string& url) {
     try {
@@ -272,7 +271,7 @@ TEST_CASE("what cannot be connected to is refused with a reason, within seconds"
   CHECK(reason(server.url("nowhere")).find("\"nowhere\" does not exist") != std::string::npos);
   CHECK(reason("postgresql://[").starts_with("rondo: PostgreSQL: "));
   CHECK(reason("postgresql://x?nonsense=1").find("nonsense") != std::string::npos);
-  // A port that takes connections and says nothing.
+  // A port that takes connections, but never answers.
   const silent_port nobody;
   CHECK(reason("postgresql://rondo@127.0.0.1:" + std::to_string(nobody.port()) + "/x")
             .find("timeout expired") != std::string::npos);

@@ -1,4 +1,4 @@
-// Databases of PostgreSQL, on the tests' own server.
+// PostgreSQL databases on the tests' own server.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,5 @@
-// Rows and tables that somebody's open transaction has locked: a dispatcher leaves them for later, and goes on with the rest.
+// Rows and tables that somebody's open transaction has locked. A dispatcher leaves them for later, and continues with
+// the rest.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -33,7 +34,7 @@ bool soon(const std::function<bool()>& holds) {
   return true;
 }
 
-/// A task in somebody's transaction, and one beside it. Both are claimed, or begun.
+/// One task in somebody's transaction, and another that is free. Both are claimed, or begun.
 struct two_tasks {
   postgresql_database db{*postgresql_server::get()};
   std::unique_ptr<rondo::durable::store> tasks = db.open_store();
@@ -54,7 +55,7 @@ struct two_tasks {
     tasks->cancel(mine.get(), id);
   }
 
-  /// Does not wait for the transaction; otherwise that is rolled back at once, so that the test ends.
+  /// Must not wait for the transaction. If it does, the transaction is rolled back at once, so that the test ends.
   turn_result take(const turn& what) {
     auto taken = std::async(std::launch::async, [&] { return w.take(what); });
     while (taken.wait_for(1ms) != std::future_status::ready) {
@@ -69,7 +70,7 @@ struct two_tasks {
   }
 };
 
-TEST_CASE("the end of a run whose task is in an open transaction is told later; the others are at once") {
+TEST_CASE("the end of a run whose task is in an open transaction is reported later, other ends at once") {
   for (const std::string end : {"commit", "rollback"}) {
     two_tasks x(true);
     x.cancel();
@@ -85,7 +86,9 @@ TEST_CASE("the end of a run whose task is in an open transaction is told later; 
   }
 }
 
-TEST_CASE("so is its failure, which does not bring a task back that the transaction has cancelled") {
+TEST_CASE(
+    "the failure of such a run is reported later too, and does not bring back a task that the transaction "
+    "has cancelled") {
   for (const std::string end : {"commit", "rollback"}) {
     two_tasks x(true);
     x.cancel();
@@ -102,7 +105,9 @@ TEST_CASE("so is its failure, which does not bring a task back that the transact
   }
 }
 
-TEST_CASE("a run does not begin while its task is in an open transaction, nor if that has cancelled it") {
+TEST_CASE(
+    "a run does not begin while its task is in an open transaction, nor if that transaction has cancelled "
+    "it") {
   for (const std::string end : {"commit", "rollback"}) {
     two_tasks x(false);
     x.cancel();
@@ -131,7 +136,7 @@ TEST_CASE("a task in an open transaction is handed back later") {
   }
 }
 
-TEST_CASE("leases are renewed while a task is in an open transaction, and claims are adopted") {
+TEST_CASE("while a task is in an open transaction, leases are renewed and claims are adopted") {
   two_tasks x(true);
   x.cancel();
   CHECK(x.take({.renewed = {x.locked, x.free}}).renewed == tickets{x.free});
@@ -141,8 +146,7 @@ TEST_CASE("leases are renewed while a task is in an open transaction, and claims
   CHECK(ids_of(y.take({.adopt = true}).claimed) == std::vector{y.free.id});
 }
 
-TEST_CASE(
-    "a table that somebody has locked is not waited for by a dispatcher for long, and by a store it is") {
+TEST_CASE("a dispatcher does not wait long for a locked table, but a store does") {
   two_tasks x(true);
   x.mine.run("begin; lock table rondo_task in exclusive mode");
   auto submitted = std::async(std::launch::async, [&] { return x.tasks->submit_after(1h, {}); });
@@ -159,7 +163,7 @@ TEST_CASE(
   CHECK(x.take({.finished = {x.locked}}).finished == tickets{x.locked});
 }
 
-TEST_CASE("a transaction that stays open on one task leaves the others their leases, and their runs") {
+TEST_CASE("a transaction that stays open on one task does not affect the leases and runs of the others") {
   postgresql_database db(*postgresql_server::get());
   const auto tasks = db.open_store();
   user_connection mine(db.url());
@@ -188,7 +192,7 @@ TEST_CASE("a transaction that stays open on one task leaves the others their lea
   std::this_thread::sleep_for(3s);  // three leases
   tasks->submit_after(0s, {});
   REQUIRE(soon([&] { return ended == 1; }));
-  CHECK(begun == 3);  // neither of the two again
+  CHECK(begun == 3);  // neither of the two has begun again
   may_end = true;
   REQUIRE(soon([&] { return ended == 3; }));
   REQUIRE(soon([&] { return db.ask("select count(*) from rondo_task") == "1"; }));
@@ -199,7 +203,7 @@ TEST_CASE("a transaction that stays open on one task leaves the others their lea
   CHECK(begun == 3);
 }
 
-TEST_CASE("a run that waits for an open transaction begins when that has been rolled back") {
+TEST_CASE("a run that waits for an open transaction begins when that transaction has been rolled back") {
   postgresql_database db(*postgresql_server::get());
   const auto tasks = db.open_store();
   user_connection mine(db.url());
@@ -216,7 +220,7 @@ TEST_CASE("a run that waits for an open transaction begins when that has been ro
   std::this_thread::sleep_for(1500ms);  // it has become due
   CHECK(runs == 0);
   tasks->submit_after(0s, {});
-  REQUIRE(soon([&] { return runs == 1; }));  // the only thread is free for it
+  REQUIRE(soon([&] { return runs == 1; }));  // the only thread is free
   mine.run("rollback");
   REQUIRE(soon([&] { return runs == 2; }));
   one.stop();

@@ -4,7 +4,7 @@
 
 namespace durable_test {
 
-// Where there is no server, main() has ended the program before a test asks.
+// If there is no server, main() has ended the program before any test.
 std::unique_ptr<database> new_database() {
   auto* const server = postgresql_server::get();
   if (server == nullptr) throw std::runtime_error("PostgreSQL is not installed");

@@ -1,4 +1,4 @@
-// What wakes a session of PostgreSQL that waits.
+// What wakes a waiting session of PostgreSQL.
 #include <doctest/doctest.h>
 
 #include <future>
@@ -16,19 +16,19 @@ struct waiting {
   std::unique_ptr<rondo::durable::store> tasks = db.open_store();
   worker w{db};
 
-  /// Whether a wait ends with news. It is interrupted when `what` has been done, so without news it ends as well.
+  /// Whether a wait ends with news. After `what` the wait is interrupted, so it also ends without news.
   template <class Function>
   bool woken_by(Function what) {
     auto woken = std::async(std::launch::async, [&] { return w.session().wait(); });
     what();
-    // What was announced before reaches the session before this does.
+    // Earlier notifications reach the session before this one.
     tasks->submit_after(0s, {.queue = "another"});
     if (woken.wait_for(300ms) == std::future_status::timeout) w.session().interrupt();
     return woken.get();
   }
 };
 
-TEST_CASE("a submission that is due soon wakes a session that waits, one that is due later does not") {
+TEST_CASE("a submission that is due soon wakes a waiting session; one that is due later does not") {
   waiting x;
   CHECK(x.woken_by([&] { x.tasks->submit_after(0s, {}); }));
   CHECK(x.woken_by([&] { x.tasks->submit_after(4s, {}); }));
@@ -51,14 +51,14 @@ TEST_CASE("a submission in a transaction wakes a session when it commits, and no
   CHECK(!x.woken_by([&] { mine->execute("rollback"); }));
 }
 
-TEST_CASE("a task that is moved to soon wakes a session") {
+TEST_CASE("a task that is moved to a time soon wakes a session") {
   waiting x;
   const auto id = x.tasks->submit_after(1h, {});
   CHECK(!x.woken_by([&] { x.tasks->reschedule_after(id, 2h); }));
   CHECK(x.woken_by([&] { x.tasks->reschedule_after(id, 1s); }));
 }
 
-TEST_CASE("tasks that a session hands back wake the others, and not itself") {
+TEST_CASE("tasks that a session hands back wake the others, but not itself") {
   waiting x;
   worker other(x.db, "other");
   x.tasks->submit_after(0s, {});
@@ -66,7 +66,7 @@ TEST_CASE("tasks that a session hands back wake the others, and not itself") {
   const auto t = ticket_of(x.w.claim_one());
   CHECK(!x.woken_by([] {}));
   x.w.give_back(t);
-  CHECK(other.session().wait());  // of the submission and of this
+  CHECK(other.session().wait());  // for the submission and for this
   CHECK(!x.woken_by([] {}));
   const auto u = ticket_of(other.claim_one());
   CHECK(x.woken_by([&] { other.give_back(u); }));
@@ -80,22 +80,22 @@ TEST_CASE("an interrupt ends a wait, or the next one, once") {
   auto woken = std::async(std::launch::async, [&] { return x.w.session().wait(); });
   x.w.session().interrupt();
   CHECK(!woken.get());
-  for (int i = 0; i < 100'000; ++i) x.w.session().interrupt();  // more than a pipe takes
+  for (int i = 0; i < 100'000; ++i) x.w.session().interrupt();  // more than a pipe holds
   CHECK(!x.w.session().wait());
   CHECK(x.woken_by([&] { x.tasks->submit_after(0s, {}); }));
 }
 
-TEST_CASE("a connection that breaks ends a wait, and what was submitted meanwhile is news") {
+TEST_CASE("a broken connection ends a wait, and tasks submitted since then count as news") {
   waiting x;
   x.w.take({.claim_up_to = 1});
   auto& server = *postgresql_server::get();
   CHECK(x.woken_by([&] { server.restart(postgresql_server::how::fast); }));
   CHECK(x.w.claim_up_to(10).empty());
-  CHECK(x.w.session().wait());  // it listens again, but has not heard what came before
+  CHECK(x.w.session().wait());  // it listens again, but may have missed notifications
   CHECK(x.woken_by([&] { x.tasks->submit_after(0s, {}); }));
 }
 
-TEST_CASE("a session whose connection broke waits for an interrupt alone") {
+TEST_CASE("a session whose connection broke waits only for an interrupt") {
   waiting x;
   auto& server = *postgresql_server::get();
   server.stop(postgresql_server::how::fast);

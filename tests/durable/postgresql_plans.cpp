@@ -1,4 +1,4 @@
-// Which rows and indices PostgreSQL's statements read: only what they need, among many tasks that are far off.
+// Which rows and indices the statements for PostgreSQL read: only those that they need, among many far-off tasks.
 #include <doctest/doctest.h>
 
 #include <regex>
@@ -13,7 +13,7 @@ namespace {
 using namespace durable_test;
 namespace postgresql = rondo::durable::detail::postgresql;
 
-/// 20,000 tasks far off, 300 due, 60 whose lease has run out, in three queues; the statistics know of none.
+/// 20,000 far-off tasks, 300 due, and 60 whose lease has run out, in three queues; the statistics know none of them.
 struct crowd {
   postgresql_database db{*postgresql_server::get()};
   postgresql::connection own{db.url()};
@@ -29,7 +29,7 @@ struct crowd {
         "case when i > 20300 then now() - interval '1 hour' end from generate_series(1, 20360) i");
   }
 
-  /// As the server tells what it has done.
+  /// The server's report of how it executed the statement.
   std::string explained(const std::string& execute) {
     std::string text;
     const auto lines = own.run_plain(("explain (analyze, costs off, timing off) execute " + execute).c_str());
@@ -38,7 +38,7 @@ struct crowd {
   }
 };
 
-/// The rows that scans of the table have returned or passed over.
+/// The number of rows that scans of the table have returned or skipped.
 long rows_read(const std::string& plan) {
   static const std::regex scan(R"(Scan using rondo_task_\w+ on rondo_task.*rows=(\d+) loops=(\d+))");
   static const std::regex passed(R"(Rows Removed by Filter: (\d+))");
@@ -50,7 +50,7 @@ long rows_read(const std::string& plan) {
   return rows;
 }
 
-TEST_CASE("a claim reads no more rows than it may claim from each queue, by the indices") {
+TEST_CASE("a claim reads at most the rows that it may claim from each queue, by the indices") {
   crowd x;
   x.own.run(postgresql::claim_due,
             postgresql::parameters().texts({"none"}).integer(1).integer(1).integer(1).text("x").integer(3));
@@ -59,8 +59,8 @@ TEST_CASE("a claim reads no more rows than it may claim from each queue, by the 
   CHECK(plan.find("Seq Scan") == std::string::npos);
   CHECK(plan.find("Index Scan using rondo_task_due") != std::string::npos);
   CHECK(plan.find("Index Scan using rondo_task_lease") != std::string::npos);
-  CHECK(rows_read(plan) >= 60);   // ten of each queue that wait, and ten whose lease has run out
-  CHECK(rows_read(plan) <= 150);  // those that are claimed are read again, and passed from part to part
+  CHECK(rows_read(plan) >= 60);   // from each queue, ten that wait and ten whose lease has run out
+  CHECK(rows_read(plan) <= 150);  // claimed rows are read again, and passed from part to part
   CHECK(x.db.ask("select count(*) from rondo_task where owner = 'me'") == "10");
 }
 
@@ -88,7 +88,7 @@ TEST_CASE("submissions, cancellations and adoptions read their rows by the indic
         "rondo_adopt('{a,b,c}', 'gone', 1)", 60);
 }
 
-TEST_CASE("what is said about tickets reads their rows alone, though the statistics know of no held task") {
+TEST_CASE("statements about tickets read only their rows, even if the statistics know no held task") {
   crowd x;
   x.db.ask("delete from rondo_task where state = 2");
   x.db.ask("analyze rondo_task");

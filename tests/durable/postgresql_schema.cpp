@@ -1,4 +1,4 @@
-// How the tables of PostgreSQL come about, and what is said when they are not as they were left.
+// How the tables of PostgreSQL are created, and the errors if they have been changed.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -33,7 +33,7 @@ std::string refusal_to_open(const postgresql_database& db) {
   return refusal([&] { store::open(db.url()); });
 }
 
-TEST_CASE("several that open an empty database at once make its tables once") {
+TEST_CASE("several threads that open an empty database at once create its tables once") {
   for (int round = 0; round < 5; ++round) {
     auto db = new_postgresql_database();
     std::atomic<int> opened = 0;
@@ -61,7 +61,7 @@ TEST_CASE("a database that is opened again keeps its tasks") {
   CHECK(store::open(db.url())->find(id)->payload == "p");
 }
 
-TEST_CASE("a schema that is newer is refused, and not touched") {
+TEST_CASE("a newer schema is refused, and not changed") {
   auto db = new_postgresql_database();
   store::open(db.url());
   db.ask("update rondo_schema set version = 7");
@@ -73,7 +73,7 @@ TEST_CASE("a schema that is newer is refused, and not touched") {
   CHECK(db.ask("select version from rondo_schema") == "7");
 }
 
-TEST_CASE("a damaged schema is refused, with what is wrong with it") {
+TEST_CASE("a damaged schema is refused, and the message describes the damage") {
   const std::array<std::array<const char*, 2>, 9> damages{{
       {"alter table rondo_task drop column fence", "column \"fence\" does not exist"},
       {"drop table rondo_task", "relation \"rondo_task\" does not exist"},
@@ -107,13 +107,13 @@ TEST_CASE("a database whose encoding is not UTF-8 is refused, as it does not tak
   }
 }
 
-TEST_CASE("a table of another program that has the name is not taken for ours") {
+TEST_CASE("another program's table of the same name is not taken for ours") {
   auto db = new_postgresql_database();
   db.ask("create table rondo_task (id integer)");
   CHECK(refusal_to_open(db).find("damaged, or not this library's") != std::string::npos);
 }
 
-TEST_CASE("a later version's statements are run once, and those of earlier ones not again") {
+TEST_CASE("the statements of a later version are run once, and those of earlier versions are not repeated") {
   auto db = new_postgresql_database();
   const auto id = store::open(db.url())->submit_after(1h, {});
   std::vector<postgresql::migration> steps(postgresql::migrations().begin(), postgresql::migrations().end());
@@ -140,7 +140,9 @@ TEST_CASE("a migration that fails leaves the schema as it was") {
   CHECK_NOTHROW(store::open(db.url()));
 }
 
-TEST_CASE("who may only read and write the tables can open them; who may not create them is told so") {
+TEST_CASE(
+    "a user who may only read and write the tables can open them; one who may not create them gets that as "
+    "an error") {
   auto db = new_postgresql_database();
   db.ask("drop role if exists plain");
   db.ask("create role plain login");

@@ -33,7 +33,7 @@ using namespace std::chrono_literals;
 constexpr auto patience = 60s;
 constexpr const char* prefix = "rondo-postgresql-";
 
-/// Debian keeps the server's programs out of the PATH.
+/// Searches folders, because Debian keeps the server's programs out of the PATH.
 std::string find_programs() {
   std::vector<fs::path> folders;
   std::error_code none;
@@ -52,7 +52,7 @@ std::string find_programs() {
   return "";
 }
 
-/// What test programs left behind that were killed: the folders end with their process ids.
+/// Removes the folders of killed test programs. Their names end with the process ids.
 void remove_leftovers() {
   std::error_code none;
   for (const auto& entry : fs::directory_iterator("/tmp", none)) {
@@ -78,7 +78,8 @@ int free_port() {
   return ntohs(address.sin_port);
 }
 
-/// Its output goes to `log`. It gets SIGQUIT, which makes a server stop at once, when this process ends in any way.
+/// Starts a process whose output goes to `log`. However this process ends, the other gets SIGQUIT, which stops a server
+/// at once.
 pid_t run_as(uid_t user, gid_t group, std::vector<std::string> words, const std::string& log) {
   std::vector<char*> arguments;
   for (auto& word : words) arguments.push_back(word.data());
@@ -89,10 +90,10 @@ pid_t run_as(uid_t user, gid_t group, std::vector<std::string> words, const std:
   const int output = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   ::dup2(output, 1);
   ::dup2(output, 2);
-  ::setpgid(0, 0);  // Ctrl-C is for the tests
+  ::setpgid(0, 0);  // so that Ctrl-C reaches only the tests
   if (::geteuid() == 0 && (::setgroups(0, nullptr) != 0 || ::setgid(group) != 0 || ::setuid(user) != 0))
     ::_exit(126);
-  ::prctl(PR_SET_PDEATHSIG, SIGQUIT);  // after setuid(), which forgets it
+  ::prctl(PR_SET_PDEATHSIG, SIGQUIT);  // after setuid(), which would reset it
   if (::getppid() != self) ::_exit(125);
   ::execv(arguments[0], arguments.data());
   ::_exit(127);
@@ -190,7 +191,7 @@ std::string postgresql_server::by_tcp(const std::string& url, int port) {
   return "postgresql://rondo@127.0.0.1:" + std::to_string(port) + "/" + name_in(url);
 }
 
-// To make one takes a quarter of a second, to empty one a tenth of that.
+// Creating a database takes a quarter of a second, emptying one a tenth of that.
 std::string postgresql_server::new_database() {
   if (!empty_.empty()) {
     auto url_of_it = std::move(empty_.back());
@@ -208,7 +209,7 @@ void postgresql_server::drop_database(const std::string& url_of_it) noexcept {
         "drop schema public cascade; create schema public; grant usage on schema public to public");
     empty_.push_back(url_of_it);
   } catch (const std::exception&) {
-    // The server ends with the tests, and it with it.
+    // The database goes with the server, when the tests end.
   }
 }
 

@@ -1,5 +1,6 @@
-// A PostgreSQL server of the tests' own: in a temporary folder, of another user where the tests run as root (it refuses to),
-// reached by a socket in that folder and on a free port of 127.0.0.1. It ends with the test program, however that ends.
+// The tests' own PostgreSQL server. It has a temporary folder and is reached by a socket in that folder or on a free
+// port of 127.0.0.1. If the tests run as root, it runs as another user, because it refuses to run as root. It ends with
+// the test program, however that ends.
 #pragma once
 
 #include <memory>
@@ -13,26 +14,26 @@ namespace durable_test {
 
 class postgresql_server {
  public:
-  /// Started by the first call, for the whole program, which must be made by the main thread. Null, and one line says why:
-  /// PostgreSQL is not installed.
+  /// The first call starts the server for the entire program; the main thread must make it. Returns null if PostgreSQL
+  /// is not installed, and prints one line that says why.
   static postgresql_server* get();
 
   ~postgresql_server();
   postgresql_server(const postgresql_server&) = delete;
   postgresql_server& operator=(const postgresql_server&) = delete;
 
-  /// As a superuser.
+  /// The URL of a database, as a superuser.
   std::string url(const std::string& database = "postgres") const;
-  /// The URL of an empty one.
+  /// Creates an empty database and returns its URL.
   std::string new_database();
   void drop_database(const std::string& url_of_it) noexcept;
-  /// The same, by TCP on that port of this host.
+  /// The URL of the same database, by TCP on that port of this host.
   static std::string by_tcp(const std::string& url, int port);
   int port() const noexcept { return port_; }
 
-  enum class how { fast, immediate };  // as pg_ctl says it: sessions are ended in good order; as in a crash
+  enum class how { fast, immediate };  // the modes of pg_ctl: an orderly end of all sessions; like a crash
   void stop(how);
-  /// Returns when it takes connections.
+  /// Returns when the server takes connections.
   void start();
   void restart(how h) {
     stop(h);
@@ -53,7 +54,7 @@ class postgresql_server {
   std::vector<std::string> empty_;  // their URLs
 };
 
-/// A connection as a user has one.
+/// A user's connection.
 class user_connection {
  public:
   explicit user_connection(const std::string& url) : connection_(PQconnectdb(url.c_str())) {

@@ -1,4 +1,4 @@
-// A caller's transaction in PostgreSQL: what its own rules bring with them.
+// A caller's transaction in PostgreSQL, and the effects of PostgreSQL's rules.
 #include <doctest/doctest.h>
 
 #include <future>
@@ -36,7 +36,7 @@ TEST_CASE("a key that is taken leaves the transaction usable") {
   CHECK(x.tasks->find(second));
 }
 
-TEST_CASE("a transaction that is aborted refuses each call, in the server's words") {
+TEST_CASE("in an aborted transaction each call throws, with the server's message") {
   in_use x;
   x.mine.run("begin");
   CHECK_THROWS(x.mine.run("nonsense"));
@@ -64,7 +64,7 @@ TEST_CASE("a delay counts from the call, not from the beginning of a long transa
   CHECK(x.tasks->find(x.mine.get(), id)->due >= before + 2s);
 }
 
-TEST_CASE("on a connection without a transaction a call is one by itself") {
+TEST_CASE("on a connection without a transaction, each call is its own transaction") {
   in_use x;
   const auto id = x.tasks->submit_after(x.mine.get(), 1h, {});
   CHECK(x.tasks->find(id));
@@ -87,8 +87,7 @@ TEST_CASE("the search path of the caller's connection does not matter") {
   x.mine.run("drop schema elsewhere cascade");
 }
 
-TEST_CASE(
-    "a connection that is busy, in pipeline mode or of another encoding is refused, and stays as it is") {
+TEST_CASE("a connection that is busy, in pipeline mode or of another encoding is refused, and not changed") {
   in_use x;
   const auto submit = [&] { x.tasks->submit_after(x.mine.get(), 1h, {}); };
   const auto refused = [&] {
@@ -112,7 +111,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a key that an open transaction has submitted is waited for: taken if it commits, free if it does not") {
+    "a submission waits for an open transaction with its key, which is taken if that commits and otherwise "
+    "free") {
   for (const std::string end : {"commit", "rollback"}) {
     in_use x;
     x.mine.run("begin");
@@ -129,7 +129,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a replacement that waits for another one replaces what that has submitted") {
+TEST_CASE("a replacement that waits for another one replaces the other's task") {
   in_use x;
   x.tasks->submit_after(1h, {.payload = "first", .key = "k"});
   x.mine.run("begin");
@@ -145,7 +145,7 @@ TEST_CASE("a replacement that waits for another one replaces what that has submi
 }
 
 TEST_CASE(
-    "a cancellation waits for the beginning of a run, that does not wait for a cancellation, and they "
+    "a cancellation waits for the beginning of a run, which does not wait for a cancellation, and they "
     "agree") {
   in_use x;
   worker w(x.db);
@@ -159,7 +159,7 @@ TEST_CASE(
 
   const auto second = x.tasks->submit_after(0s, {});
   const auto u = ticket_of(w.claim_one());
-  x.mine.run("begin; update rondo_task set state = 2, attempt = 1");  // as a turn does it
+  x.mine.run("begin; update rondo_task set state = 2, attempt = 1");  // like a turn
   auto cancelled = std::async(std::launch::async, [&] { return x.tasks->cancel(second); });
   x.wait_until_somebody_waits();
   x.mine.run("commit");
@@ -168,12 +168,12 @@ TEST_CASE(
   CHECK(w.finish(u));
 }
 
-TEST_CASE("two transactions that wait for each other end with a store_error for one, in one line") {
+TEST_CASE("when two transactions wait for each other, one gets a store_error with a message of one line") {
   in_use x;
   user_connection other(x.db.url());
   const auto first = x.tasks->submit_after(1h, {});
   const auto second = x.tasks->submit_after(1h, {});
-  x.mine.run("begin; set deadlock_timeout = '10s'");  // the other one looks first
+  x.mine.run("begin; set deadlock_timeout = '10s'");  // so that the other one detects the deadlock
   other.run("begin; set deadlock_timeout = '1ms'");
   CHECK(x.tasks->cancel(x.mine.get(), first));
   CHECK(x.tasks->cancel(other.get(), second));
@@ -193,7 +193,7 @@ TEST_CASE("two transactions that wait for each other end with a store_error for 
   CHECK(waits.get());
 }
 
-TEST_CASE("a due time that an operator has written may lie beyond all others, on either side") {
+TEST_CASE("a due time that an operator has written may be out of range, in either direction") {
   in_use x;
   worker w(x.db);
   const auto id = x.tasks->submit_after(0s, {});
@@ -209,7 +209,7 @@ TEST_CASE("a due time that an operator has written may lie beyond all others, on
   }
 }
 
-TEST_CASE("claims pass over tasks that an open transaction has locked") {
+TEST_CASE("claims skip tasks that an open transaction has locked") {
   in_use x;
   worker w(x.db);
   const auto locked = x.tasks->submit_after(0s, {});

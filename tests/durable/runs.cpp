@@ -1,4 +1,5 @@
-// What becomes of a task that was claimed: begun, finished, failed, put back, renewed, expired. The same for each engine.
+// What happens to a claimed task: it is begun, finished, failed, put back, renewed, or expires. The same tests run for
+// each engine.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -51,7 +52,7 @@ TEST_CASE("an attempt is counted when the run begins") {
   CHECK(x.store->find(t.id)->attempt == 2);
 }
 
-TEST_CASE("a run that is begun again, as the answer got lost, is one attempt, with a new lease") {
+TEST_CASE("a run that is begun again because the answer was lost is one attempt, with a new lease") {
   in_use x;
   const ticket t = x.begun();
   x.db->pass(20s);
@@ -87,7 +88,7 @@ TEST_CASE("the lease of a run is counted from its beginning") {
   CHECK(c.what.attempt == 1);
 }
 
-TEST_CASE("a lease that is renewed is counted from then") {
+TEST_CASE("a renewed lease is counted from the renewal") {
   in_use x;
   const ticket t = x.begun();
   for (int i = 0; i < 5; ++i) {
@@ -101,7 +102,7 @@ TEST_CASE("a lease that is renewed is counted from then") {
   CHECK(x.other.claim_up_to(10).size() == 1);
 }
 
-TEST_CASE("a lease is renewed of what runs, and by who runs it") {
+TEST_CASE("only the lease of a running task is renewed, and only by its session") {
   in_use x;
   const ticket held = x.claimed();
   CHECK(!x.w.renew(held));
@@ -116,7 +117,7 @@ TEST_CASE("a lease is renewed of what runs, and by who runs it") {
   CHECK(x.other.renew(taken));
 }
 
-TEST_CASE("a lease that has run out, and that nobody has taken over, is renewed") {
+TEST_CASE("a lease that has run out is renewed if nobody has taken over the task") {
   in_use x;
   const ticket t = x.begun();
   x.db->pass(1min);
@@ -133,7 +134,7 @@ TEST_CASE("a finished task is removed") {
   CHECK(!x.w.finish(t));
 }
 
-TEST_CASE("whoever lost a task to another ends nothing of it") {
+TEST_CASE("a session that lost a task to another cannot end it") {
   in_use x;
   const ticket lost = x.begun({.payload = "p"});
   x.db->pass(1min);
@@ -157,7 +158,7 @@ TEST_CASE("whoever lost a task to another ends nothing of it") {
   none_works();
 }
 
-TEST_CASE("what has not begun neither ends nor fails") {
+TEST_CASE("a task that has not begun cannot end or fail") {
   in_use x;
   const ticket t = x.claimed();
   CHECK(!x.w.finish(t));
@@ -186,7 +187,8 @@ TEST_CASE("a failed task waits for its retry, with its key") {
   CHECK(c.what.fence > t.fence);
 }
 
-TEST_CASE("a task that is given up is kept as dead, with the reason and its key, and is never claimed") {
+TEST_CASE(
+    "a task that is given up is kept as dead, with the reason and its key, and is never claimed again") {
   in_use x;
   const ticket t = x.begun({.payload = "p", .key = "k"});
   const std::string reason = "the shop's \"till\" is closed;\nGrüße";
@@ -200,7 +202,7 @@ TEST_CASE("a task that is given up is kept as dead, with the reason and its key,
   CHECK(!x.store->find(t.id));
 }
 
-TEST_CASE("a task of which nothing was run after all waits again, with one attempt less") {
+TEST_CASE("a task that was begun but not run waits again, and the attempt does not count") {
   in_use x;
   const ticket t = x.begun();
   x.w.unstart(t);
@@ -211,7 +213,7 @@ TEST_CASE("a task of which nothing was run after all waits again, with one attem
   CHECK(!x.w.begin(t));
 }
 
-TEST_CASE("a claim that is handed back waits again, as it was") {
+TEST_CASE("a task that is handed back waits again, unchanged") {
   in_use x;
   worker far(*x.db, "far", {.queues = {"default"}, .window = 1h, .lease = 30s, .max_attempts = 3});
   const std::int64_t id = x.store->submit_after(30min, {.payload = "p", .key = "k"});
@@ -226,7 +228,7 @@ TEST_CASE("a claim that is handed back waits again, as it was") {
   CHECK(far.claim_one().what.id == id);
 }
 
-TEST_CASE("what has begun is not handed back as if it had not") {
+TEST_CASE("a task that has begun cannot be handed back as not begun") {
   in_use x;
   const ticket t = x.begun();
   x.w.give_back(t);
@@ -234,7 +236,7 @@ TEST_CASE("what has begun is not handed back as if it had not") {
   CHECK(x.w.finish(t));
 }
 
-TEST_CASE("a task whose last attempt's lease runs out is dead, and told of") {
+TEST_CASE("a task whose last attempt's lease runs out is dead, and reported") {
   in_use x;
   const ticket first = x.begun({.payload = "p", .key = "k"});
   for (int attempt = 2; attempt <= 3; ++attempt) {
@@ -260,7 +262,7 @@ TEST_CASE("a task whose last attempt's lease runs out is dead, and told of") {
   CHECK_NOTHROW(x.store->submit_after(1h, {.key = "k"}));
 }
 
-TEST_CASE("attempts that were not run do not count: a claim may expire any number of times") {
+TEST_CASE("only runs count as attempts; a claim may expire any number of times") {
   in_use x;
   x.claimed();
   for (int i = 0; i < 10; ++i) {
@@ -269,7 +271,7 @@ TEST_CASE("attempts that were not run do not count: a claim may expire any numbe
   }
 }
 
-TEST_CASE("what expires in other queues is not this session's") {
+TEST_CASE("a session does not get what expires in other queues") {
   in_use x;
   worker a(*x.db, "a", {.queues = {"a"}, .window = 5s, .lease = 30s, .max_attempts = 1});
   x.begun();
@@ -280,7 +282,7 @@ TEST_CASE("what expires in other queues is not this session's") {
   CHECK(x.other.claim_up_to(10).size() == 1);
 }
 
-TEST_CASE("a turn does all of its parts, in their order") {
+TEST_CASE("a turn does all of its parts in order") {
   in_use x;
   std::vector<ticket> t;
   for (int i = 0; i < 7; ++i) t.push_back(x.claimed());
@@ -298,13 +300,13 @@ TEST_CASE("a turn does all of its parts, in their order") {
   CHECK(result.failed == std::vector{t[1], t[2]});
   CHECK(result.renewed.empty());
   CHECK(result.begun == std::vector{t[6]});
-  // What the turn itself has put back is claimed by it.
+  // The turn claims what it has put back itself.
   CHECK(result.claimed.size() == 3);
   CHECK(x.store->find(t[3].id)->attempt == 0);
   CHECK(x.rows() == "5");
 }
 
-TEST_CASE("a turn tells which of the failed runs were of cancelled tasks") {
+TEST_CASE("a turn reports which of the failed runs had cancelled tasks") {
   in_use x;
   const ticket tried_again = x.claimed(), dead = x.claimed(), cancelled = x.claimed(),
                cancelled_too = x.claimed();
@@ -321,7 +323,7 @@ TEST_CASE("a turn tells which of the failed runs were of cancelled tasks") {
   CHECK(x.rows() == "2");
 }
 
-TEST_CASE("a turn of nothing does nothing") {
+TEST_CASE("an empty turn does nothing") {
   in_use x;
   x.claimed();
   const turn_result result = x.w.take({});
@@ -329,7 +331,7 @@ TEST_CASE("a turn of nothing does nothing") {
   CHECK(result.expired.empty());
 }
 
-TEST_CASE("a wait ends with interrupt(), also with one that came before") {
+TEST_CASE("interrupt() ends a wait, even if called before it") {
   in_use x;
   x.w.session().interrupt();
   CHECK(!x.w.session().wait());
@@ -338,7 +340,7 @@ TEST_CASE("a wait ends with interrupt(), also with one that came before") {
     CHECK(!x.w.session().wait());
     ended = true;
   });
-  // Time enough for a wait that the first interruption ends as well.
+  // Enough time for a wait that the first interruption would end as well.
   for (int i = 0; i < 1000 && !ended; ++i) std::this_thread::sleep_for(20us);
   CHECK(!ended);
   x.w.session().interrupt();

@@ -1,4 +1,4 @@
-// Without a server there is nothing to test.
+// The main program of the tests that need a server. It is skipped if there is none.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 

@@ -53,7 +53,7 @@ temporary_folder::~temporary_folder() {
 
 rondo::durable::detail::sqlite::settings sqlite_database::settings() const {
   return {.clock = [clock = clock_] { return clock->load(); },
-          .connected = [](sqlite3* made) {  // for speed: nothing here outlives a power cut
+          .connected = [](sqlite3* made) {  // for speed: these databases need not survive a power cut
             sqlite3_exec(made, "PRAGMA synchronous = OFF", nullptr, nullptr, nullptr);
           }};
 }

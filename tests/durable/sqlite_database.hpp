@@ -1,4 +1,4 @@
-// Databases of SQLite, with a clock that the tests set, in a temporary folder.
+// SQLite databases in a temporary folder, with a clock that the tests set.
 #pragma once
 
 #include <sqlite3.h>
@@ -13,7 +13,7 @@
 
 namespace durable_test {
 
-/// Removed with all that is in it.
+/// Removed with its contents.
 class temporary_folder {
  public:
   temporary_folder();
@@ -36,7 +36,7 @@ class sqlite_database final : public database {
   rondo::durable::wall_time now() override { return clock_->load(); }
   std::string ask(const std::string& sql) override;
 
-  /// With this clock.
+  /// Settings with this database's clock.
   rondo::durable::detail::sqlite::settings settings() const;
 
  private:

@@ -1,4 +1,4 @@
-// A full disk, a lock that somebody holds, a file that breaks: what is said, and that it goes on afterwards.
+// A full disk, a lock held by somebody else, a broken file: the errors, and that everything works again afterwards.
 #include <doctest/doctest.h>
 
 #include <fstream>
@@ -13,7 +13,7 @@ namespace {
 using namespace durable_test;
 using rondo::durable::store_error;
 
-/// A store and a session, and what SQLite knows them by.
+/// A store and a session, and their SQLite connections.
 struct in_use {
   sqlite_database db;
   std::vector<sqlite3*> connections;
@@ -51,7 +51,8 @@ std::string error_of(Function f) {
   }
 }
 
-TEST_CASE("a full disk refuses submissions and loses nothing, and it goes on when there is room again") {
+TEST_CASE(
+    "on a full disk submissions throw and nothing is lost; when there is room again, the store works again") {
   in_use x;
   pragma(x.connections[0], "max_page_count = 60");
   std::vector<std::int64_t> accepted;
@@ -72,7 +73,7 @@ TEST_CASE("a full disk refuses submissions and loses nothing, and it goes on whe
   CHECK(x.rows() == std::to_string(accepted.size() + 1));
 }
 
-TEST_CASE("a replacement that finds the disk full leaves the old task") {
+TEST_CASE("a replacement on a full disk leaves the old task") {
   in_use x;
   const std::int64_t old = x.store->submit_after(1h, {.payload = "old", .key = "k"});
   pragma(x.connections[0], "max_page_count = 12");
@@ -83,7 +84,7 @@ TEST_CASE("a replacement that finds the disk full leaves the old task") {
   CHECK(x.store->find(old)->key == "k");
 }
 
-TEST_CASE("a full disk takes nothing out of the user's transaction but the submission") {
+TEST_CASE("on a full disk the user's transaction loses only the submission") {
   in_use x;
   const auto mine = x.db.connect();
   mine->execute("CREATE TABLE orders (number INTEGER)");
@@ -100,7 +101,7 @@ TEST_CASE("a full disk takes nothing out of the user's transaction but the submi
   CHECK(x.db.ask("SELECT count(*) FROM orders") == "1");
 }
 
-TEST_CASE("a turn that finds the disk full does nothing, and is done when there is room again") {
+TEST_CASE("a turn on a full disk does nothing, and succeeds when there is room again") {
   in_use x;
   for (int i = 0; i < 50; ++i) x.store->submit_after(0s, {.payload = std::string(200, 'p')});
   std::vector<ticket> begun;
@@ -122,7 +123,8 @@ TEST_CASE("a turn that finds the disk full does nothing, and is done when there 
 }
 
 TEST_CASE(
-    "a lock that another holds for too long is an error, and nothing is changed; afterwards it goes on") {
+    "a lock that another connection holds for too long is an error and nothing is changed; afterwards calls "
+    "work again") {
   in_use x;
   const std::int64_t id = x.store->submit_after(0s, {});
   const auto mine = x.db.connect();
@@ -134,7 +136,7 @@ TEST_CASE(
   CHECK(locked(error_of([&] { x.store->cancel(id); })));
   CHECK(locked(error_of([&] { x.store->reschedule_after(id, 1h); })));
   CHECK(locked(error_of([&] { x.session->take({.claim_up_to = 1}); })));
-  CHECK(x.store->find(id));  // which needs no lock
+  CHECK(x.store->find(id));  // needs no lock
   mine->execute("ROLLBACK");
   CHECK(x.rows() == "1");
   CHECK(x.session->take({.claim_up_to = 1}).claimed.size() == 1);
@@ -142,7 +144,9 @@ TEST_CASE(
   CHECK(x.connections.size() == 2);
 }
 
-TEST_CASE("a transaction of the user's that began to read before another wrote is refused, not undone") {
+TEST_CASE(
+    "a call in a user's transaction that began to read before another wrote is refused, and the transaction "
+    "is not undone") {
   in_use x;
   const auto mine = x.db.connect();
   mine->execute("CREATE TABLE orders (number INTEGER)");
@@ -157,7 +161,7 @@ TEST_CASE("a transaction of the user's that began to read before another wrote i
   CHECK(x.rows() == "2");
 }
 
-/// While it is there the file is no database.
+/// During its lifetime the file is not a database.
 class broken_file {
  public:
   explicit broken_file(sqlite_database& db)
@@ -177,7 +181,7 @@ class broken_file {
   std::string header_ = std::string(100, '\0');
 };
 
-TEST_CASE("a connection that broke is made again by the next call") {
+TEST_CASE("the next call reconnects after the connection broke") {
   in_use x;
   const std::int64_t id = x.store->submit_after(0s, {});
   {
@@ -191,7 +195,7 @@ TEST_CASE("a connection that broke is made again by the next call") {
   CHECK(x.connections.size() == 4);
 }
 
-TEST_CASE("whether there is news is answered also without memory for a connection: the turn will tell") {
+TEST_CASE("changed() returns true if there is no memory to connect, and the turn reports the error") {
   in_use x;
   x.store->submit_after(0s, {});
   {

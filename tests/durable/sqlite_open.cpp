@@ -1,4 +1,4 @@
-// What store::open() makes of files that are databases, are none, or cannot be written.
+// store::open() with files that are databases, are not, or cannot be written.
 #include <doctest/doctest.h>
 
 #include <sys/stat.h>
@@ -20,7 +20,7 @@ using namespace durable_test;
 using rondo::durable::store;
 using rondo::durable::store_error;
 
-/// What open() says; empty if it opens.
+/// The message of the exception from open(); empty if it succeeds.
 std::string refusal(const std::string& url) {
   try {
     store::open(url);
@@ -34,7 +34,7 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-TEST_CASE("a URL that is no store's is refused, without what may be its password") {
+TEST_CASE("a URL that is not a store's is refused, and the message omits what may be its password") {
   const std::string no_url =
       "rondo: the string to open is not the URL of a store: it must begin with sqlite: or postgresql://";
   CHECK(refusal("tasks.db") == no_url);
@@ -53,7 +53,7 @@ TEST_CASE("a URL that is no store's is refused, without what may be its password
   CHECK(contains(refusal("sqlite::memory:"), "cannot be in memory"));
 }
 
-TEST_CASE("a store of the host's clock takes tasks, and tells their due times by it") {
+TEST_CASE("a store uses the host's clock for its due times") {
   const sqlite_database db;
   const auto opened = store::open(db.url());
   const auto before = std::chrono::system_clock::now();
@@ -62,7 +62,7 @@ TEST_CASE("a store of the host's clock takes tasks, and tells their due times by
   CHECK(found->due <= std::chrono::system_clock::now() + 1h + 1us);
 }
 
-TEST_CASE("a store is opened again with its tasks") {
+TEST_CASE("a store that is opened again has its tasks") {
   const sqlite_database db;
   const std::int64_t id = store::open(db.url())->submit_after(1h, {.payload = "p"});
   CHECK(store::open(db.url())->find(id)->payload == "p");
@@ -76,7 +76,7 @@ TEST_CASE("the file may be the user's own, with other tables") {
   CHECK(db.ask("SELECT number FROM orders") == "7");
 }
 
-TEST_CASE("a name that SQLite would take for a URI is a file's name") {
+TEST_CASE("a name that SQLite would take for a URI is used as a file name") {
   const temporary_folder folder;
   const std::filesystem::path before = std::filesystem::current_path();
   std::filesystem::current_path(folder.path());
@@ -87,14 +87,14 @@ TEST_CASE("a name that SQLite would take for a URI is a file's name") {
   CHECK(std::filesystem::exists(folder.path() / "file:tasks?mode=memory"));
   const auto relative = store::open("sqlite:tasks.db");
   std::filesystem::current_path(before);
-  // The connection is one of the file that was named, wherever the process is now.
+  // The connection is to the file that was named, whatever the current folder is now.
   const auto engine = rondo::durable::detail::store_access::engine_of(*relative);
   const std::int64_t id = relative->submit_after(0s, {});
   const auto session = engine->connect("w", worker::default_rules());
   CHECK(session->take({.claim_up_to = 1}).claimed.at(0).what.id == id);
 }
 
-TEST_CASE("a store and a connection of the user's may reach the file over different names") {
+TEST_CASE("a store and the user's connection may use different names of the file") {
   sqlite_database db;
   const temporary_folder folder;
   std::filesystem::create_symlink(db.file(), folder.path() / "link.db");
@@ -104,7 +104,7 @@ TEST_CASE("a store and a connection of the user's may reach the file over differ
   CHECK(opened->find(id));
 }
 
-TEST_CASE("a store is durable to the disk with each call, a session as far as its process") {
+TEST_CASE("a store syncs each call to the disk, a session survives only the end of its process") {
   const sqlite_database db;
   std::vector<sqlite3*> connections;
   auto settings = db.settings();
@@ -123,7 +123,7 @@ TEST_CASE("a store is durable to the disk with each call, a session as far as it
   CHECK(asked(connections[0], "PRAGMA journal_mode") == "wal");
 }
 
-TEST_CASE("what is no database is refused, and left as it is") {
+TEST_CASE("a file that is not a database is refused, and left unchanged") {
   sqlite_database db;
   const std::string text(5000, 'x');
   std::ofstream(db.file()) << text;
@@ -134,20 +134,20 @@ TEST_CASE("what is no database is refused, and left as it is") {
   CHECK((left == text));
 }
 
-TEST_CASE("a folder, and a file in a folder that is not there, are refused") {
+TEST_CASE("a folder, and a file in a folder that does not exist, are refused") {
   const temporary_folder folder;
   CHECK(contains(refusal("sqlite:" + folder.path().string()), "unable to open database file"));
   CHECK(contains(refusal("sqlite:" + (folder.path() / "none" / "tasks.db").string()),
                  "unable to open database file (this process must be able to write"));
 }
 
-/// In a process that may not write what is another's, as root may.
+/// Runs `f` in a process that, unlike root, may not write to other users' files.
 template <class Function>
 bool without_rights(Function f) {
   return child([&] { return (geteuid() != 0 || setuid(65534) == 0) && f(); }).succeeded();
 }
 
-TEST_CASE("a file that may only be read is refused") {
+TEST_CASE("a read-only file is refused") {
   sqlite_database db;
   store::open(db.url());
   const std::filesystem::path folder = std::filesystem::path(db.file()).parent_path();
@@ -160,7 +160,7 @@ TEST_CASE("a file that may only be read is refused") {
   }));
 }
 
-TEST_CASE("a folder that may only be read is refused, with and without the file in it") {
+TEST_CASE("a read-only folder is refused, with and without the file in it") {
   sqlite_database db;
   const std::filesystem::path folder = std::filesystem::path(db.file()).parent_path();
   const auto is_refused = [&] {
@@ -177,17 +177,17 @@ TEST_CASE("a folder that may only be read is refused, with and without the file 
   chmod(folder.c_str(), 0755);
 }
 
-TEST_CASE("a database that another has locked is opened when it lets go, also if its mode is to be changed") {
+TEST_CASE("a locked database is opened when the lock is released, even if its mode has to be changed") {
   sqlite_database db;
   const auto mine = db.connect();
   mine->execute("PRAGMA journal_mode = DELETE; CREATE TABLE orders (number INTEGER); BEGIN IMMEDIATE");
   std::thread opener([&] { CHECK(refusal(db.url()) == ""); });
-  std::this_thread::sleep_for(50ms);  // it has tried, most likely
+  std::this_thread::sleep_for(50ms);  // most likely it has tried
   mine->execute("COMMIT");
   opener.join();
 }
 
-TEST_CASE("threads that open an empty file at once all get their store") {
+TEST_CASE("threads that open an empty file at the same time all get a store") {
   for (int round = 0; round < 10; ++round) {
     sqlite_database db;
     std::atomic<int> ready{0}, opened{0};
@@ -207,7 +207,7 @@ TEST_CASE("threads that open an empty file at once all get their store") {
   }
 }
 
-TEST_CASE("processes that open an empty file at once all get their store") {
+TEST_CASE("processes that open an empty file at the same time all get a store") {
   for (int round = 0; round < 5; ++round) {
     sqlite_database db;
     const auto work = [&] { return store::open(db.url())->submit_after(1h, {}) > 0; };
@@ -220,7 +220,7 @@ TEST_CASE("processes that open an empty file at once all get their store") {
   }
 }
 
-TEST_CASE("a database in UTF-16 is as good as one in UTF-8") {
+TEST_CASE("a database in UTF-16 works like one in UTF-8") {
   sqlite_database db;
   db.ask("PRAGMA encoding = 'UTF-16'; CREATE TABLE orders (number INTEGER)");
   const std::string payload("a\0b\xFF", 4);

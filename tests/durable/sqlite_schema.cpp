@@ -1,4 +1,4 @@
-// The schema: what is refused, and how it gets from one version to the next.
+// The schema: which ones are refused, and how they are migrated from one version to the next.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -24,7 +24,7 @@ std::string refusal(const sqlite_database& db) {
   }
 }
 
-/// With what a later version of Rondo might do.
+/// All migrations, and one that a later version of Rondo might add.
 migrations later(const std::string& statement) {
   migrations steps = rondo::durable::detail::sqlite::all_migrations();
   steps.push_back({"CREATE TABLE rondo_news (x INTEGER)", statement});
@@ -47,7 +47,7 @@ TEST_CASE("a new schema has version 1") {
   CHECK(rondo::durable::detail::sqlite::all_migrations().size() == 1);
 }
 
-TEST_CASE("a schema of a later version is refused, and left as it is") {
+TEST_CASE("a schema of a later version is refused, and left unchanged") {
   sqlite_database db;
   open_with(db, later(add_column));
   CHECK(refusal(db) ==
@@ -57,7 +57,7 @@ TEST_CASE("a schema of a later version is refused, and left as it is") {
   CHECK(db.ask("SELECT version FROM rondo_schema") == "2");
 }
 
-TEST_CASE("a migration keeps the tasks, and stores of the earlier version that are open go on") {
+TEST_CASE("a migration keeps the tasks, and open stores of the earlier version still work") {
   sqlite_database db;
   const auto old_store = db.open_store();
   worker old_worker(db);
@@ -83,7 +83,7 @@ TEST_CASE("a migration that fails leaves the schema and its tasks as they were")
   CHECK(refusal(db) == "");
 }
 
-TEST_CASE("threads that migrate at once do it one time") {
+TEST_CASE("when threads migrate at the same time, the migration is done once") {
   for (int round = 0; round < 10; ++round) {
     sqlite_database db;
     db.open_store();
@@ -103,7 +103,7 @@ TEST_CASE("threads that migrate at once do it one time") {
   }
 }
 
-TEST_CASE("several versions are caught up on in one go") {
+TEST_CASE("several versions are migrated at once") {
   sqlite_database db;
   migrations steps = later(add_column);
   steps.push_back({"INSERT INTO rondo_news VALUES (3)"});
@@ -112,7 +112,7 @@ TEST_CASE("several versions are caught up on in one go") {
   CHECK(db.ask("SELECT x FROM rondo_news") == "3");
 }
 
-TEST_CASE("a damaged schema is refused, and what is wrong is said") {
+TEST_CASE("a damaged schema is refused, and the message tells what is wrong") {
   struct damage {
     const char* by;
     const char* said;

@@ -16,7 +16,7 @@ namespace {
 using namespace durable_test;
 using rondo::durable::store;
 
-TEST_CASE("a session sees that another changed the database, once, and not what it changed itself") {
+TEST_CASE("a session notices once that another changed the database, but not its own changes") {
   sqlite_database db;
   const auto mine = db.open_store();
   worker w(db), other(db, "other");
@@ -52,7 +52,7 @@ TEST_CASE("two stores on one file submit and cancel from several threads, and no
   CHECK(db.ask("SELECT seq FROM sqlite_sequence WHERE name = 'rondo_task'") == "200");
 }
 
-TEST_CASE("of the submissions with one key, from several threads, one is accepted") {
+TEST_CASE("if several threads submit with the same key, one submission is accepted") {
   for (int round = 0; round < 5; ++round) {
     sqlite_database db;
     const auto one = store::open(db.url()), two = store::open(db.url());
@@ -74,7 +74,7 @@ TEST_CASE("of the submissions with one key, from several threads, one is accepte
   }
 }
 
-/// Claims, begins and finishes until nothing is left; notes in the table `done` what it ran.
+/// Claims, begins and finishes tasks until none is left, and notes in the table `done` which it ran.
 void run_all(const std::string& file, const std::string& name) {
   const auto engine = rondo::durable::detail::sqlite::open(file, {});
   const auto session = engine->connect(name, worker::default_rules());
@@ -124,7 +124,7 @@ TEST_CASE("sessions of several processes run each task once") {
   CHECK(db.ask("SELECT count(*) FROM rondo_task") == "0");
 }
 
-TEST_CASE("a process that is killed between claim and end leaves its tasks to the others") {
+TEST_CASE("tasks of a process that is killed between claim and end are left to the others") {
   sqlite_database db;
   const auto mine = db.open_store();
   const std::int64_t held = mine->submit_after(0s, {});
@@ -145,7 +145,7 @@ TEST_CASE("a process that is killed between claim and end leaves its tasks to th
   CHECK(claims.at(1).what.attempt == 1);
 }
 
-TEST_CASE("no statement on tasks reads them all, or sorts them") {
+TEST_CASE("no statement reads or sorts all tasks") {
   sqlite_database db;
   std::vector<sqlite3*> connections;
   auto settings = db.settings();
@@ -191,7 +191,7 @@ TEST_CASE("no statement on tasks reads them all, or sorts them") {
       CHECK(sqlite3_stmt_status(s, SQLITE_STMTSTATUS_FULLSCAN_STEP, 0) == 0);
       CHECK(sqlite3_stmt_status(s, SQLITE_STMTSTATUS_SORT, 0) == 0);
       CHECK(sqlite3_stmt_status(s, SQLITE_STMTSTATUS_AUTOINDEX, 0) == 0);
-      // Nor by an index, one after the other; adopt() alone looks at all that somebody holds.
+      // Nor does it read them one by one through an index. Only adopt() reads all held tasks.
       if (sql.find("state = 1 AND owner") == std::string::npos)
         CHECK(sqlite3_stmt_status(s, SQLITE_STMTSTATUS_VM_STEP, 0) < 4000);
       ++seen;

@@ -1,4 +1,4 @@
-// Submissions, their keys, and what find() tells of them: the same for each engine.
+// Submissions, their keys, and what find() returns for them. The same tests run for each engine.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -76,7 +76,7 @@ TEST_CASE("a time of the wall clock is kept, rounded up to microseconds") {
   CHECK(store->find(store->submit_at(whole - 1us, {}))->due == whole - 1us);
 }
 
-TEST_CASE("the ends of the wall clock and of durations are kept, as far as microseconds tell them") {
+TEST_CASE("the limits of the wall clock and of durations are kept, to the microsecond") {
   const auto db = new_database();
   const auto store = db->open_store();
   CHECK(store->find(store->submit_at(wall_time::max(), {}))->due >= wall_time::max() - 1us);
@@ -86,8 +86,7 @@ TEST_CASE("the ends of the wall clock and of durations are kept, as far as micro
   CHECK(w.claim_up_to(10).size() == 1);
 }
 
-TEST_CASE(
-    "what is due at once can be claimed at once: a delay of zero, a negative one, a time that has gone by") {
+TEST_CASE("a task due at once can be claimed at once: with a zero or negative delay, or a past time") {
   const auto db = new_database();
   const auto store = db->open_store();
   worker w(*db);
@@ -116,7 +115,7 @@ TEST_CASE("a NaN as a delay is refused") {
                   std::invalid_argument);
 }
 
-TEST_CASE("a payload keeps all bytes, zero bytes among them") {
+TEST_CASE("a payload keeps all bytes, including zero bytes") {
   const auto db = new_database();
   const auto store = db->open_store();
   CHECK(store->find(store->submit_after(1h, {.payload = all_bytes()}))->payload == all_bytes());
@@ -148,7 +147,7 @@ TEST_CASE("queues and keys are any UTF-8 of up to 255 bytes") {
   }
 }
 
-TEST_CASE("queues, keys and payloads out of their ranges are refused, with the value") {
+TEST_CASE("invalid queues, keys and payloads are refused, and the message contains the value") {
   const auto db = new_database();
   const auto store = db->open_store();
   CHECK(refusal(*store, {.queue = ""}) == "rondo: the queue \"\" is empty");
@@ -165,7 +164,7 @@ TEST_CASE("queues, keys and payloads out of their ranges are refused, with the v
   CHECK(db->ask("SELECT count(*) FROM rondo_task") == "0");
 }
 
-TEST_CASE("what only looks like UTF-8 is refused") {
+TEST_CASE("text that only resembles UTF-8 is refused") {
   const auto db = new_database();
   const auto store = db->open_store();
   for (const char* key : {"\x80", "\xc3", "\xc3(", "\xc0\xaf", "\xc1\xbf", "\xe0\x80\xaf", "\xe0\x9f\xbf",
@@ -176,7 +175,7 @@ TEST_CASE("what only looks like UTF-8 is refused") {
   }
 }
 
-TEST_CASE("a key that a live task of the queue has refuses the submission, and names that task") {
+TEST_CASE("a submission with the key of a live task of the queue is refused, and the error names that task") {
   const auto db = new_database();
   const auto store = db->open_store();
   const std::int64_t first = store->submit_after(1h, {.payload = "first", .key = "k"});
@@ -192,7 +191,7 @@ TEST_CASE("a key that a live task of the queue has refuses the submission, and n
   CHECK(db->ask("SELECT count(*) FROM rondo_task") == "1");
 }
 
-TEST_CASE("the same key in another queue, another key, and no key are no conflict") {
+TEST_CASE("the same key in another queue, another key, and no key do not conflict") {
   const auto db = new_database();
   const auto store = db->open_store();
   store->submit_after(1h, {.key = "k"});
@@ -203,7 +202,7 @@ TEST_CASE("the same key in another queue, another key, and no key are no conflic
   CHECK_NOTHROW(store->submit_after(1h, {}));
 }
 
-TEST_CASE("a key is taken while its task waits, is held, runs, or is to be tried again") {
+TEST_CASE("a key is taken while its task waits, is held, runs, or waits to be tried again") {
   for (const state s : {state::waiting, state::held, state::running, state::retried}) {
     const auto db = new_database();
     const auto store = db->open_store();
@@ -243,7 +242,7 @@ TEST_CASE("a replacement removes a task whose run has not begun") {
   }
 }
 
-TEST_CASE("a replacement lets a run go on, as the last one, and has the key") {
+TEST_CASE("a replacement lets a run continue as the last one, and takes over the key") {
   const auto db = new_database();
   const auto store = db->open_store();
   worker w(*db);
@@ -258,7 +257,7 @@ TEST_CASE("a replacement lets a run go on, as the last one, and has the key") {
   CHECK(w.claim_up_to(10).empty());
 }
 
-TEST_CASE("a replacement is a plain submission if nothing has the key, or there is none") {
+TEST_CASE("a replacement is a plain submission if no task has the key, or if the key is empty") {
   const auto db = new_database();
   const auto store = db->open_store();
   const std::int64_t other = store->submit_after(1h, {.queue = "other", .key = "k"});
@@ -269,7 +268,7 @@ TEST_CASE("a replacement is a plain submission if nothing has the key, or there 
   CHECK(store->find(none));
 }
 
-TEST_CASE("an id is never used again, not even that of the last task after all were removed") {
+TEST_CASE("an id is never used again, not even the last one after all tasks were removed") {
   const auto db = new_database();
   std::int64_t last = 0;
   for (int i = 0; i < 3; ++i) {
@@ -282,7 +281,7 @@ TEST_CASE("an id is never used again, not even that of the last task after all w
   }
 }
 
-TEST_CASE("a live task is found, also while it runs; one that is dead or done, or was never there, is not") {
+TEST_CASE("a live task is found, even while it runs; one that is dead, done or never existed is not") {
   for (const state s : {state::waiting, state::held, state::running, state::retried,
                         state::cancelled_while_running, state::dead, state::done}) {
     const auto db = new_database();

@@ -1,4 +1,4 @@
-// Calls inside the user's own transaction: the same for each engine.
+// Calls inside the user's own transaction. The same tests run for each engine.
 #include <doctest/doctest.h>
 
 #include <stdexcept>
@@ -20,7 +20,7 @@ struct in_use {
 
 std::string rows(database& db) { return db.ask("SELECT count(*) FROM rondo_task"); }
 
-TEST_CASE("a submission in a transaction is seen by others when that commits") {
+TEST_CASE("others see a submission in a transaction when the transaction commits") {
   in_use x;
   x.mine->execute("BEGIN");
   const std::int64_t after = x.store->submit_after(x.mine->handle(), 1h, {.payload = "after"});
@@ -32,8 +32,7 @@ TEST_CASE("a submission in a transaction is seen by others when that commits") {
   CHECK(x.store->find(at)->payload == "at");
 }
 
-TEST_CASE(
-    "a submission in a transaction goes with it when that is rolled back, together with what else is in it") {
+TEST_CASE("when a transaction is rolled back, its submission goes with everything else in it") {
   in_use x;
   x.mine->execute("CREATE TABLE orders (number INTEGER)");
   x.mine->execute("BEGIN");
@@ -79,7 +78,7 @@ TEST_CASE("cancel and reschedule in a transaction take effect with it") {
   CHECK(x.store->find(moved)->due > x.db->now() + 4h);
 }
 
-TEST_CASE("a run that a transaction cancels is the last only if that commits") {
+TEST_CASE("a run that a transaction cancels is the last only if the transaction commits") {
   for (const bool commits : {false, true}) {
     in_use x;
     worker w(*x.db);
@@ -94,7 +93,7 @@ TEST_CASE("a run that a transaction cancels is the last only if that commits") {
   }
 }
 
-TEST_CASE("a taken key refuses a submission in a transaction, which goes on") {
+TEST_CASE("a submission with a taken key is refused in a transaction, which continues") {
   in_use x;
   const std::int64_t first = x.store->submit_after(1h, {.key = "k"});
   x.mine->execute("BEGIN");
@@ -112,7 +111,7 @@ TEST_CASE("a taken key refuses a submission in a transaction, which goes on") {
   CHECK(rows(*x.db) == "3");
 }
 
-TEST_CASE("the key of a task that the same transaction has made is taken, and is replaced") {
+TEST_CASE("the key of a task that the same transaction has submitted is taken, and can be replaced") {
   in_use x;
   x.mine->execute("BEGIN");
   const std::int64_t first = x.store->submit_after(x.mine->handle(), 1h, {.key = "k"});
@@ -133,7 +132,7 @@ TEST_CASE("a replacement in a transaction that is rolled back leaves the old tas
   CHECK_THROWS_AS(x.store->submit_after(1h, {.key = "k"}), key_taken);
 }
 
-TEST_CASE("a connection without a transaction makes each call one of its own") {
+TEST_CASE("on a connection without a transaction, each call is a transaction of its own") {
   in_use x;
   const std::int64_t id = x.store->submit_after(x.mine->handle(), 1h, {.key = "k"});
   CHECK(x.store->find(id));
@@ -144,7 +143,7 @@ TEST_CASE("a connection without a transaction makes each call one of its own") {
   CHECK(!x.store->find(second));
 }
 
-TEST_CASE("what a submission may be is checked in a transaction as well, which goes on") {
+TEST_CASE("a submission is also checked in a transaction, which continues") {
   in_use x;
   x.mine->execute("BEGIN");
   CHECK_THROWS_AS(x.store->submit_after(x.mine->handle(), 1h, {.queue = ""}), std::invalid_argument);
@@ -155,12 +154,12 @@ TEST_CASE("what a submission may be is checked in a transaction as well, which g
   CHECK(x.store->find(id));
 }
 
-TEST_CASE("a transaction of nothing, of the other engine, or of another database is refused") {
+TEST_CASE("a null transaction, or one of the other engine or of another database, is refused") {
   in_use x, other;
   CHECK_THROWS_AS(rondo::durable::transaction(static_cast<sqlite3*>(nullptr)), std::invalid_argument);
   CHECK_THROWS_AS(rondo::durable::transaction(static_cast<pg_conn*>(nullptr)), std::invalid_argument);
   const auto mine = x.mine->handle();
-  int none = 0;  // nothing looks at it
+  int none = 0;  // nobody accesses it
   const auto foreign = mine.sqlite() != nullptr
                            ? rondo::durable::transaction(reinterpret_cast<pg_conn*>(&none))
                            : rondo::durable::transaction(reinterpret_cast<sqlite3*>(&none));

@@ -29,7 +29,7 @@ std::atomic<std::int64_t> wall_clock_shift{0};  // s
 
 }  // namespace
 
-// Takes the place of the C library's, for the whole program.
+// Replaces the C library's function in the entire program.
 extern "C" int clock_gettime(clockid_t clock, timespec* t) noexcept {
   const auto result = static_cast<int>(syscall(SYS_clock_gettime, clock, t));
   if (result == 0 && clock == CLOCK_REALTIME) t->tv_sec += wall_clock_shift;
@@ -51,7 +51,7 @@ class journal {
     if (file_ < 0) throw std::system_error(errno, std::generic_category(), file);
   }
 
-  /// In one piece, whoever else writes.
+  /// Writes a line in one piece, even if other processes write too.
   void write(char kind, std::int64_t id, std::int64_t fence, int attempt) const {
     char line[200];
     const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
@@ -84,7 +84,7 @@ sigset_t block_termination() {
   return ends;
 }
 
-/// What `make` returns. A server that is just being restarted is waited for.
+/// Returns what `make` returns. Waits for a server that is being restarted.
 template <class Make>
 auto patiently(Make make) {
   for (int i = 0;; ++i) {
@@ -146,7 +146,8 @@ worker_process::worker_process(const settings& s) {
   const char* const arguments[] = {
       "worker",           "--worker",         s.url.c_str(),      s.journal.c_str(),
       numbers[0].c_str(), numbers[1].c_str(), numbers[2].c_str(), nullptr};
-  // Blocked before the child begins: otherwise what ends a process in good order kills one that is only starting.
+  // Blocked before the child begins. Otherwise the signal for an orderly stop would kill a process that is just
+  // starting.
   sigset_t before;
   pthread_sigmask(SIG_SETMASK, nullptr, &before);
   block_termination();

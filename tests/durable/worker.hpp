@@ -1,4 +1,4 @@
-// Processes that run the tasks of a store, and what they write down: for tests in which they are killed.
+// Processes that run the tasks of a store and keep a journal, for tests in which they are killed.
 #pragma once
 
 #include <sys/types.h>
@@ -11,14 +11,14 @@
 
 namespace durable_test {
 
-/// One line of a journal, into which several processes write.
+/// One line of a journal, to which several processes write.
 struct record {
   enum kind_of : char {
     begin = 'B',
     end = 'E',
     failure = 'F',  // the handler throws
     stop =
-        'S',  // of the process; `id` says how many leases it has lost, `fence` how many tasks it has completed
+        'S',  // the process ends; `id` is the number of leases it has lost, `fence` of tasks it has completed
   };
 
   char kind;
@@ -28,11 +28,11 @@ struct record {
   std::chrono::steady_clock::time_point at;  // the same clock in all processes
 };
 
-/// In the order in which they were written. A line that is being written is left out.
+/// Returns the records in the order in which they were written, without a line that is still being written.
 std::vector<record> read_journal(const std::string& file);
 
 /// A process with a dispatcher on the queue "default". The payload of a task is the number of milliseconds that its run
-/// takes; after that may stand " fails": then its first attempt does.
+/// takes. If " fails" follows the number, the first attempt fails.
 class worker_process {
  public:
   struct settings {
@@ -49,20 +49,20 @@ class worker_process {
   pid_t id() const noexcept { return id_; }
   void send(int signal) const;
   void kill();
-  /// It stops its dispatcher. Returns whether it ended in good order.
+  /// Makes the process stop its dispatcher and end. Returns whether it ended in good order.
   bool stop();
 
   /// Signals that move its wall clock an hour forward, and two hours back.
   static const int clock_forward, clock_back;
 
  private:
-  pid_t id_ = 0;  // 0: has ended
+  pid_t id_ = 0;  // 0 once it has ended
 };
 
-/// What main() of a program with worker processes calls first. Does not return in those.
+/// The main() of a program with worker processes must call this first. Does not return in the worker processes.
 void be_worker_if_asked(int argc, char** argv);
 
-/// A time in which a process was halted, or (0) the server crashed and came back.
+/// A time in which a process was halted, or (if `process` is 0) the server crashed and restarted.
 struct interruption {
   pid_t process;
   std::chrono::steady_clock::time_point from, to;
@@ -80,10 +80,11 @@ struct account {
   std::map<pid_t, record> stopped;
 
   int ended(std::int64_t id) const;
-  /// What two runs of a task are not to look like, in words. Empty: all is as it should be. A second run has a greater
-  /// fence, and begins after the first has failed, or its lease has run out. That is counted from before the beginning
-  /// which was written down, by a third of it at most. Runs between which, or a lease before which, lies an interruption are
-  /// excepted: a process that is halted writes down a beginning late, and a server that crashes may forget the end of a run.
+  /// Describes any wrong pairs of runs of a task; empty if there are none. A second run must have a greater fence, and
+  /// must begin after the first has failed or its lease has run out. The lease is counted from before the recorded
+  /// beginning, by at most a third of it. A pair is excepted if there is an interruption between the runs, or within a
+  /// lease before them: a halted process records a beginning late, and a server that crashes may forget the end of a
+  /// run.
   std::string wrong_runs(std::chrono::milliseconds lease,
                          const std::vector<interruption>& interruptions = {}) const;
 };

@@ -1,4 +1,4 @@
-// Shared by the tests of dispatchers: a SQLite database on virtual time, whose answers can be made to fail.
+// Shared by the tests of dispatchers: a SQLite database on virtual time, whose turns can be made to fail.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +34,7 @@ using rondo::manual_timer;
 using rondo::test::gate;
 using rondo::test::patience;
 
-/// Asks again and again; false if that took too long.
+/// Checks the condition repeatedly. Returns false if that took too long.
 template <class Condition>
 bool eventually(const Condition& holds) {
   const auto end = std::chrono::steady_clock::now() + patience;
@@ -45,12 +45,13 @@ bool eventually(const Condition& holds) {
   return true;
 }
 
-/// What happens to the turns of all dispatchers of a workplace, and what they were.
+/// Controls and records the turns of all dispatchers of a workplace.
 class line_to_the_database {
  public:
   enum class fault { none, before, after };
 
-  /// So many turns fail, before anything of them is done or, with the answer lost, afterwards. -1: all of them.
+  /// Makes the next `turns` turns fail (-1: all of them), before anything is done, or afterwards so that the answer is
+  /// lost.
   void fail(int turns, fault how = fault::before) {
     const std::lock_guard hold(mutex_);
     left_ = turns;
@@ -67,13 +68,13 @@ class line_to_the_database {
     return turns_.size();
   }
 
-  /// Called with each turn before it is made.
+  /// `f` is called with each turn before it is executed.
   void on_turn(std::function<void(const detail::turn&)> f) {
     const std::lock_guard hold(mutex_);
     hook_ = std::move(f);
   }
 
-  /// Called after each turn that was made, before its answer arrives.
+  /// `f` is called after each executed turn, before its answer arrives.
   void after_turn(std::function<void(const detail::turn&)> f) {
     const std::lock_guard hold(mutex_);
     after_ = std::move(f);
@@ -109,7 +110,7 @@ class line_to_the_database {
   fault how_ = fault::none;
 };
 
-/// Who is waiting for what, so that a test knows when nothing is in progress.
+/// Tracks whether a dispatcher waits, so that a test knows when nothing is in progress.
 class rest_stop {
  public:
   void ask() {
@@ -117,7 +118,7 @@ class rest_stop {
     ++asked_;
     changed_.notify_all();
   }
-  /// As if somebody had submitted what is due soon.
+  /// Acts as if somebody had submitted a task that is due soon.
   void notify() {
     const std::lock_guard hold(mutex_);
     notified_ = true;
@@ -132,7 +133,7 @@ class rest_stop {
     taken_ = asked_;
     return std::exchange(notified_, false);
   }
-  /// How often it was asked; none: it is at work.
+  /// How often it was asked, or std::nullopt while it is at work.
   std::optional<unsigned long> at_rest() const {
     const std::lock_guard hold(mutex_);
     return waiting_ && asked_ == taken_ ? std::optional(asked_) : std::nullopt;
@@ -195,7 +196,7 @@ class watched_engine final : public detail::engine {
   }
 
   line_to_the_database line;
-  std::vector<std::shared_ptr<rest_stop>> rests;  // of the dispatchers, as they were made
+  std::vector<std::shared_ptr<rest_stop>> rests;  // one for each dispatcher, in the order of construction
   duration look_every = duration::max();          // as if the database notified
 
  private:
@@ -229,7 +230,7 @@ class workplace {
     detail::sqlite::connection(file, detail::sqlite::connection::durability::normal, 5s).execute(sql);
   }
 
-  /// In one transaction, as each alone waits for the disk.
+  /// Submits in one transaction, because each transaction waits for the disk.
   std::vector<std::int64_t> submit_many(int count, duration delay) {
     detail::sqlite::connection own(file, detail::sqlite::connection::durability::normal, 5s);
     std::vector<std::int64_t> ids;
@@ -242,7 +243,7 @@ class workplace {
   line_to_the_database& line() { return watched->line; }
   rest_stop& rest(std::size_t dispatcher = 0) { return *watched->rests.at(dispatcher); }
 
-  /// Waits until a dispatcher has done all that it can before time passes, or its handlers return.
+  /// Waits until the first dispatcher has done all that it can before time passes or its handlers return.
   [[nodiscard]] bool rests() {
     return eventually([&] { return rest().at_rest().has_value(); });
   }
@@ -266,7 +267,7 @@ class workplace {
     return o;
   }
 
-  /// Waits until the dispatchers have nothing to do before time passes; their handlers must not wait for the test.
+  /// Waits until the dispatchers have nothing to do before time passes. Their handlers must not wait for the test.
   [[nodiscard]] bool settle(const std::vector<const dispatcher*>& all) const {
     return eventually([&] {
       const auto before = who_rests();
@@ -275,7 +276,7 @@ class workplace {
       return std::ranges::all_of(before, rests) && std::ranges::none_of(all, runs) && who_rests() == before;
     });
   }
-  /// Lets time pass, in steps in which all that is due is done.
+  /// Lets time pass in steps, and in each waits until everything due is done.
   void pass(duration d, const std::vector<const dispatcher*>& all, duration step = 100ms) {
     REQUIRE(settle(all));
     for (; d > duration::zero(); d -= step) {
@@ -302,7 +303,7 @@ class workplace {
   std::vector<std::string> errors_;
 };
 
-/// What handlers were called with, and when.
+/// Records what handlers were called with, and when.
 class diary {
  public:
   struct entry {
