@@ -1,4 +1,4 @@
-// What a program may use of Rondo, in small. Ends with status 0 if all of it did what it should. Compiles with the
+// A small program that uses the main parts of Rondo. Exits with status 0 if all of them work. Compiles with the
 // strictest warnings, and without exceptions and RTTI.
 #include <chrono>
 #include <future>
@@ -55,7 +55,7 @@ bool wheel_works() {
   return wheel.advance(3, [](connection& c) { c.idle = true; }) == 1 && first.idle && !second.idle;
 }
 
-// What a shared library throws is caught by its type.
+// Exceptions from a shared library can be caught by their type.
 bool errors_work() {
 #ifdef __cpp_exceptions
   rondo::manual_timer time;

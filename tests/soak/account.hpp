@@ -1,4 +1,4 @@
-// The program's own books of one scheduler, to be compared with those that the scheduler keeps.
+// The program's own account of one scheduler, to be compared with the scheduler's statistics.
 #pragma once
 
 #include <atomic>
@@ -18,34 +18,34 @@ using clock = std::chrono::steady_clock;
 
 struct account {
   counter made{0}, destroyed{0};     // callables
-  counter scheduled{0};              // timers, as the calls that made them said
-  counter unsure{0};                 // beyond those: calls of which the program cannot know what they did
+  counter scheduled{0};              // timers, as reported by the calls that scheduled them
+  counter unsure{0};                 // further calls whose effect the program cannot know
   counter ran{0};                    // runs
   counter threw{0};                  // tasks, and executors
   counter told{0};                   // calls of on_error
   counter told_of_rejected{0};       // calls of on_rejected
   counter dropped{0};                // jobs
-  counter cancelled{0};              // timers, as cancel() said
-  counter refused{0};                // scheduling calls: no place, or stopped
+  counter cancelled{0};              // timers, as reported by cancel()
+  counter refused{0};                // scheduling calls refused at the limit, or after stop()
   counter sleeping{0};               // coroutines
   std::atomic<bool> ending{false};   // stop() or drain() may have begun
   std::atomic<bool> stopped{false};  // stop() has returned
 };
 
-/// One timer, as those who scheduled it and its callable know it together.
+/// One timer, shared by its callable and the code that scheduled it.
 struct life {
-  std::atomic<clock::rep> earliest{0};  // no run is due before
+  std::atomic<clock::rep> earliest{0};  // no run is due before this
   std::atomic<int> running{0};
-  std::atomic<bool> has_begun{false};  // a run of it
-  std::atomic<bool> ruled_out{false};  // somebody was told that it does not run any more
-  std::atomic<bool> destroyed{false};  // the callable
+  std::atomic<bool> has_begun{false};  // a run has begun
+  std::atomic<bool> ruled_out{false};  // a call has reported that it will not run again
+  std::atomic<bool> destroyed{false};  // the callable is destroyed
 
   explicit life(rondo::time_point e) noexcept : earliest(e.time_since_epoch().count()) {}
   bool may_have_begun() const noexcept { return clock::now().time_since_epoch().count() >= earliest; }
 };
 
-/// The callable of a timer: keeps the books, looks at what holds for each run, and lets `Subject`, a life, do
-/// the rest in its run(const firing&).
+/// The callable of a timer. Keeps the account, checks the invariants of each run, and then calls run(const firing&) of
+/// `Subject`, which derives from life.
 template <class Subject>
 class watched {
  public:
@@ -87,7 +87,7 @@ class watched {
   std::shared_ptr<Subject> subject_;
 };
 
-/// Calls `schedule`, which makes a timer, and books how that ended; false if the timer was refused.
+/// Calls `schedule`, which schedules a timer, and records the result. Returns false if the timer was refused.
 template <class Schedule>
 bool booked(account& a, Schedule&& schedule) {
   try {
@@ -101,7 +101,7 @@ bool booked(account& a, Schedule&& schedule) {
   return false;
 }
 
-/// Books what a cancel said, and holds it to that. `waited`: it was cancel_and_wait().
+/// Records the result of a cancel, and checks that it is true. `waited` is set for cancel_and_wait().
 inline void check_cancel(account& a, life& l, rondo::cancel_result said, bool waited = false) {
   const bool is_cancelled = said == rondo::cancel_result::cancelled;
   if (is_cancelled) {
@@ -109,7 +109,7 @@ inline void check_cancel(account& a, life& l, rondo::cancel_result said, bool wa
     ++a.cancelled;
     always().check(invariant::cancelled_never_runs, l.running == 0);
   }
-  // (What stop() hands back is gone as well, and not destroyed.)
+  // (A timer that stop() hands back is gone too, but its callable is not destroyed.)
   if (is_cancelled || (waited && !a.ending)) always().check(invariant::cancelled_destroyed, l.destroyed);
   if (waited) always().check(invariant::waited_for, l.running == 0);
 }

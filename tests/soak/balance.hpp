@@ -1,4 +1,4 @@
-// Whether the books agree, once everything has come to rest.
+// Checks that the accounts agree once everything is quiescent.
 #pragma once
 
 #include <thread>
@@ -12,7 +12,7 @@ inline bool adds_up(const rondo::statistics& s) {
   return s.scheduled == s.pending + s.completed + s.cancelled + s.returned;
 }
 
-/// Waits until `holds`; false if that takes more than ten seconds.
+/// Waits until `holds` returns true. Returns false if that takes more than ten seconds.
 template <class Predicate>
 bool eventually(Predicate&& holds) {
   for (const auto end = clock::now() + 10s; !holds(); std::this_thread::sleep_for(1ms))
@@ -27,10 +27,10 @@ inline void check_all_destroyed(station& s) {
                  "made", books.made, "destroyed", books.destroyed, "asleep", books.sleeping);
 }
 
-/// Precondition: nobody schedules or cancels any more, and all that was scheduled is over or about to be.
+/// Precondition: nobody schedules or cancels any more, and all timers have ended or are about to end.
 inline void check_balance(station& s) {
   account& books = s.books();
-  // (The driver, or the pool, may be about to finish what it was doing.)
+  // (The driver or the pool may be about to finish its work.)
   always().check(invariant::sums, eventually([&] { return adds_up(s.timers().stats()); }), s.name());
   const rondo::statistics now = s.timers().stats();
   const auto agrees = [&](const char* what, bool holds, std::uint64_t theirs, std::uint64_t ours) {
@@ -51,13 +51,13 @@ inline void check_balance(station& s) {
   const bool is_complete = now.lateness.count() == now.fired && now.run_time.count() == now.fired;
   always().check(invariant::histograms, is_complete, s.name(), "fired", now.fired, "lateness",
                  now.lateness.count(), "run time", now.run_time.count());
-  // What was unsure is known now.
+  // The unsure results are known now.
   books.scheduled = now.scheduled;
   books.ran = now.fired;
   books.unsure = 0;
 }
 
-/// As many timers as there may be are accepted, and not one more. Precondition: none is pending.
+/// Checks that exactly as many timers as the limit are accepted. Precondition: none is pending.
 inline void check_limit(station& s) {
   if (s.limit() == rondo::unlimited) return;
   dice chance(0);
@@ -70,7 +70,7 @@ inline void check_limit(station& s) {
   for (const auto& each : accepted) check_cancel(s.books(), *each.what, s.timers().cancel(each.id));
 }
 
-/// A station that is at rest, and is to go on.
+/// Checks a quiescent station that will be used again.
 inline void check_at_rest(station& s) {
   check_all_destroyed(s);
   check_balance(s);

@@ -14,7 +14,8 @@ namespace soak {
 
 namespace {
 
-/// What stop() has handed back to one of `callers` that call it at once. The others get nothing.
+/// Calls stop() from `callers` threads at the same time. Returns the list that one of them gets; the others get
+/// nothing.
 std::vector<rondo::unfired> stop(station& s, std::size_t callers) {
   std::vector<std::vector<rondo::unfired>> lists(callers);
   std::vector<std::thread> threads;
@@ -26,19 +27,19 @@ std::vector<rondo::unfired> stop(station& s, std::size_t callers) {
   return std::move(*longest);
 }
 
-/// stop() while others schedule and cancel.
+/// Calls stop() while others schedule and cancel.
 void stop_under_load(station& s, std::size_t callers) {
   s.books().ending = true;
   const std::vector<rondo::unfired> left = stop(s, callers);
-  // The order is that of ticks; and what was due already when it was scheduled belongs to the tick in progress, not
-  // to the next one as its due would.
+  // The order is by ticks. A timer that was already due when scheduled belongs to the tick in progress, not to the next
+  // one, as its due time would suggest.
   const rondo::duration two_ticks = 2ms;
   const auto comes_later = [&](const auto& a, const auto& b) { return a.due - two_ticks >= b.due; };
   const bool is_ordered = std::adjacent_find(left.begin(), left.end(), comes_later) == left.end();
   always().check(invariant::due_order, is_ordered, s.name());
 }
 
-/// drain() for a moment, then until those who cancel and schedule have ended.
+/// Drains for a moment, and then again until the producers that cancel and schedule have ended.
 void drain_under_load(station& s, std::atomic<bool>& over) {
   s.books().ending = true;
   s.timers().drain(20ms);
@@ -49,7 +50,7 @@ void drain_under_load(station& s, std::atomic<bool>& over) {
   always().check(invariant::drained_empty, is_drained && std::ranges::all_of(left, is_never_due), s.name());
 }
 
-/// stop() while another thread drains.
+/// Calls stop() while another thread drains.
 void stop_a_drain(station& s) {
   s.books().ending = true;
   bool is_drained = false;
@@ -59,7 +60,7 @@ void stop_a_drain(station& s) {
   always().check(invariant::drained_empty, is_drained, s.name());
 }
 
-/// The end of its producers is the beginning of the end: timers pending, tasks running.
+/// Leaves timers pending and tasks running for the destructor that follows.
 void destroy_with_timers_pending(station& s, dice& chance) {
   for (int i = 0; i != 300; ++i) one_shot::schedule(s.timers(), s, chance.up_to(2ms), chance);
 }
@@ -68,7 +69,7 @@ enum class ending { stop, stops, drain, stopped_drain, destruction };
 constexpr std::array endings{ending::stop, ending::stops, ending::drain, ending::stopped_drain,
                              ending::destruction};
 
-/// Timers that nobody cancels, and that do not fire in time: what ends the station has to end them.
+/// Schedules timers that nobody cancels and that do not fire in time, so the end of the station must end them.
 void leave_pending(station& s, ending how, dice& chance) {
   const rondo::duration far = how == ending::drain ? rondo::duration::max() : 1h;
   for (int i = 0; i != 10; ++i) {

@@ -1,4 +1,4 @@
-// Chance, repeatable from a seed, for one thread at a time.
+// Random numbers, repeatable from a seed, for one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ class dice : public splitmix64 {
   rondo::duration up_to(rondo::duration most) noexcept {
     return rondo::duration(static_cast<std::int64_t>(below(static_cast<std::uint64_t>(most.count()) + 1)));
   }
-  /// Dice of their own for another thread.
+  /// Independent dice for another thread.
   dice split() noexcept { return dice((*this)()); }
 };
 

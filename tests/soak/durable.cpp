@@ -1,10 +1,10 @@
-// Soak of durable tasks: processes share the tasks of a database, while they are killed, halted and stopped at random, and
-// the server (PostgreSQL's) restarted; and tasks are submitted, cancelled, moved and replaced. At the end every task is
-// accounted for.
+// Soak of durable tasks. Processes that share the tasks of a database are killed, halted and stopped at random, and the
+// PostgreSQL server is restarted, while tasks are submitted, cancelled, moved and replaced. At the end every task must
+// be accounted for.
 //
 //     durable_soak --seconds 600 --seed 1 --store sqlite|postgresql
 //
-// Exit code 1: something did not hold. 77: there is no such database.
+// The exit code is 1 if an invariant was violated, and 77 if the database is not available.
 #include <unistd.h>
 
 #include <chrono>
@@ -46,10 +46,10 @@ struct wishes {
   std::string store = "sqlite";
 };
 
-/// What is known of a task besides what the journal says.
+/// What is known about a task in addition to the journal.
 struct fate {
   steady_clock::time_point due;
-  bool may_vanish = false;  // cancelled or replaced during a run: it may have been the last
+  bool may_vanish = false;  // cancelled or replaced during a run, which may have been the last
   steady_clock::time_point cancelled = steady_clock::time_point::max();  // no run begins later
 };
 
@@ -66,7 +66,7 @@ class soaking {
     for (int i = 0; i != 4; ++i) workers_.emplace_back(settings_);
   }
 
-  /// What did not hold; empty: nothing.
+  /// Returns what went wrong; empty if nothing did.
   std::string run() {
     const auto end = steady_clock::now() + std::chrono::duration<double>(wishes_.seconds);
     while (steady_clock::now() < end) {
@@ -112,7 +112,7 @@ class soaking {
       s.key = "key " + std::to_string(up_to(9));
       s.replace = up_to(1) == 0;
     }
-    // Whether it is this one that is replaced is not known: it may have ended by itself.
+    // It is not known which task is replaced, as a task may have ended by itself.
     if (s.replace) may_vanish(s.key);
     try {
       const auto now = steady_clock::now();
@@ -211,7 +211,7 @@ class soaking {
       for (;;) {
         try {
           if (!tasks_->find(id)) break;
-        } catch (const store_error&) {  // of a server that was just restarted
+        } catch (const store_error&) {  // from a server that was just restarted
         }
         if (steady_clock::now() >= end) return false;
         std::this_thread::sleep_for(10ms);

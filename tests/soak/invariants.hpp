@@ -1,4 +1,4 @@
-// What must always hold, how often that was looked at, and every case in which it did not.
+// What must always be true, how often that was checked, and each violation.
 #pragma once
 
 #include <array>
@@ -44,13 +44,13 @@ constexpr std::array<const char*, static_cast<std::size_t>(invariant::count_)> i
     "no run starts before its deadline",
     "no deadline is earlier than the one asked for",
     "lateness is not negative, nor more than has passed",
-    "what was cancelled never runs",
-    "what was cancelled or is gone is destroyed",
-    "after cancel_and_wait nothing of it runs",
+    "a cancelled timer never runs",
+    "a timer that was cancelled or is gone is destroyed",
+    "after cancel_and_wait no run of it is in progress",
     "a one-shot runs once",
     "due times lie on the grid",
     "run numbers rise by one",
-    "no run overlaps another unless it may",
+    "no run overlaps another unless allowed",
     "times(n) is kept",
     "a key has one timer",
     "a scope leaves nothing behind",
@@ -59,8 +59,8 @@ constexpr std::array<const char*, static_cast<std::size_t>(invariant::count_)> i
     "stop hands back in due order",
     "drain leaves nothing",
     "max_pending is exact",
-    "names are those that were given",
-    "list has a timer once, by due",
+    "timers have the names that they were given",
+    "list has each timer once, ordered by due",
     "scheduled == pending + completed + cancelled + returned",
     "statistics agree with the account",
     "histograms count every run",
@@ -70,7 +70,7 @@ constexpr std::array<const char*, static_cast<std::size_t>(invariant::count_)> i
 
 class invariants {
  public:
-  /// Looks at one; `parts` say where and what, and are put together only if it does not hold.
+  /// Checks one invariant. `parts` say where and what, and are only formatted if it is violated.
   template <class... Parts>
   bool check(invariant which, bool holds, const Parts&... parts) {
     tally& t = tallies_[static_cast<std::size_t>(which)];
@@ -95,7 +95,7 @@ class invariants {
 
  private:
   static constexpr std::uint64_t most_printed =
-      10;  // of each: what goes wrong once may go wrong a million times
+      10;  // for each: what goes wrong once may go wrong a million times
 
   struct alignas(64) tally {
     std::atomic<std::uint64_t> checked{0}, violated{0};
@@ -110,7 +110,7 @@ class invariants {
   std::array<tally, static_cast<std::size_t>(invariant::count_)> tallies_;
 };
 
-/// Of this process.
+/// The invariants of this process.
 inline invariants& always() {
   static invariants all;
   return all;

@@ -1,11 +1,11 @@
-// Soak: all that Rondo can do, under load, all at the same time, for as long as one likes.
+// Soak: everything that Rondo can do, at the same time and under load, for any length of time.
 //
 //     soak --seconds 600 --seed 1 --load medium
 //
-// Four schedulers live as long as the program, and others are made and ended all the time. Time and again the
-// load ends: then nothing may be left, and the program's own account of every timer is compared with the
-// scheduler's. What holds for each single run or call is looked at when it happens. Exit code 1: something
-// did not hold.
+// Four schedulers live as long as the program, and others are created and ended all the time. From time to time the
+// load ends. Then nothing may be left, and the program's own account of every timer is compared with the scheduler's.
+// The invariants of each single run or call are checked when it happens. The exit code is 1 if an invariant was
+// violated.
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>

@@ -1,4 +1,4 @@
-// Whether the memory that the process holds, looked at whenever all is at rest, stays what it has become.
+// Checks that the memory of the process, measured whenever everything is quiescent, stops growing.
 #pragma once
 
 #include "invariants.hpp"
@@ -8,14 +8,14 @@ namespace soak {
 
 class memory {
  public:
-  /// `share`: of the time that has passed, 0 … 1.
+  /// `share` is the share of the time that has passed, 0 … 1.
   void look(double share) {
     last_ = resident_memory();
     if (share <= 0.2 || early_ == 0) early_ = last_;
   }
 
-  /// It may grow by a tenth and 8 MiB: buckets keep the room that they once needed, heaps what was freed in
-  /// them. (Sanitizers keep all that was freed.)
+  /// Memory may grow by a tenth and 8 MiB, because buckets keep the capacity that they once needed, and heaps keep
+  /// freed memory. (Sanitizers keep all freed memory.)
   void check() const {
     if (!is_sanitized)
       always().check(invariant::memory, last_ <= most(), early_, "MiB at 20 %,", last_, "MiB at the end");

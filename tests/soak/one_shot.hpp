@@ -18,7 +18,7 @@ inline void work_for(rondo::duration d) {
   }
 }
 
-/// The earliest due time of what is about to be scheduled with that delay.
+/// The earliest due time of a timer that is about to be scheduled with that delay.
 inline rondo::time_point from_now(rondo::duration delay) {
   return rondo::saturating_add(clock::now(), delay);
 }
@@ -29,7 +29,7 @@ struct scheduled_one_shot {
   std::shared_ptr<one_shot> what;
 };
 
-/// No string keeps it within itself.
+/// Too long for a string's internal buffer.
 inline constexpr const char* a_name = "a timer that has a name, which takes memory";
 
 /// One in a hundred throws, some take long, some schedule another.
@@ -40,7 +40,7 @@ class one_shot : public life {
 
   void run(const rondo::firing& f);
 
-  /// Schedules one on `timers`, the station's scheduler or a scope on it. `what` is null if it was refused.
+  /// Schedules a timer on `timers`, the station's scheduler or a scope on it. `what` is null if the timer was refused.
   template <class Timers>
   static scheduled_one_shot schedule(Timers& timers, station& s, rondo::duration delay, dice& chance) {
     scheduled_one_shot made{{}, std::make_shared<one_shot>(s, delay, chance)};
@@ -68,7 +68,7 @@ class one_shot : public life {
     return made;
   }
 
-  /// Both the old and the new due time are right until the call has said which one it is.
+  /// Both the old and the new due time are valid until the call has returned.
   template <class Timers>
   static void move(Timers& timers, const scheduled_one_shot& timer, rondo::duration delay) {
     life& what = *timer.what;

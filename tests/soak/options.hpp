@@ -1,4 +1,4 @@
-// What the program is asked for.
+// The options of the program.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ inline std::optional<std::size_t> batch_of(std::string_view load) {
   return std::nullopt;
 }
 
-/// None, and a line on stderr, if there is something in them that is not understood.
+/// Returns std::nullopt, and prints a line to stderr, if the options are not understood.
 inline std::optional<wishes> read_options(int argc, char** argv) {
   wishes w;
   for (int i = 1; i < argc; i += 2) {

@@ -29,7 +29,7 @@ void live_for_a_moment(station& s, dice& chance, const orders& o) {
     if (chance.percent(20)) scope.cancel_all();
   }
   for (const auto& each : all) {
-    const bool is_over = each->destroyed || s.books().ending;  // what stop() hands back is not destroyed
+    const bool is_over = each->destroyed || s.books().ending;  // timers from stop() are not destroyed
     always().check(invariant::scope_ends_all, is_over && each->running == 0, "on", s.name());
     each->ruled_out = true;
   }

@@ -1,4 +1,4 @@
-// A recurrence drawn by chance, and the points on which its runs are to lie, worked out anew.
+// A random recurrence, and an independent calculation of the points at which its runs must be due.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@ namespace soak {
 
 using namespace std::chrono_literals;
 
-/// Where a recurrence may be due: at `first`, then after each gap of `lead`, then after those of `repeated`
-/// over and over.
+/// When a recurrence may be due: at `first`, then after each gap of `lead`, then after the gaps of `repeated`, over and
+/// over.
 struct grid {
   rondo::time_point first;
   std::vector<rondo::duration> lead, repeated;
 
-  /// Whether `due` is one of the points, or less than `slack` behind it.
+  /// Whether `due` is one of the points, or at most `slack` after one.
   bool has(rondo::time_point due, rondo::duration slack = {}) const {
     rondo::duration left = due - first;
     if (left.count() < 0) return false;
@@ -44,14 +44,14 @@ struct pattern {
   kind what = kind::every;
   rondo::recurrence when;
   grid points;
-  rondo::duration gap{};     // of every, after_completion
-  rondo::duration jitter{};  // at most
+  rondo::duration gap{};     // for every and after_completion
+  rondo::duration jitter{};  // the maximum
   bool moves_itself = false;
 
   bool is_sequential() const { return when.on_overlap() != rondo::overlapping_runs::allow; }
 };
 
-/// The kind alone.
+/// Draws only the kind.
 inline pattern draw_kind(dice& chance, rondo::time_point first) {
   using what = pattern::kind;
   const auto gap = 2ms + chance.up_to(18ms);

@@ -1,4 +1,4 @@
-// Timers that run again and again.
+// Periodic timers.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,7 @@
 
 namespace soak {
 
-/// Looks at each run for where it lies and what number it has; is slow or throws at times, and may move or
-/// cancel itself.
+/// Checks when each run is due and which number it has. Is slow or throws at times, and may move or cancel itself.
 class periodic : public life {
  public:
   periodic(station& s, pattern p, std::uint64_t seed)
@@ -34,7 +33,7 @@ class periodic : public life {
   }
 
  private:
-  /// All checks; then what is to become of the run, 0 … 999.
+  /// Does all checks, and then returns a number that decides what the run does, 0 … 999.
   unsigned look_at(const rondo::firing& f) {
     const std::lock_guard hold(mutex_);
     const bool is_in_sequence = pattern_.is_sequential() || station_.runs_inline();
@@ -51,7 +50,7 @@ class periodic : public life {
     return static_cast<unsigned>(chance_.below(1000));
   }
 
-  /// (With missed_runs::delay the grid moves.)
+  /// (With missed_runs::delay the grid moves, so any due time is accepted.)
   bool is_on_grid(const rondo::firing& f) const {
     if (pattern_.what == pattern::kind::after_completion) return true;
     if (pattern_.when.on_missed() == rondo::missed_runs::delay) return true;
@@ -59,7 +58,7 @@ class periodic : public life {
     return pattern_.points.has(f.due, pattern_.jitter);
   }
 
-  /// What can be told from the run before. Precondition: runs come one after another.
+  /// Checks the run against the one before. Precondition: runs do not overlap.
   bool follows(const rondo::firing& f) const {
     if (last_.run == 0 || (last_.run == 1 && last_.due != pattern_.points.first)) return true;
     if (pattern_.what == pattern::kind::after_completion) return f.due >= last_end_ + pattern_.gap;
@@ -68,7 +67,7 @@ class periodic : public life {
     const bool may_move = missed_runs == rondo::missed_runs::delay;
     const rondo::duration gap = f.due - last_.due;
     if (!station_.runs_inline() || (may_move && last_.missed != 0)) return gap >= pattern_.gap;
-    // Not a point is lost: those of a burst are told of those that were too many, others of those they skip.
+    // No point is lost: in a burst `missed` counts the points beyond the limit, otherwise the points that are skipped.
     const std::uint64_t missed = missed_runs == rondo::missed_runs::burst ? f.missed : last_.missed;
     return gap == pattern_.gap * static_cast<std::int64_t>(1 + missed);
   }
@@ -94,7 +93,7 @@ class periodic : public life {
   }
 
   station& station_;
-  std::mutex mutex_;  // some overlap themselves
+  std::mutex mutex_;  // runs may overlap
   pattern pattern_;
   dice chance_;
   rondo::firing last_;

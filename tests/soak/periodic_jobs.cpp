@@ -32,7 +32,7 @@ void end_one(station& s, const job_on_a_grid& job, dice& chance) {
 void periodic_jobs(station& s, dice chance, const orders& o) {
   std::vector<job_on_a_grid> jobs(5 * o.batch);
   while (!o.over) {
-    // Each lives for as long as it takes until chance comes back to it.
+    // Each lives until it is drawn again.
     job_on_a_grid& job = jobs[chance.below(jobs.size())];
     if (job.what != nullptr) end_one(s, job, chance);
     job = begin_one(s, chance);

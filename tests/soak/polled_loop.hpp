@@ -1,4 +1,4 @@
-// An event loop as users have them: it sleeps until the polled_timer is due, or it is told of an earlier one.
+// An event loop like a user's. It sleeps until the polled_timer is due, or on_earlier reports an earlier deadline.
 #pragma once
 
 #include <condition_variable>
@@ -27,7 +27,7 @@ class polled_loop {
   polled_loop(const polled_loop&) = delete;
   polled_loop& operator=(const polled_loop&) = delete;
 
-  /// Called again: the callback is replaced by its like.
+  /// Sets the callback. May be called again, which replaces the callback by an equal one.
   void listen() {
     timer_.on_earlier([this] { wake(); });
   }

@@ -1,4 +1,4 @@
-// What the system knows of this process.
+// What the system reports about this process.
 #pragma once
 
 #include <sys/resource.h>
@@ -20,7 +20,7 @@ constexpr bool is_sanitized = false;
 constexpr bool is_sanitized = false;
 #endif
 
-/// In MiB; 0 where there is no /proc.
+/// In MiB; 0 if there is no /proc.
 inline double resident_memory() {
   std::ifstream file("/proc/self/statm");
   double all = 0, resident = 0;

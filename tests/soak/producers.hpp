@@ -1,4 +1,4 @@
-// What loads a scheduler, each on a thread of its own until it is over, and leaves nothing behind.
+// Producers of load on a scheduler. Each runs on its own thread until the load is over, and leaves nothing behind.
 #pragma once
 
 #include <atomic>
@@ -16,19 +16,19 @@ struct orders {
   void rest() const { std::this_thread::sleep_for(2ms); }
 };
 
-/// Time-outs, most of which are cancelled, some moved, some left to fire.
+/// Timeouts, most of which are cancelled, some moved, and some left to fire.
 void request_timeouts(station&, dice, const orders&);
 /// Periodic timers of every kind and policy.
 void periodic_jobs(station&, dice, const orders&);
 /// Timers by key, set again and again.
 void sessions(station&, dice, const orders&);
-/// Objects that end with timers of theirs pending.
+/// Objects that end while their timers are pending.
 void owners(station&, dice, const orders&);
-/// Coroutines that sleep again and again.
+/// Coroutines that sleep repeatedly.
 void sleepers(station&, dice, const orders&);
-/// Schedulers of all kinds that are made, used, and stopped, drained or destroyed; counts them.
+/// Schedulers of all kinds that are created, used, and stopped, drained or destroyed. Counts them.
 void brief_stations(dice, const orders&, counter& made);
-/// Somebody who asks for statistics and drawings, and replaces on_earlier, at any time.
+/// Asks for statistics and drawings, and replaces on_earlier, at any time.
 void onlooker(station&, const orders&);
 
 }  // namespace soak

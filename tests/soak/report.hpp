@@ -1,4 +1,4 @@
-// What is printed at the end.
+// The report at the end.
 #pragma once
 
 #include <cinttypes>
@@ -12,7 +12,7 @@
 
 namespace soak {
 
-/// Three digits that matter, and a unit that fits.
+/// Three significant digits, and a suitable unit.
 inline std::string readable(rondo::duration d) {
   const auto count = static_cast<double>(d.count());
   char text[32];

@@ -7,7 +7,7 @@ namespace soak {
 
 namespace {
 
-/// Of requests: most would fire long after the answer, some soon, some never, some at once.
+/// Delays of request timeouts: most would fire long after the answer, some soon, some never, some at once.
 rondo::duration draw_delay(dice& chance) {
   const std::uint64_t share = chance.below(100);
   if (share < 50) return 30s + chance.up_to(1s);

@@ -73,11 +73,11 @@ class keyed_sessions {
     }
     if (!is_set) return;
     ++station_.books().scheduled;
-    check_replaced(latest_[key]);  // the key had none any more
+    check_replaced(latest_[key]);  // the key had no timer any more
     latest_[key] = {made};
   }
 
-  /// A limit may have a timer be taken over, or be cancelled in vain: the account cannot know.
+  /// At the limit a timer may be taken over, or cancelled in vain. The account cannot know which.
   template <class Call>
   bool attempt(Call&& call) {
     account& books = station_.books();
@@ -106,10 +106,10 @@ class keyed_sessions {
     check_replaced(latest_[key]);
   }
 
-  /// One that is no longer its key's timer: it is gone, unless it had begun.
+  /// Checks a timer that is no longer its key's timer: it is gone, unless it had begun.
   void check_replaced(latest& old) {
     account& books = station_.books();
-    // If it was replaced just as it began, the scheduler counts a run of which the task was not told.
+    // If it was replaced just as it began, the scheduler counts a run without a call of the task.
     if (old.what != nullptr && old.what->may_have_begun() && (old.recurs || !old.what->has_begun))
       ++books.unsure;
     if (old.what != nullptr && !books.ending)
@@ -119,7 +119,7 @@ class keyed_sessions {
 
   station& station_;
   dice chance_;
-  std::array<latest, 64> latest_;  // what each key was set to last
+  std::array<latest, 64> latest_;  // the last timer of each key
   rondo::keyed_timers<std::size_t> timers_;
 };
 

@@ -14,7 +14,7 @@ namespace {
 using std::stop_source;
 using std::stop_token;
 #else
-/// Sleeps that cannot be asked to stop: they end as they notice that it is over.
+/// Without stop tokens, sleeps cannot be asked to stop. They end when they notice that the load is over.
 struct stop_token {
   bool stop_requested() const { return false; }
 };
@@ -47,12 +47,12 @@ void check_sleep(account& books, bool slept, rondo::time_point until, const stop
     ++books.scheduled;
     ++books.ran;
   } else {
-    ++books.unsure;  // whether it was asked before or after it had scheduled a timer
+    ++books.unsure;  // the request to stop came before or after a timer was scheduled
   }
   always().check(invariant::sleeps_to_the_end, slept ? clock::now() >= until : token.stop_requested());
 }
 
-/// Sleeps a few times, if it is let.
+/// Sleeps a few times, unless it is stopped.
 detached sleep_again_and_again(station& s, dice chance, stop_token token) {
   const asleep here(s.books());
   try {
@@ -69,7 +69,7 @@ detached sleep_again_and_again(station& s, dice chance, stop_token token) {
     }
   } catch (const rondo::capacity_error&) {
   } catch (const rondo::stopped_error&) {
-    ++s.books().unsure;  // nothing was scheduled, or its task was destroyed unrun
+    ++s.books().unsure;  // nothing was scheduled, or the task was destroyed without a run
   }
 }
 
@@ -82,7 +82,7 @@ void sleepers(station& s, dice chance, const orders& o) {
     for (int rests = 0; rests != 20 && !o.over; ++rests) o.rest();
     if (chance.percent(20)) stop.request_stop();
   }
-  // Those that were not asked end soon as well, but for those whose scheduler was stopped: they end with it.
+  // Sleepers that were not asked to stop end soon as well. If their scheduler was stopped, they end with it.
   while (s.books().sleeping != 0 && !s.books().ending) o.rest();
 }
 

@@ -1,4 +1,4 @@
-// A scheduler under load, with what drives it, what its tasks run on, and its account.
+// A scheduler under load, with its driver, its executor and its account.
 #pragma once
 
 #include <array>
@@ -20,8 +20,8 @@ namespace soak {
 
 using namespace std::chrono_literals;
 
-/// on_driver: a timer whose tasks run on its thread; on_pool: on two others; polled: a polled_timer in a
-/// loop; moody: a timer with a limit, and an executor that now and then throws or drops the job.
+/// on_driver: a timer whose tasks run on its thread; on_pool: a timer whose tasks run on two other threads; polled: a
+/// polled_timer in a loop; moody: a timer with a limit, and an executor that now and then throws or drops the job.
 enum class kind { on_driver, on_pool, polled, moody };
 inline constexpr std::array kinds{kind::on_driver, kind::on_pool, kind::polled, kind::moody};
 
@@ -45,20 +45,20 @@ class station {
     constexpr std::array names{"timer", "timer, pool", "polled_timer", "timer, moody"};
     return names[static_cast<std::size_t>(what_)];
   }
-  /// Tasks run one after another, on the driver, but for those that are sent elsewhere.
+  /// Tasks run one after another on the driver, except those that are sent elsewhere().
   bool runs_inline() const noexcept { return what_ == kind::on_driver || what_ == kind::polled; }
-  /// The pool, for single timers.
+  /// The pool, for individual timers.
   const rondo::on& elsewhere() const noexcept { return elsewhere_; }
-  /// Not every timer is accepted, nor every run made.
+  /// Whether timers may be refused, and runs dropped.
   bool is_moody() const noexcept { return what_ == kind::moody; }
   std::size_t limit() const noexcept { return is_moody() ? 600 : rondo::unlimited; }
 
-  /// Has a loop replace its callback.
+  /// Makes a loop replace its callback.
   void listen_again() {
     if (loop_ != nullptr) loop_->listen();
   }
 
-  /// Destroys the scheduler; jobs may still lie with the pool, and are then thrown away.
+  /// Destroys the scheduler. The pool may still have jobs, which are then discarded.
   void close() {
     loop_.reset();
     timer_.reset();
@@ -92,11 +92,11 @@ class station {
 
   const kind what_;
   account account_;
-  dice chance_;  // of the driver, which alone calls the executor
+  dice chance_;  // used only by the driver, which calls the executor
   rondo::test::pool pool_{2};
   const rondo::on elsewhere_{pool_.executor()};
   std::unique_ptr<rondo::scheduler> timer_;
-  rondo::scheduler* timers_ = nullptr;  // the same; tasks ask for it also while it is being destroyed
+  rondo::scheduler* timers_ = nullptr;  // the same object; tasks use it even while it is being destroyed
   std::unique_ptr<polled_loop> loop_;
 };
 

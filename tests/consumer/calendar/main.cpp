@@ -1,4 +1,4 @@
-// Timers of the calendar, in small. Ends with status 0 if they did what they should.
+// A small program with calendar timers. Exits with status 0 if they work.
 #include <chrono>
 #include <future>
 #include <iostream>

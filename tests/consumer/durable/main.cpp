@@ -1,4 +1,4 @@
-// Durable tasks, in small: in the file tasks.db of this folder. Ends with status 0 if that did what it should.
+// A small program with durable tasks in the file tasks.db of this folder. Exits with status 0 if they work.
 #include <chrono>
 #include <future>
 #include <iostream>
