@@ -1,4 +1,4 @@
-// What users call, against the driver's pass and against each other.
+// Users' calls, interleaved with the driver's pass and with each other.
 #include "interleavings/stage.hpp"
 
 namespace {
@@ -6,7 +6,7 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-/// One timer for each, at 1 ms and so on, when it is 1 ms.
+/// The timers are due at 1 ms, and it is 1 ms.
 void one_is_due(stage& s) {
   s.add(1ms);
   virtual_time::move_to(at(1ms));
@@ -59,7 +59,7 @@ TEST_CASE("pass, and timers that have a tick in common") {
   check_every_schedule(on_stage(two_are_due, {pass, cancel, {"cancels too", [](stage& s) { s.cancel(1); }}}));
 }
 
-TEST_CASE("pass, and who asks what is pending") {
+TEST_CASE("pass, and calls that ask what is pending") {
   const auto due_and_later = [](stage& s) {
     one_is_due(s);
     s.add(3ms);
@@ -72,7 +72,7 @@ TEST_CASE("pass, and who asks what is pending") {
   check_every_schedule(on_stage(due_and_later, {pass, asks}));
 }
 
-TEST_CASE("list and what changes meanwhile") {
+TEST_CASE("list and concurrent changes") {
   const auto one_is_never_due_and_one_is_due = [](stage& s) {
     s.add(duration::max());
     s.add_plain(1ms);
@@ -92,9 +92,9 @@ TEST_CASE("list and what changes meanwhile") {
   }
 }
 
-TEST_CASE("who asks when a timer is due, and a cancel after which its record serves another one") {
+TEST_CASE("due, and a cancel after which the record is reused for another timer") {
   const part look{"looks", [](stage& s) { s.look_at_due(0, 1ms); }};
-  for (const duration due : {2ms, 3ms}) {  // of another stripe, and of the same
+  for (const duration due : {2ms, 3ms}) {  // in another stripe, and in the same
     const part cancel_and_schedule{"cancels and schedules", [due](stage& s) {
                                      s.cancel(0);
                                      s.add_plain(due);

@@ -18,7 +18,7 @@ namespace {
 using namespace rondo::test;
 using rondo::detail::counters;
 
-/// Looks again as soon as that can help.
+/// Waits until another check can succeed.
 struct until_it_changes {
   void wait(const explored_atomic<bool>& held) { held.await_other_than(true); }
 };
@@ -51,7 +51,7 @@ TEST_CASE("short_lock lets one thread in at a time, and all in the end") {
   check_every_schedule(counting_inside(3));
 }
 
-/// The first two threads have a shard each; the others, and who prepares, share one.
+/// The first two threads have a shard each; the others, and the thread that prepares, share one.
 struct two_own_shards : explored {
   static constexpr std::size_t own_shards = 2;
 };
@@ -84,7 +84,7 @@ struct pool_in_use {
   }
 };
 
-TEST_CASE("records go through the depot from thread to thread, each to one") {
+TEST_CASE("records go through the depot from thread to thread, and each goes to one thread") {
   check_every_schedule([] {
     const auto p = std::make_shared<pool_in_use>();
     const auto take = [p] { p->kept.push_back(&p->pool.take()); };
@@ -93,7 +93,7 @@ TEST_CASE("records go through the depot from thread to thread, each to one") {
   });
 }
 
-TEST_CASE("threads that share a shard lose no records there") {
+TEST_CASE("threads that share a shard lose no records") {
   check_every_schedule([] {
     struct state {
       rondo::detail::record_pool<explored> pool;  // with one shard
@@ -112,7 +112,8 @@ TEST_CASE("threads that share a shard lose no records there") {
 }
 
 TEST_CASE(
-    "that a job was destroyed is told once: by its destroyer, or by the end of the call that it was given "
+    "the destruction of a job is reported once: by its destroyer, or at the end of the call that it was "
+    "given "
     "to") {
   check_every_schedule([] {
     struct state {
@@ -190,7 +191,7 @@ scenario reading_when_quiescent() {
   return what;
 }
 
-TEST_CASE("a thread that was alone while it read has seen no call half done") {
+TEST_CASE("a thread that was alone while it read has not seen a call half done") {
   check_every_schedule(reading_when_quiescent);
 }
 

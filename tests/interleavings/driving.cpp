@@ -1,5 +1,5 @@
-// The loop of the driver thread: how it sleeps and is woken. Time passes only when all sleep; so a wake-up that is
-// lost is a late run, or a thread that waits for ever.
+// The loop of the driver thread: how it sleeps and is woken. Time passes only while all threads sleep, so a lost
+// wake-up shows as a late run, or as a thread that waits forever.
 #include "interleavings/stage.hpp"
 
 #include <string>
@@ -9,7 +9,7 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-/// A driver thread against `others`, on an alarm of that kind.
+/// A driver thread and `others`, with that kind of alarm.
 template <class Alarm>
 std::function<scenario()> driven(std::function<void(stage_with<Alarm>&)> prepare,
                                  std::vector<std::function<void(stage_with<Alarm>&)>> others) {
@@ -34,7 +34,7 @@ void nothing(real&) {}
 void one_is_pending(real& s) { s.add(5ms); }
 void stop(real& s) { s.stop(); }
 
-/// Timer i is scheduled, runs and then the scheduler is stopped.
+/// Schedules timer i, waits for its run, and then stops the scheduler.
 template <class Stage>
 void schedule_and_await(Stage& s, std::size_t i, duration due) {
   s.add(due);
@@ -73,7 +73,7 @@ TEST_CASE("the driver and cancel_and_wait") {
                                           }}));
 }
 
-TEST_CASE("the driver and two who schedule") {
+TEST_CASE("the driver and two threads that schedule") {
   check_every_schedule(driven<real_alarm>(nothing, {[](real& s) {
                                                       s.add(2ms);
                                                       s.await_run(0);
@@ -105,7 +105,7 @@ TEST_CASE("the driver and drain") {
   check_every_schedule(driven<real_alarm>(one_is_pending, {drain, drain}), few);
 }
 
-/// Whether the explorer notices that an alarm is not as it should be.
+/// Whether the explorer notices that the alarm is faulty.
 template <class Alarm>
 bool is_found_out() {
   using stage_type = stage_with<Alarm>;
@@ -130,7 +130,7 @@ struct without_lock : explored {
   };
 };
 
-/// What was rung while the driver looked is forgotten.
+/// Forgets an alarm that was set while the driver checked what is due.
 struct resetting_after_the_look : real_alarm {
   void reset() noexcept {}
   void wait_until(std::optional<rondo::time_point> t, rondo::time_point now) {
@@ -139,7 +139,7 @@ struct resetting_after_the_look : real_alarm {
   }
 };
 
-TEST_CASE("an alarm that loses a wake-up is found out") {
+TEST_CASE("an alarm that loses a wake-up is detected") {
   CHECK(is_found_out<rondo::detail::alarm<without_notify>>());
   CHECK(is_found_out<rondo::detail::alarm<without_lock>>());
   CHECK(is_found_out<resetting_after_the_look>());

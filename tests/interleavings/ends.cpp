@@ -1,4 +1,4 @@
-// stop(), drain() and the destructor, against what else may be going on.
+// stop(), drain() and the destructor, interleaved with everything else that may be in progress.
 #include "interleavings/stage.hpp"
 
 namespace {
@@ -33,7 +33,7 @@ TEST_CASE("stop and pass") {
   check_every_schedule(on_stage(two_are_due, {stop, pass}));
 }
 
-TEST_CASE("stop from inside, and what goes on meanwhile") {
+TEST_CASE("stop from inside, and concurrent calls") {
   const auto one_is_due_and_another_stops = [](stage& s) {
     s.add(1ms);
     s.add_job(0ms);
@@ -58,7 +58,7 @@ TEST_CASE("stop and stop") {
   check_every_schedule(on_stage(one_is_due, {stop, stop, pass}), few);
 }
 
-TEST_CASE("a stop that does not wait, and what goes on meanwhile") {
+TEST_CASE("a stop that does not wait, and concurrent calls") {
   const part stop_at_once{"stops at once", [](stage& s) { s.stop_without_waiting(); }};
   check_every_schedule(on_stage(two_are_due, {stop_at_once, pass}));
   check_every_schedule(on_stage(one_is_due, {stop_at_once, stop}));
@@ -90,7 +90,7 @@ TEST_CASE("destruction and pass") {
   check_every_schedule(on_stage(one_is_due, {retire, pass, cancel}), few);
 }
 
-TEST_CASE("a drain that waits is told of what ends without a run") {
+TEST_CASE("a waiting drain notices timers that end without a run") {
   const auto nothing = [](stage&) {};
   const auto one_shot = [](stage& s) { s.add(5ms); };
   const auto plain_one_shot = [](stage& s) { s.add_plain(5ms); };
@@ -103,7 +103,7 @@ TEST_CASE("a drain that waits is told of what ends without a run") {
     check_every_schedule(on_stage(periodic, {drain, moving(to)}));
 }
 
-TEST_CASE("no more timers are pending than there are places") {
+TEST_CASE("the number of pending timers never exceeds the limit") {
   const auto nothing = [](stage&) {};
   const part scheduling_one{"schedules", [](stage& s) {
                               s.add(1ms);

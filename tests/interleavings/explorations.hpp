@@ -1,4 +1,4 @@
-// What the tests of interleavings share.
+// Shared by the tests of interleavings.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,10 @@
 
 namespace rondo::test {
 
-/// Preemptions, where all schedules of three threads are too many.
+/// The bound on preemptions if there are too many schedules of three threads.
 inline constexpr std::size_t few = 1;
 
-/// Explores, and says on a line of its own how many schedules that were.
+/// Explores, and prints the number of schedules on a separate line.
 inline exploration explore_and_tell(const std::function<scenario()>& make,
                                     std::optional<std::size_t> preemptions = {}) {
   const exploration e = explore(make, preemptions);

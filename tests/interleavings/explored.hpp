@@ -28,10 +28,10 @@ class explored_mutex {
     await_turn({"lock", sort_, {access{this, true}}}, [this] { return !held_; });
     held_ = true;
   }
-  /// In a step that was a wait for this too.
+  /// For a step whose wait was also for this lock.
   void lock_at_once() noexcept { held_ = true; }
   void unlock() {
-    if (std::exchange(held_, false)) note_released(this);  // planted bugs may not hold it
+    if (std::exchange(held_, false)) note_released(this);  // with planted bugs it may not be held
   }
 
   bool held() const noexcept { return held_; }
@@ -42,7 +42,7 @@ class explored_mutex {
   bool held_ = false;
 };
 
-/// Wakes in the order of waiting.
+/// Wakes threads in the order in which they began to wait.
 class explored_condition {
  public:
   explored_condition() noexcept = default;
@@ -80,7 +80,7 @@ class explored_condition {
     waiting_.push_back(&me);
     mutex.unlock();
     operation wake{"wake, lock", mutex.sort(), {access{&mutex, true}}};
-    if (until) {  // it may race with who notifies; otherwise that comes first in any case
+    if (until) {  // the wake-up may race with a notification; otherwise the notification always comes first
       wake.accesses[1] = {this, true};
       wake.accesses[2] = virtual_time::reading();
     }
@@ -105,7 +105,7 @@ class explored_condition {
 template <class T>
 class explored_atomic {
  public:
-  using order = std::memory_order;  // which is always the same here
+  using order = std::memory_order;  // ignored: always sequentially consistent
 
   explored_atomic() noexcept = default;
   explored_atomic(T value) noexcept : value_(value) {}
@@ -143,7 +143,7 @@ class explored_atomic {
     return compare_exchange_strong(expected, value);
   }
 
-  /// Waits until it has another value.
+  /// Waits until the value is not `old`.
   void await_other_than(T old) const {
     await_turn({"wait for another value of", "atomic", {access{this, false}}}, [&] { return value_ != old; });
   }
@@ -158,7 +158,7 @@ class explored_atomic {
   T value_{};
 };
 
-/// Happens once, and for good.
+/// An event that happens once and stays set.
 class explored_event {
  public:
   void set() {
@@ -208,12 +208,12 @@ struct explored {
   static constexpr std::size_t stripes = 2;                    // even and odd ticks
   static constexpr std::uint32_t redistributed_at_a_time = 1;  // so that it is always interrupted
 
-  // No thread has one of its own, so that each use of a shard is a step.
+  // No thread has its own shard, so that each use of a shard is a step.
   static constexpr std::size_t own_shards = 0;
   static constexpr std::size_t shared_shards = 1;
-  static constexpr bool drops_pages = false;  // what is explored must not lose its memory
+  static constexpr bool drops_pages = false;  // explored objects must not lose their memory
 
-  /// The scenario's threads, and then the one that prepares and checks.
+  /// The scenario's threads come first, then the thread that prepares and checks.
   static std::size_t thread_number() noexcept { return this_thread(); }
 };
 

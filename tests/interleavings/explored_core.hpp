@@ -1,4 +1,4 @@
-// A scheduler's core under the explorer, on its virtual time.
+// A scheduler's core under the explorer, in virtual time.
 #pragma once
 
 #include <functional>
@@ -21,11 +21,11 @@ extern template class basic_core<test::explored>;
 
 namespace rondo::test {
 
-/// Driven by the scenario: by its passes, or by the loop of the real driver thread.
+/// The scenario drives it, with passes or with the loop of the real driver thread.
 template <class Alarm = detail::alarm<explored>>
 class explored_core final : public detail::basic_core<explored> {
  public:
-  /// `has_driver`: one of the threads calls drive().
+  /// `has_driver` is true if one of the threads calls drive().
   explored_core(const options& o, bool has_driver) : basic_core(o, at(0s)), has_driver_(has_driver) {}
 
   time_point now() const noexcept override { return virtual_time::now(); }

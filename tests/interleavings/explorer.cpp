@@ -19,11 +19,11 @@
 namespace rondo::test {
 namespace {
 
-constexpr std::size_t most_steps = 5'000;  // of a schedule: more than that, and it is taken to have no end
+constexpr std::size_t most_steps = 5'000;  // a schedule with more steps is taken to be endless
 
 constexpr std::size_t most_schedules = 200'000;
 
-/// Only one thread goes on at a time: on one processor they take turns in half the time.
+/// Only one thread runs at a time, and on one processor they take turns in half the time.
 void stay_on_this_processor() {
 #if defined(__linux__)
   cpu_set_t this_one;
@@ -36,7 +36,7 @@ void stay_on_this_processor() {
 class explorer;
 
 explorer* exploring = nullptr;          // one at a time
-thread_local std::size_t own = nobody;  // of the scenario's threads
+thread_local std::size_t own = nobody;  // which of the scenario's threads this is
 
 class explorer {
  public:
@@ -53,7 +53,7 @@ class explorer {
 
   bool advance() { return tree_.advance(); }
   bool seen() const { return tree_.seen(); }
-  /// Whether threads wait for what will never come.
+  /// Whether threads wait for something that will never happen.
   bool stuck() const { return stuck_; }
 
   void run(scenario& s) {
@@ -66,7 +66,7 @@ class explorer {
       names_.push_back(s.threads[i].name);
       w.body = s.threads[i].body;
       w.ended = false;
-      w.go_on.release();  // up to its first step
+      w.go_on.release();  // it runs up to its first step
       explorer_goes_on_.acquire();
     }
     under_way_ = true;
@@ -77,7 +77,7 @@ class explorer {
     if (!stuck_) s.check();
   }
 
-  /// Empty: none.
+  /// Empty if there is none.
   std::string failure() const {
     if (failure_.empty()) return {};
     std::ostringstream text;
@@ -93,7 +93,7 @@ class explorer {
     if (!good && failure_.empty()) failure_ = what;
   }
 
-  // Called by the thread that goes on.
+  // Called by the running thread.
   void await_turn(const operation& next, const std::function<bool()>& possible,
                   std::optional<time_point> until) {
     worker& me = *workers_[own];
@@ -114,7 +114,7 @@ class explorer {
   struct worker {
     std::thread thread;
     std::binary_semaphore go_on{0};
-    std::function<void()> body;  // null: that was all
+    std::function<void()> body;  // null to end the thread
     bool ended = true;
     const operation* next = nullptr;
     const std::function<bool()>* possible = nullptr;
@@ -127,7 +127,7 @@ class explorer {
     std::optional<long long> value;
   };
 
-  /// Numbers the objects of each sort as they come.
+  /// Numbers the objects of each sort in the order in which they occur.
   struct printer {
     const std::vector<std::string>& names;
     std::map<std::string, int> counts;
@@ -167,11 +167,11 @@ class explorer {
 
   std::size_t pause_or_hand_over(std::size_t caller) {
     if (under_way_) return hand_over(caller);
-    explorer_goes_on_.release();  // this was to be the first step; the others have yet to come to theirs
+    explorer_goes_on_.release();  // this thread has reached its first step; others have not yet
     return nobody;
   }
 
-  /// Has the thread go on whose turn it is, and says which: the calling one knows by that alone.
+  /// Lets the thread whose turn it is run, and returns which one that is. If it is the caller, only the result says so.
   std::size_t hand_over(std::size_t caller) {
     if (std::all_of(workers_.begin(), workers_.end(), [](const auto& w) { return w->ended; })) {
       explorer_goes_on_.release();
@@ -198,7 +198,7 @@ class explorer {
     return set;
   }
 
-  /// To the earliest moment that somebody waits for. False: nobody does.
+  /// Moves the time to the earliest moment that a thread waits for. Returns false if none waits.
   bool let_time_pass(const schedule_tree::next_steps& next) {
     std::optional<time_point> earliest;
     for (const auto& w : workers_)
@@ -227,7 +227,7 @@ class explorer {
   std::binary_semaphore explorer_goes_on_{0};
 };
 
-/// Of schedules that got stuck: their threads sleep on, and refer to it.
+/// What remains of a stuck schedule, whose threads still sleep and refer to it.
 struct wreck {
   std::unique_ptr<explorer> crew;
   scenario what;
@@ -253,7 +253,7 @@ exploration explore(const std::function<scenario()>& make, std::optional<std::si
     exploring = nullptr;
     ++(crew->seen() ? result.repeated : result.schedules);
     if (result.schedules + result.repeated == most_schedules)
-      crew->expect(false, "there are too many schedules: is this to have a bound?");
+      crew->expect(false, "there are too many schedules: does this need a bound?");
     result.failure = crew->failure();
     if (crew->stuck()) {
       leave_behind({std::move(crew), std::move(s)});
@@ -272,7 +272,7 @@ void await_turn(const operation& next, const std::function<bool()>& possible,
                 std::optional<time_point> until) {
   if (is_a_step()) return exploring->await_turn(next, possible, until);
   if (possible && !possible())
-    throw std::logic_error("outside of the scenario's threads, this would wait for ever");
+    throw std::logic_error("outside of the scenario's threads, this would wait forever");
 }
 
 void note(long long value) {

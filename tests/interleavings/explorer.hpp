@@ -13,56 +13,57 @@
 
 namespace rondo::test {
 
-/// What is explored; made anew for each schedule. What the threads do, and what they see, must follow from the
-/// order of their steps alone.
+/// What is explored. Each schedule gets a new one. What the threads do and see must depend only on the order of their
+/// steps.
 struct scenario {
   struct thread {
     std::string name;
     std::function<void()> body;
   };
   std::vector<thread> threads;
-  std::function<void()> check = [] {};  // when all have ended
+  std::function<void()> check = [] {};  // called when all threads have ended
 };
 
 struct exploration {
-  std::size_t schedules = 0;  // that were run, but for those that were found to be one seen before
-  std::size_t repeated = 0;   // those
-  std::string failure;        // of the first schedule that failed, with its steps; empty: none did
+  std::size_t schedules = 0;  // number of schedules run, without repeated ones
+  std::size_t repeated = 0;   // number of schedules found to be equivalent to an earlier one
+  std::string failure;        // of the first schedule that failed, with its steps; empty if none failed
 };
 
-/// Runs the scenario in every interleaving, until one fails: an expect() does, or nobody can go on though not
-/// all have ended, which is a deadlock or a lost wake-up, or there is no end to it.
+/// Runs the scenario in every interleaving until one fails. An interleaving fails if an expect() fails, if no thread
+/// can continue although not all have ended (a deadlock or a lost wake-up), or if it does not end.
 ///
-/// The threads are real ones, as the library knows its threads, but one of them goes on at a time. It is
-/// stopped before each step: each use of the locks, atomics and conditions of `explored`. (Letting go of a lock
-/// is none, as nothing can become impossible by its coming at once.) What happens between two steps is seen by
-/// the thread alone, or under a lock.
+/// The threads are real threads, because the library identifies its threads, but only one runs at a time. It is stopped
+/// before each step: each use of the locks, atomics and conditions of `explored`. (Releasing a lock is not a step:
+/// doing it at once cannot make anything impossible.) What happens between two steps must be visible only to the
+/// thread, or guarded by a lock.
 ///
-/// The memory is sequentially consistent, whatever order is asked for: weaker ones are the business of the
-/// thread sanitizer. Conditions do not wake up without a cause, and compare_exchange_weak does not fail without
-/// one: so whoever counts upon that is found out.
+/// Memory is sequentially consistent, whatever order is requested. Weaker orders are left to the thread sanitizer.
+/// Conditions never wake up spuriously, and compare_exchange_weak never fails spuriously, so code that relies on that
+/// is detected.
 ///
-/// Time is virtual, and begins at 0. It passes when a thread makes it pass, which is a step of its own, or
-/// else when nobody can go on: then it is what is waited for first. So a lost wake-up is a deadlock, or a run
-/// that comes too late.
+/// Time is virtual and begins at 0. It passes when a thread moves it, which is a separate step, or when no thread can
+/// continue. In that case it moves to the earliest moment that a thread waits for. So a lost wake-up shows as a
+/// deadlock or as a late run.
 ///
-/// `preemptions`: only those schedules in which a thread that could go on has to wait at most so often.
+/// `preemptions` restricts the exploration to schedules in which threads that could continue have to wait at most that
+/// often.
 exploration explore(const std::function<scenario()>& make, std::optional<std::size_t> preemptions = {});
 
 /// Called by the threads, or by check(): the schedule fails unless `good`.
 void expect(bool good, const char* what);
 
-// What the locks, atomics and conditions ask for. Outside of a scenario's threads all of them do nothing.
+// Called by the locks, atomics and conditions. Outside of a scenario's threads, all of these do nothing.
 
-/// Waits until it is the calling thread's turn to take this step, and `possible`, if it is given, says so; that
-/// may be because the time `until` has come, for which somebody waits then.
+/// Waits until it is the calling thread's turn to take this step, and `possible`, if given, returns true. That may be
+/// because the time `until` has come; the thread waits for that time.
 void await_turn(const operation&, const std::function<bool()>& possible = {},
                 std::optional<time_point> until = {});
-/// What the step in progress has read or written, for who reads its schedule.
+/// Notes what the step in progress has read or written, for readers of the schedule.
 void note(long long value);
-/// The step in progress has let go of a lock.
+/// Notes that the step in progress has released a lock.
 void note_released(const void* lock);
-/// It makes that thread, which waits for it, go on.
+/// Notes that the step in progress lets that thread, which waits for it, continue.
 void note_woke(std::size_t thread);
 /// Which of the scenario's threads this is, or nobody.
 std::size_t this_thread() noexcept;
@@ -73,7 +74,7 @@ namespace virtual_time {
 time_point now();
 void move_to(time_point);
 
-// For those who wait.
+// For threads that wait.
 bool has_come(time_point) noexcept;
 access reading() noexcept;
 

@@ -1,6 +1,6 @@
 // Nodes outside the wheel's window, in all their states: in a far list, waiting to be redistributed, in a lower list,
 // in a bucket, extracted, overdue, and taken. One node is redistributed at a time, so the driver releases the lock in
-// each of these states, and another thread meets it there.
+// each of these states, and another thread can find the node in it.
 #include "failing_new.hpp"
 #include "interleavings/wheel_in_use.hpp"
 
@@ -19,7 +19,7 @@ using far_wheel = wheel_in_use<explored, 8, Buckets>;
 template <std::size_t Buckets>
 using full_wheel = wheel_in_use<explored, 8 + 40, Buckets>;
 
-/// All nodes are in one stripe and in one far list, that of 64 … 127. Node 7 is not in the wheel.
+/// All nodes are in one stripe and in one far list, the one for 64 … 127. Node 7 is not in the wheel.
 template <class Wheel>
 void far_away(Wheel& w) {
   w.schedule(0, 66);
@@ -38,7 +38,7 @@ void partly_redistributed(Wheel& w) {
   w.take(64);
 }
 
-/// The window is past them.
+/// The window has passed the nodes.
 template <class Wheel>
 void overdue(Wheel& w) {
   w.schedule(7, 200);
@@ -46,14 +46,14 @@ void overdue(Wheel& w) {
   far_away(w);
 }
 
-/// As far_away(), but the pool has no free chunk: the driver has found no memory for its first step.
+/// As far_away(), but the pool has no free chunk, and the driver has found no memory for its first step.
 template <class Wheel>
 void without_memory(Wheel& w) {
   far_away(w);
   const failing_new failing;
   std::size_t i = 8;
   try {
-    for (tick_number span = 512;; span *= 8)  // each node has a far list of its own
+    for (tick_number span = 512;; span *= 8)  // each node gets its own far list
       for (tick_number digit = 1; digit != 8; ++digit) w.schedule(i++, digit * span);
   } catch (const std::bad_alloc&) {
   }
@@ -66,7 +66,7 @@ void without_memory(Wheel& w) {
   expect(refused && w.taken_ticks.empty(), "there is no memory for what comes into the window");
 }
 
-/// The calls of a user about node 0, which is due at 66, or node 7.
+/// A user's calls for node 0, which is due at 66, or for node 7.
 template <class Wheel>
 std::vector<std::function<void(Wheel&)>> calls() {
   const auto move_to = [](tick_number to) { return [=](Wheel& w) { w.move(0, to); }; };
@@ -75,9 +75,9 @@ std::vector<std::function<void(Wheel&)>> calls() {
           move_to(64),
           move_to(66),  // behind the others of that tick
           move_to(80),
-          move_to(3),  // of the other stripe
+          move_to(3),  // in the other stripe
           move_to(5000),
-          move_to(2),  // overdue, if the window is past it
+          move_to(2),  // overdue, if the window has passed it
           schedule_at(64),
           schedule_at(66),
           schedule_at(80),
@@ -96,7 +96,7 @@ void check_with_driver(void (*prepare)(Wheel&), tick_number first, tick_number s
   check_every_schedule(on_wheel<Wheel>(prepare, {driver, [](Wheel& w) { w.ask(); }}), few);
 }
 
-TEST_CASE("far nodes that come into the window, the driver, and each call of a user") {
+TEST_CASE("far nodes that enter the window, the driver, and each call of a user") {
   check_with_driver(far_away<far_wheel<2>>, 64, 130);
   check_with_driver(far_away<far_wheel<4>>, 64, 130);
 }
@@ -132,7 +132,7 @@ void check_cancelling_and_moving(void (*prepare)(Wheel&)) {
         });
 }
 
-TEST_CASE("far nodes, the driver, a user who cancels the earliest, and one who adds to their ticks") {
+TEST_CASE("far nodes, the driver, a user who cancels the earliest, and one who adds to the same ticks") {
   check_cancelling_and_moving(far_away<far_wheel<2>>);
   check_cancelling_and_moving(far_away<far_wheel<4>>);
   check_cancelling_and_moving(overdue<far_wheel<2>>);
@@ -173,7 +173,7 @@ void check_earliest(void (*prepare)(Wheel&)) {
         few);
 }
 
-TEST_CASE("far nodes: the driver sees the earliest or is notified of it") {
+TEST_CASE("far nodes: the driver sees the earliest node or is notified of it") {
   check_earliest(far_away<far_wheel<2>>);
   check_earliest(partly_redistributed<far_wheel<2>>);
   check_earliest(partly_redistributed<far_wheel<4>>);

@@ -1,4 +1,4 @@
-// Groups of timers, and timers that come in the place of others.
+// Groups of timers, and timers that replace others.
 #include "interleavings/explored_core.hpp"
 
 #include <deque>
@@ -14,7 +14,7 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-/// A core, a group, and timers of it by number. Each timer with a tag says when it has left.
+/// A core, a group, and the group's timers by number. Each timer with a tag notes when it has left.
 class group_stage {
   using core_type = explored_core<>;
 
@@ -26,7 +26,7 @@ class group_stage {
 
   core_type& core() { return *core_; }
 
-  /// False: the group is closed, the scheduler stopped, or there is no place.
+  /// Returns false if the group is closed, the scheduler is stopped, or there is no place.
   bool add(duration due, std::optional<std::size_t> in_place_of = {}) {
     timer& t = timers_.emplace_back();
     const timer_id old = in_place_of ? timers_[*in_place_of].id : timer_id{};
@@ -48,7 +48,7 @@ class group_stage {
       return false;
     }
     if (rest.ended != nullptr)
-      timers_[*in_place_of].replaced = true;  // else its run had begun, or it had ended
+      timers_[*in_place_of].replaced = true;  // otherwise its run had begun, or it had ended
     core_->finish(rest);
     return true;
   }
@@ -66,7 +66,7 @@ class group_stage {
     for (std::size_t i = 0; i != known && i != before_; ++i)
       expect(!core_->pending(timers_[i].id), "cancel_all() leaves none of those before it");
   }
-  /// Waits for those timers that have the tag of number `i`, as keyed timers do that are cancelled: it is one, here.
+  /// Waits for the timers with the tag of number `i` (here only one), as when keyed timers are cancelled.
   void wait_for(std::size_t i) {
     core_->cancel(timers_[i].id);
     {
@@ -79,7 +79,7 @@ class group_stage {
     for (std::size_t k = 0; k != before_; ++k)
       expect(k == i || !waits_alone_ || core_->pending(timers_[k].id), "the others stay");
   }
-  /// No other thread ends timers.
+  /// As wait_for(), if no other thread ends timers.
   void wait_for_alone(std::size_t i) {
     waits_alone_ = true;
     wait_for(i);
@@ -101,10 +101,10 @@ class group_stage {
   /// Schedules a timer for which there is no place until the first has run.
   void steal() { stolen_ = add(5ms); }
   std::size_t pending() { return core_->pending(*group_); }
-  /// So many timers there are before the threads begin.
+  /// Notes the number of timers before the threads begin.
   void begin() { before_ = timers_.size(); }
 
-  /// When the threads are done.
+  /// Called when the threads are done.
   void check() {
     expect(!stolen_ || !timers_[0].replaced, "no other timer gets the place of one that is replaced");
     expect(core_->pending() == core_->pending(*group_), "all that is pending is a member");
@@ -134,7 +134,7 @@ class group_stage {
     int runs = 0, left = 0;
   };
 
-  /// Keeps the core, as the groups of scopes and keyed timers do.
+  /// Keeps the core alive, as the groups of scopes and keyed timers do.
   class group final : public detail::timer_group<explored>, public std::enable_shared_from_this<group> {
    public:
     explicit group(group_stage& s) : stage_(s), kept_(s.core_) {}
@@ -163,7 +163,7 @@ struct act {
   std::function<void(group_stage&)> what;
 };
 
-/// So many timers, all due at 1 ms, when it is 1 ms.
+/// Begins with that many timers, all due at 1 ms. It is 1 ms.
 void explore(int timers, std::vector<act> acts, std::optional<std::size_t> preemptions = {}, options o = {}) {
   o.buckets = 2;
   check_every_schedule(
@@ -208,13 +208,13 @@ TEST_CASE("a group is closed, and its timers run, end, or are cancelled") {
   explore(2, {close, cancel, cancel_second}, few);
 }
 
-TEST_CASE("a timer that is refused as it joins a group that is visited ends once") {
+TEST_CASE("a timer that is refused as it joins a group during a visit ends once") {
   explore(0, {cancel_all, add, stop}, few);
   explore(0, {close, add, stop}, few);
   explore(0, {cancel_all, add_never, stop}, few);
 }
 
-TEST_CASE("those who visit a group at the same time, while timers leave it, each visit all that stay") {
+TEST_CASE("concurrent visits of a group, while timers leave it, each visit all timers that stay") {
   explore(2, {cancel_all, cancel}, few);
   explore(2, {cancel_all, cancel_second}, few);
   explore(2, {cancel_all, cancel_all}, few);
@@ -223,7 +223,7 @@ TEST_CASE("those who visit a group at the same time, while timers leave it, each
   explore(2, {cancel_all, add}, few);
 }
 
-TEST_CASE("a timer comes in the place of one that runs, is cancelled, or ends") {
+TEST_CASE("a timer replaces one that runs, is cancelled, or ends") {
   explore(1, {replace, pass});
   explore(1, {replace, cancel});
   explore(1, {replace, cancel_in_two_parts});
@@ -234,7 +234,7 @@ TEST_CASE("a timer comes in the place of one that runs, is cancelled, or ends") 
 }
 
 TEST_CASE(
-    "one waits for those timers of a group that have a tag, while timers run, end, join and are visited") {
+    "a thread waits for the timers of a group with a tag, while timers run, end, join and are visited") {
   const act wait{"waits", [](group_stage& s) { s.wait_for(0); }};
   const act wait_for_second{"waits for the second", [](group_stage& s) { s.wait_for(1); }};
   const act wait_alone{"waits", [](group_stage& s) { s.wait_for_alone(1); }};
@@ -249,14 +249,14 @@ TEST_CASE(
   explore(2, {wait_for_second, pass, cancel}, few);
 }
 
-TEST_CASE("at the limit no other timer gets the place of one that is replaced") {
+TEST_CASE("at the limit no other timer gets the place of a replaced timer") {
   const act steal{"schedules", [](group_stage& s) { s.steal(); }};
   const act replace_by_later{"replaces", [](group_stage& s) { s.add(5ms, 0); }};
   explore(1, {replace_by_later, steal}, {}, {.max_pending = 1});
   explore(1, {replace_by_later, steal, pass}, few, {.max_pending = 1});
 }
 
-TEST_CASE("of two timers that come in the place of one, one does at the limit") {
+TEST_CASE("at the limit only one of two timers can replace the same timer") {
   const auto one_pending = [](group_stage& s) { expect(s.pending() <= 1, "one is pending"); };
   const act replace_and_look{"replaces", [=](group_stage& s) {
                                s.add(1ms, 0);

@@ -1,4 +1,4 @@
-// Jobs on threads of an executor, against what users call and the driver's pass.
+// Jobs on threads of an executor, interleaved with users' calls and the driver's pass.
 #include "interleavings/stage.hpp"
 
 #include <optional>
@@ -8,7 +8,7 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-/// So many timers that were submitted at 1 ms, and their jobs have not been called.
+/// Begins with that many timers, which were submitted at 1 ms and whose jobs have not been called.
 void explore_jobs(int timers, std::vector<part> parts, std::optional<std::size_t> preemptions = {}) {
   const auto prepare = [timers](stage& s) {
     for (int i = 0; i != timers; ++i) s.add(1ms);
@@ -69,7 +69,7 @@ TEST_CASE("job and drain") {
 
 TEST_CASE("job, cancel and stop") { explore_jobs(1, {start, cancel, stop}); }
 
-TEST_CASE("a task that cancels itself, and another one who does") {
+TEST_CASE("a timer that its task and another thread cancel") {
   const auto prepare = [](stage& s) {
     s.add(1ms);
     s.in_run = [&s](std::size_t i) { expect(s.cancel(i) != cancel_result::cancelled, "it is running"); };

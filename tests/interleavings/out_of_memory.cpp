@@ -1,4 +1,4 @@
-// A periodic timer that waits for memory, as it is placed, against the ends.
+// A periodic timer that waits for memory to be placed, interleaved with the ends.
 #include "failing_new.hpp"
 #include "interleavings/stage.hpp"
 
@@ -9,11 +9,11 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-// Where there is no such operator new, there is nothing to test.
+// These tests need the replaced operator new.
 TEST_SUITE_BEGIN("without memory" * doctest::skip(!failing_new::available));
 
-/// Timer 0 is with the executor: its task stops the scheduler. Timer 2 is periodic: it has run at 1 ms, and found no
-/// memory to wait for 2 ms, as timer 1 had taken that. It is `now`, and there is memory again.
+/// The executor has timer 0, whose task stops the scheduler. Timer 2 is periodic. It has run at 1 ms, and found no
+/// memory to wait for 2 ms, because timer 1 had taken it. It is `now`, and there is memory again.
 auto one_waits_for_memory(duration now) {
   return [now](stage& s) {
     std::optional<failing_new> failing;

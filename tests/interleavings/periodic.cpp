@@ -1,4 +1,4 @@
-// Periodic timers: the driver's pass and jobs on threads of an executor, against what users call and the ends.
+// Periodic timers: the driver's pass and jobs on threads of an executor, interleaved with users' calls and the ends.
 #include "interleavings/stage.hpp"
 
 #include <optional>
@@ -22,7 +22,7 @@ part moving(duration to) {
   return {"moves", [to](stage& s) { s.move(0, to); }};
 }
 
-/// A periodic timer is due, and the driver has not taken it up.
+/// A periodic timer is due, and the driver has not taken it yet.
 void explore_pass(const recurrence& when, std::vector<part> others,
                   std::optional<std::size_t> preemptions = {}) {
   const auto prepare = [when](stage& s) {
@@ -50,18 +50,18 @@ void explore_jobs(const recurrence& when, std::vector<part> parts, duration now 
 const recurrence fixed_rate = every(1ms);
 const recurrence fixed_delay = after_completion(1ms);
 
-TEST_CASE("periodic: pass, and what users call") {
+TEST_CASE("periodic: pass, and users' calls") {
   for (const part& other : {cancel, cancel_and_wait, moving(0ms), moving(2ms), moving(duration::max())})
     explore_pass(fixed_rate, {other});
 }
 
-TEST_CASE("periodic: pass, and who asks whether it is pending") {
+TEST_CASE("periodic: pass, and a call that asks whether the timer is pending") {
   const part asks{"asks",
                   [](stage& s) { expect(s.pending(0), "a periodic timer is pending until it is ended"); }};
   explore_pass(fixed_rate, {asks});
 }
 
-TEST_CASE("periodic: pass, and reschedule for a moment later than the pass has read") {
+TEST_CASE("periodic: pass, and reschedule to a moment later than the time that the pass has read") {
   const part move_within_the_tick{"moves", [](stage& s) {
                                     virtual_time::move_to(at(1'500us));
                                     s.move(0, 1'500us);
@@ -77,7 +77,7 @@ TEST_CASE("periodic: pass, reschedule and the end") {
   for (const part& end : {stop, drain}) explore_pass(fixed_rate, {moving(2ms), end}, few);
 }
 
-TEST_CASE("periodic: job, and what users call") {
+TEST_CASE("periodic: job, and users' calls") {
   for (const recurrence& when : {fixed_rate, fixed_delay}) {
     for (const part& act : {start, drop})
       for (const part& other : {cancel, cancel_and_wait, moving(0ms)}) explore_jobs(when, {act, other});
@@ -91,7 +91,7 @@ TEST_CASE("periodic: job, and the end") {
   }
 }
 
-/// Another timer is with the executor, and its task stops the scheduler.
+/// The executor has another timer, whose task stops the scheduler.
 const part stop_from_inside{"job", [](stage& s) { s.submitted(0)(); }};
 
 auto with_a_job_that_stops(const recurrence& when, duration now) {

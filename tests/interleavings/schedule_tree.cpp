@@ -54,7 +54,7 @@ std::size_t schedule_tree::choose(const next_steps& next, thread_set enabled) {
   return running_ = s.thread;
 }
 
-/// Whoever runs goes on, if he can.
+/// The running thread continues if it can.
 std::size_t schedule_tree::fall_back(thread_set enabled) const noexcept {
   return running_ != nobody && has(enabled, running_) ? running_ : first_of(enabled);
 }
@@ -64,26 +64,26 @@ void schedule_tree::push(thread_set enabled) {
   path_.push_back({enabled, asleep_, to_try_first(enabled, favourite), 0, favourite, {}, {}});
 }
 
-/// With a bound: all that may be tried. Otherwise races will tell what else is to be.
+/// With a bound, returns all threads that may be tried. Otherwise only one: races will show which others must be tried.
 thread_set schedule_tree::to_try_first(thread_set enabled, std::size_t favourite) const noexcept {
   if (!bound_) return only(favourite);
   const bool would_preempt = running_ != nobody && has(enabled, running_);
   return would_preempt && preemptions_ == *bound_ ? only(running_) : enabled;
 }
 
-/// Has the last step, at `depth_`, be tried before each one that it depends on and that its thread did not know
-/// of, `before`: there, with what else that needs.
+/// Makes the last step, at `depth_`, be tried before each step that it depends on and that its thread did not know of
+/// (`before`), together with the steps that this requires.
 void schedule_tree::find_races(const step& last, const clock& before) {
   for (std::size_t i = 0; i != depth_; ++i) {
     step& s = path_[i];
     if (s.thread == last.thread || before[s.thread] > i || !dependent(s.taken, last.taken)) continue;
-    const thread_set ways = first_steps(i) & s.enabled;  // none: it was not possible before
+    const thread_set ways = first_steps(i) & s.enabled;  // empty if the step was not possible before
     if (ways != 0 && (ways & (s.to_explore | s.asleep)) == 0) s.to_explore |= only(first_of(ways));
   }
 }
 
-/// The same for the steps that are not possible here, perhaps because of one that they might come before: it may
-/// be that this schedule does not come to them, as it is cut off, or comes to them by another way.
+/// As find_races(), but for steps that are not possible here, perhaps because of a step that they might precede. This
+/// schedule may never reach them, because it is cut off, or may reach them in another way.
 void schedule_tree::find_races_of_blocked(const next_steps& next, thread_set enabled) {
   for (std::size_t thread = 0; thread != most_threads; ++thread) {
     if (next[thread] == nullptr || has(enabled, thread)) continue;
@@ -94,11 +94,11 @@ void schedule_tree::find_races_of_blocked(const next_steps& next, thread_set ena
   }
 }
 
-/// The threads one of which takes the first step, if those from `index` to `depth_` which do not come after
-/// that at `index` are to be made without it.
+/// Consider the steps from `index` to `depth_` that do not depend on the step at `index`. If they are to be taken
+/// without it, one of the returned threads takes the first step.
 thread_set schedule_tree::first_steps(std::size_t index) const {
   thread_set first = 0;
-  clock begun{};  // where each thread's steps begin, plus 1; 0: nowhere
+  clock begun{};  // where each thread's steps begin, plus 1; 0 if nowhere
   for (std::size_t j = index + 1; j <= depth_; ++j) {
     const step& s = path_[j];
     if (j != depth_ && s.known[path_[index].thread] > index) continue;
@@ -132,7 +132,7 @@ void schedule_tree::take(step& now) {
   if (depth_ >= new_from_) find_races(now, before);
 }
 
-/// What a thread knows of after a step, besides that step.
+/// The steps that a thread knows of after a step, without that step.
 schedule_tree::clock schedule_tree::known_with(clock before, const operation& next) {
   for (const access& a : next.accesses) {
     if (a.object == nullptr) continue;

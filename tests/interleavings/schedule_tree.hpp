@@ -1,4 +1,4 @@
-// Which schedules are to be run.
+// Decides which schedules are run.
 #pragma once
 
 #include <array>
@@ -11,54 +11,55 @@
 
 namespace rondo::test {
 
-/// The schedules of a few threads, depth first. Each is run from the start, as a prefix of choices of the one
-/// before, another choice, and what comes of itself.
+/// The schedules of a few threads, depth first. Each is run from the start: it repeats a prefix of the previous
+/// schedule's choices, makes another choice, and then runs by default choices.
 ///
-/// Two schedules that differ but in the order of independent steps are one to everybody in them, so one of
-/// them is enough. Dynamic partial-order reduction with source sets (Abdulla, Aronis, Jonsson and Sagonas,
-/// "Optimal dynamic partial order reduction", 2014) tries another thread first only where two dependent steps
-/// come in the other order by it, and sleep sets cut off what has been seen in another order.
+/// Two schedules that differ only in the order of independent steps are indistinguishable to the threads, so one of
+/// them is enough. Dynamic partial-order reduction with source sets (Abdulla, Aronis, Jonsson and Sagonas, "Optimal
+/// dynamic partial order reduction", 2014) tries another thread first only if that reverses the order of two dependent
+/// steps. Sleep sets cut off schedules that have been seen in another order.
 ///
-/// With a bound all schedules are run that take the processor from a thread which could go on at most so
-/// often (Musuvathi and Qadeer, 2007): without the reduction, with which some of these would be left out.
+/// With a bound, all schedules are run that preempt a thread which could continue at most that often (Musuvathi and
+/// Qadeer, 2007). The reduction is not used then, as it would leave out some of them.
 class schedule_tree {
  public:
-  /// Of each thread the step that it is about to take; null: it has ended.
+  /// For each thread, the step that it is about to take; null if it has ended.
   using next_steps = std::array<const operation*, most_threads>;
 
   explicit schedule_tree(std::optional<std::size_t> preemptions = {}) : bound_(preemptions) {}
 
-  /// Goes to the next schedule. False: there is none.
+  /// Goes to the next schedule. Returns false if there is none.
   bool advance();
 
-  /// Which thread's step is next. Precondition: `enabled`, those that can take theirs, is not empty.
+  /// Returns the thread whose step is next. `enabled` are the threads that can take their steps. Precondition: it is
+  /// not empty.
   std::size_t choose(const next_steps&, thread_set enabled);
 
-  /// Whether the schedule, which has come so far, need not go on: what follows has been seen in another order.
+  /// Whether the schedule in progress can be cut off, because what follows has been seen in another order.
   bool seen() const noexcept { return seen_; }
-  /// Whether the threads do not do the same as before, after the same choices. Such cannot be explored.
+  /// Whether the threads behave differently than before after the same choices. Such threads cannot be explored.
   bool astray() const noexcept { return astray_; }
 
-  // What comes before what, besides dependent steps in their order.
-  /// `thread` has, within its step, let go of a lock.
+  // Ordering of steps, in addition to the order of dependent steps.
+  /// `thread` has released a lock within its step.
   void released(std::size_t thread, const void* lock);
-  /// `by` has, within its step, made `whom` go on.
+  /// `by` has let `whom` continue within its step.
   void woke(std::size_t by, std::size_t whom) { join(clocks_[whom], clocks_[by]); }
-  /// Nobody could go on before this.
+  /// No thread could continue before this.
   void all_have_met(const next_steps&);
 
  private:
-  /// Of each thread, how many steps of the schedule were made when it made the last one that is known here.
+  /// For each thread, how many steps of the schedule had been taken when it took its last step that is known here.
   using clock = std::array<std::size_t, most_threads>;
 
   struct step {
     thread_set enabled;
-    thread_set asleep;      // their step has been tried first, and nothing since depended on it
-    thread_set to_explore;  // which thread is to be tried here
+    thread_set asleep;      // threads whose step has been tried first, and no step since then depended on it
+    thread_set to_explore;  // threads to be tried here
     thread_set explored;
-    std::size_t thread;  // which is being tried
+    std::size_t thread;  // the one being tried
     operation taken;
-    clock known;  // to the thread afterwards
+    clock known;  // what the thread knows afterwards
   };
 
   struct history {
@@ -82,7 +83,7 @@ class schedule_tree {
 
   // Of the schedule in progress.
   std::size_t depth_ = 0;
-  std::size_t new_from_ = 0;  // what comes before was the same in the schedule before
+  std::size_t new_from_ = 0;  // steps before this were the same in the previous schedule
   std::size_t running_ = nobody;
   std::size_t preemptions_ = 0;
   bool seen_ = false;

@@ -1,4 +1,4 @@
-// Timers under the explorer, and what is true of them in the end.
+// Timers under the explorer, and what must be true of them in the end.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace rondo::test {
 
 /// A core whose timers are counted. Each one-shot runs, is cancelled or refused, is handed back by stop(), or is
 /// rejected by its executor, once. Each periodic timer is cancelled, refused or handed back once, or else completed.
-/// (Numbers: in the order of add() and repeat().)
+/// (Timers are numbered in the order of add() and repeat().)
 template <class Alarm = detail::alarm<explored>>
 class stage_with {
  public:
@@ -34,20 +34,20 @@ class stage_with {
   stage_with& operator=(const stage_with&) = delete;
 
   core_type& core() { return *core_; }
-  /// Which the executor has got and nobody has called yet.
+  /// A job that the executor has got and nobody has called yet.
   job& submitted(std::size_t i) { return jobs_[i]; }
 
-  /// For `due`, or never.
+  /// Schedules a timer for `due`, or never.
   void add(duration due) {
     schedule(timers_.emplace_back(),
              [&](task&& work) { return schedule_on(*core_, deadline(due), core_->now(), std::move(work)); });
   }
-  /// The same, with a callable that owns nothing: cancelling such a timer takes a path of its own.
+  /// As add(), with a callable that owns nothing: cancelling such a timer takes another path.
   void add_plain(duration due) {
     timer& t = timers_.emplace_back();
     t.id = schedule_on(*core_, deadline(due), core_->now(), [this, &t](const firing& f) { run(t, f); });
   }
-  /// The same, submitted as a job of its own: see submitted().
+  /// As add(), but the timer is submitted as a separate job: see submitted().
   void add_job(duration due) {
     schedule(timers_.emplace_back(), [&](task&& work) {
       return schedule_on(*core_, deadline(due), core_->now(), std::move(work),
@@ -78,11 +78,11 @@ class stage_with {
   }
   std::vector<unfired> stop_from_inside() {
     std::vector<unfired> list = core_->stop();
-    for (const unfired& u : list) returned_.push_back(u.id);  // which add() may not have got yet
+    for (const unfired& u : list) returned_.push_back(u.id);  // add() may not have got this id yet
     stopped_ = true;
     return list;
   }
-  /// Gives up at once if something is in progress: the list is for another stop(), or for the end.
+  /// Gives up at once if something is in progress. Then another stop(), or the end, gets the list.
   void stop_without_waiting() {
     const auto list = core_->stop_by(virtual_time::now());
     if (!list) return void(gave_up_ = true);
@@ -90,24 +90,24 @@ class stage_with {
     for (const unfired& u : *list) returned_.push_back(u.id);
     stopped_ = true;
   }
-  /// No timer is listed twice, and those that nobody touches are there.
+  /// Checks that no timer is listed twice, and that timers that nobody touches are listed.
   void list(std::size_t untouched) {
     std::vector<timer_id> ids;
     for (const timer_info& t : core_->list()) ids.push_back(t.id);
     std::sort(ids.begin(), ids.end());
-    expect(std::unique(ids.begin(), ids.end()) == ids.end(), "list() has a timer once");
+    expect(std::unique(ids.begin(), ids.end()) == ids.end(), "list() has each timer once");
     for (std::size_t i = 0; i != untouched; ++i)
-      expect(std::binary_search(ids.begin(), ids.end(), timers_[i].id), "list() has what nobody touches");
+      expect(std::binary_search(ids.begin(), ids.end(), timers_[i].id), "list() has untouched timers");
   }
-  /// A timer that is not moved is due when it was scheduled for, if it is there.
+  /// Checks that a timer that is not moved is due at its original time, if it is pending.
   void look_at_due(std::size_t i, duration due) {
     const auto told = core_->due(timers_[i].id);
-    expect(!told || told == deadline(due), "due() is that of the timer");
+    expect(!told || told == deadline(due), "due() is the timer's deadline");
     for (const timer_info& t : core_->list())
       expect(t.id != timers_[i].id || t.due == deadline(due), "list() has a timer with its own due");
   }
   void drain() {
-    expect(core_->drain(1h), "all that was pending has run or ended");
+    expect(core_->drain(1h), "all pending timers have run or ended");
     expect(virtual_time::now() < at(1h), "drain() returns when the last timer has ended, not at its limit");
     for (const timer& t : timers_) expect(t.running.load() == 0, "after drain() no run is in progress");
     for (const timer& t : timers_)
@@ -117,19 +117,19 @@ class stage_with {
   bool pending(std::size_t i) const { return core_->pending(timers_[i].id); }
   void await_run(std::size_t i) { timers_[i].ran.wait(); }
 
-  /// What the scheduler's destructor does.
+  /// Does what the scheduler's destructor does.
   void retire() {
     core_->retire();
     for (const timer& t : timers_)
-      expect(t.running.load() == 0, "of a destroyed scheduler no run is in progress");
+      expect(t.running.load() == 0, "after the destruction of a scheduler no run is in progress");
     stopped_ = retired_ = true;
   }
 
-  /// When the threads are done.
+  /// Called when the threads are done.
   void check() {
     if (gave_up_ && !stopped_) stop();
     if (!stopped_) end_all();
-    for (job& j : jobs_) j();  // which does nothing any more
+    for (job& j : jobs_) j();  // does nothing any more
     std::uint64_t without_an_end = 0;
     for (timer& t : timers_) {
       t.returned = static_cast<int>(std::count(returned_.begin(), returned_.end(), t.id));
@@ -145,7 +145,7 @@ class stage_with {
 
   /// Whether all runs must begin when they are due: time passes only while the driver sleeps.
   bool in_time = false;
-  /// What each run does besides.
+  /// Called in each run.
   std::function<void(std::size_t)> in_run = [](std::size_t) {};
 
  private:
@@ -196,18 +196,19 @@ class stage_with {
     return result;
   }
 
-  /// Runs what is due, and ends what nothing has ended.
+  /// Runs the due timers, and ends the remaining ones.
   void end_all() {
     virtual_time::move_to(at(10ms));
     core_->pass();
     for (job& j : jobs_) j();
     for (std::size_t i = 0; i != timers_.size(); ++i)
       if (timers_[i].periodic && core_->pending(timers_[i].id)) cancel(i);
-    expect(!core_->next_due(), "nothing is due that has run");
-    for (const unfired& u : stop()) expect(u.due == time_point::max(), "what does not run is never due");
+    expect(!core_->next_due(), "nothing is due after all have run");
+    for (const unfired& u : stop())
+      expect(u.due == time_point::max(), "a timer that does not run is never due");
   }
 
-  /// `without_an_end`: one-shots of which that is so.
+  /// `without_an_end` is the number of one-shots that have no end.
   void check_statistics(const statistics& s, std::uint64_t without_an_end) const {
     const bool one_shots_alone =
         std::none_of(timers_.begin(), timers_.end(), [](auto& t) { return t.periodic; });
@@ -215,12 +216,12 @@ class stage_with {
     expect(one_shots_alone ? without_an_end == lost : without_an_end <= lost, "a timer has an end");
     expect(s.pending == 0, "nothing is pending");
     expect(adds_up(s), "the counters add up");
-    expect(s.fired == sum(&timer::runs), "what has run is counted");
+    expect(s.fired == sum(&timer::runs), "all runs are counted");
     const std::uint64_t surely_cancelled = sum(&timer::cancelled);
     const std::uint64_t perhaps_cancelled = one_shots_alone ? 0 : cancelled_running_;
     expect(s.cancelled >= surely_cancelled && s.cancelled <= surely_cancelled + perhaps_cancelled,
-           "what was cancelled is counted");
-    expect(retired_ || s.returned == sum(&timer::returned), "what was handed back is counted");
+           "cancelled timers are counted");
+    expect(retired_ || s.returned == sum(&timer::returned), "timers that were handed back are counted");
   }
 
   std::uint64_t sum(int timer::*count) const {
@@ -232,7 +233,7 @@ class stage_with {
   std::deque<timer> timers_;
   std::deque<job> jobs_;
   std::vector<timer_id> returned_;
-  std::uint64_t cancelled_running_ = 0;  // calls of cancel() that said so
+  std::uint64_t cancelled_running_ = 0;  // calls of cancel() that returned `running`
   bool gave_up_ = false;
   bool stopped_ = false;
   bool retired_ = false;
@@ -241,12 +242,13 @@ class stage_with {
 
 using stage = stage_with<>;
 
-/// Explores what these do at the same time on a stage that `prepare` has set.
+/// What one thread does on a stage.
 struct part {
   const char* name;
   std::function<void(stage&)> act;
 };
 
+/// A scenario in which these parts run at the same time, on a stage that `prepare` has set up.
 inline std::function<scenario()> on_stage(std::function<void(stage&)> prepare, std::vector<part> parts,
                                           options o = {.buckets = 2},
                                           stage::tasks_run where = stage::tasks_run::inline_) {

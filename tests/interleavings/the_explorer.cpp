@@ -1,4 +1,4 @@
-// The explorer of interleavings itself: what it finds, and how often it looks.
+// The explorer of interleavings itself: what it finds, and how many schedules it runs.
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -43,7 +43,7 @@ TEST_CASE("threads that share nothing have one schedule") {
   CHECK(e.repeated == 0);
 }
 
-/// n threads, each writes m times to what all share.
+/// Each thread writes `writes` times to a shared object.
 exploration writers(std::size_t threads, int writes, std::optional<std::size_t> preemptions = {}) {
   return explore(
       [=] {
@@ -65,13 +65,13 @@ TEST_CASE("steps that depend on each other are tried in every order") {
   CHECK(writers(3, 3).schedules == 1'680);  // 9! / (3! 3! 3!)
 }
 
-TEST_CASE("a bound counts how often a thread is made to wait that could go on") {
+TEST_CASE("a bound counts how often a thread that could continue has to wait") {
   CHECK(writers(2, 3, 0).schedules == 2);
-  CHECK(writers(2, 3, 1).schedules == 6);   // either first, and its end after 1 or 2 writes put off
+  CHECK(writers(2, 3, 1).schedules == 6);   // either first, in one piece or preempted after 1 or 2 writes
   CHECK(writers(2, 3, 5).schedules == 20);  // more than any of them needs
 }
 
-TEST_CASE("an update that gets lost is found") {
+TEST_CASE("a lost update is found") {
   const auto e = explore([] {
     auto counter = std::make_shared<explored_atomic<int>>();
     const auto add = [=] { counter->store(counter->load() + 1); };
@@ -81,7 +81,7 @@ TEST_CASE("an update that gets lost is found") {
   CHECK(says(e, "a: load atomic 1 = 0\n"));
 }
 
-TEST_CASE("an update inside a lock does not get lost") {
+TEST_CASE("an update under a lock is not lost") {
   const auto e = explore([] {
     struct state {
       explored_mutex mutex;
@@ -99,7 +99,7 @@ TEST_CASE("an update inside a lock does not get lost") {
   CHECK(e.schedules == 6);
 }
 
-/// a and b lock two mutexes, in these orders.
+/// Threads a and b lock two mutexes, in the same or in opposite orders.
 exploration two_mutexes(bool same_order) {
   return explore([=] {
     struct state {
@@ -119,7 +119,7 @@ exploration two_mutexes(bool same_order) {
   });
 }
 
-TEST_CASE("two locks that are taken in opposite orders are found to be a deadlock") {
+TEST_CASE("taking two locks in opposite orders is found to be a deadlock") {
   CHECK(two_mutexes(true).failure == "");
   const auto e = two_mutexes(false);
   CHECK(says(e, "nobody can go on"));
@@ -127,7 +127,7 @@ TEST_CASE("two locks that are taken in opposite orders are found to be a deadloc
   CHECK(says(e, "never: b: lock mutex 1\n"));
 }
 
-/// One waits until another one has said so; with a predicate, or for the call alone.
+/// One thread waits for a notification by another, with a predicate or only for the call.
 exploration message(bool with_predicate, std::optional<rondo::time_point> until = {}) {
   return explore([=] {
     struct state {
@@ -156,19 +156,19 @@ exploration message(bool with_predicate, std::optional<rondo::time_point> until 
   });
 }
 
-TEST_CASE("a wake-up that gets lost is found") {
+TEST_CASE("a lost wake-up is found") {
   CHECK(message(true).failure == "");
   const auto e = message(false);
   CHECK(says(e, "nobody can go on"));
   CHECK(says(e, "never: listener: wake, lock mutex 1\n"));
 }
 
-TEST_CASE("where somebody waits until a moment, a wake-up that gets lost makes time pass") {
+TEST_CASE("if a thread waits until a moment, a lost wake-up makes time pass") {
   CHECK(message(true, at(5s)).failure == "");
   CHECK(says(message(false, at(5s)), "it was not too late"));
 }
 
-TEST_CASE("time comes to who waits for it, before, after and without a call") {
+TEST_CASE("the time that a thread waits for comes before, after and without a call") {
   struct outcomes {
     int in_time = 0, too_late = 0;
   };
@@ -194,7 +194,7 @@ TEST_CASE("time comes to who waits for it, before, after and without a call") {
   CHECK(seen->too_late > 0);
 }
 
-TEST_CASE("what goes on for ever is found") {
+TEST_CASE("an endless schedule is found") {
   const auto e = explore([] {
     auto flag = std::make_shared<explored_atomic<bool>>();
     const auto spin = [=] {
@@ -206,7 +206,7 @@ TEST_CASE("what goes on for ever is found") {
   CHECK(says(e, "it does not come to an end"));
 }
 
-TEST_CASE("threads that do something else each time are found") {
+TEST_CASE("threads that behave differently each time are found") {
   const auto times = std::make_shared<int>(0);
   const auto e = explore([=] {
     auto shared = std::make_shared<explored_atomic<int>>();
@@ -218,9 +218,9 @@ TEST_CASE("threads that do something else each time are found") {
   CHECK(says(e, "do not do the same"));
 }
 
-// Who waits for a lock might have come before who has it, also if this schedule does not come to that.
+// A thread that waits for a lock might have come before its holder, even if this schedule does not get that far.
 
-TEST_CASE("who waits for a lock in a schedule that is cut off is tried before its holder") {
+TEST_CASE("a thread that waits for a lock in a schedule that is cut off is tried before the holder") {
   struct state {
     explored_atomic<int> stored;
     explored_mutex inner, outer;
@@ -254,7 +254,7 @@ TEST_CASE("who waits for a lock in a schedule that is cut off is tried before it
   CHECK(orders.contains("told, late load, both, "));
 }
 
-TEST_CASE("who waits for a lock while time passes is tried before its holder") {
+TEST_CASE("a thread that waits for a lock while time passes is tried before the holder") {
   struct state {
     explored_mutex mutex, own;
     explored_condition never;
@@ -279,7 +279,7 @@ TEST_CASE("who waits for a lock while time passes is tried before its holder") {
   CHECK(orders == std::set<std::string>{"ab", "ba"});
 }
 
-/// Three threads that do a few things each, at random, with two atomics, two locks and a condition.
+/// Three threads, each of which does a few random things with two atomics, two locks and a condition.
 class program {
  public:
   explicit program(std::uint64_t seed) {
@@ -289,7 +289,7 @@ class program {
         steps.push_back({static_cast<kind>(d.roll(6)), d.roll(2)});
   }
 
-  /// What the atomics hold and the threads have read in the end of each schedule.
+  /// The values of the atomics, and what the threads have read, at the end of each schedule.
   std::set<std::string> outcomes(std::optional<std::size_t> preemptions) const {
     std::set<std::string> all;
     const exploration e = explore(
@@ -359,8 +359,8 @@ class program {
   std::array<std::vector<step>, 3> threads_;
 };
 
-/// Whether the reduction leaves out no outcome: each is compared with what all schedules come to.
-TEST_CASE("the schedules that are left out would come to nothing new") {
+/// Checks that the reduction leaves out no outcome, by comparing with the outcomes of all schedules.
+TEST_CASE("the schedules that are left out have no new outcome") {
   for (const std::uint64_t seed : seeds("random threads", 100)) {
     CAPTURE(seed);
     const program p(seed);

@@ -72,7 +72,7 @@ TEST_CASE("wheel: a bucket whose due node is cancelled, and whose key is correct
                                  [](wheel_type& w) { w.take(2); }}));
 }
 
-/// A driver that asks when the next node is due, and would sleep until then unless it is notified.
+/// A driver asks when the next node is due, and would sleep until then unless it is notified.
 template <class Wheel>
 std::function<scenario()> asking_and_scheduling(tick_number cancelled_before, tick_number earliest) {
   return [=] {

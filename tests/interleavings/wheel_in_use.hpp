@@ -18,15 +18,15 @@
 
 namespace rondo::test {
 
-/// Two stripes, few buckets, and some nodes. Only one thread schedules, moves and cancels node i, as the wheel
-/// requires, and one thread takes nodes that are due.
+/// Two stripes, few buckets, and some nodes. As the wheel requires, only one thread schedules, moves and cancels node
+/// i, and only one thread takes due nodes.
 template <class Sync, std::size_t Nodes, std::size_t Buckets = 2>
 struct wheel_in_use {
   detail::wheel_core<Sync> wheel{Buckets};
   std::array<detail::node, Nodes> nodes;
   std::array<int, Nodes> scheduled{}, cancelled{}, taken{};
   std::vector<tick_number> taken_ticks;
-  explored_atomic<bool> notified;  // the top has moved earlier
+  explored_atomic<bool> notified;  // set when the top has moved earlier
 
   void schedule(std::size_t i, tick_number due) {
     wheel.schedule(nodes[i], due, insert_hooks{*this, i});
@@ -40,7 +40,8 @@ struct wheel_in_use {
       expect(tick <= to, "a node is not taken before its tick");
       for (const detail::node& other : nodes)  // the stripe is locked
         expect(other.wheel == nullptr || (other.due - tick) % 2 != 0 || comes_before(n, other),
-               "nodes of a stripe are taken in the order of ticks, and in a tick in the order of scheduling");
+               "nodes of a stripe are taken in the order of ticks, and within a tick in the order of "
+               "scheduling");
       taken_ticks.push_back(tick);
       ++taken[number_of(n)];
     });
@@ -122,7 +123,7 @@ struct wheel_in_use {
   std::optional<tick_number> sleeping_until_;
 };
 
-/// These threads use a wheel at the same time; `prepare` is called before.
+/// A scenario in which these threads use a wheel at the same time. `prepare` is called before.
 template <class Wheel = wheel_in_use<explored, 3>>
 std::function<scenario()> on_wheel(std::function<void(Wheel&)> prepare,
                                    std::vector<std::function<void(Wheel&)>> threads) {
