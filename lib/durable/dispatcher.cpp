@@ -110,7 +110,7 @@ class dispatcher::implementation {
     wheel_.stop_claiming();
     threads_.close();
     inbox_.raise(detail::inbox::closing);
-    threads_.join();  // meanwhile the database thread renews the leases of the runs in progress
+    threads_.join();  // the database thread still renews the leases of the runs in progress
     inbox_.raise(detail::inbox::last);
     database_thread_.join();
     wheel_.stop();

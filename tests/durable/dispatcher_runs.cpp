@@ -76,7 +76,7 @@ TEST_CASE("due tasks begin in the order of their times, whenever they were submi
   CHECK(d.ids() == in_order);
 }
 
-TEST_CASE("only what is due within the window is claimed") {
+TEST_CASE("only tasks due within the window are claimed") {
   workplace w;
   diary d(w);
   w.tasks->submit_after(4s, {});

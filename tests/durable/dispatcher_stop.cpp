@@ -204,7 +204,7 @@ TEST_CASE("if stop() is called while the database fails, everything is reported 
   }
 }
 
-TEST_CASE("stop() hands back what was begun or claimed by a turn whose answer was lost") {
+TEST_CASE("stop() hands back tasks that were begun or claimed by a turn whose answer was lost") {
   for (const bool begins : {false, true}) {
     workplace w;
     diary d(w);
@@ -276,7 +276,7 @@ TEST_CASE(
   CHECK(eventually([&] { return runs.stats().completed == 2; }));
 }
 
-TEST_CASE("stop() hands back what was begun, however long its lease is") {
+TEST_CASE("stop() hands back tasks that have begun and have no thread, however long their lease is") {
   workplace w;
   gate begun, may_end;
   auto o = w.options();

@@ -94,7 +94,7 @@ void schedule_tree::find_races_of_blocked(const next_steps& next, thread_set ena
   }
 }
 
-/// Consider the steps from `index` to `depth_` that do not depend on the step at `index`. If they are to be taken
+/// Consider the steps from `index` to `depth_` that need not come after the step at `index`. If they are to be taken
 /// without it, one of the returned threads takes the first step.
 thread_set schedule_tree::first_steps(std::size_t index) const {
   thread_set first = 0;
