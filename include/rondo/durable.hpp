@@ -195,7 +195,7 @@ struct dispatcher_statistics {
   std::uint64_t dead = 0;       ///< tasks that were given up and are kept in the database with the reason
   /// Claimed tasks that were cancelled or moved before their run began, or cancelled during a run that failed.
   std::uint64_t withdrawn = 0;
-  /// Runs that ended after another dispatcher had claimed the task, or that did not begin for this reason.
+  /// Runs that ended after another dispatcher had claimed the task, or that did not begin because the lease had expired.
   std::uint64_t leases_lost = 0;
   std::uint64_t handed_back = 0;  ///< claimed tasks that stop() released to the database
   std::uint64_t turns = 0;        ///< transactions
