@@ -1,4 +1,4 @@
-// rondo::wheel over a wheel_core with other locks, stripes and parts of redistribution.
+// As rondo::wheel, but over a wheel_core with other locks, stripes and parts of redistribution.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 
 namespace rondo::test {
 
-/// A lock for one thread: aborts where it would wait for itself.
+/// A lock for one thread: aborts instead of waiting for itself.
 class own_lock {
  public:
   void lock() noexcept { change(true); }
@@ -31,7 +31,7 @@ class own_lock {
   bool held_ = false;
 };
 
-/// Parts so small that even short lists are redistributed in several.
+/// Parts so small that even short lists are redistributed in several steps.
 struct small_parts : detail::unlocked {
   static constexpr std::uint32_t redistributed_at_a_time = 3;
 };
@@ -164,7 +164,7 @@ class core_wheel {
     }
   };
 
-  /// With locks: calls the callback without them, as it may do anything.
+  /// If there are locks, calls the callback without them, because it may do anything.
   template <class Fire>
   bool take_one(tick_number to, Fire& fire) {
     detail::node* taken = nullptr;
@@ -181,7 +181,7 @@ class core_wheel {
 
   static detail::node& node_of(Node& n) noexcept { return static_cast<core_node<Sync>&>(n).node_; }
   static core_node<Sync>& owner_of(detail::node& n) noexcept {
-    static_assert(std::is_standard_layout_v<core_node<Sync>>);  // its first member lies where it does
+    static_assert(std::is_standard_layout_v<core_node<Sync>>);  // so its first member has its address
     return reinterpret_cast<core_node<Sync>&>(n);
   }
 

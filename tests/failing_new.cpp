@@ -7,7 +7,7 @@
 
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
-#define RONDO_TEST_KEEPS_OPERATOR_NEW  // with clang this sanitizer's cannot be replaced
+#define RONDO_TEST_KEEPS_OPERATOR_NEW  // clang's thread sanitizer does not let it be replaced
 #endif
 #endif
 
@@ -40,7 +40,7 @@ bool fails_now() {
   return true;
 }
 
-// In front of each block, to know its size when it is given back.
+// Precedes each block, so that its size is known when it is released.
 struct header {
   std::size_t size;
   void* block;
@@ -68,7 +68,7 @@ void release(void* p) noexcept {
 
 }  // namespace
 
-// All forms, also those whose defaults would call these: a sanitizer brings defaults of its own.
+// All forms, even those whose defaults would call these: sanitizers have their own defaults.
 void* operator new(std::size_t size) { return allocate(size); }
 void* operator new(std::size_t size, std::align_val_t alignment) { return allocate(size, alignment); }
 void* operator new(std::size_t size, const std::nothrow_t&) noexcept {

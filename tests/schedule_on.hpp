@@ -1,4 +1,4 @@
-// The scheduling calls, of a core.
+// The scheduling calls on a core.
 #pragma once
 
 #include <utility>

@@ -1,4 +1,4 @@
-// Random numbers that are the same everywhere, for one thread at a time.
+// Random numbers that are the same on every platform. For one thread at a time.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// For tests that do something thousands of times: less of it where it takes too long.
+// For tests that repeat something thousands of times: fewer repetitions where it takes too long.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@ namespace rondo::test {
 #define RONDO_TEST_HAS_FEATURE(name) 0
 #endif
 
-/// How much slower tests are at least with sanitizers, with checks, where nothing is optimised, and in an emulator (which
-/// tests/portability/run says).
+/// The least factor by which tests are slower with sanitizers, with checks, without optimisation, and in an emulator
+/// (which tests/portability/run defines).
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(RONDO_CHECKS) || \
     !defined(__OPTIMIZE__) || RONDO_TEST_HAS_FEATURE(address_sanitizer) ||                    \
     RONDO_TEST_HAS_FEATURE(thread_sanitizer) || defined(RONDO_TEST_EMULATED)

@@ -1,4 +1,4 @@
-// Waits for Asio's completion tokens, on virtual time.
+// Waits with Asio's completion tokens, on virtual time.
 #include "adapters/asio_results.hpp"
 
 #include <cstddef>
@@ -39,8 +39,8 @@ TEST_CASE("a wait ends at its deadline, not before") {
   CHECK(notes.take() == "");
 }
 
-TEST_CASE("it takes durations and time points of any unit, and rounds up") {
-  asio::io_context io;  // for those that are aborted in the end, by post
+TEST_CASE("a wait takes durations and time points of any unit, and rounds up") {
+  asio::io_context io;  // waits that are aborted at the end are posted to it
   std::vector<rondo::time_point> ends;
   manual_timer time({.tick = 1ns});
   const auto note = [&](error_code) { ends.push_back(time.now()); };
@@ -57,7 +57,7 @@ TEST_CASE("it takes durations and time points of any unit, and rounds up") {
   CHECK(time.pending() == 2);
 }
 
-TEST_CASE("what is due now waits for the driver's next pass: no handler is called in the initiation") {
+TEST_CASE("a wait that is due now ends in the driver's next pass: initiation never calls the handler") {
   manual_timer time;
   journal notes;
   async_wait_for(time, 0s, ending(notes));
@@ -68,7 +68,7 @@ TEST_CASE("what is due now waits for the driver's next pass: no handler is calle
   CHECK(notes.take() == "ok ok ok");
 }
 
-TEST_CASE("not a number is refused at once, and nothing is scheduled") {
+TEST_CASE("a NaN is refused at once, and nothing is scheduled") {
   manual_timer time;
   journal notes;
   const std::chrono::duration<double> nan(std::numeric_limits<double>::quiet_NaN());
@@ -77,13 +77,13 @@ TEST_CASE("not a number is refused at once, and nothing is scheduled") {
   CHECK(notes.take() == "");
 }
 
-TEST_CASE("without an executor the handler is called in the task, in the order of the tasks") {
+TEST_CASE("a handler without an executor is called in its task, in the order of the tasks") {
   manual_timer time;
   journal notes;
   time.schedule_after(1ms, notes.noting("a"));
   async_wait_for(time, 1ms, [&](error_code) {
     notes.add("b");
-    CHECK_THROWS_AS(time.advance(1ms), std::logic_error);  // inside
+    CHECK_THROWS_AS(time.advance(1ms), std::logic_error);  // called from inside
     async_wait_for(time, 0s, [&](error_code) { notes.add("d"); });
   });
   time.schedule_after(1ms, notes.noting("c"));
@@ -104,7 +104,7 @@ TEST_CASE("the handler is called through its executor, and nowhere else") {
   CHECK(notes.take() == "ok ok ok");
 }
 
-TEST_CASE("inside its executor it is called at once, as by dispatch") {
+TEST_CASE("inside its executor the handler is called at once, as dispatch does") {
   asio::io_context io;
   manual_timer time;
   journal notes;
@@ -116,13 +116,13 @@ TEST_CASE("inside its executor it is called at once, as by dispatch") {
   run_ready(io);
 }
 
-TEST_CASE("a wait is outstanding work: run does not return until its handler was called") {
+TEST_CASE("a wait is outstanding work: run does not return until the handler has been called") {
   asio::io_context io;
   manual_timer time;
   journal notes;
   CHECK_FALSE(has_work(io));
-  SUBCASE("an executor that is known") { async_wait_for(time, 1ms, ending_on(io.get_executor(), notes)); }
-  SUBCASE("one whose type is erased") {
+  SUBCASE("an executor of a known type") { async_wait_for(time, 1ms, ending_on(io.get_executor(), notes)); }
+  SUBCASE("a type-erased executor") {
     async_wait_for(time, 1ms, ending_on(asio::any_io_executor(io.get_executor()), notes));
   }
   SUBCASE("a strand") { async_wait_for(time, 1ms, ending_on(asio::make_strand(io), notes)); }
@@ -133,7 +133,7 @@ TEST_CASE("a wait is outstanding work: run does not return until its handler was
   CHECK(notes.take() == "ok");
 }
 
-TEST_CASE("a handler needs only to be movable, and what it holds is free before the next one is called") {
+TEST_CASE("a handler only needs to be movable, and what it holds is released before the next one is called") {
   manual_timer time;
   auto owned = std::make_unique<int>(42);
   std::weak_ptr<int> seen;
@@ -148,8 +148,8 @@ TEST_CASE("a handler needs only to be movable, and what it holds is free before 
   CHECK(value == 42);
 }
 
-// An exception that get() throws belongs to the future's thread and to the promise's, and whichever lets go of it last
-// destroys it. They agree on that by a count within libstdc++.so, which g++'s thread sanitizer does not see.
+// An exception that get() throws is shared by the future's thread and the promise's, and the last one to release it
+// destroys it. The reference count is inside libstdc++.so, where g++'s thread sanitizer cannot see it.
 extern "C" [[gnu::visibility("default")]] const char* __tsan_default_suppressions() {
   return "race:std::__exception_ptr::exception_ptr::_M_release\n";
 }
@@ -167,7 +167,7 @@ TEST_CASE("use_future") {
 }
 
 #if __has_include(<boost/asio/deferred.hpp>)
-TEST_CASE("deferred: the wait begins when it is launched") {
+TEST_CASE("deferred: the wait begins when the deferred operation is launched") {
   manual_timer time;
   journal notes;
   auto wait = async_wait_for(time, 1ms, asio::deferred);
@@ -181,7 +181,7 @@ TEST_CASE("deferred: the wait begins when it is launched") {
 }
 #endif
 
-/// Counts what it holds.
+/// Counts its allocations.
 template <class T>
 struct counting_allocator {
   using value_type = T;
@@ -213,7 +213,7 @@ struct allocating {
   void operator()(error_code) const { *held_when_called = *allocator.held; }
 };
 
-TEST_CASE("the handler's allocator serves the submission, and its memory is free when it is called") {
+TEST_CASE("submission uses the handler's allocator, and the memory is free when the handler is called") {
   asio::io_context io;
   manual_timer time;
   int held = 0, total = 0, held_when_called = -1;
@@ -225,7 +225,7 @@ TEST_CASE("the handler's allocator serves the submission, and its memory is free
   CHECK(total == 1);
 }
 
-TEST_CASE("what a handler throws comes out of its context, and harms no other") {
+TEST_CASE("an exception of a handler leaves its context, and affects no other handler") {
   asio::io_context io;
   manual_timer time;
   journal notes;
@@ -238,7 +238,8 @@ TEST_CASE("what a handler throws comes out of its context, and harms no other") 
   CHECK(time.stats().failed == 0);
 }
 
-TEST_CASE("a scheduler that was stopped or drained aborts: the handler is told, and nobody throws") {
+TEST_CASE(
+    "on a stopped or drained scheduler a wait is aborted: the handler gets the error, nothing is thrown") {
   asio::io_context io;
   manual_timer time;
   journal notes;
@@ -251,7 +252,7 @@ TEST_CASE("a scheduler that was stopped or drained aborts: the handler is told, 
   CHECK(notes.take() == "aborted aborted");
 }
 
-TEST_CASE("at the limit there is no buffer space") {
+TEST_CASE("at the limit of timers a wait fails with no_buffer_space") {
   asio::io_context io;
   manual_timer time(options{.max_pending = 1});
   journal notes;
@@ -266,7 +267,7 @@ TEST_CASE("at the limit there is no buffer space") {
   CHECK(notes.take() == "ok");
 }
 
-TEST_CASE("without memory a wait throws, is told so, or comes to be: nothing is left half done" *
+TEST_CASE("without memory a wait throws, reports the error or begins: nothing is left half done" *
           doctest::skip(!failing_new::available)) {
   for (std::size_t k = 0;; ++k) {
     CAPTURE(k);

@@ -24,7 +24,7 @@ namespace asio = boost::asio;
 using asio::cancellation_signal;
 using asio::cancellation_type;
 
-/// A handler in `io` that adds how the wait ended, and can be cancelled.
+/// A handler in `io` that notes how the wait ended, and whose wait can be cancelled.
 auto ending_on(asio::io_context& io, cancellation_signal& signal, journal& notes) {
   return asio::bind_cancellation_slot(signal.slot(), asio::bind_executor(io, ending(notes)));
 }
@@ -62,7 +62,7 @@ TEST_CASE("a wait that is cancelled while it begins leaves no timer behind") {
   CHECK(notes.take() == "aborted");
 }
 
-TEST_CASE("what is cancelled inside its executor is posted all the same") {
+TEST_CASE("a wait that is cancelled inside its executor still posts its handler") {
   asio::io_context io;
   journal notes;
   cancellation_signal signal;
@@ -76,7 +76,7 @@ TEST_CASE("what is cancelled inside its executor is posted all the same") {
   CHECK(notes.take() == "aborted");
 }
 
-TEST_CASE("no type of cancellation is none") {
+TEST_CASE("cancellation_type::none cancels nothing") {
   asio::io_context io;
   journal notes;
   cancellation_signal signal;
@@ -88,7 +88,7 @@ TEST_CASE("no type of cancellation is none") {
   CHECK(notes.take() == "ok");
 }
 
-TEST_CASE("cancelling is effective until the handler is called") {
+TEST_CASE("a wait can be cancelled until its handler is called") {
   asio::io_context io;
   journal notes;
   cancellation_signal signal;
@@ -101,7 +101,7 @@ TEST_CASE("cancelling is effective until the handler is called") {
   CHECK(notes.take() == "aborted");
 }
 
-TEST_CASE("to cancel twice is to cancel once") {
+TEST_CASE("cancelling twice is the same as cancelling once") {
   asio::io_context io;
   journal notes;
   cancellation_signal signal;
@@ -114,7 +114,7 @@ TEST_CASE("to cancel twice is to cancel once") {
   CHECK(notes.take() == "aborted");
 }
 
-TEST_CASE("the slot is free when the handler is called, which may wait again with it") {
+TEST_CASE("the slot is free when the handler is called, and the handler may use it to wait again") {
   asio::io_context io;
   journal notes;
   cancellation_signal signal;
@@ -134,7 +134,7 @@ TEST_CASE("the slot is free when the handler is called, which may wait again wit
   CHECK_FALSE(signal.slot().has_handler());
 }
 
-TEST_CASE("a job that an executor has is cancelled all the same") {
+TEST_CASE("a wait whose job an executor has can be cancelled as well") {
   std::vector<job> jobs;
   asio::io_context io;
   journal notes;
@@ -151,7 +151,7 @@ TEST_CASE("a job that an executor has is cancelled all the same") {
   CHECK(time.stats().fired == 0);
 }
 
-TEST_CASE("what is cancelled while a list holds its task ends at once, also when the scheduler is gone") {
+TEST_CASE("a wait cancelled while a list from stop() holds its task ends at once, even after its scheduler") {
   asio::io_context io;
   journal notes;
   cancellation_signal first, second;
@@ -169,14 +169,14 @@ TEST_CASE("what is cancelled while a list holds its task ends at once, also when
   second.emit(cancellation_type::total);
   CHECK_FALSE(has_work(io));
   CHECK(notes.take() == "aborted second: aborted");
-  CHECK(token.use_count() == 1);  // the list keeps nothing of the handler
+  CHECK(token.use_count() == 1);  // the list keeps no part of the handler
   list[0].work();
   list.clear();
   CHECK_FALSE(has_work(io));
   CHECK(notes.take() == "");
 }
 
-TEST_CASE("a scheduler that is gone may be asked to cancel, in whatever way its waits have ended") {
+TEST_CASE("cancelling is allowed after the scheduler is gone, however its waits have ended") {
   asio::io_context io;
   journal notes;
   cancellation_signal signal;
@@ -184,15 +184,14 @@ TEST_CASE("a scheduler that is gone may be asked to cancel, in whatever way its 
     manual_timer time;
     async_wait_for(time, 1ms, ending_on(io, signal, notes));
   }
-  signal.emit(cancellation_type::total);  // the handler is on its way, and the slot not yet free
+  signal.emit(cancellation_type::total);  // the handler has been posted, but the slot is not free yet
   run_ready(io);
   CHECK(notes.take() == "aborted");
 }
 
-// on_earlier is called inside the scheduling call: before the wait has quite begun.
+// on_earlier is called inside the scheduling call, before the initiation is complete.
 
-TEST_CASE(
-    "what is cancelled while it begins is aborted once, as is what is stopped then and cancelled later") {
+TEST_CASE("a wait that is cancelled while it begins, or stopped then and cancelled later, is aborted once") {
   asio::io_context io;
   journal notes;
   cancellation_signal signal;
@@ -213,7 +212,7 @@ TEST_CASE(
   CHECK(notes.take() == "aborted");
 }
 
-TEST_CASE("a handler may own its signal, and is destroyed with a context that does not call it") {
+TEST_CASE("a handler may own its signal, and is destroyed with a context that never calls it") {
   const auto token = std::make_shared<int>(0);
   manual_timer time;
   {
@@ -228,7 +227,7 @@ TEST_CASE("a handler may own its signal, and is destroyed with a context that do
   CHECK(token.use_count() == 1);
 }
 
-TEST_CASE("a refused wait leaves the slot free, too") {
+TEST_CASE("a refused wait also leaves the slot free") {
   asio::io_context io;
   journal notes;
   cancellation_signal signal;

@@ -23,7 +23,7 @@ using namespace rondo::test;
 using boost::system::error_code;
 namespace asio = boost::asio;
 
-/// One wait with a strand of its own, on which it is begun, cancelled and ended.
+/// One wait with its own strand, on which it begins, is cancelled and ends.
 struct cancelled_wait {
   asio::strand<asio::thread_pool::executor_type> strand;
   asio::cancellation_signal signal;
@@ -68,7 +68,7 @@ TEST_CASE("a wait that is cancelled as it fires ends once: aborted, if it was ca
   CHECK(ok + aborted == waits);
   CHECK(wrong == 0);
   for (const auto& w : all) CHECK(w->ends == 1);
-  CHECK(time.drain(patience));  // the last task may be about to end
+  CHECK(time.drain(patience));  // the last task may not have ended yet
   CHECK(time.pending() == 0);
   CHECK(adds_up(time.stats()));
 }

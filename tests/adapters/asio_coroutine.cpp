@@ -1,4 +1,4 @@
-// Coroutines of Asio's that wait, on virtual time.
+// Asio coroutines that wait, on virtual time.
 #include "adapters/asio_results.hpp"
 
 #include <memory>
@@ -9,7 +9,7 @@
 #include <boost/asio/detached.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
-// Asio of Boost 1.74 knows them with g++ alone.
+// The Asio of Boost 1.74 supports them only with g++.
 #ifdef BOOST_ASIO_HAS_CO_AWAIT
 
 namespace {
@@ -27,7 +27,7 @@ asio::awaitable<void> nap(scheduler& s, rondo::duration d, journal& notes) {
   }
 }
 
-TEST_CASE("use_awaitable: a coroutine goes on at its deadlines, in its context") {
+TEST_CASE("use_awaitable: a coroutine resumes at its deadlines, in its context") {
   asio::io_context io;
   manual_timer time;
   std::vector<rondo::time_point> woken;
@@ -64,7 +64,7 @@ TEST_CASE("use_awaitable: the wait begins with the co_await") {
   CHECK(notes.take() == "ok");
 }
 
-TEST_CASE("use_awaitable: what ends or refuses the wait is thrown at the co_await") {
+TEST_CASE("use_awaitable: the co_await throws if the wait is ended early or refused") {
   asio::io_context io;
   journal notes;
   manual_timer time(options{.max_pending = 1});
@@ -79,7 +79,7 @@ TEST_CASE("use_awaitable: what ends or refuses the wait is thrown at the co_awai
   CHECK(notes.take() == "aborted");
 }
 
-TEST_CASE("use_awaitable: coroutines that wait are destroyed with their context") {
+TEST_CASE("use_awaitable: waiting coroutines are destroyed with their context") {
   const auto token = std::make_shared<int>(0);
   manual_timer time;
   {

@@ -1,4 +1,4 @@
-// Waits whose task is destroyed unrun, and contexts that end first.
+// Waits whose task is destroyed without running, and contexts that end before their waits.
 #include "adapters/asio_results.hpp"
 
 #include <memory>
@@ -14,7 +14,7 @@ using namespace rondo::test;
 namespace asio = boost::asio;
 
 TEST_CASE(
-    "a task of the list that stop gave aborts when it is destroyed, and succeeds when it is run by hand") {
+    "a task that stop() handed back aborts its wait when destroyed, and ends it normally when run by hand") {
   asio::io_context io;
   journal notes;
   manual_timer time;
@@ -32,7 +32,7 @@ TEST_CASE(
   CHECK(notes.take() == "aborted");
 }
 
-TEST_CASE("what is dropped or refused inside its executor is posted all the same") {
+TEST_CASE("a wait that is dropped or refused inside its executor still posts its handler") {
   asio::io_context io;
   journal notes;
   manual_timer time;
@@ -46,7 +46,7 @@ TEST_CASE("what is dropped or refused inside its executor is posted all the same
   CHECK(notes.take() == "aborted aborted");
 }
 
-TEST_CASE("a scheduler that is destroyed aborts what waits, through the executor") {
+TEST_CASE("destroying the scheduler aborts its waits through their executors") {
   asio::io_context io;
   journal notes;
   {
@@ -59,7 +59,7 @@ TEST_CASE("a scheduler that is destroyed aborts what waits, through the executor
   CHECK(notes.take() == "aborted aborted aborted aborted");
 }
 
-TEST_CASE("an executor that drops the job aborts") {
+TEST_CASE("a wait whose job the executor drops is aborted") {
   std::vector<job> jobs;
   manual_timer time(options{.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
   asio::io_context io;
@@ -75,7 +75,7 @@ TEST_CASE("an executor that drops the job aborts") {
   CHECK(time.stats().rejected == 1);
 }
 
-TEST_CASE("drain lets waits end") {
+TEST_CASE("drain() lets waits end normally") {
   manual_timer time;
   journal notes;
   async_wait_for(time, 1h, ending(notes));
@@ -83,7 +83,7 @@ TEST_CASE("drain lets waits end") {
   CHECK(notes.take() == "ok");
 }
 
-TEST_CASE("a context that is destroyed takes the handlers along that were on their way") {
+TEST_CASE("destroying a context destroys its pending handlers without calling them") {
   const auto token = std::make_shared<int>(0);
   manual_timer time;
   std::optional<asio::io_context> io(std::in_place);
@@ -108,9 +108,9 @@ TEST_CASE("a handler may destroy the scheduler") {
   CHECK(notes.take() == "aborted");
 }
 
-// on_earlier is called inside the scheduling call: before the wait has quite begun.
+// on_earlier is called inside the scheduling call, before the initiation is complete.
 
-TEST_CASE("what is dropped, or run, while it begins ends once") {
+TEST_CASE("a wait that is dropped, or run by hand, while it begins ends once") {
   asio::io_context io;
   journal notes;
   polled_timer timer;

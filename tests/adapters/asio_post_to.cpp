@@ -1,4 +1,4 @@
-// Asio's executors as Rondo's.
+// Asio executors as Rondo executors.
 #include "adapters/asio_results.hpp"
 
 #include <atomic>
@@ -15,7 +15,7 @@ using namespace rondo;
 using namespace rondo::test;
 namespace asio = boost::asio;
 
-TEST_CASE("post_to: tasks run in an io_context, when that is run") {
+TEST_CASE("post_to: tasks run in an io_context when it is run") {
   asio::io_context io;
   manual_timer time(options{.run_on = post_to(io)});
   journal notes;
@@ -27,10 +27,10 @@ TEST_CASE("post_to: tasks run in an io_context, when that is run") {
   CHECK(notes.take() == "a b");
 }
 
-TEST_CASE("post_to keeps a copy of a strand, and that keeps its tasks one after another") {
+TEST_CASE("post_to keeps a copy of a strand, which runs its tasks one after another") {
   asio::thread_pool pool(4);
   std::atomic<int> inside{0}, together{0};
-  int runs = 0;  // of which the strand alone takes care
+  int runs = 0;  // protected only by the strand
   {
     rondo::timer timer(options{.run_on = post_to(asio::make_strand(pool))});
     for (int i = 0; i != 2000; ++i)
@@ -46,7 +46,7 @@ TEST_CASE("post_to keeps a copy of a strand, and that keeps its tasks one after 
   CHECK(runs == 2000);
 }
 
-TEST_CASE("post_to: jobs that their context takes along are counted as rejected") {
+TEST_CASE("post_to: jobs that are destroyed with their context are counted as rejected") {
   std::optional<asio::io_context> io(std::in_place);
   manual_timer time(options{.run_on = post_to(*io)});
   time.schedule_after(1ms, [] { FAIL("it ran"); });

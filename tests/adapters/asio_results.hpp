@@ -1,4 +1,4 @@
-// What the tests of Asio's waits share.
+// Shared by the tests of Asio waits.
 #pragma once
 
 #include <string>
@@ -20,24 +20,24 @@ inline std::string name_of(error_code e) {
   return e == boost::asio::error::operation_aborted ? "aborted" : e.message();
 }
 
-/// A handler that adds how the wait ended.
+/// A handler that notes how the wait ended.
 inline auto ending(journal& notes) {
   return [&notes](error_code e) { notes.add(name_of(e)); };
 }
 
-/// The same on an executor.
+/// As above, but on an executor.
 template <class Executor>
 auto ending_on(const Executor& where, journal& notes) {
   return boost::asio::bind_executor(where, ending(notes));
 }
 
-/// Runs what is ready, also if there was nothing to do before.
+/// Runs the ready handlers, even if the context had run out of work before.
 inline std::size_t run_ready(boost::asio::io_context& io) {
   io.restart();
   return io.poll();
 }
 
-/// Whether io.run() would go on: something is ready, or outstanding.
+/// Whether io.run() would continue: work is ready or outstanding.
 inline bool has_work(boost::asio::io_context& io) {
   run_ready(io);
   return !io.stopped();

@@ -18,7 +18,7 @@ using namespace rondo::test;
 using boost::system::error_code;
 namespace asio = boost::asio;
 
-TEST_CASE("run returns when all waits have ended, each once, none early") {
+TEST_CASE("run() returns when all waits have ended, each exactly once and none early") {
   constexpr int waits = 2000;
   asio::io_context io;
   timer time(options{.tick = 10us});
@@ -35,7 +35,7 @@ TEST_CASE("run returns when all waits have ended, each once, none early") {
   CHECK(early == 0);
 }
 
-/// Waits again and again, on whatever thread of the pool its handler is called.
+/// Waits again and again, on whichever thread of the pool calls its handler.
 struct chain {
   timer& time;
   asio::thread_pool& pool;
@@ -50,18 +50,18 @@ struct chain {
   void begin() { async_wait_for(time, left % 3 * 100us, asio::bind_executor(pool, chain(*this))); }
 };
 
-TEST_CASE("waits begun by the handlers of others, on a pool") {
+TEST_CASE("handlers may begin further waits on a pool") {
   asio::thread_pool pool(3);
   timer time(options{.tick = 10us});
   std::atomic<int> aborted{0};
   for (int i = 0; i != 20; ++i) chain{time, pool, aborted, 100}.begin();
   pool.join();
   CHECK(aborted == 0);
-  CHECK(time.drain(patience));  // the last task may be about to end
+  CHECK(time.drain(patience));  // the last task may not have ended yet
   CHECK(time.stats().completed == 2000);
 }
 
-TEST_CASE("stop ends each wait once: in time, or aborted when its list is destroyed") {
+TEST_CASE("stop() ends each wait once: on time, or aborted when the list is destroyed") {
   for (int round = 0; round != 20; ++round) {
     asio::thread_pool pool(2);
     std::atomic<int> ok{0}, aborted{0};

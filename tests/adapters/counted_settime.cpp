@@ -20,13 +20,13 @@ std::optional<rondo::time_point> read_not_before;
 
 }  // namespace
 
-// In place of the C library's.
+// Replaces the function of the C library.
 extern "C" int timerfd_settime(int fd, int flags, const itimerspec* at, itimerspec* old) noexcept {
   ++settimes;
   return static_cast<int>(::syscall(SYS_timerfd_settime, fd, flags, at, old));
 }
 
-// Likewise. (An argument there is, or the kernel does not look at what is taken for one.)
+// Likewise. (If the caller passed no argument, the kernel ignores the value that is read here.)
 extern "C" int ioctl(int fd, unsigned long request, ...) noexcept {
   std::va_list arguments;
   va_start(arguments, request);

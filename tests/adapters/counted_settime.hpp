@@ -1,17 +1,17 @@
-// Counts the system calls of event_fd in this program, and has them fail or take long.
+// Counts the system calls that event_fd makes in this program, and can make them fail or take long.
 #pragma once
 
 #include <rondo/scheduler.hpp>
 
 namespace rondo::test {
 
-/// How often timerfd_settime() was called since the last call of this.
+/// The number of calls of timerfd_settime() since the last call of this function.
 long settime_calls() noexcept;
 
-/// How often a timerfd was made readable by ioctl(), likewise.
+/// The number of times that ioctl() made a timerfd readable, likewise.
 long raise_calls() noexcept;
 
-/// During its lifetime the kernel seems to refuse that.
+/// During its lifetime the kernel appears to refuse that ioctl().
 class raising_refused {
  public:
   raising_refused() noexcept;
@@ -20,7 +20,7 @@ class raising_refused {
   raising_refused& operator=(const raising_refused&) = delete;
 };
 
-/// During its lifetime descriptors are cleared after that time, by a single thread.
+/// During its lifetime, clearing a descriptor waits until that time. For a single thread.
 class clearing_slow {
  public:
   explicit clearing_slow(time_point until) noexcept;

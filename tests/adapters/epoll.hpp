@@ -22,9 +22,9 @@ class epoll {
   epoll(const epoll&) = delete;
   epoll& operator=(const epoll&) = delete;
 
-  /// Whether it is readable now.
+  /// Whether the descriptor is readable now.
   bool ready() const { return wait_ms(0); }
-  /// Sleeps until it is; false if that took too long.
+  /// Sleeps until it is readable. Returns false if that takes too long.
   bool wait() const { return wait_ms(static_cast<int>(std::chrono::milliseconds(patience).count())); }
 
  private:

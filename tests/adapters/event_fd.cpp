@@ -24,13 +24,13 @@ using namespace rondo::test;
 
 constexpr auto edge = static_cast<std::uint32_t>(EPOLLET);
 
-TEST_CASE("it stays where it is: other threads and the timer know it") {
+TEST_CASE("an event_fd can be neither copied nor moved: the timer and other threads refer to it") {
   CHECK_FALSE(std::is_copy_constructible_v<event_fd>);
   CHECK_FALSE(std::is_move_constructible_v<event_fd>);
   CHECK_FALSE(std::is_convertible_v<polled_timer&, event_fd>);
 }
 
-TEST_CASE("it is readable when something is due, not before, and not any more when that has run") {
+TEST_CASE("it becomes readable when a timer is due, not before, and stops being readable once that has run") {
   polled_timer timer;
   event_fd due(timer);
   const epoll loop(due.native_handle());
@@ -46,7 +46,7 @@ TEST_CASE("it is readable when something is due, not before, and not any more wh
   CHECK(due.run_due() == 0);
 }
 
-TEST_CASE("each wake-up has something to run, and none comes early") {
+TEST_CASE("each wake-up has something to run, and none is early") {
   polled_timer timer({.tick = 100us});
   event_fd due(timer);
   const epoll loop(due.native_handle());
@@ -72,11 +72,11 @@ void makes_readable_at_once() {
   int runs = 0;
   const auto count = [&] { ++runs; };
   SUBCASE("no delay") { timer.schedule_after(0s, count); }
-  SUBCASE("a negative one") { timer.schedule_after(-1h, count); }
-  SUBCASE("the epoch of the clock, which a descriptor takes for never") {
+  SUBCASE("a negative delay") { timer.schedule_after(-1h, count); }
+  SUBCASE("the epoch of the clock, which would disarm the descriptor") {
     timer.schedule_at(time_point{}, count);
   }
-  SUBCASE("long before it") { timer.schedule_at(time_point::min(), count); }
+  SUBCASE("long before the epoch") { timer.schedule_at(time_point::min(), count); }
   CHECK(loop.ready());
   CHECK(runs == 0);
   CHECK(due.run_due() == 1);
@@ -84,14 +84,15 @@ void makes_readable_at_once() {
   CHECK_FALSE(loop.ready());
 }
 
-TEST_CASE("what is due now, or long since, makes it readable at once") { makes_readable_at_once(); }
+TEST_CASE("a timer that is due now or overdue makes it readable at once") { makes_readable_at_once(); }
 
-TEST_CASE("the same where the kernel cannot make a timerfd readable but by its time") {
+TEST_CASE(
+    "a due timer makes it readable at once even where a timerfd can only be made readable by its time") {
   const raising_refused refused;
   makes_readable_at_once();
 }
 
-TEST_CASE("what was scheduled before it was made counts, too") {
+TEST_CASE("timers that were scheduled before the event_fd was created count as well") {
   polled_timer timer;
   timer.schedule_after(0s, [] {});
   event_fd due(timer);
@@ -100,7 +101,7 @@ TEST_CASE("what was scheduled before it was made counts, too") {
   CHECK(due.run_due() == 1);
 }
 
-TEST_CASE("timers that are never due, or in centuries, do not wake it") {
+TEST_CASE("timers that are never due, or due in centuries, do not wake it") {
   polled_timer timer;
   event_fd due(timer);
   const epoll loop(due.native_handle());
@@ -113,7 +114,7 @@ TEST_CASE("timers that are never due, or in centuries, do not wake it") {
   CHECK(due.run_due() == 0);
 }
 
-TEST_CASE("an earlier timer arms it, a later one does not, nor does one that is cancelled or postponed") {
+TEST_CASE("an earlier timer arms it; a later, cancelled or postponed one does not") {
   polled_timer timer;
   event_fd due(timer);
   settime_calls();
@@ -130,7 +131,7 @@ TEST_CASE("an earlier timer arms it, a later one does not, nor does one that is 
   CHECK(settime_calls() == 0);
 }
 
-TEST_CASE("a pass that finds nothing due arms nothing, though the earliest was cancelled meanwhile") {
+TEST_CASE("a pass that finds nothing due does not arm it, even after the earliest timer was cancelled") {
   polled_timer timer;
   event_fd due(timer);
   const auto earliest = timer.schedule_after(1min, [] {});
@@ -150,7 +151,7 @@ TEST_CASE("a pass that finds nothing due arms nothing, though the earliest was c
 }
 
 TEST_CASE(
-    "after a pass it is armed once, for the earliest of what is left, whatever the tasks have scheduled") {
+    "after a pass it is armed once, for the earliest remaining timer, whatever the tasks have scheduled") {
   polled_timer timer;
   event_fd due(timer);
   const epoll loop(due.native_handle());
@@ -161,14 +162,14 @@ TEST_CASE(
   CHECK_FALSE(loop.ready());
 }
 
-TEST_CASE("while it is readable, what becomes due costs no system call") {
+TEST_CASE("while it is readable, scheduling a timer that is due makes no system call") {
   polled_timer timer;
   event_fd due(timer);
-  SUBCASE("as its time has come") {
+  SUBCASE("because its time has come") {
     timer.schedule_after(1ms, [] {});
     CHECK(epoll(due.native_handle()).wait());
   }
-  SUBCASE("as something was due already") {
+  SUBCASE("because a timer was already due") {
     timer.schedule_after(0s, [] {});
   }
   settime_calls();
@@ -179,7 +180,7 @@ TEST_CASE("while it is readable, what becomes due costs no system call") {
   CHECK(due.run_due() == 11);
 }
 
-TEST_CASE("when the earliest was cancelled it may wake once at the old time, and no more") {
+TEST_CASE("after the earliest timer was cancelled it may wake once at the old time, and only once") {
   polled_timer timer;
   event_fd due(timer);
   const epoll loop(due.native_handle());
@@ -207,15 +208,15 @@ void stays_readable_after_a_limit() {
   CHECK(order == std::vector{0, 1, 2, 3, 4, 5, 6});
 }
 
-TEST_CASE("with a limit it stays readable until all that is due has run") { stays_readable_after_a_limit(); }
+TEST_CASE("with a limit it stays readable until all due timers have run") { stays_readable_after_a_limit(); }
 
-TEST_CASE("with a limit it stays readable, also where the kernel has to arm it for that") {
+TEST_CASE("with a limit it stays readable, even where it has to be armed for that") {
   const raising_refused refused;
   stays_readable_after_a_limit();
 }
 
-TEST_CASE("edge-triggered, it reports what becomes due during the pass, in the same tick or not") {
-  polled_timer timer({.tick = 1h});  // all is in one tick
+TEST_CASE("edge-triggered, it reports timers that become due during the pass, even in the same tick") {
+  polled_timer timer({.tick = 1h});  // everything is in one tick
   event_fd due(timer);
   const epoll loop(due.native_handle(), edge);
   int runs = 0;
@@ -231,7 +232,7 @@ TEST_CASE("edge-triggered, it reports what becomes due during the pass, in the s
   CHECK_FALSE(loop.ready());
 }
 
-TEST_CASE("poll and select may be used as well") {
+TEST_CASE("poll() works with it as well") {
   polled_timer timer;
   event_fd due(timer);
   pollfd watched{due.native_handle(), POLLIN, 0};
@@ -241,7 +242,7 @@ TEST_CASE("poll and select may be used as well") {
   CHECK(due.run_due() == 1);
 }
 
-TEST_CASE("if a pass is refused it stays readable") {
+TEST_CASE("it stays readable if a pass is refused") {
   polled_timer timer;
   event_fd due(timer);
   const epoll loop(due.native_handle());
@@ -249,7 +250,7 @@ TEST_CASE("if a pass is refused it stays readable") {
   timer.schedule_after(0s, [&] {
     try {
       due.run_due();
-    } catch (const std::logic_error&) {  // from inside
+    } catch (const std::logic_error&) {  // called from inside
       refused = true;
     }
     CHECK(loop.ready());
@@ -258,10 +259,10 @@ TEST_CASE("if a pass is refused it stays readable") {
   CHECK(refused);
 }
 
-TEST_CASE("without memory for a pass it stays readable, and the next call goes on" *
+TEST_CASE("it stays readable if a pass runs out of memory, and the next call continues" *
           doctest::skip(!failing_new::available)) {
   int failed_passes = 0;
-  // A pass takes memory if the timers just fill what there is of it: so some of these do.
+  // A pass allocates if the timers just fill the memory it already has: some of these numbers do.
   for (int many = 2000; many != 4000; many += 100) {
     polled_timer timer({.buckets = 1});
     event_fd due(timer);
@@ -284,7 +285,7 @@ TEST_CASE("without memory for a pass it stays readable, and the next call goes o
   CHECK(failed_passes > 0);
 }
 
-TEST_CASE("a timer that was stopped or drained is never due") {
+TEST_CASE("it is not readable after its timer was stopped or drained") {
   polled_timer timer;
   event_fd due(timer);
   const epoll loop(due.native_handle());
@@ -302,7 +303,7 @@ TEST_CASE("a timer that was stopped or drained is never due") {
   CHECK_FALSE(loop.ready());
 }
 
-TEST_CASE("destroyed, it gives on_earlier back, and its descriptor") {
+TEST_CASE("its destructor releases on_earlier and the descriptor") {
   polled_timer timer;
   auto due = std::make_unique<event_fd>(timer);
   const int number = due->native_handle();
@@ -315,7 +316,7 @@ TEST_CASE("destroyed, it gives on_earlier back, and its descriptor") {
   CHECK(epoll(another.native_handle()).ready());
 }
 
-TEST_CASE("without a descriptor left the constructor says so, and on_earlier is as it was") {
+TEST_CASE("the constructor throws if no descriptor is left, and on_earlier stays as it was") {
   polled_timer timer;
   int told = 0;
   timer.on_earlier([&] { ++told; });

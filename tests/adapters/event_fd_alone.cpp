@@ -1,4 +1,4 @@
-// A polled_timer has one event_fd at most, and nothing takes its on_earlier() away from that.
+// A polled_timer has at most one event_fd, and nothing else can take over its on_earlier().
 #include <unistd.h>
 
 #include <atomic>
@@ -22,7 +22,7 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-/// Whether what is scheduled makes it readable, and runs.
+/// Whether a timer that is scheduled makes it readable, and runs.
 bool works(polled_timer& timer, event_fd& due) {
   const epoll loop(due.native_handle());
   if (loop.ready()) return false;
@@ -37,7 +37,7 @@ int next_descriptor() {
   return number;
 }
 
-TEST_CASE("a second event_fd on a timer is refused, and the first goes on working") {
+TEST_CASE("a second event_fd on a timer is refused, and the first one keeps working") {
   polled_timer timer;
   std::optional<event_fd> first(std::in_place, timer);
   const int free = next_descriptor();
@@ -50,14 +50,14 @@ TEST_CASE("a second event_fd on a timer is refused, and the first goes on workin
   CHECK(works(timer, second));
 }
 
-TEST_CASE("each timer may have one") {
+TEST_CASE("each timer may have its own event_fd") {
   polled_timer timers[2];
   event_fd first(timers[0]), second(timers[1]);
   CHECK(works(timers[0], first));
   CHECK(works(timers[1], second));
 }
 
-TEST_CASE("while a timer has an event_fd, on_earlier is refused") {
+TEST_CASE("while a timer has an event_fd, on_earlier() is refused") {
   polled_timer timer;
   int told = 0;
   const auto token = std::make_shared<int>(0);
@@ -76,7 +76,7 @@ TEST_CASE("while a timer has an event_fd, on_earlier is refused") {
   CHECK(told == 1);
 }
 
-TEST_CASE("an event_fd takes the place of what on_earlier told before") {
+TEST_CASE("an event_fd replaces the function that on_earlier() had set before") {
   polled_timer timer;
   int told = 0;
   timer.on_earlier([&] { ++told; });
@@ -88,14 +88,14 @@ TEST_CASE("an event_fd takes the place of what on_earlier told before") {
   CHECK(told == 0);
 }
 
-TEST_CASE("an event_fd stays the only one when its timer was stopped") {
+TEST_CASE("an event_fd stays the only one after its timer was stopped") {
   polled_timer timer;
   event_fd due(timer);
   timer.stop();
   CHECK_THROWS_AS(event_fd{timer}, std::logic_error);
 }
 
-TEST_CASE("an event_fd that could not be made for want of memory leaves its timer free for another" *
+TEST_CASE("if creating an event_fd runs out of memory, the timer can still get one" *
           doctest::skip(!failing_new::available)) {
   polled_timer timer;
   std::size_t attempts = 0;
@@ -111,7 +111,7 @@ TEST_CASE("an event_fd that could not be made for want of memory leaves its time
   CHECK(attempts > 1);
 }
 
-TEST_CASE("of several threads that make an event_fd for one timer, one succeeds") {
+TEST_CASE("if several threads create an event_fd for one timer, exactly one succeeds") {
   constexpr int rounds = 300;
   polled_timer timer;
   std::barrier all(3);

@@ -1,4 +1,4 @@
-// A child made by fork() has a copy of a polled_timer, which goes on by itself, and of its event_fd, which does not.
+// A child of fork() has a copy of a polled_timer, which works on its own, and of its event_fd, which does not.
 #include <sys/timerfd.h>
 
 #include <memory>
@@ -16,21 +16,21 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-/// How long until the descriptor becomes readable by its time; 0: it is not armed.
+/// The time until the descriptor becomes readable by its timer; 0 if it is not armed.
 std::chrono::seconds armed_for(const event_fd& fd) {
   itimerspec left{};
   REQUIRE(::timerfd_gettime(fd.native_handle(), &left) == 0);
   return std::chrono::seconds(left.it_value.tv_sec);
 }
 
-TEST_CASE("whatever a child does with a copy of an event_fd, that of the parent is as it was") {
+TEST_CASE("whatever a child does with its copy of an event_fd, the parent's stays as it was") {
   polled_timer timer;
   std::optional<event_fd> due(std::in_place, timer);
   const epoll loop(due->native_handle());
   timer.schedule_after(1h, [] {});
   std::unique_ptr<const raising_refused> refused;
-  SUBCASE("where it is made readable") {}
-  SUBCASE("where it is armed for that") { refused = std::make_unique<raising_refused>(); }
+  SUBCASE("where the kernel can make it readable") {}
+  SUBCASE("where it has to be armed for that") { refused = std::make_unique<raising_refused>(); }
   CHECK(in_child([&] {
           settime_calls();
           raise_calls();
@@ -63,7 +63,7 @@ TEST_CASE("a child that runs what is due leaves the parent's descriptor readable
   CHECK_FALSE(loop.ready());
 }
 
-TEST_CASE("in a child an event_fd may take the place of the copy, and the child of that has a copy again") {
+TEST_CASE("a child may replace its copy with a new event_fd, of which its own child has a copy again") {
   polled_timer timer;
   std::optional<event_fd> due(std::in_place, timer);
   const epoll loop(due->native_handle());

@@ -1,4 +1,4 @@
-// What a pass of event_fd leaves behind: what it costs, in system calls, and that nothing is slept through.
+// What a pass of event_fd costs in system calls, and that the loop never sleeps through a deadline after it.
 #include <stdexcept>
 
 #include <rondo/event_fd.hpp>
@@ -13,7 +13,7 @@ using namespace rondo::test;
 
 constexpr auto edge = static_cast<std::uint32_t>(EPOLLET);
 
-TEST_CASE("what is due at once sets no time, before the pass or after it") {
+TEST_CASE("a timer that is due at once sets no time, neither before the pass nor after it") {
   polled_timer timer;
   event_fd due(timer);
   const epoll loop(due.native_handle());
@@ -33,7 +33,7 @@ TEST_CASE("what is due at once sets no time, before the pass or after it") {
   CHECK(raise_calls() == 10);
 }
 
-TEST_CASE("what becomes due while the descriptor is cleared makes it readable again") {
+TEST_CASE("a timer that becomes due while the descriptor is being cleared makes it readable again") {
   polled_timer timer;
   event_fd due(timer);
   const epoll loop(due.native_handle());
@@ -48,7 +48,7 @@ TEST_CASE("what becomes due while the descriptor is cleared makes it readable ag
   CHECK(due.run_due() == 1);
 }
 
-TEST_CASE("a pass that leaves work sets no time, and the last one that of the next timer") {
+TEST_CASE("a pass that leaves work sets no time; the last pass sets the time of the next timer") {
   polled_timer timer;
   event_fd due(timer);
   for (int i = 0; i != 5; ++i) timer.schedule_after(-1s, [] {});
@@ -63,7 +63,8 @@ TEST_CASE("a pass that leaves work sets no time, and the last one that of the ne
   CHECK(raise_calls() == 0);
 }
 
-TEST_CASE("what it is armed for wakes it on time, though it was made readable and cleared in between") {
+TEST_CASE(
+    "it wakes on time for the timer it is armed for, though it was made readable and cleared in between") {
   polled_timer timer;
   event_fd due(timer);
   const epoll loop(due.native_handle(), edge);
@@ -84,7 +85,7 @@ TEST_CASE("what it is armed for wakes it on time, though it was made readable an
   CHECK(late == 0);
 }
 
-TEST_CASE("what becomes the earliest while it is readable is armed after the pass") {
+TEST_CASE("it is armed after the pass for a timer that became the earliest while it was readable") {
   polled_timer timer;
   event_fd due(timer);
   const epoll loop(due.native_handle(), edge);
@@ -99,7 +100,7 @@ TEST_CASE("what becomes the earliest while it is readable is armed after the pas
   CHECK(due.run_due() == 1);
 }
 
-TEST_CASE("after what a task throws it is readable while something is due, and wakes for what comes next") {
+TEST_CASE("after a task has thrown, it is readable while timers are due, and wakes for the next one") {
   polled_timer timer({.propagate_exceptions = true});
   event_fd due(timer);
   std::uint32_t flags = 0;

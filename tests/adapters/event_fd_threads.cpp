@@ -12,7 +12,7 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-/// Sleeps and runs what is due, until done().
+/// Sleeps and runs due timers, until done().
 template <class Done>
 void run_until(event_fd& due, const epoll& loop, std::size_t limit, Done&& done) {
   while (!done()) {
@@ -21,7 +21,7 @@ void run_until(event_fd& due, const epoll& loop, std::size_t limit, Done&& done)
   }
 }
 
-TEST_CASE("a loop that sleeps is woken by what another thread schedules") {
+TEST_CASE("a sleeping loop is woken when another thread schedules a timer") {
   polled_timer timer;
   event_fd due(timer);
   const epoll loop(due.native_handle());
@@ -30,7 +30,7 @@ TEST_CASE("a loop that sleeps is woken by what another thread schedules") {
   bool ran = false;
   std::thread other([&] {
     asleep.wait();
-    let_pass(5ms);  // so that it mostly is
+    let_pass(5ms);  // so that it is usually asleep
     timer.schedule_after(0s, [&] { ran = true; });
   });
   asleep.open();
@@ -71,7 +71,7 @@ TEST_CASE("a loop that sleeps until its descriptor is readable misses nothing") 
   SUBCASE("edge-triggered, one at a time") { misses_nothing(static_cast<std::uint32_t>(EPOLLET), 1); }
 }
 
-TEST_CASE("it may be destroyed while other threads schedule, and another one takes over") {
+TEST_CASE("an event_fd may be destroyed while other threads schedule, and another one takes over") {
   polled_timer timer;
   std::atomic<bool> over{false};
   gate begun;

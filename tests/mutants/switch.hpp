@@ -1,4 +1,4 @@
-// What the copy of the project with all mutants is compiled with: run puts it before every source file.
+// Included by the copy of the project that has all mutants: tests/mutants/run puts it before every source file.
 #pragma once
 
 #include <cstdlib>
@@ -11,8 +11,8 @@ inline unsigned long rondo_chosen_mutant() noexcept {
   return chosen;
 }
 
-/// Whether the mutant with this id is switched on. Not in what the compiler evaluates itself. (The builtin, as Meson
-/// tries compilers without -std=c++20.)
+/// Whether the mutant with this id is switched on. Always false in constant evaluation. (Uses the builtin, because
+/// Meson tries compilers without -std=c++20.)
 constexpr bool rondo_mutant(unsigned long id) noexcept {
   return !__builtin_is_constant_evaluated() && rondo_chosen_mutant() == id;
 }

@@ -1,4 +1,4 @@
-// The driver's alarm: a ring is never lost, whenever it comes.
+// The driver's alarm: no ring is lost, whenever it occurs.
 #include "drivers/alarm.hpp"
 
 #include <thread>
@@ -20,7 +20,7 @@ bool wakes_at_once(alarm& a) {
   return a.wakeups() == before;
 }
 
-TEST_CASE("a ring between the look and the sleep ends the sleep before it begins") {
+TEST_CASE("a ring between the driver's check and its sleep ends the sleep before it begins") {
   alarm a;
   a.reset();
   a.ring();
@@ -31,7 +31,7 @@ TEST_CASE("a ring between the look and the sleep ends the sleep before it begins
   CHECK(wakes_at_once(a));
 }
 
-TEST_CASE("a moment that has passed is not slept for") {
+TEST_CASE("the alarm does not sleep until a moment that has passed") {
   alarm a;
   a.reset();
   const auto now = clock_type::now();
@@ -40,7 +40,7 @@ TEST_CASE("a moment that has passed is not slept for") {
   CHECK(a.wakeups() == 0);
 }
 
-TEST_CASE("a ring from before the reset does not count") {
+TEST_CASE("a ring before the reset does not count") {
   alarm a;
   a.ring();
   a.reset();

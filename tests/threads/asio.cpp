@@ -1,4 +1,4 @@
-// A thread pool of Boost.Asio as the executor: one line.
+// A Boost.Asio thread pool as the executor, in one line.
 #include <atomic>
 #include <memory>
 #include <thread>
@@ -16,12 +16,12 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-/// Asio wants handlers that can be moved, and a job can.
+/// Asio needs movable handlers, and a job is movable.
 rondo::executor posting_to(boost::asio::thread_pool& pool) {
   return [&pool](job j) { boost::asio::post(pool, std::move(j)); };
 }
 
-TEST_CASE("tasks run on a pool of Asio's") {
+TEST_CASE("tasks run on an Asio thread pool") {
   boost::asio::thread_pool pool(2);
   std::atomic<int> runs{0};
   {
@@ -34,7 +34,7 @@ TEST_CASE("tasks run on a pool of Asio's") {
   pool.join();
 }
 
-TEST_CASE("a pool that shuts down first drops its jobs, and they are counted") {
+TEST_CASE("an Asio pool that is destroyed before the timer drops its jobs, and they are counted") {
   auto pool = std::make_unique<boost::asio::thread_pool>(1);
   rondo::test::gate blocked, go_on;
   timer t({.run_on = [&](job j) { boost::asio::post(*pool, std::move(j)); }});
@@ -55,7 +55,7 @@ TEST_CASE("a pool that shuts down first drops its jobs, and they are counted") {
   go_on.open();
   pool->join();
   pool.reset();
-  rondo::test::gate passed;  // the driver by the last of the hand-overs
+  rondo::test::gate passed;  // opened once the driver has finished the last hand-over
   t.schedule_after(
       0s, [&] { passed.open(); }, rondo::on([](job j) { j(); }));
   REQUIRE(passed.wait());
@@ -65,7 +65,7 @@ TEST_CASE("a pool that shuts down first drops its jobs, and they are counted") {
   CHECK(adds_up(t.stats()));
 }
 
-TEST_CASE("overlapping runs of one timer on a pool of Asio's") {
+TEST_CASE("runs of one timer may overlap on an Asio thread pool") {
   boost::asio::thread_pool pool(4);
   rondo::test::gate begun, runs;
   {

@@ -1,4 +1,4 @@
-// cancel_and_wait() returns when no run is in progress and the callable is destroyed.
+// cancel_and_wait() returns once no run is in progress and the callable has been destroyed.
 #include <atomic>
 #include <memory>
 #include <thread>
@@ -27,7 +27,7 @@ struct held_run {
   }
 };
 
-/// Cancels on threads of their own, then lets the run end; checks that each waited for it.
+/// Cancels on `waiters` threads, then lets the run end, and checks that each thread waited for it.
 void check_waiting(timer& t, timer_id id, held_run& run, std::size_t waiters) {
   REQUIRE(run.begun.wait());
   std::vector<cancel_result> results(waiters, cancel_result::gone);
@@ -41,14 +41,14 @@ void check_waiting(timer& t, timer_id id, held_run& run, std::size_t waiters) {
       ended[i] = run.ended;
     });
   REQUIRE(about_to_wait.wait(static_cast<long>(waiters)));
-  while (t.pending(id)) std::this_thread::yield();  // a periodic one would begin another run
+  while (t.pending(id)) std::this_thread::yield();  // otherwise a periodic timer would begin another run
   run.may_end.open();
   for (std::thread& thread : threads) thread.join();
   for (std::size_t i = 0; i != waiters; ++i) CHECK(ended[i] == 1);
   CHECK(run.token.use_count() == 1);
 }
 
-TEST_CASE("it waits for a run on the driver") {
+TEST_CASE("cancel_and_wait() waits for a run on the driver") {
   held_run run;
   timer t;
   SUBCASE("of a one-shot") { check_waiting(t, t.schedule_after(0s, run.task()), run, 1); }
@@ -57,7 +57,7 @@ TEST_CASE("it waits for a run on the driver") {
   CHECK(t.pending() == 0);
 }
 
-TEST_CASE("it waits for a run on a pool") {
+TEST_CASE("cancel_and_wait() waits for a run on a pool") {
   held_run run;
   pool workers(2);
   timer t(options{.run_on = workers.executor()});
@@ -67,7 +67,7 @@ TEST_CASE("it waits for a run on a pool") {
   CHECK(t.pending() == 0);
 }
 
-TEST_CASE("while it runs every cancel says so, and nothing waits that need not") {
+TEST_CASE("during a run every cancel() returns running, and no call waits unnecessarily") {
   held_run run;
   pool workers(1);
   timer t(options{.run_on = workers.executor()});
@@ -86,7 +86,7 @@ TEST_CASE("while it runs every cancel says so, and nothing waits that need not")
   CHECK(t.stats().cancelled == 2);
 }
 
-TEST_CASE("it waits for the destructor of the callable, too") {
+TEST_CASE("cancel_and_wait() also waits for the destructor of the callable") {
   gate destroying, may_end;
   int destroyed = 0;
   timer t;
@@ -107,7 +107,7 @@ TEST_CASE("it waits for the destructor of the callable, too") {
   waiter.join();
 }
 
-TEST_CASE("what a run writes can be read after it, however close they are") {
+TEST_CASE("what a run writes can be read after cancel_and_wait(), however close the two are") {
   pool workers(2);
   timer on_pool(options{.tick = 10us, .run_on = workers.executor()});
   timer inline_(options{.tick = 10us});
@@ -122,14 +122,14 @@ TEST_CASE("what a run writes can be read after it, however close they are") {
       spin(static_cast<unsigned>(round) * 20);
       const cancel_result result = t->cancel_and_wait(id);
       lost += !often && (result == cancel_result::cancelled) == (writes == 1);
-      // The copy inside `work` is alive still: two in all.
+      // `work` still holds one copy, so there are two.
       lost += token.use_count() != 2;
     }
     CHECK(lost == 0);
   }
 }
 
-TEST_CASE("a task may wait for another one that runs on another thread") {
+TEST_CASE("a task may wait for a task that runs on another thread") {
   pool workers(2);
   held_run run;
   gate done;
@@ -147,7 +147,7 @@ TEST_CASE("a task may wait for another one that runs on another thread") {
   CHECK(seen == 1);
 }
 
-TEST_CASE("it waits for another thread that is just cancelling and destroys the callable") {
+TEST_CASE("cancel_and_wait() waits for another thread that has cancelled and is destroying the callable") {
   for (unsigned round = 0; round != 20; ++round) {
     gate destroying, about_to_wait;
     int destroyed = 0;
@@ -169,7 +169,7 @@ TEST_CASE("it waits for another thread that is just cancelling and destroys the 
   }
 }
 
-TEST_CASE("when cancel_and_wait returns, the timer that ended is counted") {
+TEST_CASE("when cancel_and_wait() returns, the ended timer has been counted") {
   rondo::timer timer({.tick = 1us});
   for (int i = 0; i != 500; ++i) {
     std::atomic<bool> running{false}, go_on{false};

@@ -1,4 +1,4 @@
-// Cancelling while it fires: exactly one of the two happens.
+// Cancelling a timer while it fires: exactly one of the two happens.
 #include <atomic>
 #include <memory>
 #include <thread>
@@ -16,7 +16,7 @@ struct fate {
   std::atomic<int> ran{0}, said_cancelled{0}, said_running{0}, said_gone{0};
 };
 
-/// Schedules `many` timers for the next moments, and has two threads cancel each of them meanwhile.
+/// Schedules `many` timers that are due within moments, and lets two threads cancel each of them at the same time.
 void race(executor run_on, int rounds) {
   constexpr std::size_t many = 300;
   const auto token = std::make_shared<int>(0);
@@ -44,7 +44,7 @@ void race(executor run_on, int rounds) {
       std::thread one(cancel_all), two(cancel_all);
       one.join();
       two.join();
-      for (const timer_id id : ids) t.cancel_and_wait(id);  // so that no run is in progress
+      for (const timer_id id : ids) t.cancel_and_wait(id);  // after this no run is in progress
       for (const fate& f : fates) {
         wrong += f.ran + f.said_cancelled != 1;
         wrong += f.said_running != 0 && f.ran == 0;
@@ -66,7 +66,7 @@ TEST_CASE("a timer that is cancelled as it fires on a pool either runs or is can
   race(workers.executor(), 40);
 }
 
-TEST_CASE("a periodic task that is cancelled does not run once cancel() has said so") {
+TEST_CASE("a periodic task does not run again once cancel() has returned cancelled") {
   timer t(options{.tick = 10us});
   int early_ends = 0;
   for (int round = 0; round != 300; ++round) {
@@ -87,8 +87,8 @@ TEST_CASE("a periodic task that is cancelled does not run once cancel() has said
   CHECK(adds_up(t.stats()));
 }
 
-TEST_CASE("tasks that cancel each other leave no doubt who did") {
-  // Two timers of one moment, each with a task that cancels the other: one of them runs, or both did.
+TEST_CASE("of two tasks that cancel each other, either both run or one is cancelled") {
+  // Two timers that are due at the same moment.
   pool workers(2);
   timer t(options{.tick = 10us, .run_on = workers.executor()});
   for (int round = 0; round != 300; ++round) {

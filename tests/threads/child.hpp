@@ -1,4 +1,4 @@
-// Tests in a child process, which ends by itself and reports what failed there.
+// Runs tests in a child process, which ends by itself and reports what failed there.
 #pragma once
 
 #include <sys/wait.h>
@@ -9,8 +9,8 @@
 
 #include <doctest/doctest.h>
 
-// The threads and locks of these sanitizers do not survive a fork if the child makes threads; and they report a thread
-// that had ended before the fork as leaked, because the child cannot join it.
+// The threads and locks of these sanitizers do not survive a fork if the child creates threads. They also report a
+// thread that ended before the fork as leaked, because the child cannot join it.
 #if defined(__SANITIZE_THREAD__)
 #define RONDO_TEST_CHILD_HAS_NO_THREADS
 #elif defined(__has_feature)
@@ -21,13 +21,13 @@
 
 namespace rondo::test {
 
-/// Runs body() in a child. Returns the first word of the failure there, "" if there was none.
+/// Runs body() in a child. Returns the first word of the failure there, or "" if there was none.
 template <class Body>
 std::string in_child(Body&& body) {
   const pid_t child = fork();
   REQUIRE(child >= 0);
   if (child == 0) {
-    alarm(20);  // ends it if it hangs
+    alarm(20);  // kills the child if it hangs
     int wrong = 0;
     try {
       wrong = body();
@@ -42,7 +42,7 @@ std::string in_child(Body&& body) {
   return WEXITSTATUS(status) == 0 ? "" : "check " + std::to_string(WEXITSTATUS(status));
 }
 
-/// For in_child(): the number of the first that is false.
+/// For in_child(): the number of the first check that is false.
 inline int first_wrong(std::initializer_list<bool> checks) {
   int number = 1;
   for (const bool right : checks) {

@@ -1,4 +1,4 @@
-// Destroying a timer in use.
+// Destroying a timer that is in use.
 #include <atomic>
 #include <memory>
 #include <thread>
@@ -16,7 +16,7 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-TEST_CASE("a timer that was never used, and one that is idle") {
+TEST_CASE("an unused timer and an idle one can be destroyed") {
   { const timer t; }
   gate ran;
   timer t;
@@ -24,14 +24,14 @@ TEST_CASE("a timer that was never used, and one that is idle") {
   CHECK(ran.wait());
 }
 
-TEST_CASE("destroyed as soon as it is made, again and again") {
+TEST_CASE("a timer can be destroyed as soon as it is created, again and again") {
   for (int i = 0; i != 200; ++i) {
     timer t;
     if (i % 2 == 0) t.schedule_after(1h, [] {});
   }
 }
 
-TEST_CASE("under load, nothing runs once the destructor has returned") {
+TEST_CASE("under load, no task runs after the destructor has returned") {
   const auto token = std::make_shared<int>(0);
   for (int round = 0; round != 40; ++round) {
     pool workers(2);
@@ -74,7 +74,7 @@ TEST_CASE("the destructor waits for a run in progress") {
   }
 }
 
-TEST_CASE("inside its own task on the driver thread") {
+TEST_CASE("a timer may be destroyed inside its own task on the driver thread") {
   for (int round = 0; round != 50; ++round) {
     gate destroyed, released;
     auto t = std::make_unique<timer>();
@@ -91,7 +91,7 @@ TEST_CASE("inside its own task on the driver thread") {
   }
 }
 
-TEST_CASE("inside on_error on the driver thread, whose handlers are released by it") {
+TEST_CASE("a timer may be destroyed inside on_error on the driver thread, which then releases the handlers") {
   gate destroyed, released;
   std::unique_ptr<timer> t;
   auto token = std::shared_ptr<void>(nullptr, [&](void*) { released.open(); });
@@ -107,7 +107,7 @@ TEST_CASE("inside on_error on the driver thread, whose handlers are released by 
   CHECK(released.wait());
 }
 
-TEST_CASE("inside the executor on the driver thread") {
+TEST_CASE("a timer may be destroyed inside its executor on the driver thread") {
   gate destroyed, released;
   std::unique_ptr<timer> t;
   auto token = std::shared_ptr<void>(nullptr, [&](void*) { released.open(); });
@@ -123,7 +123,7 @@ TEST_CASE("inside the executor on the driver thread") {
   CHECK(released.wait());
 }
 
-TEST_CASE("inside a task on a pool, while the driver and another worker are busy") {
+TEST_CASE("a timer may be destroyed inside a task on a pool while the driver and another worker are busy") {
   for (int round = 0; round != 50; ++round) {
     pool workers(2);
     gate destroyed;
@@ -143,7 +143,7 @@ TEST_CASE("inside a task on a pool, while the driver and another worker are busy
   }
 }
 
-TEST_CASE("inside a job, it waits for the job that another thread runs") {
+TEST_CASE("a destructor inside a job waits for the job that another thread runs") {
   std::vector<job> jobs;
   auto time =
       std::make_unique<rondo::manual_timer>(options{.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
@@ -152,7 +152,7 @@ TEST_CASE("inside a job, it waits for the job that another thread runs") {
   time->schedule_after(0s, [&] {
     running.open();
     destroying.wait();
-    let_pass(20ms);  // the destructor does not return meanwhile
+    let_pass(20ms);  // the destructor must not return during this
     ended = true;
   });
   time->schedule_after(0s, [&] {
@@ -169,10 +169,8 @@ TEST_CASE("inside a job, it waits for the job that another thread runs") {
   CHECK(time == nullptr);
 }
 
-TEST_CASE(
-    "a destructor without memory waits for jobs in progress, too, before it destroys the callables of "
-    "others" *
-    doctest::skip(!failing_new::available)) {
+TEST_CASE("a destructor without memory also waits for jobs in progress before it destroys other callables" *
+          doctest::skip(!failing_new::available)) {
   const auto alive = std::make_shared<int>();
   std::vector<job> jobs;
   auto time = std::make_unique<manual_timer>(options{.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
@@ -181,10 +179,10 @@ TEST_CASE(
   time->schedule_after(0s, [&, core = time.get()] {
     running.open();
     try {
-      for (;;) core->cancel(core->schedule_after(1h, [] {}));  // until it is stopped
+      for (;;) core->cancel(core->schedule_after(1h, [] {}));  // until the scheduler is stopped
     } catch (const rondo::stopped_error&) {
     }
-    let_pass(20ms);  // nothing is destroyed meanwhile
+    let_pass(20ms);  // nothing may be destroyed during this
     was_alive = alive.use_count() == 2;
   });
   time->advance(0s);

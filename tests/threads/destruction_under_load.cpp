@@ -1,4 +1,4 @@
-// Destroyed while its tasks schedule, cancel and move each other, and its pool is at work.
+// Destroying a timer while its tasks schedule, cancel and move each other, and its pool is busy.
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -14,10 +14,10 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-/// Tasks that keep each other going: each schedules another one, and cancels, moves and asks for others.
+/// Tasks that keep each other going: each schedules another one, and cancels, moves and queries others.
 class swarm {
  public:
-  /// The tasks share `token`; `side` is the executor of some.
+  /// The tasks share `token`; some of them use the executor `side`.
   swarm(timer& t, std::shared_ptr<int> token, executor side)
       : timer_(t), token_(std::move(token)), side_(std::move(side)) {}
 
@@ -27,7 +27,7 @@ class swarm {
     timer_.schedule(
         rondo::after_completion(20us), [this, held = token_] { note(); }, on(side_));
   }
-  /// From now on nothing may run.
+  /// From now on no task may run.
   void end() { ended_ = true; }
 
   gate runs;
@@ -80,7 +80,7 @@ class swarm {
 
 enum class ends_first { timer, pools };
 
-/// `workers`: of the pool that most tasks run on; 0: inline.
+/// `workers`: threads of the pool that runs most tasks; if 0, these run inline.
 void check_destruction(std::size_t workers, ends_first first) {
   for (int round = 0; round != 25; ++round) {
     const auto token = std::make_shared<int>(0);
@@ -94,29 +94,35 @@ void check_destruction(std::size_t workers, ends_first first) {
       tasks.emplace(*t, token, side.executor());
       tasks->begin(100);
       REQUIRE(tasks->runs.wait(200 + 100 * (round % 5)));
-      if (first == ends_first::pools) {  // jobs in their queues, and those that come, are dropped
+      if (first == ends_first::pools) {  // queued jobs are dropped, and so are later ones
         side.shut_down();
         most.shut_down();
       }
       t.reset();
       tasks->end();
-      CHECK(token.use_count() == 2);  // nothing that was scheduled is left, be there jobs or not
+      CHECK(token.use_count() == 2);  // no callable is left, whether or not jobs remain
     }
     CHECK(tasks->ran_after == 0);
   }
 }
 
-TEST_CASE("under tasks that schedule each other, inline and on another executor") {
+TEST_CASE("a timer may be destroyed while its tasks schedule each other, inline and on another executor") {
   check_destruction(0, ends_first::timer);
 }
 
-TEST_CASE("under tasks that schedule each other on a pool") { check_destruction(2, ends_first::timer); }
+TEST_CASE("a timer may be destroyed while its tasks schedule each other on a pool") {
+  check_destruction(2, ends_first::timer);
+}
 
-TEST_CASE("after the executor of some of its tasks") { check_destruction(0, ends_first::pools); }
+TEST_CASE("a timer may be destroyed after the executor of some of its tasks") {
+  check_destruction(0, ends_first::pools);
+}
 
-TEST_CASE("after the pool of all its tasks") { check_destruction(2, ends_first::pools); }
+TEST_CASE("a timer may be destroyed after the pool of all its tasks") {
+  check_destruction(2, ends_first::pools);
+}
 
-TEST_CASE("jobs that a pool drops as it ends are counted to the last one, whatever their tasks do") {
+TEST_CASE("every job that a pool drops as it ends is counted") {
   for (int round = 0; round != 25; ++round) {
     const auto token = std::make_shared<int>(0);
     std::atomic<std::uint64_t> ran{0};

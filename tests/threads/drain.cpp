@@ -20,7 +20,7 @@ namespace {
 using namespace rondo::test;
 using namespace std::chrono_literals;
 
-/// Returns when a drain of `s`, on another thread, has begun.
+/// Returns once a drain of `s` has begun on another thread.
 void await_drain(rondo::scheduler& s) {
   try {
     for (;;) {
@@ -31,11 +31,11 @@ void await_drain(rondo::scheduler& s) {
   }
 }
 
-TEST_CASE("drain waits for what is due and for what runs") {
+TEST_CASE("drain() waits for due timers and for runs in progress") {
   rondo::timer timer;
   std::atomic<int> runs{0};
   timer.schedule_after(20ms, [&] {
-    let_pass(20ms);  // drain does not return meanwhile
+    let_pass(20ms);  // drain() must not return during this
     ++runs;
   });
   timer.schedule_after(10ms, [&] { ++runs; });
@@ -46,7 +46,7 @@ TEST_CASE("drain waits for what is due and for what runs") {
   CHECK_THROWS_AS(timer.schedule_after(1s, [] {}), rondo::stopped_error);
 }
 
-TEST_CASE("drain gives up at its limit") {
+TEST_CASE("drain() gives up at its limit") {
   rondo::timer timer;
   timer.schedule_after(1h, [] {});
   const auto before = rondo::scheduler::clock::now();
@@ -55,7 +55,7 @@ TEST_CASE("drain gives up at its limit") {
   CHECK(timer.stop().size() == 1);
 }
 
-TEST_CASE("a stop ends a drain on another thread") {
+TEST_CASE("stop() ends a drain() on another thread") {
   rondo::timer timer;
   timer.schedule_after(1h, [] {});
   bool drained = false;
@@ -63,14 +63,14 @@ TEST_CASE("a stop ends a drain on another thread") {
   await_drain(timer);
   CHECK(timer.stop().size() == 1);
   draining.join();
-  CHECK(drained);  // nothing is pending any more
+  CHECK(drained);  // nothing is pending by then
 }
 
-TEST_CASE("the drain of a manual timer waits for jobs on other threads, in real time") {
+TEST_CASE("drain() of a manual timer waits in real time for jobs on other threads") {
   std::vector<std::thread> threads;
   rondo::manual_timer time({.run_on = [&](rondo::job j) {
     threads.emplace_back([j = std::move(j)]() mutable {
-      let_pass(20ms);  // drain does not return meanwhile
+      let_pass(20ms);  // drain() must not return during this
       j();
     });
   }});
@@ -87,9 +87,9 @@ TEST_CASE("the drain of a manual timer waits for jobs on other threads, in real 
   for (auto& t : threads) t.join();
 }
 
-// To meet a drain both before its sleep and during it, the next two make several moves, each later than the one before.
+// To reach a drain both before and during its sleep, the next two cases move several timers, each a little later.
 
-TEST_CASE("a job taken back while the drain of a manual timer sleeps is submitted at once") {
+TEST_CASE("a run that is taken back while drain() of a manual timer sleeps is submitted again at once") {
   std::vector<rondo::job> jobs;
   gate handed;
   rondo::manual_timer time({.run_on = [&](rondo::job j) {
@@ -109,7 +109,7 @@ TEST_CASE("a job taken back while the drain of a manual timer sleeps is submitte
   draining.join();
 }
 
-TEST_CASE("a timer moved to now while the drain of a polled timer sleeps runs at once") {
+TEST_CASE("a timer that is moved to now while drain() of a polled timer sleeps runs at once") {
   rondo::polled_timer timer;
   gate ran;
   std::vector<rondo::timer_id> ids;
@@ -127,7 +127,7 @@ TEST_CASE("a timer moved to now while the drain of a polled timer sleeps runs at
   draining.join();
 }
 
-TEST_CASE("no timer gets lost between many producers, a pool and a drain") {
+TEST_CASE("no timer is lost between many producers, a pool and drain()") {
   for (int round = 0; round != 50; ++round) {
     pool workers(2);
     rondo::timer timer({.tick = 10us, .run_on = [&](rondo::job j) { workers.post(std::move(j)); }});
@@ -157,7 +157,7 @@ TEST_CASE("no timer gets lost between many producers, a pool and a drain") {
   }
 }
 
-/// Calls something when it is destroyed.
+/// Calls a function when it is destroyed.
 struct at_end {
   std::function<void()> call;
   explicit at_end(std::function<void()> f) : call(std::move(f)) {}
@@ -166,7 +166,8 @@ struct at_end {
   ~at_end() { call(); }
 };
 
-TEST_CASE("the destructor of a periodic callable that a drain has the driver end may stop the scheduler") {
+TEST_CASE(
+    "the destructor of a periodic callable may stop the scheduler if the driver ends it during a drain") {
   rondo::manual_timer time;
   gate in_one_shot, in_first, second_ended;
   bool refused = false;
@@ -177,7 +178,7 @@ TEST_CASE("the destructor of a periodic callable that a drain has the driver end
   });
   auto second = std::make_shared<at_end>([&] {
     try {
-      time.advance(1ms);  // it would wait for itself
+      time.advance(1ms);  // refused: it would wait for itself
     } catch (const std::logic_error&) {
       refused = true;
     }
@@ -192,8 +193,8 @@ TEST_CASE("the destructor of a periodic callable that a drain has the driver end
   time.schedule_every(5ms, [second, &runs] { ++runs; });
   first.reset();
   second.reset();
-  // The driver is blocked in the one-shot until the drain is blocked in ending the first timer: so the driver ends
-  // the second one.
+  // The driver is blocked in the one-shot until the drain is blocked ending the first timer. So the driver ends the
+  // second one.
   std::thread driver([&] { time.advance(10ms); });
   CHECK(in_one_shot.wait());
   std::thread draining([&] { time.drain(1s); });
@@ -201,16 +202,16 @@ TEST_CASE("the destructor of a periodic callable that a drain has the driver end
   driver.join();
   draining.join();
   CHECK(refused);
-  CHECK(runs == 1);  // at 5 ms: none begins once drain() has
+  CHECK(runs == 1);  // at 5 ms: no run begins after drain() has begun
   CHECK(adds_up(time.stats()));
 }
 
-TEST_CASE("a job that starts while a drain ends the periodic timers runs to its end") {
+TEST_CASE("a job that starts while drain() is ending the periodic timers runs to its end") {
   std::vector<rondo::job> jobs;
   rondo::manual_timer time;
   gate in_first, job_runs, second_taken;
   std::atomic<int> alive{0}, ended{0};
-  auto first = std::make_shared<at_end>([&] {  // the drain is held up in here
+  auto first = std::make_shared<at_end>([&] {  // blocks the drain
     in_first.open();
     second_taken.wait();
   });
@@ -234,7 +235,7 @@ TEST_CASE("a job that starts while a drain ends the periodic timers runs to its 
   CHECK(in_first.wait());
   std::thread worker([&] { jobs[1](); });
   CHECK(job_runs.wait());
-  time.advance(5ms);  // comes to the next point of the second, whose run is in progress
+  time.advance(5ms);  // reaches the next point of the second timer, whose run is in progress
   second_taken.open();
   worker.join();
   draining.join();
@@ -244,13 +245,13 @@ TEST_CASE("a job that starts while a drain ends the periodic timers runs to its 
   CHECK(adds_up(time.stats()));
 }
 
-TEST_CASE("a drain ends a periodic timer whose run ends, or is dropped, after drain has looked for it") {
+TEST_CASE("drain() ends a periodic timer whose run ends or is dropped after drain() has looked for it") {
   for (const bool runs : {true, false}) {
     CAPTURE(runs);
     std::vector<rondo::job> jobs;
     rondo::manual_timer time;
     gate in_first, second_done;
-    auto first = std::make_shared<at_end>([&] {  // the drain is held up in here: it has found both
+    auto first = std::make_shared<at_end>([&] {  // blocks the drain, after it has found both
       in_first.open();
       second_done.wait();
     });

@@ -16,7 +16,7 @@ using namespace rondo::test;
 
 #if defined(__GLIBC__)
 
-TEST_CASE("a driver that cannot be started is refused by its name, and nothing is left behind") {
+TEST_CASE("if a driver cannot be started, the error names it and nothing is left behind") {
   const auto token = std::make_shared<int>(0);
   for (int attempt = 0; attempt != 3; ++attempt) {
     const auto before = bytes_held();
@@ -50,8 +50,8 @@ TEST_CASE("a driver that cannot be started is refused by its name, and nothing i
 
 #endif
 
-/// Schedules timers of the far future, each in a far list of its own, until that takes memory: the pool of the only
-/// stripe has no chunk left then. The pool of records is to have some left.
+/// Schedules timers in the far future, each in its own far list, until that would allocate: then the pool of the only
+/// stripe has no chunk left. The pool of records should still have some records.
 void use_up_chunks(timer& t) {
   const failing_new failing;
   try {

@@ -1,4 +1,4 @@
-// The same programs on each scheduler: a thread's, a loop's, virtual time.
+// The same programs on each kind of scheduler: with a driver thread, in a loop, on virtual time.
 #include <atomic>
 #include <memory>
 #include <string>
@@ -41,7 +41,7 @@ TEST_CASE_TEMPLATE("one-shots fire in the order of their deadlines, none of them
   std::vector<int> order;
   std::atomic<int> early{0};
   std::atomic<std::size_t> ran{0};
-  const auto start = t.now() + 50ms;  // when all of them have been scheduled
+  const auto start = t.now() + 50ms;  // after all of them have been scheduled
   for (const int ms : {5, 1, 3, 2, 4})
     t.schedule_at(start + ms * 1ms, [&, ms](const firing& f) {
       if (t.now() < f.due || f.due != start + ms * 1ms) ++early;
@@ -53,7 +53,7 @@ TEST_CASE_TEMPLATE("one-shots fire in the order of their deadlines, none of them
   CHECK(early == 0);
 }
 
-TEST_CASE_TEMPLATE("each kind of recurrence runs as often as it says, and ends", T, RONDO_EACH) {
+TEST_CASE_TEMPLATE("each kind of recurrence runs as often as it should, and ends", T, RONDO_EACH) {
   T t;
   std::atomic<int> runs{0};
   const auto count = [&] { ++runs; };
@@ -92,7 +92,7 @@ TEST_CASE_TEMPLATE("a periodic task may cancel itself, and others may be moved",
   CHECK(t.stats().cancelled == 1);
 }
 
-TEST_CASE_TEMPLATE("a stop from inside hands back the rest", T, RONDO_EACH) {
+TEST_CASE_TEMPLATE("stop() from inside a task hands back the remaining timers", T, RONDO_EACH) {
   T t;
   std::vector<rondo::unfired> rest;
   std::atomic<bool> stopped{false};
@@ -110,7 +110,7 @@ TEST_CASE_TEMPLATE("a stop from inside hands back the rest", T, RONDO_EACH) {
   CHECK_THROWS_AS(t.schedule_after(1s, [] {}), rondo::stopped_error);
 }
 
-TEST_CASE_TEMPLATE("drain makes time pass by itself", T, RONDO_EACH) {
+TEST_CASE_TEMPLATE("drain() makes time pass by itself", T, RONDO_EACH) {
   T t;
   std::atomic<int> runs{0};
   t.schedule_after(3ms, [&] { ++runs; });
@@ -121,7 +121,7 @@ TEST_CASE_TEMPLATE("drain makes time pass by itself", T, RONDO_EACH) {
   CHECK(t.pending() == 0);
 }
 
-TEST_CASE_TEMPLATE("it is a scheduler, whichever it is", T, RONDO_EACH) {
+TEST_CASE_TEMPLATE("each of them can be used as a rondo::scheduler", T, RONDO_EACH) {
   T t({.tick = 100us, .buckets = 16, .max_pending = 2});
   scheduler& s = t;
   s.schedule_after(1h, [] {});

@@ -1,5 +1,5 @@
-// Timers near and far from several threads, while time passes: what is redistributed meanwhile is not lost, not early, and
-// keeps its order.
+// Several threads schedule near and far timers while time passes. Timers that are redistributed meanwhile are neither
+// lost nor early, and keep their order.
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
@@ -16,14 +16,14 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-/// One thread's timers. It schedules, cancels and moves them; the thread that lets time pass runs them.
+/// One thread's timers. That thread schedules, cancels and moves them; the thread that lets time pass runs them.
 class producer {
  public:
   producer(manual_timer& time, unsigned state) : time_(time), state_(state), timers_(count) {}
 
   void produce() {
     for (std::size_t i = 0; i != count; ++i) {
-      // In bursts, so that half a minute passes meanwhile.
+      // In bursts, so that half a minute passes during the test.
       while (time_.now() < time_point(i / 100 * 300ms)) std::this_thread::yield();
       scheduled(i, time_.schedule_at(due_, [this, i](const firing& f) { run(i, f); }));
       const std::size_t other = random() % (i + 1);
@@ -34,10 +34,10 @@ class producer {
     }
   }
 
-  /// From now on nobody schedules, and nothing that is pending is overdue.
+  /// From now on no thread schedules, and no pending timer is overdue.
   void be_on_time() { on_time_ = true; }
 
-  /// When all have run.
+  /// To be called when all timers have run.
   void check() const {
     std::size_t lost_or_twice = 0, elsewhen = 0, disordered = 0;
     for (const one& t : timers_) lost_or_twice += t.runs != (t.cancelled ? 0 : 1);
@@ -62,9 +62,9 @@ class producer {
   struct one {
     timer_id id;
     time_point due;
-    std::size_t order = 0;  // of the last call that placed it
+    std::size_t order = 0;  // number of the last call that placed it
     bool cancelled = false;
-    int runs = 0;  // of the thread that runs them, as the following
+    int runs = 0;  // used by the thread that runs the timers, like runs_, early_ and late_
   };
   struct run_of {
     std::size_t number;
@@ -75,7 +75,7 @@ class producer {
     state_ = state_ * 1664525U + 1013904223U;
     return state_ >> 8;
   }
-  /// Up to 30 s from now, half of them within 64 ms. On a grid, so that many are for one tick.
+  /// Up to 30 s from now, half of the deadlines within 64 ms. On a grid, so that many share a tick.
   void choose_due() {
     const bool near = random() % 2 == 0;
     const auto grid = near ? 16ms : 100ms;
@@ -130,11 +130,12 @@ void check_while_time_passes(std::size_t buckets, rondo::duration step) {
   CHECK(adds_up(time.stats()));
 }
 
-TEST_CASE("timers of 1 ms to 30 s from two threads, while time passes tick by tick") {
+TEST_CASE("two threads' timers of 1 ms to 30 s keep their order while time passes tick by tick") {
   check_while_time_passes(512, 1ms);
 }
 
-TEST_CASE("timers of 1 ms to 30 s from two threads, while time passes in steps longer than the window") {
+TEST_CASE(
+    "two threads' timers of 1 ms to 30 s keep their order while time passes in steps beyond the window") {
   check_while_time_passes(8, 50ms);
 }
 

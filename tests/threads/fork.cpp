@@ -1,5 +1,5 @@
-// A child made by fork() has a copy of the timer and no driver: calls there are refused, and nothing waits for
-// threads that stayed in the parent.
+// A child of fork() has a copy of the timer, but no driver: calls there are refused, and none waits for threads that
+// exist only in the parent.
 #include <array>
 #include <atomic>
 #include <memory>
@@ -38,11 +38,11 @@ std::string drawing_of(const rondo::scheduler& s) {
   return out.str();
 }
 
-TEST_CASE("in a child every call says that the driver is not there, and none hangs") {
+TEST_CASE("in a child every call reports that there is no driver, and none hangs") {
   const auto token = std::make_shared<int>(0);
   std::optional<timer> t(std::in_place);
   gate running, may_end;
-  t->schedule_after(0s, [&] {  // so that the driver is at work as the process forks
+  t->schedule_after(0s, [&] {  // so that the driver is busy when the process forks
     running.open();
     CHECK(may_end.wait());
   });
@@ -70,7 +70,7 @@ TEST_CASE("in a child every call says that the driver is not there, and none han
   CHECK(token.use_count() == 1);
 }
 
-TEST_CASE("whatever other threads were doing as the process forked, a child ends") {
+TEST_CASE("a child ends, whatever other threads were doing when the process forked") {
   timer t;
   std::atomic<bool> over{false};
   std::vector<std::thread> users;
@@ -99,7 +99,7 @@ TEST_CASE("whatever other threads were doing as the process forked, a child ends
   CHECK(wrong == "");
 }
 
-TEST_CASE("jobs that a child finds in a queue do nothing there, and run in the parent") {
+TEST_CASE("jobs that a child finds in a queue do nothing in the child, and run in the parent") {
   std::vector<rondo::job> jobs;
   gate handed, ran;
   rondo::timer_id id;
@@ -129,7 +129,7 @@ TEST_CASE("jobs that a child finds in a queue do nothing there, and run in the p
   CHECK(ran.count() == 2);
 }
 
-TEST_CASE("what is built upon a timer can be destroyed in a child") {
+TEST_CASE("a scope and keyed timers can be destroyed in a child") {
   timer t;
   std::optional<rondo::timer_scope> scope(t);
   std::optional<rondo::keyed_timers<int>> keyed(t);
@@ -145,7 +145,7 @@ TEST_CASE("what is built upon a timer can be destroyed in a child") {
   CHECK(t.pending() == 2);
 }
 
-TEST_CASE("what is pending in a polled timer is pending in parent and child, and each goes its own way") {
+TEST_CASE("the timers of a polled timer are pending in parent and child, which then go separate ways") {
   rondo::polled_timer timer;
   int runs = 0;
   const auto due = timer.schedule_after(-1s, [&] { ++runs; });
@@ -171,7 +171,7 @@ TEST_CASE("what is pending in a polled timer is pending in parent and child, and
   CHECK(timer.stop().size() == 2);
 }
 
-TEST_CASE("a watch that has ended is not told of a fork, and the others are") {
+TEST_CASE("a fork watch that has ended is not called, and the others are") {
   for (std::size_t ended = 0; ended != 3; ++ended) {
     CAPTURE(ended);
     std::array<int, 3> told{};
@@ -185,7 +185,7 @@ TEST_CASE("a watch that has ended is not told of a fork, and the others are") {
   }
 }
 
-TEST_CASE("a polled and a manual timer go on in a child, as its own") {
+TEST_CASE("a polled and a manual timer keep working in a child, independently of the parent") {
   rondo::polled_timer polled;
   rondo::manual_timer manual;
   int runs = 0;
@@ -216,14 +216,14 @@ TEST_CASE("a timer whose driver had ended before the fork can be destroyed in a 
   });
   REQUIRE(ran.wait());
   t->stop();
-  REQUIRE(driver_ended.wait());  // and with it what its thread held of the timer
+  REQUIRE(driver_ended.wait());  // and the thread has released its part of the timer
   CHECK(in_child([&] {
           t.reset();
           return 0;
         }) == "");
 }
 
-TEST_CASE("a child may have timers of its own, and its child as well") {
+TEST_CASE("a child may create timers, and so may its own child") {
   timer t;
   const auto has_its_own = [](auto&& then) {
     timer own;

@@ -1,4 +1,4 @@
-// Many threads record at once: nothing is lost, and what is read meanwhile makes sense.
+// Many threads record at once: nothing is lost, and readings taken meanwhile are consistent.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -18,12 +18,12 @@ using recorder = rondo::detail::histogram_recorder<rondo::detail::threads>;
 
 void record_many(recorder& r, int many) {
   for (int i = 0; i != many; ++i) {
-    r.record(duration(i % 50));                       // where the threads meet
-    r.record(duration(std::int64_t{1} << (i % 45)));  // together less than the longest duration
+    r.record(duration(i % 50));                       // values that all threads record
+    r.record(duration(std::int64_t{1} << (i % 45)));  // their sum is less than the longest duration
   }
 }
 
-/// Whether a later reading has all that the earlier one has.
+/// Whether the later reading includes the earlier one.
 bool follows(const histogram& later, const histogram& earlier) {
   try {
     histogram since = later;
@@ -34,7 +34,7 @@ bool follows(const histogram& later, const histogram& earlier) {
   }
 }
 
-TEST_CASE("what threads record at once is all there") {
+TEST_CASE("a histogram has everything that several threads record at once") {
   constexpr int many = 50'000;
   constexpr int threads = 4;
   recorder shared, alone;

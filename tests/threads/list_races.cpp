@@ -13,7 +13,7 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-/// Schedules, names, moves and cancels timers of every kind until it is told to end.
+/// Schedules, names, moves and cancels timers of every kind until `ends` is set.
 void churn(timer& t, pool& workers, unsigned state, const std::atomic<bool>& ends) {
   std::vector<timer_id> ids;
   const std::string long_name =
@@ -49,7 +49,7 @@ void churn(timer& t, pool& workers, unsigned state, const std::atomic<bool>& end
   for (const timer_id id : ids) t.cancel(id);
 }
 
-TEST_CASE("list() and due() tell of timers that nobody touches what is true, whatever others do") {
+TEST_CASE("list() and due() are right about timers that nobody touches, whatever happens to others") {
   pool workers(1);
   timer t(options{.tick = 10us});
   const std::string kept_name = "a name that is kept by a timer which stays where it is, for all of the test";
@@ -78,7 +78,7 @@ TEST_CASE("list() and due() tell of timers that nobody touches what is true, wha
   for (std::thread& other : others) other.join();
 }
 
-TEST_CASE("list() has every timer that is pending all the time, once, however it moves and runs") {
+TEST_CASE("list() has every timer that stays pending exactly once, however it moves and runs") {
   pool workers(1);
   timer t(options{.tick = 10us, .buckets = 64});
   std::map<timer_id, int> kept;

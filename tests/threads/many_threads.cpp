@@ -1,4 +1,4 @@
-// More threads than have shards of their own, and threads that come and go.
+// More threads than can have their own shards, and threads that come and go.
 #include <algorithm>
 #include <cstddef>
 #include <set>
@@ -19,7 +19,7 @@ using namespace rondo::test;
 
 using rondo::detail::thread_numbers;
 
-/// f(i) on a thread for each i, all at a time: none ends before all have called f.
+/// Calls f(i) on a separate thread for each i, all at the same time: no thread ends before all have called f.
 template <class F>
 void on_threads(std::size_t count, F f) {
   gate called;
@@ -33,8 +33,8 @@ void on_threads(std::size_t count, F f) {
   for (std::thread& t : threads) t.join();
 }
 
-TEST_CASE("each thread has a number of its own while there are enough") {
-  for (int round = 0; round != 3; ++round) {  // those of the round before are free again
+TEST_CASE("each thread has its own number while there are enough") {
+  for (int round = 0; round != 3; ++round) {  // the numbers of the previous round are free again
     constexpr std::size_t count = thread_numbers::exclusive + 10;
     std::vector<std::size_t> numbers(count);
     on_threads(count, [&](std::size_t i) {
@@ -44,7 +44,7 @@ TEST_CASE("each thread has a number of its own while there are enough") {
     CHECK(std::set(numbers.begin(), numbers.end()).size() == count);
     const auto own = std::count_if(numbers.begin(), numbers.end(),
                                    [](std::size_t n) { return n < thread_numbers::exclusive; });
-    // Other threads of this program may have some.
+    // Other threads of this program may have some of the numbers.
     CHECK(own >= static_cast<std::ptrdiff_t>(thread_numbers::exclusive) - 5);
   }
 }
@@ -59,7 +59,7 @@ TEST_CASE("a thread may use a scheduler until the last of its thread_local varia
   };
   for (int i = 0; i != 3; ++i) {
     std::thread([&] {
-      thread_local late_user late;  // before the first call, and so destroyed after what that makes
+      thread_local late_user late;  // constructed first, so destroyed after what the call creates
       late.used = &t;
       t.cancel(t.schedule_after(1h, [] {}));
     }).join();
@@ -68,7 +68,7 @@ TEST_CASE("a thread may use a scheduler until the last of its thread_local varia
   CHECK(t.pending() == 0);
 }
 
-TEST_CASE("no timer and no count is lost between a hundred threads, and those that take their numbers") {
+TEST_CASE("no timer and no count is lost between a hundred threads and those that reuse their numbers") {
   timer t;
   constexpr std::size_t each = 200;
   for (int round = 0; round != 3; ++round) {

@@ -9,7 +9,7 @@
 
 namespace rondo::test {
 
-/// During its lifetime no thread can be started: its stack would be larger than the address space.
+/// During its lifetime no thread can be started, because its stack would be larger than the address space.
 class no_threads {
  public:
   no_threads() {

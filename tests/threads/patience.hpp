@@ -1,4 +1,4 @@
-// Shared by the tests on real threads. They wait for events, never for time to pass, so slow machines do not matter;
+// Shared by the tests on real threads. These wait for events, never for time to pass, so slow machines do not matter.
 // `patience` only ends a test that would hang.
 #pragma once
 
@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 
 constexpr auto patience = 60s;
 
-/// Threads wait for it: a count that only grows.
+/// A count that only grows, and that threads can wait for.
 class gate {
  public:
   void open() { add(1); }
@@ -27,7 +27,7 @@ class gate {
     changed_.notify_all();
   }
 
-  /// True once it was opened `n` times; false if that took too long.
+  /// Returns true once it has been opened `n` times, or false if that takes too long.
   bool wait(long n = 1) {
     std::unique_lock hold(mutex_);
     return changed_.wait_until(hold, std::chrono::steady_clock::now() + patience,
@@ -45,7 +45,7 @@ class gate {
   long count_ = 0;
 };
 
-/// Lets real time pass, for tests of what does not happen meanwhile.
+/// Lets real time pass, to test that something does not happen during that time.
 inline void let_pass(std::chrono::steady_clock::duration d) {
   std::mutex mutex;
   std::condition_variable nobody_notifies;
@@ -53,13 +53,13 @@ inline void let_pass(std::chrono::steady_clock::duration d) {
   nobody_notifies.wait_until(hold, std::chrono::steady_clock::now() + d, [] { return false; });
 }
 
-/// Some nanoseconds, to meet another thread at ever different moments.
+/// Spins for some nanoseconds, to meet another thread at different moments.
 inline void spin(unsigned turns) {
   for (std::atomic<unsigned> left{turns}; left.load(std::memory_order_relaxed) != 0;)
     left.fetch_sub(1, std::memory_order_relaxed);
 }
 
-/// scheduled == pending + completed + cancelled + returned, which holds whenever nothing is in progress.
+/// Whether scheduled == pending + completed + cancelled + returned, which is true whenever nothing is in progress.
 inline bool adds_up(const statistics& s) {
   return s.scheduled == s.pending + s.completed + s.cancelled + s.returned;
 }

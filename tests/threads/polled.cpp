@@ -1,4 +1,4 @@
-// polled_timer: a user's loop, and other threads that schedule.
+// polled_timer: driven by a user's loop, while other threads schedule.
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
@@ -18,7 +18,7 @@ using namespace rondo;
 using namespace rondo::test;
 using namespace std::chrono_literals;
 
-/// Polls until done() says so.
+/// Polls until done().
 template <class Done>
 void poll_until(polled_timer& timer, Done&& done) {
   const auto end = rondo::scheduler::clock::now() + 1min;
@@ -26,7 +26,7 @@ void poll_until(polled_timer& timer, Done&& done) {
   CHECK(done());
 }
 
-TEST_CASE("nothing runs but by poll, and not before it is due") {
+TEST_CASE("tasks run only inside poll(), and not before they are due") {
   polled_timer timer;
   std::vector<firing> runs;
   timer.schedule_after(100ms, [&](const firing& f) {
@@ -42,7 +42,7 @@ TEST_CASE("nothing runs but by poll, and not before it is due") {
   CHECK(!timer.next_due());
 }
 
-TEST_CASE("what is due now waits for a poll, never runs in the scheduling call") {
+TEST_CASE("a timer that is due now waits for poll(), and never runs in the scheduling call") {
   polled_timer timer;
   int runs = 0;
   timer.schedule_after(0s, [&] { ++runs; });
@@ -52,7 +52,7 @@ TEST_CASE("what is due now waits for a poll, never runs in the scheduling call")
   CHECK(runs == 2);
 }
 
-TEST_CASE("a poll runs at most as many as its limit, and the next one goes on in order") {
+TEST_CASE("poll() runs at most as many tasks as its limit, and the next call continues in order") {
   polled_timer timer;
   std::vector<int> order;
   for (int i = 0; i != 10; ++i) timer.schedule_after(-1s, [&, i] { order.push_back(i); });
@@ -64,7 +64,7 @@ TEST_CASE("a poll runs at most as many as its limit, and the next one goes on in
   CHECK(order == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
 }
 
-TEST_CASE("what a limit has left over comes first, and what is due since then in the same poll") {
+TEST_CASE("timers that a limit left over run first, then in the same poll() those that became due since") {
   polled_timer timer;
   std::vector<int> order;
   const auto noting = [&](int i) { return [&order, i] { order.push_back(i); }; };
@@ -76,7 +76,7 @@ TEST_CASE("what a limit has left over comes first, and what is due since then in
   CHECK(order == std::vector<int>{0, 1, 2, 3, 4});
 }
 
-TEST_CASE("polls that never catch up keep no memory of what is done") {
+TEST_CASE("polls that never catch up keep no memory of timers that have run") {
   polled_timer timer;
   std::uint64_t runs = 0;
   for (int i = 0; i != 3; ++i) timer.schedule_after(-1s, [&] { ++runs; });
@@ -88,7 +88,7 @@ TEST_CASE("polls that never catch up keep no memory of what is done") {
   CHECK(timer.poll() == 3);
 }
 
-TEST_CASE("a second drain keeps to its own limit, and polls go on meanwhile") {
+TEST_CASE("a second drain() observes its own limit, and poll() works during a drain") {
   polled_timer timer;
   timer.schedule_after(1h, [] {});
   gate draining;
@@ -103,7 +103,7 @@ TEST_CASE("a second drain keeps to its own limit, and polls go on meanwhile") {
   other.join();
 }
 
-TEST_CASE("a zero-delay task that schedules itself starves nobody") {
+TEST_CASE("a task that reschedules itself without delay does not starve other timers") {
   polled_timer timer;
   int chain = 0, others = 0;
   std::function<void()> link = [&] {
@@ -114,15 +114,15 @@ TEST_CASE("a zero-delay task that schedules itself starves nobody") {
   timer.schedule_every(1ms, [&] { ++others; });
   poll_until(timer, [&] { return others >= 3; });
   CHECK(chain > 3);
-  CHECK(timer.poll() >= 1);  // and each poll ends
+  CHECK(timer.poll() >= 1);  // and each poll() ends
 }
 
-TEST_CASE("with a limit of one, a burst that never catches up starves nobody") {
+TEST_CASE("with a limit of one, a burst that never catches up does not starve other timers") {
   polled_timer timer;
   int often = 0, others = 0;
   timer.schedule(rondo::every(1us).on_missed(rondo::missed_runs::burst, 3), [&] {
     ++often;
-    let_pass(10us);  // ten more points go by
+    let_pass(10us);  // ten more points pass
   });
   timer.schedule_after(1ms, [&] { ++others; });
   const auto end = rondo::scheduler::clock::now() + 1min;
@@ -131,7 +131,7 @@ TEST_CASE("with a limit of one, a burst that never catches up starves nobody") {
   CHECK(often > 0);
 }
 
-TEST_CASE("poll from inside is refused") {
+TEST_CASE("poll() from inside is refused") {
   polled_timer timer;
   int refused = 0;
   timer.schedule_after(0s, [&] {
@@ -145,7 +145,7 @@ TEST_CASE("poll from inside is refused") {
   CHECK(refused == 1);
 }
 
-TEST_CASE("on_earlier is told of earlier timers, and not of later ones") {
+TEST_CASE("on_earlier is called for earlier timers, and not for later ones") {
   polled_timer timer;
   int told = 0;
   timer.on_earlier([&] { ++told; });
@@ -165,7 +165,7 @@ TEST_CASE("on_earlier is told of earlier timers, and not of later ones") {
   CHECK(told == 3);
 }
 
-TEST_CASE("on_earlier is told of the run that waited for the end of a job") {
+TEST_CASE("on_earlier is called for a run that waited for the end of a job") {
   std::vector<rondo::job> jobs;
   polled_timer timer({.run_on = [&](rondo::job j) { jobs.push_back(std::move(j)); }});
   timer.schedule(rondo::after_completion(1h).first_after(0s), [] {});
@@ -179,17 +179,17 @@ TEST_CASE("on_earlier is told of the run that waited for the end of a job") {
   CHECK(timer.next_due());
 }
 
-TEST_CASE("what on_earlier throws is reported, and the scheduling call succeeds") {
+TEST_CASE("an exception of on_earlier is reported, and the scheduling call succeeds") {
   int reported = 0;
   polled_timer timer({.on_error = [&](std::exception_ptr, const firing&) { ++reported; }});
   timer.on_earlier([] { throw std::runtime_error("no"); });
   const auto id = timer.schedule_after(1h, [] {});
   CHECK(timer.pending(id));
   CHECK(reported == 1);
-  CHECK(timer.stats().failed == 0);  // no run has
+  CHECK(timer.stats().failed == 0);  // no run has failed
 }
 
-TEST_CASE("on_earlier may schedule, replace itself and stop, but not poll") {
+TEST_CASE("on_earlier may schedule, replace itself and call stop(), but not poll()") {
   polled_timer timer;
   int told = 0;
   bool refused = false;
@@ -211,7 +211,7 @@ TEST_CASE("on_earlier may schedule, replace itself and stop, but not poll") {
   CHECK(timer.pending() == 0);
 }
 
-/// A call of on_earlier that is in progress on a thread of its own, and takes a while.
+/// A call of on_earlier that is in progress on another thread, and takes a while.
 struct slow_on_earlier {
   polled_timer timer;
   gate inside;
@@ -221,7 +221,7 @@ struct slow_on_earlier {
   slow_on_earlier() {
     timer.on_earlier([this] {
       inside.open();
-      let_pass(20ms);  // callers that wait for its end do not return meanwhile
+      let_pass(20ms);  // callers that wait for its end must not return during this
       over = true;
     });
     scheduling = std::thread([this] { timer.schedule_after(1h, [] {}); });
@@ -230,13 +230,13 @@ struct slow_on_earlier {
   ~slow_on_earlier() { scheduling.join(); }
 };
 
-TEST_CASE("on_earlier returns when no call of the old one is in progress") {
+TEST_CASE("on_earlier() returns once no call of the old function is in progress") {
   slow_on_earlier slow;
   slow.timer.on_earlier(nullptr);
   CHECK(slow.over);
 }
 
-TEST_CASE("stop waits for on_earlier, and it is not told any more afterwards") {
+TEST_CASE("stop() waits for on_earlier, which is not called afterwards") {
   slow_on_earlier slow;
   CHECK(slow.timer.stop().size() == 1);
   CHECK(slow.over);
@@ -245,7 +245,7 @@ TEST_CASE("stop waits for on_earlier, and it is not told any more afterwards") {
   CHECK(!slow.over);
 }
 
-TEST_CASE("on_earlier is released with its timer, also if a job outlives that") {
+TEST_CASE("on_earlier is released with its timer, even if a job outlives the timer") {
   const auto token = std::make_shared<int>(0);
   std::vector<rondo::job> jobs;
   {
@@ -259,7 +259,7 @@ TEST_CASE("on_earlier is released with its timer, also if a job outlives that") 
   CHECK(jobs.size() == 1);
 }
 
-TEST_CASE("a timer may be destroyed by on_earlier and by its own tasks") {
+TEST_CASE("a polled timer may be destroyed by on_earlier and by its own tasks") {
   auto timer = std::make_unique<polled_timer>();
   timer->schedule_after(0s, [&] { timer.reset(); });
   CHECK(timer->poll() == 1);
@@ -270,7 +270,7 @@ TEST_CASE("a timer may be destroyed by on_earlier and by its own tasks") {
   CHECK(timer == nullptr);
 }
 
-TEST_CASE("drain polls a polled timer") {
+TEST_CASE("drain() polls a polled timer") {
   polled_timer timer;
   int runs = 0;
   timer.schedule_after(10ms, [&] { ++runs; });
@@ -312,7 +312,7 @@ class loop {
   bool woken_ = false;
 };
 
-TEST_CASE("a loop that sleeps until next_due and is woken by on_earlier misses nothing") {
+TEST_CASE("a loop that sleeps until next_due() and is woken by on_earlier misses nothing") {
   polled_timer timer({.tick = 10us});
   loop sleeper(timer);
   constexpr int each = 500;

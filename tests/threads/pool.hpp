@@ -22,19 +22,19 @@ class pool {
   pool(const pool&) = delete;
   pool& operator=(const pool&) = delete;
 
-  /// After shut_down() the job is dropped.
+  /// Drops the job after shut_down().
   void post(job j) {
     const std::lock_guard hold(mutex_);
     if (closed_) return;
     jobs_.push_back(std::move(j));
-    changed_.notify_all();  // one would do, but glibc before 2.41 can lose that (its bug 25847)
+    changed_.notify_all();  // notify_one() would do, but glibc before 2.41 can lose it (its bug 25847)
   }
 
   auto executor() {
     return [this](job j) { post(std::move(j)); };
   }
 
-  /// Ends the workers after the jobs that they are running; drops the others.
+  /// Ends the workers after the jobs they are running, and drops the other jobs.
   void shut_down() {
     {
       const std::lock_guard hold(mutex_);

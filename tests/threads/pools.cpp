@@ -33,12 +33,13 @@ TEST_CASE("tasks run on the pool, not on the driver") {
   CHECK(worker != driver);
 }
 
-TEST_CASE("one worker runs jobs in the order of their ticks, and in a tick in that of scheduling") {
+TEST_CASE(
+    "one worker runs jobs in the order of their ticks, and those of a tick in the order of scheduling") {
   pool workers(1);
   std::vector<int> order;
   gate ran;
   timer t(options{.tick = 1ms, .run_on = workers.executor()});
-  const auto due = t.now() + 200ms;  // when all of them have been scheduled
+  const auto due = t.now() + 200ms;  // after all of them have been scheduled
   for (int i = 0; i != 100; ++i)
     t.schedule_at(due + (i % 2) * 2ms, [&, i] {
       order.push_back(i);
@@ -52,8 +53,8 @@ TEST_CASE("one worker runs jobs in the order of their ticks, and in a tick in th
   CHECK(in_order);
 }
 
-/// For the thread sanitizer: the job and schedule() meet at the record without a lock.
-TEST_CASE("a job of a timer that is gone leaves the next timer of its record alone") {
+/// For the thread sanitizer: the job and schedule() access the record at the same time without a lock.
+TEST_CASE("a job of a timer that is gone does not affect the next timer in its record") {
   manual_timer t;
   std::vector<job> jobs;
   const on stored([&](job j) { jobs.push_back(std::move(j)); });
@@ -101,13 +102,14 @@ TEST_CASE("a periodic task on a slow pool never runs twice at once, and each poi
   CHECK(s.fired == runs.size());
   CHECK(s.missed == missed);
   CHECK(s.overlapped > 0);
-  // Every point up to that of the last run either ran, was missed, or was dropped; more may have been dropped
-  // after.
+  // Every point up to the one of the last run ran, was missed, or was dropped. Later points may have been dropped as
+  // well.
   const auto points = static_cast<std::uint64_t>((runs.back().due - runs.front().due) / 500us) + 1;
   CHECK(s.fired + s.missed + s.overlapped >= points);
 }
 
-TEST_CASE("a pool that was shut down first rejects what it still held and what it still gets") {
+TEST_CASE(
+    "a pool that is shut down before the timer rejects the jobs it still holds and those it still gets") {
   gate handed, held;
   std::atomic<int> ran{0};
   const auto token = std::make_shared<int>(0);
@@ -138,14 +140,14 @@ TEST_CASE("a pool that was shut down first rejects what it still held and what i
   CHECK(token.use_count() == 1);
   const auto s = t.stats();
   CHECK(s.fired == static_cast<std::uint64_t>(ran_before));
-  // 21 one-shots, and three runs of the periodic one, of which the last may have been cancelled as it was
+  // 21 one-shots, and three runs of the periodic timer. The last of these may have been cancelled while it was being
   // dropped.
   CHECK(s.rejected >= 21 - static_cast<std::uint64_t>(ran_before) + 2);
   CHECK(s.failed == 0);
   CHECK(adds_up(s));
 }
 
-TEST_CASE("jobs of many timers on one pool do not get in each other's way") {
+TEST_CASE("several timers can share one pool") {
   pool workers(2);
   gate ran;
   std::vector<std::unique_ptr<timer>> timers;
@@ -157,7 +159,7 @@ TEST_CASE("jobs of many timers on one pool do not get in each other's way") {
   timers.clear();
 }
 
-TEST_CASE("a task on the pool may schedule, and be scheduled again, at once") {
+TEST_CASE("a task on a pool may schedule itself again at once") {
   pool workers(2);
   gate done;
   std::atomic<int> left{2000};

@@ -1,4 +1,4 @@
-// Many threads at once: the counts are right to the last task.
+// Many threads at once: the counts are exact.
 #include <atomic>
 #include <memory>
 #include <thread>
@@ -16,7 +16,7 @@ struct account {
   std::atomic<std::uint64_t> scheduled{0}, ran{0}, cancelled{0};
 };
 
-/// Schedules, cancels and moves; some tasks schedule another one.
+/// Schedules, cancels and moves timers; some tasks schedule another one.
 void produce(timer& t, account& a, unsigned state) {
   std::vector<timer_id> ids;
   for (int i = 0; i != 5000; ++i) {
@@ -42,7 +42,7 @@ void check_accounts(executor run_on, std::size_t buckets) {
   timer t(options{.tick = 50us, .buckets = buckets, .run_on = std::move(run_on)});
   for (unsigned i = 0; i != 4; ++i) producers.emplace_back([&, i] { produce(t, a, i); });
   for (std::thread& p : producers) p.join();
-  // The last of all: by then nothing is due before it, and nothing is left behind.
+  // Each of these timers is due after all others, so none is left when one of these has run.
   const auto end = std::chrono::steady_clock::now() + patience;
   while (t.pending() != 0 && std::chrono::steady_clock::now() < end) {
     gate passed;
@@ -64,16 +64,16 @@ void check_accounts(executor run_on, std::size_t buckets) {
   CHECK(s.rejected == 0);
 }
 
-TEST_CASE("four producers, inline") { check_accounts({}, 512); }
+TEST_CASE("the counts of four producers are exact, inline") { check_accounts({}, 512); }
 
-TEST_CASE("four producers, in few buckets") { check_accounts({}, 2); }
+TEST_CASE("the counts of four producers are exact, with few buckets") { check_accounts({}, 2); }
 
-TEST_CASE("four producers, on a pool") {
+TEST_CASE("the counts of four producers are exact, on a pool") {
   pool workers(2);
   check_accounts(workers.executor(), 512);
 }
 
-TEST_CASE("threads that race for the last places get as many as there are") {
+TEST_CASE("threads that race for the last places under max_pending get exactly as many as there are") {
   constexpr std::size_t limit = 50;
   for (int round = 0; round != 200; ++round) {
     timer t(options{.max_pending = limit});
@@ -97,7 +97,7 @@ TEST_CASE("threads that race for the last places get as many as there are") {
   }
 }
 
-TEST_CASE("no place is lost, and none won, in races") {
+TEST_CASE("races neither lose nor add places under max_pending") {
   constexpr std::size_t limit = 50;
   std::atomic<int> refused{0}, accepted{0};
   std::vector<std::thread> producers;
@@ -133,7 +133,7 @@ TEST_CASE("no place is lost, and none won, in races") {
   CHECK(t.pending() == limit);
 }
 
-TEST_CASE("many threads ask while others change") {
+TEST_CASE("queries from several threads are right while another thread changes timers") {
   std::atomic<bool> over{false};
   std::atomic<int> wrong{0};
   std::vector<std::thread> askers;

@@ -1,4 +1,4 @@
-// Real time: never early, never forgotten.
+// Real time: no task is early, and none is lost.
 #include <atomic>
 #include <string>
 #include <thread>
@@ -26,7 +26,7 @@ struct seen_run {
   time_point began;
 };
 
-TEST_CASE("no one-shot starts before its deadline, and each tells its lateness") {
+TEST_CASE("no one-shot starts before its deadline, and each gets its lateness") {
   for (const duration tick : {duration(1ms), duration(10us), duration(1us)}) {
     gate done;
     constexpr std::size_t many = 200;
@@ -63,7 +63,7 @@ TEST_CASE("a delay counts from the call") {
   CHECK(began >= before + 10ms);
 }
 
-TEST_CASE("a periodic task keeps its grid, and accounts for each point of it") {
+TEST_CASE("a periodic task keeps its grid, and each point is accounted for") {
   gate done;
   std::vector<seen_run> runs;
   constexpr auto period = 1'300us;
@@ -84,7 +84,7 @@ TEST_CASE("a periodic task keeps its grid, and accounts for each point of it") {
   }
 }
 
-TEST_CASE("zero and negative delays run at once, on the driver and not inside the call") {
+TEST_CASE("tasks with zero and negative delays run at once, on the driver and not inside the call") {
   gate ran;
   std::thread::id where;
   timer t;
@@ -97,7 +97,7 @@ TEST_CASE("zero and negative delays run at once, on the driver and not inside th
   CHECK(where != std::this_thread::get_id());
 }
 
-TEST_CASE("all inline tasks run on one thread, that of the driver") {
+TEST_CASE("all inline tasks run on the driver's thread") {
   gate ran;
   std::vector<std::thread::id> where(50);
   timer t;
@@ -111,7 +111,7 @@ TEST_CASE("all inline tasks run on one thread, that of the driver") {
 }
 
 #if RONDO_HAS_THREAD_NAMES
-TEST_CASE("the driver thread has the name of the options, cut where it must be") {
+TEST_CASE("the driver thread has the name from the options, truncated if necessary") {
   struct {
     const char *given, *seen;
   } const rows[] = {{"rondo", "rondo"}, {"a-name-that-is-much-too-long", "a-name-that-is-"}, {"", ""}};
@@ -130,7 +130,8 @@ TEST_CASE("the driver thread has the name of the options, cut where it must be")
 #endif
 
 #if RONDO_HAS_TIMER_SLACK
-TEST_CASE("the kernel does not let the driver thread sleep longer, to wake several threads at a time") {
+TEST_CASE(
+    "the driver thread's timer slack is minimal: the kernel does not delay its wake-ups to batch them") {
   gate ran;
   int slack = 0;
   timer t;

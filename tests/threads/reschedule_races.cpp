@@ -1,4 +1,4 @@
-// Moving while it fires: it runs once, at the last time that was accepted.
+// Moving a timer while it fires: it runs once, at the last time that was accepted.
 #include <atomic>
 #include <thread>
 #include <vector>
@@ -17,7 +17,7 @@ struct seen {
   bool early = false;
 };
 
-/// Moves each timer ahead again and again until it gets away.
+/// Moves each timer ahead again and again, until it fires.
 void race(executor run_on, int rounds) {
   timer t(options{.tick = 10us, .run_on = std::move(run_on)});
   int twice = 0, elsewhen = 0, early = 0, moved = 0;
@@ -102,7 +102,7 @@ TEST_CASE("a periodic task that is moved by other threads never runs twice at on
   CHECK(ran.wait(10));
   t.cancel_and_wait(id);
   CHECK(overlaps == 0);
-  CHECK(t.stats().missed < 100'000'000);  // more points than this cannot have gone by
+  CHECK(t.stats().missed < 100'000'000);  // more points than this cannot have passed
 }
 
 }  // namespace

@@ -13,10 +13,10 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-TEST_CASE("of a period of one tick, a point is missed only if its tick has come before the run") {
+TEST_CASE("with a period of one tick, a point is missed only if its tick has begun before the run") {
   rondo::timer timer;  // with a tick of 1 ms
   const rondo::timer_id probe = timer.schedule_after(1h, [] {});
-  const time_point tick = timer.next_due().value() - 1h + 1s;  // ahead, also if this thread is held up
+  const time_point tick = timer.next_due().value() - 1h + 1s;  // ahead, even if this thread is delayed
   timer.cancel(probe);
   const time_point first = tick + 10us;  // so each point is 0.99 ms before its tick
   gate done;
@@ -32,10 +32,9 @@ TEST_CASE("of a period of one tick, a point is missed only if its tick has come 
     CHECK(f.due == first + points * 1ms);
     points += 1 + f.missed;
     CHECK(f.due + f.lateness >=
-          tick + points * 1ms);  // the tick of its last missed point, or its own, has come
+          tick + points * 1ms);  // the tick of its last missed point, or its own, has begun
   }
-  MESSAGE(runs.size() << " runs of " << points
-                      << " points");  // fewer only where the driver gets no processor
+  MESSAGE(runs.size() << " runs of " << points << " points");  // fewer only if the driver gets no processor
 }
 
 }  // namespace

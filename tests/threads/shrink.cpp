@@ -1,4 +1,4 @@
-// shrink_to_fit() while other threads schedule, cancel, move and look at timers.
+// shrink_to_fit() while other threads schedule, cancel, move and query timers.
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -18,7 +18,7 @@ struct account {
   std::atomic<std::uint64_t> scheduled{0}, ran{0}, cancelled{0};
 };
 
-/// Bursts, of which some are cancelled, and ids of all bursts before that are tried again.
+/// Schedules bursts of timers, cancels some, and retries ids from all earlier bursts.
 void produce(timer& t, account& a, unsigned state) {
   std::vector<timer_id> ids;
   for (int burst = 0; burst != 100; ++burst) {
@@ -78,11 +78,11 @@ void check_accounts(executor run_on) {
   CHECK(a.scheduled == a.ran + a.cancelled);
 }
 
-TEST_CASE("memory is given back while three producers set, cancel and move timers, and nothing is lost") {
+TEST_CASE("no timer is lost while memory is given back and three producers set, cancel and move timers") {
   check_accounts({});
 }
 
-TEST_CASE("the same, with tasks on a pool") {
+TEST_CASE("no timer is lost while memory is given back and three producers' tasks run on a pool") {
   pool workers(2);
   check_accounts(workers.executor());
 }

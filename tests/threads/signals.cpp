@@ -1,4 +1,4 @@
-// Signals of the process reach the user's threads, never the driver.
+// Signals to the process are handled by the user's threads, never by the driver.
 #include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
@@ -42,7 +42,7 @@ std::vector<int> signals_in(const sigset_t& set) {
   return found;
 }
 
-/// While it lives, this thread blocks `mask` and nothing else.
+/// During its lifetime this thread blocks `mask` and nothing else.
 class masked {
  public:
   explicit masked(const sigset_t& mask) { pthread_sigmask(SIG_SETMASK, &mask, &before_); }
@@ -54,11 +54,11 @@ class masked {
   sigset_t before_;
 };
 
-TEST_CASE("the driver blocks all signals but the synchronous ones, whatever its maker blocks") {
+TEST_CASE("the driver blocks all signals but the synchronous ones, whatever its creator blocks") {
   sigset_t expected;
   sigfillset(&expected);
   for (const int s : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS}) sigdelset(&expected, s);
-  for (const int s : {SIGKILL, SIGSTOP}) sigdelset(&expected, s);  // nobody can block these
+  for (const int s : {SIGKILL, SIGSTOP}) sigdelset(&expected, s);  // these cannot be blocked
   for (const auto& makers : {set_of({}), set_of({SIGUSR2, SIGSEGV})}) {
     const masked while_it_lives(makers);
     sigset_t found;
@@ -73,7 +73,7 @@ TEST_CASE("the driver blocks all signals but the synchronous ones, whatever its 
   }
 }
 
-TEST_CASE("the thread that makes a timer keeps its signal mask") {
+TEST_CASE("the thread that creates a timer keeps its signal mask") {
   const masked while_it_lives(set_of({SIGUSR2}));
   const auto before = signals_in(mask_of_this_thread());
   const timer t;
@@ -89,7 +89,7 @@ TEST_CASE("the thread that makes a timer keeps its signal mask") {
 
 #if !defined(RONDO_TEST_CHILD_HAS_NO_THREADS)
 
-TEST_CASE("a program can block a signal after it made a timer, and wait for it") {
+TEST_CASE("a program can block a signal after it has created a timer, and wait for it") {
   CHECK(in_child([] {
           signal(SIGTERM, SIG_DFL);
           timer t;
@@ -110,7 +110,7 @@ void handler(int) {
   ++calls_of_handler;
 }
 
-TEST_CASE("a handler installed after a timer was made does not run on its driver") {
+TEST_CASE("a handler that was installed after a timer was created does not run on its driver") {
   CHECK(in_child([] {
           timer t;
           expected_handler = pthread_self();

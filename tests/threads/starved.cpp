@@ -1,4 +1,4 @@
-// A driver that shares its processor with threads that never sleep: it is late, but correct.
+// A driver that shares its processor with threads that never sleep is late, but correct.
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -18,7 +18,7 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-/// This thread, and those that it starts meanwhile, have one processor; where it can be had, only one.
+/// During its lifetime this thread, and those it starts, run on one processor only, where the system supports that.
 class one_processor {
  public:
   one_processor() {
@@ -48,7 +48,7 @@ class one_processor {
 #endif
 };
 
-/// Threads that do nothing, as fast as they can.
+/// Threads that spin without pause.
 class restless {
  public:
   explicit restless(int threads) {
@@ -69,7 +69,7 @@ class restless {
   std::vector<std::thread> threads_;
 };
 
-/// What a periodic task was told, summed up.
+/// Sums of what a periodic task was told about its runs.
 struct points {
   std::atomic<std::uint64_t> runs{0}, missed{0};
   auto counting(gate& ran) {
@@ -118,15 +118,17 @@ void check_starved(std::size_t workers) {
   CHECK(burst.missed == 0);
   const auto s = t.stats();
   CHECK(s.fired == static_cast<std::uint64_t>(ran.count()) + skip.runs + burst.runs + delay.runs);
-  CHECK(s.missed >= skip.missed + delay.missed);  // more, if a run was cancelled that the pool had
+  CHECK(s.missed >= skip.missed + delay.missed);  // more if a run was cancelled while the pool had it
   CHECK(s.completed == many + many / 2);
   CHECK(s.cancelled == many / 2 + 3);
   CHECK(s.failed + s.rejected == 0);
   CHECK(adds_up(s));
 }
 
-TEST_CASE("a driver that is starved of its processor is never early, and loses nothing") { check_starved(0); }
+TEST_CASE("a driver that gets little processor time is never early, and loses nothing") { check_starved(0); }
 
-TEST_CASE("so is a pool") { check_starved(2); }
+TEST_CASE("a driver and a pool that get little processor time are never early, and lose nothing") {
+  check_starved(2);
+}
 
 }  // namespace

@@ -1,4 +1,4 @@
-// stop(limit): it waits no longer than that; and stopping(), which tells long tasks that they are waited for.
+// stop(limit), which waits no longer than its limit, and stopping(), which tells long tasks that they should end.
 #include <optional>
 #include <thread>
 #include <vector>
@@ -58,7 +58,7 @@ TEST_CASE("stop(limit) gives up after the limit, and a later call gets the timer
   CHECK(t.stop(0s).value().empty());
 }
 
-TEST_CASE("while stop(limit) fails no further run starts") {
+TEST_CASE("no run starts after stop(limit) has failed") {
   held_run run;
   std::atomic<int> others{0};
   timer t;
@@ -66,7 +66,7 @@ TEST_CASE("while stop(limit) fails no further run starts") {
   for (int i = 0; i != 10; ++i) t.schedule_after(0s, [&] { ++others; });
   REQUIRE(run.begun.wait());
   CHECK(t.stop(1ms) == std::nullopt);
-  const int before = others;  // those of its pass that came first
+  const int before = others;  // tasks of the same pass that ran first
   run.may_end.open();
   CHECK(t.stop().size() == static_cast<std::size_t>(10 - before));
   CHECK(others == before);
@@ -85,7 +85,7 @@ TEST_CASE("the longest limit waits as stop() does") {
   CHECK(list.has_value());
 }
 
-TEST_CASE("from inside stop(limit) waits for nothing") {
+TEST_CASE("stop(limit) from inside waits for nothing") {
   timer t;
   gate done;
   std::optional<std::vector<unfired>> list;
@@ -99,7 +99,7 @@ TEST_CASE("from inside stop(limit) waits for nothing") {
   CHECK(list->size() == 1);
 }
 
-TEST_CASE("the limit is in real time, also on virtual time") {
+TEST_CASE("the limit of stop() is in real time, even on virtual time") {
   held_run run;
   pool workers(1);
   manual_timer time({.run_on = workers.executor()});
@@ -113,7 +113,8 @@ TEST_CASE("the limit is in real time, also on virtual time") {
   CHECK(time.stop(patience).has_value());
 }
 
-TEST_CASE("of many that stop, with and without a limit, one gets the timers, and none returns too early") {
+TEST_CASE(
+    "of several stop() calls with and without a limit, one gets the timers and none returns too early") {
   for (int round = 0; round != 20; ++round) {
     held_run run;
     timer t;
@@ -140,7 +141,7 @@ TEST_CASE("of many that stop, with and without a limit, one gets the timers, and
   }
 }
 
-TEST_CASE("a long task sees that its end is wanted") {
+TEST_CASE("a long task can see that it should end") {
   const auto look_until_stopped = [](timer& t, gate& begun) {
     begun.open();
     const auto end = clock::now() + patience;
@@ -169,7 +170,7 @@ TEST_CASE("a long task sees that its end is wanted") {
   }
 }
 
-TEST_CASE("stopping() is true as soon as drain() has begun, though it has failed") {
+TEST_CASE("stopping() stays true after a drain() that failed") {
   manual_timer time;
   time.schedule_after(1h, [] {});
   CHECK_FALSE(time.stopping());

@@ -1,4 +1,4 @@
-// stop() against everything else.
+// stop() while everything else is going on.
 #include <atomic>
 #include <memory>
 #include <set>
@@ -13,7 +13,7 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-/// Threads that schedule, cancel and move until they are told that the timer is stopped.
+/// Threads that schedule, cancel and move until their calls report that the timer is stopped.
 class crowd {
  public:
   crowd(timer& t, int threads) : timer_(t) {
@@ -22,7 +22,7 @@ class crowd {
   void join() {
     for (std::thread& t : threads_) t.join();
   }
-  /// Lets everyone get going.
+  /// Waits until all threads have begun.
   bool under_way() { return begun_.wait(static_cast<long>(threads_.size())); }
 
   std::atomic<long> scheduled{0}, cancelled{0}, ran{0}, in_progress{0}, ran_after_stop{0};
@@ -64,7 +64,7 @@ class crowd {
   std::vector<std::thread> threads_;
 };
 
-/// Stops a timer that a crowd is using, from `stoppers` threads at once.
+/// Stops a timer from `stoppers` threads at once while a crowd is using it.
 void stop_in_the_middle(executor run_on, int stoppers) {
   timer t(options{.tick = 10us, .buckets = 64, .run_on = std::move(run_on)});
   crowd users(t, 3);
@@ -101,25 +101,25 @@ void stop_in_the_middle(executor run_on, int stoppers) {
   CHECK(adds_up(s));
 }
 
-TEST_CASE("stopped in the middle of everything, nothing runs any more and nothing is lost") {
+TEST_CASE("after stop() in the middle of everything, no task runs and no timer is lost") {
   for (int round = 0; round != 15; ++round) stop_in_the_middle({}, 1);
 }
 
-TEST_CASE("the same with runs on a pool") {
+TEST_CASE("after stop() in the middle of everything on a pool, no task runs and no timer is lost") {
   for (int round = 0; round != 15; ++round) {
     pool workers(2);
     stop_in_the_middle(workers.executor(), 1);
   }
 }
 
-TEST_CASE("of several stops at once, all wait and one gets the timers") {
+TEST_CASE("of several stop() calls at once, all wait and one gets the timers") {
   for (int round = 0; round != 15; ++round) {
     pool workers(2);
     stop_in_the_middle(workers.executor(), 3);
   }
 }
 
-/// Stops `t` while user code is in progress that ends, and then counts itself in `ended`, once it may.
+/// Stops `t` while user code is in progress. That code ends once `may_end` is open, and then counts itself in `ended`.
 void check_stop_waits(timer& t, gate& may_end, const int& ended) {
   gate about_to_stop;
   int seen = -1;
@@ -193,7 +193,7 @@ TEST_CASE("stop() waits for the executor and for on_error") {
   check_stop_waits(t, may_end, ended);
 }
 
-TEST_CASE("stopped inside a task on the driver, it does not wait for itself") {
+TEST_CASE("stop() inside a task on the driver does not wait for that task") {
   gate done;
   std::size_t returned = 0;
   timer t;
@@ -209,7 +209,7 @@ TEST_CASE("stopped inside a task on the driver, it does not wait for itself") {
   CHECK(adds_up(t.stats()));
 }
 
-TEST_CASE("stopped inside a task on a pool while others run there") {
+TEST_CASE("stop() inside a task on a pool works while other tasks run there") {
   for (int round = 0; round != 50; ++round) {
     pool workers(2);
     std::atomic<long> ran{0};
@@ -223,7 +223,7 @@ TEST_CASE("stopped inside a task on a pool while others run there") {
       done.open();
     });
     REQUIRE(done.wait());
-    t.stop();  // this one is not inside: it waits for the runs in progress
+    t.stop();  // not from inside: waits for the runs in progress
     CHECK(ran + static_cast<long>(returned) == scheduled);
     CHECK(adds_up(t.stats()));
   }

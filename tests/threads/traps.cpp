@@ -1,4 +1,4 @@
-// Mistakes that checked builds tell of.
+// Mistakes that checked builds report.
 #include <rondo/detail/checks.hpp>
 
 #if defined(RONDO_CHECKS)
@@ -16,7 +16,7 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-/// What std::cerr gets while it lives, from any thread.
+/// Captures what any thread writes to std::cerr during its lifetime.
 class watched_cerr : public std::streambuf {
  public:
   watched_cerr() : old_(std::cerr.rdbuf(this)) {}
@@ -52,7 +52,7 @@ class watched_cerr : public std::streambuf {
   std::streambuf* const old_;
 };
 
-TEST_CASE("a wait under a mutex that the task takes is told, and ends when the mutex is free") {
+TEST_CASE("a wait while holding a mutex that the task takes is reported, and ends when the mutex is free") {
   watched_cerr cerr;
   std::mutex taken_by_task;
   std::unique_lock held(taken_by_task);
@@ -78,7 +78,7 @@ TEST_CASE("a wait under a mutex that the task takes is told, and ends when the m
   waiter.join();
 }
 
-TEST_CASE("an executor that blocks is told of, with the name of the timer; one that runs the task is not") {
+TEST_CASE("an executor that blocks is reported with the timer's name; one that runs the task is not") {
   watched_cerr cerr;
   gate done;
   timer t;

@@ -10,7 +10,7 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-/// The wake-ups so far of a driver that has just gone through a run, and has nothing more to do now.
+/// The number of wake-ups so far of a driver that has just run a task and has nothing more to do.
 std::uint64_t wakeups_after_a_run(timer& t) {
   gate ran;
   t.schedule_after(2ms, [&] { ran.open(); });
@@ -18,13 +18,13 @@ std::uint64_t wakeups_after_a_run(timer& t) {
   return t.stats().wakeups;
 }
 
-TEST_CASE("an idle timer does not wake") {
+TEST_CASE("the driver of an idle timer does not wake up") {
   timer t;
   let_pass(50ms);
   CHECK(t.stats().wakeups == 0);
 }
 
-TEST_CASE("an idle timer does not wake after its work is done, nor for a far timer") {
+TEST_CASE("the driver does not wake up after its work is done, nor for a far timer") {
   timer t;
   t.schedule_after(1h, [] {});
   const auto before = wakeups_after_a_run(t);
@@ -32,7 +32,7 @@ TEST_CASE("an idle timer does not wake after its work is done, nor for a far tim
   CHECK(t.stats().wakeups == before);
 }
 
-TEST_CASE("never-timers do not wake it") {
+TEST_CASE("timers that are never due do not wake the driver") {
   timer t;
   const auto before = wakeups_after_a_run(t);
   for (int i = 0; i != 100; ++i) t.schedule_after(std::chrono::hours::max(), [] {});
@@ -40,7 +40,7 @@ TEST_CASE("never-timers do not wake it") {
   CHECK(t.stats().wakeups == before);
 }
 
-TEST_CASE("later timers do not wake it, be they added, cancelled or moved") {
+TEST_CASE("adding, cancelling or moving later timers does not wake the driver") {
   timer t;
   t.schedule_after(1h, [] {});
   const auto before = wakeups_after_a_run(t);
@@ -53,7 +53,7 @@ TEST_CASE("later timers do not wake it, be they added, cancelled or moved") {
   CHECK(t.stats().wakeups == before);
 }
 
-TEST_CASE("cancelling or postponing the earliest does not wake it") {
+TEST_CASE("cancelling or postponing the earliest timer does not wake the driver") {
   timer t;
   const timer_id a = t.schedule_after(1h, [] {});
   const timer_id b = t.schedule_after(1h, [] {});
@@ -64,7 +64,7 @@ TEST_CASE("cancelling or postponing the earliest does not wake it") {
   CHECK(t.stats().wakeups == before);
 }
 
-TEST_CASE("an earlier timer wakes it, and runs long before the one that it slept for") {
+TEST_CASE("an earlier timer wakes the driver, and runs long before the one it was sleeping for") {
   gate ran;
   timer t;
   t.schedule_after(1h, [] {});
@@ -87,7 +87,7 @@ TEST_CASE("an earlier timer wakes it, and runs long before the one that it slept
   CHECK(t.stats().wakeups > 0);
 }
 
-TEST_CASE("each of many ever earlier timers is noticed") {
+TEST_CASE("of many timers, each earlier than the one before, all are noticed") {
   gate ran;
   timer t(options{.tick = 10us});
   for (int i = 0; i != 200; ++i) t.schedule_after(1h - i * 10s, [] {});
@@ -95,12 +95,12 @@ TEST_CASE("each of many ever earlier timers is noticed") {
   CHECK(ran.wait(200));
 }
 
-TEST_CASE("no ring is lost while the driver is between looking and sleeping") {
+TEST_CASE("no ring is lost while the driver is between its check and its sleep") {
   timer t(options{.tick = 1us});
   t.schedule_after(1h, [] {});
   std::atomic<int> ran{0};
-  constexpr int rounds = 150'000;                              // the moment is a short one
-  const auto enough = std::chrono::steady_clock::now() + 20s;  // on a busy machine, where a round takes long
+  constexpr int rounds = 150'000;                              // that moment is short
+  const auto enough = std::chrono::steady_clock::now() + 20s;  // for busy machines, where a round takes long
   unsigned state = 1;
   bool lost = false;
   for (int i = 0; i != rounds && !lost; ++i) {
@@ -108,14 +108,14 @@ TEST_CASE("no ring is lost while the driver is between looking and sleeping") {
     if (rung > enough) break;
     t.schedule_after(0s, [&] { ran.fetch_add(1); });
     while (ran.load() != i + 1 && !lost) lost = std::chrono::steady_clock::now() > rung + patience;
-    // The driver now looks for more and goes to sleep: the next call comes at some moment of that.
+    // The driver now checks for more work and goes to sleep: the next call occurs at some moment in between.
     state = state * 1664525U + 1013904223U;
     spin(state >> 26);
   }
   CHECK_FALSE(lost);
 }
 
-TEST_CASE("one after another, each timer costs two wake-ups at most") {
+TEST_CASE("timers that run one after another cost at most two wake-ups each") {
   gate ran;
   constexpr long rounds = 20;
   timer t;
@@ -127,7 +127,7 @@ TEST_CASE("one after another, each timer costs two wake-ups at most") {
   CHECK(t.stats().wakeups > 0);
 }
 
-TEST_CASE("next_due() tells what the driver sleeps for") {
+TEST_CASE("next_due() is what the driver sleeps for") {
   timer t;
   CHECK_FALSE(t.next_due().has_value());
   const auto due = t.now() + 1h;

@@ -1,4 +1,4 @@
-// The parameter types any_duration and any_time_point: what they take, and the value they hold.
+// The parameter types any_duration and any_time_point: which arguments they take, and the value they hold.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -70,7 +70,7 @@ static_assert(costs_what_a_number_costs<any_duration> && costs_what_a_number_cos
 static_assert(duration(any_duration(5ms)) == 5ms, "conversions are constant expressions");
 static_assert(time_point(any_time_point(point<std::chrono::seconds>(5s))) == time_point(5s));
 
-TEST_CASE("a parameter any_duration takes durations, what converts to rondo::duration, and nothing else") {
+TEST_CASE("an any_duration takes durations, types that convert to rondo::duration, and nothing else") {
   CHECK(is_duration<duration>);
   CHECK(is_duration<const duration&>);
   CHECK(is_duration<std::chrono::hours>);
@@ -98,7 +98,7 @@ TEST_CASE("a parameter any_duration takes durations, what converts to rondo::dur
 }
 
 TEST_CASE(
-    "a parameter any_time_point takes those of the steady clock, what converts to them, and nothing else") {
+    "an any_time_point takes time points of the steady clock, types that convert to them, and nothing else") {
   CHECK(is_time_point<time_point>);
   CHECK(is_time_point<const time_point&>);
   CHECK(is_time_point<point<std::chrono::hours>>);
@@ -116,7 +116,7 @@ TEST_CASE(
   CHECK(!is_time_point<converts_to<duration>>);
 }
 
-TEST_CASE("any_duration holds what saturate() makes of a duration") {
+TEST_CASE("any_duration holds the result of saturate() for a duration") {
   CHECK(taken(5ms) == 5ms);
   CHECK(taken(-5h) == -5h);
   CHECK(taken(std::chrono::duration<double>(0.25)) == 250ms);
@@ -130,7 +130,7 @@ TEST_CASE("any_duration holds what saturate() makes of a duration") {
                   std::invalid_argument);
 }
 
-TEST_CASE("any_time_point holds what saturate() makes of a time point") {
+TEST_CASE("any_time_point holds the result of saturate() for a time point") {
   CHECK(taken_at(time_point(5ns)) == time_point(5ns));
   CHECK(taken_at(point<std::chrono::seconds>(5s)) == time_point(5s));
   CHECK(taken_at(point<std::chrono::duration<double>>(0.25s)) == time_point(250ms));
@@ -141,14 +141,14 @@ TEST_CASE("any_time_point holds what saturate() makes of a time point") {
   CHECK_THROWS_AS(taken_at(point<std::chrono::duration<double>>(nan)), std::invalid_argument);
 }
 
-TEST_CASE("braces make the parameters what they make a duration and a time point") {
+TEST_CASE("braces initialise the parameters as they initialise a duration and a time point") {
   CHECK(taken({}) == 0ns);
   CHECK(taken({5ms}) == 5ms);
   CHECK(taken_at({}) == time_point{});
   CHECK(taken_at({point<std::chrono::seconds>(5s)}) == time_point(5s));
 }
 
-TEST_CASE("what converts to a duration or a time point is converted by its own operator") {
+TEST_CASE("a type that converts to a duration or a time point is converted by its own operator") {
   converts_if_not_const changing;
   CHECK(taken(changing) == 3ms);
   CHECK(taken(converts_if_temporary()) == 3ms);

@@ -1,4 +1,4 @@
-// A value that counts what is done to it.
+// A value that counts how often it is copied, moved, called and destroyed.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ struct counts {
   int called = 0;
 };
 
-/// `Size` bytes at least; its move constructor is noexcept or not.
+/// Has at least `Size` bytes. NoexceptMove says whether its move constructor is noexcept.
 template <std::size_t Size = 1, bool NoexceptMove = true>
 class counted {
  public:

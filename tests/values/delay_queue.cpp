@@ -1,4 +1,4 @@
-// The delay queue, compared with a vector that is searched each time.
+// The delay queue, compared with a vector that is searched every time.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -84,8 +84,7 @@ class queue_trial {
 }  // namespace
 
 TEST_CASE(
-    "the entry with the earliest tick is on top after every change, of equal ones that with the least "
-    "number") {
+    "after every change the entry with the earliest tick is on top; among equal ticks, the least number") {
   for (const std::size_t entries : {1U, 2U, 3U, 8U, 64U}) {
     for (std::uint64_t seed = 1; seed != 6; ++seed) {
       CAPTURE(entries);
@@ -106,7 +105,7 @@ TEST_CASE("a new delay queue is empty, and removing an entry that is not in it c
   CHECK(queue.top_due() == 5);
 }
 
-TEST_CASE("keys are compared, not subtracted: the first and the last tick are in order") {
+TEST_CASE("keys are compared, not subtracted: the first and the last tick are ordered correctly") {
   constexpr tick_number first = std::numeric_limits<tick_number>::min();
   constexpr tick_number last = std::numeric_limits<tick_number>::max();
   queue_trial trial(4, 1);
@@ -122,7 +121,7 @@ TEST_CASE("keys are compared, not subtracted: the first and the last tick are in
   trial.remove(1);
 }
 
-TEST_CASE("an entry with the last tick is in the queue") {
+TEST_CASE("an entry with the last tick counts as being in the queue") {
   delay_queue queue(3);
   queue.set(1, std::numeric_limits<tick_number>::max());
   CHECK_FALSE(queue.empty());
@@ -140,7 +139,7 @@ TEST_CASE("setting an entry to the tick it has changes nothing") {
   CHECK(queue.top_due() == 7);
 }
 
-TEST_CASE("an entry that is removed and set again has its new tick only") {
+TEST_CASE("an entry that is removed and set again has only its new tick") {
   delay_queue queue(3);
   queue.set(0, 5);
   queue.set(1, 7);
@@ -162,7 +161,7 @@ TEST_CASE("a delay queue allocates nothing after its constructor, even with all 
     delay_queue queue(entries);
     const std::size_t before = allocations();
     {
-      const failing_new memory(0);  // set() is noexcept: an allocation would end the program
+      const failing_new memory(0);  // set() is noexcept: a failing allocation would end the program
       for (tick_number turn = 0; turn != 20; ++turn) {
         for (std::size_t e = 0; e != entries; ++e) queue.set(e, static_cast<tick_number>(e * 7 % 64) + turn);
         for (std::size_t e = 0; e < entries; e += 3) queue.set(e, 200 + turn);  // later

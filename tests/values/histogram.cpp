@@ -1,4 +1,4 @@
-// Histograms against the sorted durations themselves.
+// Histograms, compared with the sorted durations themselves.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ using rondo::test::recorder;
 
 namespace {
 
-/// Whether two values differ by less than 1/64. In integers, so exact.
+/// Whether two values differ by less than 1/64. Exact, because it uses integers.
 bool close(std::int64_t found, std::int64_t exact) {
   const std::int64_t off = found < exact ? exact - found : found - exact;
   return off == 0 || off < exact / 64 || (off == exact / 64 && exact % 64 != 0);
@@ -36,9 +36,9 @@ bool close(std::int64_t found, std::int64_t exact) {
 
 static_assert(std::is_copy_constructible_v<histogram> && std::is_nothrow_move_constructible_v<histogram>);
 static_assert(log_linear::middle_of(log_linear::bucket_of(duration(63))) == duration(63),
-              "the arithmetic is for constant expressions");
+              "the arithmetic works in constant expressions");
 
-TEST_CASE("an empty histogram is all zeros, and owns nothing") {
+TEST_CASE("an empty histogram has only zeros, and owns nothing") {
   for (const histogram& h : {histogram(), of({}), rondo::statistics().lateness}) {
     CHECK(h.count() == 0);
     CHECK(h.min() == duration::zero());
@@ -68,7 +68,7 @@ TEST_CASE("negative durations count as zero") {
   CHECK((h == of({0, 0, 0})));
 }
 
-TEST_CASE("every bucket's middle lies in it, and buckets are in order, without gaps") {
+TEST_CASE("every bucket contains its middle, and buckets are in order, without gaps") {
   CHECK(log_linear::bucket_of(duration(0)) == 0);
   CHECK(log_linear::bucket_of(duration::max()) == log_linear::buckets - 1);
   std::int64_t before = -1;
@@ -81,7 +81,7 @@ TEST_CASE("every bucket's middle lies in it, and buckets are in order, without g
   }
 }
 
-TEST_CASE("the bucket's number grows by at most one with each nanosecond, and never falls") {
+TEST_CASE("the bucket number grows by at most one with each nanosecond, and never falls") {
   const auto step = [](std::int64_t v) {
     return log_linear::bucket_of(duration(v + 1)) - log_linear::bucket_of(duration(v));
   };
@@ -97,7 +97,7 @@ TEST_CASE("the bucket's number grows by at most one with each nanosecond, and ne
   }
 }
 
-TEST_CASE("at the edges of all powers of two, what is told is less than 1/64 off") {
+TEST_CASE("at the edges of all powers of two, reported durations are less than 1/64 off") {
   for (int k = 0; k != 63; ++k) {
     const std::int64_t power = std::int64_t{1} << k;
     for (const std::int64_t v : {power - 1, power, power + 1, power + power / 32 - 1, power + power / 2}) {
@@ -110,18 +110,18 @@ TEST_CASE("at the edges of all powers of two, what is told is less than 1/64 off
   CHECK(close(middle(most - 1), most - 1));
 }
 
-TEST_CASE("random durations are told less than 1/64 off") {
+TEST_CASE("random durations are reported less than 1/64 off") {
   for (const std::uint64_t seed : rondo::test::seeds("random durations", 5)) {
     CAPTURE(seed);
     rondo::test::dice dice(seed);
     for (int i = 0; i != 20'000; ++i) {
       const std::int64_t v = random_value(dice);
-      if (!close(middle(v), v)) FAIL(v << " is told as " << middle(v));
+      if (!close(middle(v), v)) FAIL(v << " is reported as " << middle(v));
     }
   }
 }
 
-TEST_CASE("quantiles are those of the sorted durations") {
+TEST_CASE("quantiles equal those of the sorted durations") {
   for (const std::uint64_t seed : rondo::test::seeds("quantiles", 20)) {
     CAPTURE(seed);
     rondo::test::dice dice(seed);
@@ -139,7 +139,7 @@ TEST_CASE("quantiles are those of the sorted durations") {
     CHECK(h.max().count() == middle(values.back()));
     const long double mean = sum / static_cast<long double>(n);
     CHECK(std::abs(static_cast<long double>(h.mean().count()) - mean) <= mean / 64 + 1);
-    // In thousandths, so that the rank is known in integers.
+    // In thousandths, so that the rank is an exact integer.
     for (std::size_t thousandth = 0; thousandth <= 1000; ++thousandth) {
       const std::size_t rank = std::max<std::size_t>((thousandth * n + 999) / 1000, 1);
       const duration found = h.quantile(static_cast<double>(thousandth) / 1000);
@@ -164,12 +164,12 @@ TEST_CASE("the quantile k/n of n durations is the k-th, however k/n is rounded")
   }
 }
 
-TEST_CASE("of an even number the median is the lower of the two in the middle") {
+TEST_CASE("the median of an even number of durations is the lower of the middle two") {
   CHECK(of({1, 2, 3, 4}).quantile(0.5) == duration(2));
   CHECK(of({1, 2, 3, 4, 5}).quantile(0.5) == duration(3));
 }
 
-TEST_CASE("q is clamped, and not-a-number is 0") {
+TEST_CASE("quantile() clamps q, and takes NaN for 0") {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   const histogram h = of({3, 5, 7});
   for (const double q : {0.0, -0.0, -0.1, -infinity, std::numeric_limits<double>::quiet_NaN(),
@@ -193,7 +193,7 @@ TEST_CASE("the mean of huge durations does not overflow, and stays between the e
   }
 }
 
-TEST_CASE("a mean that is rounded on the way still is the one value there is") {
+TEST_CASE("the mean of equal durations is that duration, despite rounding") {
   for (const std::uint64_t n : {1'471'773U, 3U, 1'000'003U}) {
     for (int k = 50; k != 63; ++k) {
       for (std::int64_t part = 0; part != 32; ++part) {
@@ -204,7 +204,7 @@ TEST_CASE("a mean that is rounded on the way still is the one value there is") {
   }
 }
 
-TEST_CASE("ranks are right up to as many durations as can be counted") {
+TEST_CASE("ranks are right up to the largest number of durations that can be counted") {
   const std::uint64_t half = std::uint64_t{1} << 63;
   const histogram h = of_counts({{1, half - 1}, {2, 1}, {3, half - 1}});
   CHECK(h.count() == ~std::uint64_t{0});
@@ -216,7 +216,7 @@ TEST_CASE("ranks are right up to as many durations as can be counted") {
   CHECK(of_counts({{5, ~std::uint64_t{0} - 1}, {6, 1}}).max() == duration(6));
 }
 
-TEST_CASE("equal means that the same was recorded, as far as can be told, in any order") {
+TEST_CASE("histograms are equal if they have the same counts, whatever the order of recording") {
   CHECK((of({1, 50, 1'000'000}) == of({1'000'000, 1, 50})));
   CHECK((of({1'000'000}) == of({1'000'001})));
   CHECK((of({1}) != of({1, 1})));
@@ -226,7 +226,7 @@ TEST_CASE("equal means that the same was recorded, as far as can be told, in any
   CHECK((of_counts({{5, 0}}) == histogram()));
 }
 
-TEST_CASE("copies are values of their own") {
+TEST_CASE("copies are independent values") {
   histogram original = of({7, 9});
   const histogram copy = original;
   CHECK((copy == original));
@@ -237,7 +237,7 @@ TEST_CASE("copies are values of their own") {
   CHECK(moved.count() == 2);
 }
 
-TEST_CASE("a snapshot stays as it is while recording goes on") {
+TEST_CASE("a snapshot does not change while recording continues") {
   recorder r;
   r.record(duration(10));
   const histogram before = r.snapshot();

@@ -1,4 +1,4 @@
-// What is made of a histogram: its buckets and its sum, sums of several, the difference of two readings.
+// What can be derived from histograms: buckets, sums, sums of several histograms, the difference of two readings.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -36,12 +36,12 @@ static_assert(std::is_same_v<decltype(std::declval<histogram&>() -= histogram())
 
 constexpr std::uint64_t most_of_all = ~std::uint64_t{0};
 
-/// Also what operator== leaves out.
+/// Also compares what operator== leaves out.
 bool same(const histogram& a, const histogram& b) { return a == b && a.sum() == b.sum(); }
 
 std::vector<std::int64_t> some_values(rondo::test::dice& dice) {
   std::vector<std::int64_t> values(dice.roll(300));
-  // Short enough for their sum to be a duration, whatever they are.
+  // Short enough for their sum to fit into a duration, whatever they are.
   for (std::int64_t& v : values) v = rondo::test::random_value(dice) >> 10;
   return values;
 }
@@ -51,7 +51,7 @@ std::vector<std::int64_t> together(std::vector<std::int64_t> a, const std::vecto
   return a;
 }
 
-/// What `from -= earlier` says; nothing may have changed.
+/// The error of `from -= earlier`, which must not have changed anything.
 std::string refusal(histogram from, const histogram& earlier) {
   const histogram before = from;
   try {
@@ -68,17 +68,17 @@ const std::string is_no_reading =
 
 }  // namespace
 
-TEST_CASE("buckets() has those that are not empty, in ascending order") {
+TEST_CASE("buckets() has the non-empty buckets, in ascending order") {
   CHECK(histogram().buckets().empty());
   CHECK(of({0}).buckets() == buckets{{duration(0), 1}});
   CHECK(of({9, 3, 3, 63}).buckets() == buckets{{duration(3), 2}, {duration(9), 1}, {duration(63), 1}});
-  // From 64 ns on a bucket has two values, from 128 ns on four.
+  // From 64 ns on, a bucket covers two values; from 128 ns on, four.
   CHECK(of({64, 65, 66, 131}).buckets() == buckets{{duration(65), 2}, {duration(67), 1}, {duration(131), 1}});
   CHECK(of({most, 5}).buckets() == buckets{{duration(5), 1}, {duration::max(), 1}});
   CHECK(of_counts({{7, most_of_all}}).buckets() == buckets{{duration(7), most_of_all}});
 }
 
-TEST_CASE("what buckets() returns outlives the histogram, and can be gone through at once") {
+TEST_CASE("the result of buckets() outlives the histogram, so a loop may use a temporary") {
   std::uint64_t cumulative = 0;
   for (const auto& [upper, count] : of({1, 2, 2}).buckets()) {
     cumulative += count;
@@ -87,7 +87,7 @@ TEST_CASE("what buckets() returns outlives the histogram, and can be gone throug
   CHECK(cumulative == 3);
 }
 
-TEST_CASE("a bucket ends with its upper, the next one begins after it, at most 1/32 wide") {
+TEST_CASE("a bucket ends at its upper, the next one begins right after it, and is at most 1/32 wide") {
   std::int64_t before = -1;
   for (std::size_t b = 0; b != log_linear::buckets; ++b) {
     CAPTURE(b);
@@ -104,7 +104,7 @@ TEST_CASE("a bucket ends with its upper, the next one begins after it, at most 1
   CHECK(before == most);
 }
 
-TEST_CASE("the sum is exact, and takes negative durations for zero") {
+TEST_CASE("the sum is exact, and counts negative durations as zero") {
   CHECK(histogram().sum() == duration::zero());
   CHECK(of({0}).sum() == duration::zero());
   CHECK(of({1'000'001, 999'983, 65}).sum() == duration(2'000'049));
@@ -117,7 +117,7 @@ TEST_CASE("the sum is exact, and takes negative durations for zero") {
   }
 }
 
-TEST_CASE("a sum that no duration holds is the longest one, however it is recorded") {
+TEST_CASE("a sum that exceeds the longest duration saturates, however it is recorded") {
   for (const bool alone : {false, true}) {
     CAPTURE(alone);
     recorder r;
@@ -132,7 +132,7 @@ TEST_CASE("a sum that no duration holds is the longest one, however it is record
   }
 }
 
-TEST_CASE("a histogram that one thread records is the same as one that several do") {
+TEST_CASE("a recorder for one thread gives the same histogram as one for several threads") {
   recorder shared, alone;
   for (const std::int64_t v : {-3, 0, 1, 64, 1000, 123'456'789}) {
     shared.record(duration(v));
@@ -141,7 +141,7 @@ TEST_CASE("a histogram that one thread records is the same as one that several d
   CHECK(same(shared.snapshot(), alone.snapshot()));
 }
 
-TEST_CASE("the sum of histograms is that of all durations") {
+TEST_CASE("the sum of histograms is the histogram of all durations") {
   for (const std::uint64_t seed : rondo::test::seeds("sums of histograms", 50)) {
     CAPTURE(seed);
     rondo::test::dice dice(seed);
@@ -155,7 +155,7 @@ TEST_CASE("the sum of histograms is that of all durations") {
   }
 }
 
-TEST_CASE("a histogram minus an earlier reading is what was recorded in between") {
+TEST_CASE("a histogram minus an earlier reading has what was recorded in between") {
   for (const std::uint64_t seed : rondo::test::seeds("differences of histograms", 50)) {
     CAPTURE(seed);
     rondo::test::dice dice(seed);
@@ -172,7 +172,7 @@ TEST_CASE("a histogram minus an earlier reading is what was recorded in between"
   }
 }
 
-TEST_CASE("the extremes of a difference are those of what is left") {
+TEST_CASE("the extremes of a difference are those of the remaining durations") {
   histogram h = of({1, 50, 1'000'000});
   h -= of({1, 1'000'000});
   CHECK(h.min() == duration(50));
@@ -184,7 +184,7 @@ TEST_CASE("the extremes of a difference are those of what is left") {
   CHECK(h.max().count() == middle(3000));
 }
 
-TEST_CASE("a histogram minus itself is as if new") {
+TEST_CASE("a histogram minus itself equals a new one") {
   histogram h = of({1, 70, most});
   const histogram& itself = h;
   h -= itself;
@@ -193,7 +193,7 @@ TEST_CASE("a histogram minus itself is as if new") {
   CHECK(h.max() == duration::zero());
 }
 
-TEST_CASE("what is no earlier reading is refused, and nothing changed") {
+TEST_CASE("subtracting anything but an earlier reading is refused, and changes nothing") {
   CHECK(refusal(of({5, 7}), of({5, 5})) == is_no_reading + "2 durations of about 5 ns, this one 1");
   CHECK(refusal(of({5, 7}), of({5, 7, 7})) == is_no_reading + "2 durations of about 7 ns, this one 1");
   CHECK(refusal(of({5}), of({2'000'000})) == is_no_reading + "1 durations of about 2.01 ms, this one 0");
@@ -207,7 +207,7 @@ TEST_CASE("sums saturate in both directions") {
   histogram h = of({most - 5});
   h += of({9});
   CHECK(h.sum() == duration::max());
-  // How much more is not known: as much as the durations that are left can have.
+  // The true sum is not known, so the rest has as much as its durations can have.
   histogram rest = h;
   rest -= of({most - 5});
   CHECK(same(rest, of({9})));
@@ -224,14 +224,14 @@ TEST_CASE("sums saturate in both directions") {
   CHECK(same(many, histogram()));
 }
 
-TEST_CASE("a sum that was read apart from the counts is one that they can have") {
+TEST_CASE("a sum that was not read together with the counts is adjusted to one that they can have") {
   CHECK(of_counts({{3, 2}}, 5).sum() == duration(6));
   CHECK(of_counts({{3, 2}}, 7).sum() == duration(6));
   CHECK(of_counts({}, 7).sum() == duration(0));
   CHECK(of_counts({{1000, 2}}, 1).sum() == duration(2 * 992));
   CHECK(of_counts({{1000, 2}}, 5000).sum() == duration(2 * 1007));
   CHECK(of_counts({{1000, 2}}, 2001).sum() == duration(2001));
-  // The second of two durations is not in the sum of the first reading, but in its counts.
+  // The second of two durations is in the counts of the first reading, but not in its sum.
   const histogram first = of_counts({{1000, 2}}, 1000), second = of_counts({{1000, 3}}, 3000);
   histogram between = second;
   between -= first;
@@ -239,7 +239,7 @@ TEST_CASE("a sum that was read apart from the counts is one that they can have")
   CHECK(between.sum() == duration(1007));
 }
 
-TEST_CASE("without memory nothing is added") {
+TEST_CASE("adding a histogram without memory throws, and changes nothing") {
   if (!failing_new::available) return;
   histogram h = of({1, 2});
   const histogram before = h, longer = of({5000});
@@ -253,7 +253,7 @@ TEST_CASE("without memory nothing is added") {
     CHECK_THROWS_AS(h.buckets(), std::bad_alloc);
   }
   {
-    const failing_new fails;  // these need none
+    const failing_new fails;  // these calls need no memory
     h += histogram();
     h += before;
     h -= before;

@@ -1,4 +1,4 @@
-// Histograms of given durations.
+// Creates histograms of given durations.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ inline histogram of(const std::vector<std::int64_t>& values) {
   return r.snapshot();
 }
 
-/// One in which `counts[i].second` durations lie in the bucket of `counts[i].first`; their sum is `sum`, or the nearest
-/// that they can have.
+/// A histogram with `counts[i].second` durations in the bucket of `counts[i].first`. Their sum is `sum`, or the nearest
+/// one that they can have.
 inline histogram of_counts(const std::vector<std::pair<std::int64_t, std::uint64_t>>& counts,
                            std::int64_t sum = 0) {
   using rondo::detail::log_linear;
@@ -39,7 +39,7 @@ inline std::int64_t middle(std::int64_t value) {
   return log_linear::middle_of(log_linear::bucket_of(duration(value))).count();
 }
 
-/// Of any magnitude, each as likely as the others.
+/// A value of any magnitude; all magnitudes are equally likely.
 inline std::int64_t random_value(dice& dice) {
   const std::uint64_t bits = dice.roll(64);
   return static_cast<std::int64_t>(dice.roll(std::uint64_t{1} << bits));

@@ -1,4 +1,4 @@
-// A job by itself: called, moved, dropped.
+// A job on its own: called, moved, dropped.
 #include <rondo/job.hpp>
 
 #include <memory>
@@ -17,7 +17,7 @@ struct counting_host : rondo::detail::job_host {
   void drop(const job_ticket&) noexcept override { ++drops; }
 };
 
-TEST_CASE("a job that was called is spent: it runs once, is not dropped, and lets its scheduler go") {
+TEST_CASE("a job that was called is spent: it runs once, is not dropped, and releases its scheduler") {
   const auto host = std::make_shared<counting_host>();
   {
     job j(host, {});
@@ -29,7 +29,7 @@ TEST_CASE("a job that was called is spent: it runs once, is not dropped, and let
   CHECK(host->drops == 0);
 }
 
-TEST_CASE("a job that is destroyed or replaced uncalled is dropped, once") {
+TEST_CASE("a job that is destroyed or replaced without having been called is dropped, once") {
   const auto host = std::make_shared<counting_host>();
   {
     job j(host, {});
@@ -40,7 +40,7 @@ TEST_CASE("a job that is destroyed or replaced uncalled is dropped, once") {
   CHECK(host->starts == 0);
 }
 
-TEST_CASE("a job that was moved from is spent, and one that is moved to itself is not dropped") {
+TEST_CASE("a moved-from job is spent, and a job that is moved to itself is not dropped") {
   const auto host = std::make_shared<counting_host>();
   job a(host, {});
   job b = std::move(a);
@@ -53,7 +53,7 @@ TEST_CASE("a job that was moved from is spent, and one that is moved to itself i
   CHECK(host->starts == 1);
 }
 
-TEST_CASE("a job that was made by default is spent") {
+TEST_CASE("a default-constructed job is spent") {
   job j;
   j();
 }

@@ -20,7 +20,7 @@ constexpr time_point at(duration since_start) { return time_point(since_start); 
 
 double ms(time_point t) { return std::chrono::duration<double, std::milli>(t.time_since_epoch()).count(); }
 
-/// When the first `n` runs are, each started on time: "100 200 300" (in ms).
+/// The times of the first `n` runs, each started on time: "100 200 300" (in ms).
 std::string plan(const recurrence& r, int n, time_point now = at(0s)) {
   std::ostringstream text;
   std::optional<recurrence::occurrence> o = r.first(now);
@@ -38,7 +38,7 @@ std::string text_of(const recurrence& r) {
   return text.str();
 }
 
-/// every(300ms) from 0, after its run at 300: the decision at `now`.
+/// The decision of every(300ms) at `now`, started at 0, after its run at 300.
 recurrence::look look_at(const recurrence& r, duration now) {
   const auto second = r.next(r.first(at(0s)), at(300ms));
   REQUIRE(second);
@@ -82,17 +82,17 @@ TEST_CASE("the first run may be at another time, before the first gap of a list"
   CHECK(plan(after_completion(1s).first_after(10ms), 3) == "10 1010 2010");
 }
 
-TEST_CASE("the later of first_after and first_at counts") {
+TEST_CASE("of first_after() and first_at(), the later call counts") {
   CHECK(every(1s).first_after(2s).first_at(at(3s)) == every(1s).first_at(at(3s)));
   CHECK(every(1s).first_at(at(3s)).first_after(2s) == every(1s).first_after(2s));
 }
 
-TEST_CASE("the later of two jitters counts, with its seed or without") {
+TEST_CASE("of two calls of jitter(), the later one counts, with or without a seed") {
   CHECK(every(1s).jitter(0.5, 7).jitter(0.2) == every(1s).jitter(0.2));
   CHECK(every(1s).jitter(0.5).jitter(0.2, 7) == every(1s).jitter(0.2, 7));
 }
 
-TEST_CASE("a first run in the past is due now, and the grid starts where it was asked to") {
+TEST_CASE("a first run in the past is due now, and the grid starts at the time that was given") {
   CHECK(plan(every(10ms).first_at(at(-25ms)), 4) == "0 5 15 25");
   CHECK(plan(every(10ms).first_at(at(-20ms)), 3) == "0 10 20");
   CHECK(plan(every(10ms).first_after(-25ms), 3) == "0 5 15");
@@ -105,7 +105,7 @@ TEST_CASE("a first run in the past is due now, and the grid starts where it was 
   CHECK(every(10ms).on_missed(missed_runs::burst).look_at(first, at(3ms)).points == 1);
 }
 
-TEST_CASE("skip runs once, tells how many points it missed, and keeps the grid") {
+TEST_CASE("skip runs once, reports how many points it missed, and keeps the grid") {
   const auto look = look_at(every(300ms), 950ms);
   CHECK(look.run.due == at(600ms));
   CHECK(look.missed == 1);
@@ -113,11 +113,11 @@ TEST_CASE("skip runs once, tells how many points it missed, and keeps the grid")
   CHECK(look.next->due == at(1200ms));
 }
 
-TEST_CASE("a point has gone by when its tick has come") {
+TEST_CASE("a point has passed when its tick has begun") {
   const recurrence r = every(300ms);
   const auto second = *r.next(r.first(at(0s)), at(300ms));
   const auto look = [&](duration tick) { return r.look_at(second, at(1250ms), at(tick)); };
-  CHECK(look(599ms).missed == 0);  // (it was due when it was scheduled, and did not wait for a tick)
+  CHECK(look(599ms).missed == 0);  // (it was due when it was scheduled, so it did not wait for a tick)
   CHECK(look(899ms).missed == 0);
   CHECK(look(899ms).next->due == at(900ms));
   CHECK(look(900ms).missed == 1);
@@ -128,7 +128,7 @@ TEST_CASE("a point has gone by when its tick has come") {
   CHECK(moves.next->due == at(1550ms));  // from now, not from the tick
 }
 
-TEST_CASE("burst runs for each point that has gone by") {
+TEST_CASE("burst runs once for each point that has passed") {
   const auto r = every(300ms).on_missed(missed_runs::burst);
   const auto look = look_at(r, 950ms);
   CHECK(look.run.due == at(600ms));
@@ -142,7 +142,7 @@ TEST_CASE("burst runs for each point that has gone by") {
   CHECK(second.next->due == at(1200ms));
 }
 
-TEST_CASE("of a burst beyond its limit the newest run, and the others are missed") {
+TEST_CASE("if a burst exceeds its limit, the newest points run and the others are missed") {
   const auto look = look_at(every(300ms).on_missed(missed_runs::burst, 3), 3100ms);  // 600, 900, … 3000
   CHECK(look.points == 9);
   CHECK(look.run.due == at(2400ms));
@@ -159,7 +159,7 @@ TEST_CASE("delay moves the grid") {
   CHECK(look.next.value().due == at(1250ms));
 }
 
-TEST_CASE("late by less than a period misses nothing and keeps the grid") {
+TEST_CASE("a run that is late by less than a period misses nothing and keeps the grid") {
   for (const auto what : {missed_runs::skip, missed_runs::burst, missed_runs::delay}) {
     const auto look = look_at(every(300ms).on_missed(what), 899ms);
     CHECK(look.run.due == at(600ms));
@@ -168,7 +168,7 @@ TEST_CASE("late by less than a period misses nothing and keeps the grid") {
   }
 }
 
-TEST_CASE("points of a list that have gone by are used up") {
+TEST_CASE("points of a list that have passed are used up") {
   const auto list = intervals({1s, 2s, 5s});
   const auto look = list.look_at(list.first(at(0s)), at(4s));
   CHECK(look.run.due == at(1s));
@@ -181,7 +181,7 @@ TEST_CASE("points of a list that have gone by are used up") {
   CHECK(list.on_missed(missed_runs::delay).look_at(list.first(at(0s)), at(4s)).next.value().due == at(9s));
 }
 
-TEST_CASE("a run that is looked at too late is the same as its points passed one by one") {
+TEST_CASE("look_at() of a late run gives the same result as its points taken one by one") {
   for (const std::uint64_t seed : rondo::test::seeds("recurrences", 200)) {
     CAPTURE(seed);
     rondo::test::dice dice(seed);
@@ -202,14 +202,14 @@ TEST_CASE("a run that is looked at too late is the same as its points passed one
   }
 }
 
-TEST_CASE("after_completion counts from the end and misses nothing") {
+TEST_CASE("after_completion() counts from the end of the run and misses nothing") {
   const auto r = after_completion(100ms);
   const auto first = r.first(at(0s));
   CHECK(r.look_at(first, at(10s)).missed == 0);
   CHECK(r.next(first, at(10s)).value().due == at(10100ms));
 }
 
-TEST_CASE("a period that is no multiple of anything does not drift in a million runs") {
+TEST_CASE("an odd period does not drift in a million runs") {
   const auto r = every(333'400us + 7ns);
   auto o = r.first(at(0s));
   for (int i = 0; i != 1'000'000; ++i) {
@@ -220,7 +220,8 @@ TEST_CASE("a period that is no multiple of anything does not drift in a million 
   CHECK(o.run == 1'000'001);
 }
 
-TEST_CASE("jitter stays within its part of the period, never before the grid, and does not move it") {
+TEST_CASE(
+    "jitter stays within its part of the period, is never before the grid, and does not move the grid") {
   const auto r = every(100ms).jitter(0.25, 42);
   auto o = r.first(at(0s));
   duration least = 1h, most = 0s;
@@ -236,7 +237,7 @@ TEST_CASE("jitter stays within its part of the period, never before the grid, an
   CHECK(most > 24900us);
 }
 
-TEST_CASE("jitter alone misses nothing, however coarse the tick that its runs wait for") {
+TEST_CASE("jitter alone misses nothing, however coarse the tick") {
   const auto r = every(10'300us).jitter(1, 7);
   auto o = r.first(at(0s));
   for (int i = 0; i != 10'000; ++i) {
@@ -248,7 +249,7 @@ TEST_CASE("jitter alone misses nothing, however coarse the tick that its runs wa
   CHECK(o.grid == at(10'001 * 10'300us));
 }
 
-TEST_CASE("jitter of a list is a part of the gap before the run") {
+TEST_CASE("the jitter of a list is a part of the gap before the run") {
   const auto r = cycle({10ms, 1000ms}).jitter(1, 3);
   auto o = r.first(at(0s));
   duration most[2] = {0s, 0s};
@@ -262,7 +263,7 @@ TEST_CASE("jitter of a list is a part of the gap before the run") {
   CHECK(most[1] > 900ms);
 }
 
-TEST_CASE("jitter that puts a run behind the next points of its list misses none of them") {
+TEST_CASE("jitter that moves a run past the next points of its list misses none of them") {
   for (std::uint64_t seed = 0; seed != 20; ++seed) {
     const auto r = cycle({100ms, 10ms, 10ms, 10ms}).jitter(1, seed);
     auto o = r.first(at(0s));
@@ -277,7 +278,7 @@ TEST_CASE("jitter that puts a run behind the next points of its list misses none
   }
 }
 
-TEST_CASE("equal seeds draw equally, others do not") {
+TEST_CASE("equal seeds draw the same jitter, different seeds do not") {
   const auto draws = [](const recurrence& r, std::uint64_t own) {
     std::vector<time_point> dues;
     for (auto o = r.first(at(0s), own); dues.size() != 20; o = r.next(o, o.due).value())
@@ -290,7 +291,7 @@ TEST_CASE("equal seeds draw equally, others do not") {
   CHECK(draws(every(1s).jitter(1), 1) != draws(every(1s).jitter(1), 2));
 }
 
-TEST_CASE("what no recurrence can be is refused, with the value") {
+TEST_CASE("invalid recurrences are refused, with the value in the message") {
   const auto refused = [](auto&& make, const char* value) {
     CHECK_THROWS_WITH_AS(make(), doctest::Contains(value), std::invalid_argument);
   };
@@ -316,7 +317,7 @@ TEST_CASE("what no recurrence can be is refused, with the value") {
   refused([] { return every(1s).on_missed(missed_runs::burst, 0); }, "0");
 }
 
-TEST_CASE("durations of any unit are taken, and saturate") {
+TEST_CASE("recurrences take durations of any unit, and saturate them") {
   CHECK(every(std::chrono::hours::max()) == every(duration::max()));
   CHECK(every(std::chrono::duration<double>(0.5)) == every(500ms));
   CHECK(every(1s).first_after(std::chrono::hours::max()).first(at(5s)).due == time_point::max());
@@ -327,7 +328,7 @@ TEST_CASE("durations of any unit are taken, and saturate") {
   CHECK(cycle({duration::max(), duration::max()}).jitter(1).first(at(0s)).due == time_point::max());
 }
 
-TEST_CASE("grids as long as the clock do not overflow") {
+TEST_CASE("grids as long as the clock's range do not overflow") {
   const time_point dawn = time_point::min();
   const time_point dusk = time_point::max() - 1ns;
   const auto look = every(1ns).look_at(every(1ns).first_at(dawn).first(dawn), dusk);
@@ -338,7 +339,7 @@ TEST_CASE("grids as long as the clock do not overflow") {
   const auto at_dawn = long_cycle.first_at(dawn).first(dawn);
   CHECK(long_cycle.look_at(at_dawn, dawn + 2 * century + century).points == 2);
   CHECK(long_cycle.look_at(at_dawn, dawn + 2 * century + 2 * century + 1h).points == 3);
-  const auto never_again = cycle({duration::max(), duration::max(), 3ns});  // whose sum wraps around to 1 ns
+  const auto never_again = cycle({duration::max(), duration::max(), 3ns});  // the sum wraps around to 1 ns
   CHECK(never_again.look_at(never_again.first_at(dawn).first(dawn), dawn + 5ns).points == 1);
   const auto steady = backoff(1ns, 1, 1h);
   CHECK(steady.look_at(steady.first_at(dawn).first(dawn), dusk).missed == look.missed);
@@ -346,7 +347,7 @@ TEST_CASE("grids as long as the clock do not overflow") {
   CHECK(r.look_at(r.first_at(dawn).first(dawn), dusk).points > std::uint64_t{1} << 62);
 }
 
-TEST_CASE("recurrences compare by all that they say") {
+TEST_CASE("recurrences are equal only if all their parts are") {
   const recurrence all[] = {every(1s),
                             every(2s),
                             after_completion(1s),
@@ -369,13 +370,13 @@ TEST_CASE("recurrences compare by all that they say") {
   CHECK(cycle({1s, 2s}) == cycle({1000ms, 2000ms}));
 }
 
-TEST_CASE("a refinement makes a new value and leaves the old one") {
+TEST_CASE("a refinement returns a new value and leaves the old one unchanged") {
   const auto plain = every(1s);
   static_cast<void>(plain.times(3).jitter(0.5));
   CHECK(plain == every(1s));
 }
 
-TEST_CASE("a recurrence prints as the calls that make it") {
+TEST_CASE("a recurrence prints as the calls that create it") {
   CHECK(text_of(every(333'400us)) == "every(333400us)");
   CHECK(text_of(after_completion(90min)) == "after_completion(90min)");
   CHECK(text_of(intervals({1s, 2500ms, 1h})) == "intervals({1s, 2500ms, 1h})");

@@ -29,7 +29,7 @@ using real_hours = std::chrono::duration<double, std::ratio<3600>>;
 
 static_assert(saturate(5ms) == duration(5'000'000), "conversions are constant expressions");
 
-TEST_CASE("coarser durations become exactly as many nanoseconds") {
+TEST_CASE("coarser durations are converted to nanoseconds exactly") {
   CHECK(count(0s) == 0);
   CHECK(count(7ns) == 7);
   CHECK(count(3us) == 3'000);
@@ -39,7 +39,7 @@ TEST_CASE("coarser durations become exactly as many nanoseconds") {
   CHECK(count(std::chrono::duration<std::int8_t, std::milli>(-128)) == -128'000'000);
 }
 
-TEST_CASE("what is too long is the longest, not a moment in the past") {
+TEST_CASE("a duration that is too long becomes the longest, and never a negative one") {
   CHECK(count(std::chrono::hours::max()) == most);
   CHECK(count(std::chrono::seconds::max()) == most);
   CHECK(count(std::chrono::microseconds::max()) == most);
@@ -47,7 +47,7 @@ TEST_CASE("what is too long is the longest, not a moment in the past") {
   CHECK(count(duration::max()) == most);
 }
 
-TEST_CASE("what is too short is the shortest") {
+TEST_CASE("a duration that is too short becomes the shortest") {
   CHECK(count(std::chrono::hours::min()) == least);
   CHECK(count(std::chrono::seconds::min()) == least);
   CHECK(count(std::chrono::years(-1000)) == least);
@@ -84,7 +84,7 @@ TEST_CASE("finer durations are rounded up") {
   }
 }
 
-TEST_CASE("periods that neither divide a nanosecond nor are divided by it are rounded up") {
+TEST_CASE("durations whose unit neither divides a nanosecond nor is divided by it are rounded up") {
   using thirds = std::chrono::duration<std::int64_t, std::ratio<1, 3>>;
   using frames = std::chrono::duration<std::int32_t, std::ratio<1, 60>>;
   CHECK(count(thirds(1)) == 333'333'334);
@@ -97,7 +97,7 @@ TEST_CASE("periods that neither divide a nanosecond nor are divided by it are ro
   CHECK(count(thirds::min()) == least);
 }
 
-TEST_CASE("unsigned counts are never taken for negative ones") {
+TEST_CASE("unsigned counts are never treated as negative") {
   using unsigned_nano = std::chrono::duration<std::uint64_t, std::nano>;
   using unsigned_pico = std::chrono::duration<std::uint64_t, std::pico>;
   using unsigned_seconds = std::chrono::duration<std::uint64_t>;
@@ -112,7 +112,7 @@ TEST_CASE("unsigned counts are never taken for negative ones") {
   CHECK(count(small_seconds(4'294'967'295)) == 4'294'967'295'000'000'000);
 }
 
-TEST_CASE("floating durations are rounded up") {
+TEST_CASE("floating-point durations are rounded up") {
   using real_nano = std::chrono::duration<double, std::nano>;
   CHECK(count(real_nano(1.0)) == 1);
   CHECK(count(real_nano(1.25)) == 2);
@@ -127,7 +127,7 @@ TEST_CASE("floating durations are rounded up") {
   CHECK(count(std::chrono::duration<double, std::pico>(1500)) == 2);
 }
 
-TEST_CASE("floating durations beyond the range saturate, infinity included") {
+TEST_CASE("floating-point durations beyond the range saturate, including infinity") {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   CHECK(count(real_seconds(1e300)) == most);
   CHECK(count(real_seconds(-1e300)) == least);
@@ -142,7 +142,7 @@ TEST_CASE("floating durations beyond the range saturate, infinity included") {
   CHECK(count(std::chrono::duration<double, std::nano>(0x1.fffffffffffffp62)) == most - 1023);
 }
 
-TEST_CASE("a floating duration that is finite and just in range is never shortened to a moment in the past") {
+TEST_CASE("a finite floating-point duration that is just in range never becomes a negative one") {
   for (const double seconds : {1e9, 9e9, 9.2e9, 9.3e9, 1e10}) {
     CAPTURE(seconds);
     CHECK(count(real_seconds(seconds)) > 0);
@@ -158,7 +158,7 @@ TEST_CASE("NaN is refused") {
       std::invalid_argument);
 }
 
-TEST_CASE("time points of the clock in other durations are converted in the same way") {
+TEST_CASE("time points of the clock with other durations are converted in the same way") {
   using steady = std::chrono::steady_clock;
   CHECK((saturate(std::chrono::time_point<steady, std::chrono::seconds>(5s)) == time_point(5s)));
   CHECK((saturate(std::chrono::time_point<steady, picoseconds>(picoseconds(1))) == time_point(1ns)));
@@ -167,7 +167,7 @@ TEST_CASE("time points of the clock in other durations are converted in the same
   CHECK((saturate(std::chrono::time_point<steady, real_seconds>(real_seconds(0.5))) == time_point(500ms)));
 }
 
-TEST_CASE("adding to a moment stays at the ends of the clock") {
+TEST_CASE("adding to a time point saturates at the ends of the clock") {
   CHECK((saturating_add(time_point(5ns), 3ns) == time_point(8ns)));
   CHECK((saturating_add(time_point(5ns), -8ns) == time_point(-3ns)));
   CHECK((saturating_add(time_point(1ns), duration::max()) == time_point::max()));
@@ -180,7 +180,7 @@ TEST_CASE("adding to a moment stays at the ends of the clock") {
   CHECK((saturating_add(time_point::min(), duration::max()) == time_point(-1ns)));
 }
 
-TEST_CASE("the distance of two moments stays at the ends of what a duration can be") {
+TEST_CASE("the distance of two time points saturates at the ends of a duration's range") {
   CHECK((saturating_difference(time_point(8ns), time_point(5ns)) == 3ns));
   CHECK((saturating_difference(time_point(5ns), time_point(8ns)) == -3ns));
   CHECK((saturating_difference(time_point::max(), time_point(-1ns)) == duration::max()));

@@ -1,4 +1,4 @@
-// What a task can be made from, and how it calls it.
+// What a task can be made from, and how it calls its callable.
 #include <doctest/doctest.h>
 
 #include <functional>
@@ -37,10 +37,10 @@ firing run_number(std::uint64_t run) {
 static_assert(!std::is_copy_constructible_v<task> && !std::is_copy_assignable_v<task>);
 static_assert(std::is_nothrow_move_constructible_v<task> && std::is_nothrow_move_assignable_v<task>);
 static_assert(std::is_nothrow_default_constructible_v<task> && std::is_nothrow_destructible_v<task>);
-static_assert(!std::is_convertible_v<task, bool>, "only explicitly: a task is not a number");
+static_assert(!std::is_convertible_v<task, bool>, "only explicit conversion: a task is not a number");
 static_assert(!std::is_constructible_v<task, int> && !std::is_constructible_v<task, std::string>);
 static_assert(!std::is_constructible_v<task, void (*)(int)>, "neither void() nor void(const firing&)");
-static_assert(!std::is_constructible_v<task, void (*)(firing&)>, "a firing is not to be changed");
+static_assert(!std::is_constructible_v<task, void (*)(firing&)>, "a firing cannot be changed");
 static_assert(std::is_convertible_v<void (*)(), task> && std::is_convertible_v<int (*)(const firing&), task>);
 static_assert(std::is_constructible_v<task, std::unique_ptr<int> (*)()>);
 
@@ -52,7 +52,7 @@ TEST_CASE("a task calls its callable each time it is called") {
   CHECK(calls == 2);
 }
 
-TEST_CASE("a callable that takes a firing gets the one that the task is called with") {
+TEST_CASE("a callable that takes a firing gets the one the task is called with") {
   std::uint64_t run = 99;
   task t = [&](const firing& f) { run = f.run; };
   t(run_number(7));
@@ -68,7 +68,7 @@ TEST_CASE("a callable may take its firing by value") {
   CHECK(run == 7);
 }
 
-TEST_CASE("of a callable that fits both ways the one with the firing wins") {
+TEST_CASE("a callable that can be called with and without a firing is called with it") {
   std::string told;
   SUBCASE("overloads") {
     task t = both{&told};
@@ -106,7 +106,7 @@ TEST_CASE("plain functions, by name and by pointer, are callables") {
   CHECK(function_run == 3);
 }
 
-TEST_CASE("a callable that can only be moved is a callable") {
+TEST_CASE("a callable may be move-only") {
   int calls = 0;
   task t = [&calls, only_one = std::make_unique<int>(5)] { calls += *only_one; };
   t();
@@ -121,7 +121,7 @@ TEST_CASE("a callable may change its own state") {
   CHECK(last == 2);
 }
 
-TEST_CASE("std::function, std::bind and std::ref of a callable are callables") {
+TEST_CASE("std::function, and the results of std::bind and std::ref, are callables") {
   int calls = 0;
   const auto call = [&] { ++calls; };
   task wrapped = std::function<void()>(call);
@@ -132,7 +132,7 @@ TEST_CASE("std::function, std::bind and std::ref of a callable are callables") {
   CHECK(calls == 4);
 }
 
-TEST_CASE("what the callable throws leaves the call, and the task can be called again") {
+TEST_CASE("an exception of the callable leaves the call, and the task can be called again") {
   int calls = 0;
   task t = [&] {
     if (++calls == 1) throw std::string("first");
@@ -142,7 +142,7 @@ TEST_CASE("what the callable throws leaves the call, and the task can be called 
   CHECK(calls == 2);
 }
 
-TEST_CASE("a task calls the callable that it was moved from") {
+TEST_CASE("a moved task calls the callable of its source") {
   int calls = 0;
   task a = [&] { ++calls; };
   task b = std::move(a);

@@ -46,7 +46,7 @@ TEST_CASE("a task made from a callable is not empty") {
   CHECK(static_cast<bool>(task(&firing::run)));
 }
 
-TEST_CASE("a task that was moved from is empty") {
+TEST_CASE("a moved-from task is empty") {
   task from = [] {};
   task to = std::move(from);
   CHECK(static_cast<bool>(to));
@@ -57,7 +57,7 @@ TEST_CASE("a task that was moved from is empty") {
   check_empty(std::move(to));
 }
 
-TEST_CASE("a task that is reset, or assigned nothing, is empty") {
+TEST_CASE("a task that is reset, or assigned an empty value, is empty") {
   task t = [] {};
   SUBCASE("reset") { t.reset(); }
   SUBCASE("nullptr") { t = nullptr; }

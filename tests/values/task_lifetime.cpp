@@ -1,4 +1,4 @@
-// A callable is destroyed exactly once, wherever it is held and however its task moves.
+// A callable is destroyed exactly once, wherever it is stored and however its task is moved.
 #include <doctest/doctest.h>
 
 #include <cstdint>
@@ -29,8 +29,8 @@ TEST_CASE_TEMPLATE("a callable is destroyed exactly once, with its task", Callab
   CHECK(c.copied == 0);
 }
 
-TEST_CASE_TEMPLATE("a callable survives all moves of its task, alone", Callable, small, large,
-                   throwing_move) {
+TEST_CASE_TEMPLATE("a callable survives all moves of its task, and stays the only one", Callable, small,
+                   large, throwing_move) {
   counts c;
   {
     std::vector<task> tasks;
@@ -47,8 +47,8 @@ TEST_CASE_TEMPLATE("a callable survives all moves of its task, alone", Callable,
   CHECK(c.copied == 0);
 }
 
-TEST_CASE_TEMPLATE("a callable is destroyed when its task is reset or gets another", Callable, small, large,
-                   throwing_move) {
+TEST_CASE_TEMPLATE("a callable is destroyed when its task is reset or gets another one", Callable, small,
+                   large, throwing_move) {
   counts first, second;
   task t = Callable(first);
   SUBCASE("reset") { t.reset(); }
@@ -62,7 +62,7 @@ TEST_CASE_TEMPLATE("a callable is destroyed when its task is reset or gets anoth
   CHECK(second.alive == 0);
 }
 
-TEST_CASE_TEMPLATE("an lvalue callable is copied, and the copy is the task's own", Callable, small, large) {
+TEST_CASE_TEMPLATE("an lvalue callable is copied, and the task owns the copy", Callable, small, large) {
   counts c;
   const Callable original(c);
   {
@@ -73,7 +73,7 @@ TEST_CASE_TEMPLATE("an lvalue callable is copied, and the copy is the task's own
   CHECK(c.alive == 1);
 }
 
-TEST_CASE("a small callable is held inside: moving its task moves it") {
+TEST_CASE("a small callable is stored inside the task: moving the task moves it") {
   counts c;
   task a = small(c);
   const int moved = c.moved;
@@ -82,7 +82,7 @@ TEST_CASE("a small callable is held inside: moving its task moves it") {
   CHECK(c.alive == 1);
 }
 
-TEST_CASE_TEMPLATE("a callable that is large, or might throw, stays where it is when its task moves",
+TEST_CASE_TEMPLATE("a callable that is large, or whose move might throw, is not moved with its task",
                    Callable, large, throwing_move) {
   counts c;
   task a = Callable(c);
@@ -107,9 +107,10 @@ TEST_CASE("a callable with a stricter alignment than a pointer's is aligned") {
     std::uintptr_t* told;
     void operator()() const { *told = reinterpret_cast<std::uintptr_t>(this); }
   };
-  static_assert(sizeof(aligned) <= task::inside_capacity, "small enough to be held inside otherwise");
+  static_assert(sizeof(aligned) <= task::inside_capacity,
+                "small enough to be stored inside, but for the alignment");
   std::uintptr_t address = 1;
-  task tasks[4];  // whose own addresses differ by less than the alignment
+  task tasks[4];  // their own addresses differ by less than the alignment
   for (task& t : tasks) {
     t = aligned{&address};
     t();
@@ -117,7 +118,7 @@ TEST_CASE("a callable with a stricter alignment than a pointer's is aligned") {
   }
 }
 
-TEST_CASE("a callable whose constructor throws leaves no task, and nothing behind") {
+TEST_CASE("a callable whose constructor throws leaves no task and leaks nothing") {
   struct unwell {};
   struct cannot_be_copied {
     explicit cannot_be_copied(counts& c) : member(c) {}
@@ -132,7 +133,7 @@ TEST_CASE("a callable whose constructor throws leaves no task, and nothing behin
   CHECK(c.alive == 1);
 }
 
-TEST_CASE("while its callable is destroyed a task is empty already") {
+TEST_CASE("a task is already empty while its callable is being destroyed") {
   struct looks_back {
     looks_back(std::optional<task>& o, bool& e) : owner(&o), was_empty(&e) {}
     looks_back(looks_back&& other) noexcept
@@ -150,7 +151,7 @@ TEST_CASE("while its callable is destroyed a task is empty already") {
     owner.emplace(looks_back(owner, was_empty));
     owner->reset();
   }
-  SUBCASE("assigned nothing") {
+  SUBCASE("assigned nullptr") {
     owner.emplace(looks_back(owner, was_empty));
     *owner = nullptr;
   }

@@ -6,7 +6,7 @@
 
 #include <rondo/detail/ticks.hpp>
 
-#if !defined(__SIZEOF_INT128__)  // as for 32 bits
+#if !defined(__SIZEOF_INT128__)  // for example on 32-bit targets
 #include <boost/multiprecision/cpp_int.hpp>
 #endif
 
@@ -24,7 +24,7 @@ __extension__ using int128 = __int128;
 using int128 = boost::multiprecision::int128_t;
 #endif
 
-/// The same in 128 bits, where nothing overflows: the last tick boundary not later than `count`.
+/// A tick grid in 128 bits, where nothing overflows. before() is the last tick boundary not later than `count`.
 struct wide_grid {
   int128 length, start;
   int128 before(std::int64_t count) const {
@@ -40,7 +40,7 @@ struct wide_grid {
 
 }  // namespace
 
-TEST_CASE("a moment between two ticks belongs to the later one for a deadline, to the earlier one for now") {
+TEST_CASE("between two ticks, a deadline belongs to the later tick, and now to the earlier one") {
   constexpr tick_grid grid(10ns, at(0ns));
   struct {
     duration moment;
@@ -54,7 +54,7 @@ TEST_CASE("a moment between two ticks belongs to the later one for a deadline, t
   }
 }
 
-TEST_CASE("the start is a tick boundary, whatever its phase") {
+TEST_CASE("the start is always a tick boundary, whatever its value") {
   for (const duration start : {0ns, 3ns, 9ns, -1ns, -13ns, 1234567ns}) {
     CAPTURE(start.count());
     const tick_grid grid(10ns, at(start));
@@ -105,7 +105,7 @@ TEST_CASE("ticks are right at both ends of the clock") {
   }
 }
 
-TEST_CASE("the beginning of a tick saturates where the clock ends, and nowhere else") {
+TEST_CASE("the beginning of a tick saturates at the ends of the clock, and nowhere else") {
   constexpr auto first = time_point::min().time_since_epoch().count();
   constexpr auto last = time_point::max().time_since_epoch().count();
   for (const duration length : {1ns, 10ns, 1'000'000ns}) {
@@ -128,7 +128,7 @@ TEST_CASE("the beginning of a tick saturates where the clock ends, and nowhere e
 }
 
 TEST_CASE(
-    "a deadline belongs to the first tick at or after it, one that is due to the tick of now or its own") {
+    "a deadline belongs to the first tick at or after it, but a due one never to a tick after that of now") {
   constexpr tick_grid grid(10ns, at(0ns));
   struct {
     duration due, now;
@@ -140,7 +140,7 @@ TEST_CASE(
       {12ns, 12ns, 1},  // now: does not wait for the next tick
       {11ns, 12ns, 1},  //
       {10ns, 12ns, 1},  //
-      {9ns, 12ns, 1},   // rounded up it lies in the tick of now
+      {9ns, 12ns, 1},   // when rounded up, it is in the tick of now
       {5ns, 42ns, 1},   // older: its own
       {-5ns, 42ns, 0},  //
       {-25ns, -12ns, -2}, {-12ns, -12ns, -2}, {-5ns, -12ns, 0},
@@ -152,8 +152,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE(
-    "a point of a grid belongs to the first tick at or after it, also if it is past and the tick is not") {
+TEST_CASE("a grid point belongs to the first tick at or after it, even if only the point has passed") {
   constexpr tick_grid grid(10ns, at(0ns));
   CHECK(grid.of_point(at(25ns)) == 3);
   CHECK(grid.of_point(at(20ns)) == 2);
@@ -163,7 +162,7 @@ TEST_CASE(
   CHECK(grid.of_point(time_point::max() - 7ns) == time_point::max().time_since_epoch().count() / 10);
 }
 
-TEST_CASE("a deadline at the clock's last moment, or after its last tick, is never due") {
+TEST_CASE("a deadline at the clock's last moment or after its last tick is never due") {
   constexpr time_point end = time_point::max();  // a count that ends in 807
   constexpr tick_grid fine(1ns, at(0ns));
   constexpr tick_grid coarse(10ns, at(0ns));
@@ -173,13 +172,13 @@ TEST_CASE("a deadline at the clock's last moment, or after its last tick, is nev
   CHECK(fine.of_deadline(end - 1ns, at(0ns)) == never_tick - 1);
   CHECK(coarse.of_deadline(end, at(0ns)) == never_tick);
   CHECK(coarse.of_deadline(end, end) == never_tick);
-  CHECK(tick_grid(10ns, end).of_deadline(end, at(0ns)) == never_tick);  // though a tick begins there
+  CHECK(tick_grid(10ns, end).of_deadline(end, at(0ns)) == never_tick);  // although a tick begins there
   CHECK(coarse.of_deadline(end - 6ns, at(0ns)) == never_tick);
   CHECK(coarse.of_deadline(end - 7ns, at(0ns)) == last_coarse);
   CHECK(coarse.of_deadline(end - 6ns, end - 1ns) == last_coarse);
 }
 
-TEST_CASE("no deadline ahead belongs to a tick that begins before it") {
+TEST_CASE("no future deadline belongs to a tick that begins before it") {
   for (const duration length : {1ns, 3ns, 10ns}) {
     for (duration start = 0ns; start != length; ++start) {
       const tick_grid grid(length, at(start));
@@ -190,7 +189,7 @@ TEST_CASE("no deadline ahead belongs to a tick that begins before it") {
   }
 }
 
-TEST_CASE("a tick's bucket is its remainder, also for negative ticks") {
+TEST_CASE("a tick's bucket is its remainder, even for negative ticks") {
   CHECK(bucket_of(0, 7) == 0);
   CHECK(bucket_of(13, 7) == 5);
   CHECK(bucket_of(-1, 7) == 7);

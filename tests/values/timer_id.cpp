@@ -20,11 +20,11 @@ static_assert(sizeof(timer_id) <= 16);
 static_assert(std::is_trivially_copyable_v<timer_id> && std::is_standard_layout_v<timer_id>);
 static_assert(std::is_nothrow_default_constructible_v<timer_id>);
 static_assert(noexcept(std::hash<timer_id>()(timer_id())));
-static_assert(timer_id() == timer_id(), "a constant expression");
+static_assert(timer_id() == timer_id(), "comparison is a constant expression");
 static_assert(timer_id() <=> timer_id_access::make(1, 0, 0) == std::strong_ordering::less, "another one");
 static_assert(noexcept(timer_id() < timer_id()));
 
-TEST_CASE("ids are equal if scheduler, slot and generation are") {
+TEST_CASE("ids are equal if scheduler, slot and generation are equal") {
   const timer_id id = timer_id_access::make(1, 2, 3);
   CHECK((id == timer_id_access::make(1, 2, 3)));
   CHECK((id != timer_id_access::make(9, 2, 3)));
@@ -34,7 +34,7 @@ TEST_CASE("ids are equal if scheduler, slot and generation are") {
   CHECK((id != timer_id()));
 }
 
-TEST_CASE("an id gives back what it was made of") {
+TEST_CASE("an id returns the parts it was made from") {
   const timer_id id = timer_id_access::make(0xffffffffU, 0xfffffffeU, 0xfffffffffffffffdU);
   CHECK(timer_id_access::scheduler(id) == 0xffffffffU);
   CHECK(timer_id_access::slot(id) == 0xfffffffeU);
@@ -54,7 +54,7 @@ TEST_CASE("copies of an id are equal and hash equally") {
   CHECK(std::hash<timer_id>()(copy) == std::hash<timer_id>()(timer_id()));
 }
 
-TEST_CASE("ids that differ hardly ever hash alike") {
+TEST_CASE("different ids rarely have the same hash") {
   std::set<std::size_t> hashes;
   constexpr std::uint32_t count = 4096;
   for (std::uint32_t i = 0; i != count; ++i) {
@@ -72,10 +72,10 @@ TEST_CASE("the ids of one scheduler spread over a table that uses the low bits o
     places.insert(std::hash<timer_id>()(timer_id_access::make(1, i, 1)) % (8 * count));
     places.insert(std::hash<timer_id>()(timer_id_access::make(1, 1, i + 2)) % (8 * count));
   }
-  CHECK(places.size() > count);  // at random it would be 7200
+  CHECK(places.size() > count);  // random hashes would give 7200
 }
 
-TEST_CASE("ids can be keys") {
+TEST_CASE("ids can be keys of unordered containers") {
   std::unordered_set<timer_id> ids;
   for (std::uint32_t slot = 0; slot != 100; ++slot) ids.insert(timer_id_access::make(1, slot, slot));
   CHECK(ids.size() == 100);
@@ -86,7 +86,7 @@ TEST_CASE("ids can be keys") {
 
 namespace {
 
-/// Each differs from another one in one part only; ends of the ranges included.
+/// Ids that differ from others in one part only, including the ends of the ranges.
 std::vector<timer_id> various_ids() {
   std::vector<timer_id> ids{timer_id()};
   for (const std::uint32_t scheduler : {1U, 2U, 12U, 0xffffffffU})
@@ -99,7 +99,7 @@ std::vector<timer_id> various_ids() {
 
 }  // namespace
 
-TEST_CASE("ids have a total order that agrees with ==, and that of no timer comes first") {
+TEST_CASE("ids have a total order that agrees with ==, and the id of no timer is first") {
   const std::vector<timer_id> ids = various_ids();
   for (std::size_t i = 0; i != ids.size(); ++i) {
     for (std::size_t j = 0; j != ids.size(); ++j) {
@@ -117,7 +117,7 @@ TEST_CASE("ids can be keys of ordered containers") {
   CHECK(std::equal(ids.begin(), ids.end(), ordered.begin(), ordered.end()));
 }
 
-TEST_CASE("an id as text") {
+TEST_CASE("to_string() of an id shows its parts") {
   CHECK(to_string(timer_id()) == "no timer");
   CHECK(to_string(timer_id_access::make(1, 7, 42)) == "1.7.42");
   CHECK(to_string(timer_id_access::make(1, 0, 0)) == "1.0.0");

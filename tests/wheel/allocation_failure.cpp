@@ -1,4 +1,4 @@
-// Each allocation fails in turn: a call that throws has changed nothing, and succeeds when it is repeated.
+// Each allocation fails in turn: a call that throws changes nothing, and succeeds when it is repeated.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -44,7 +44,7 @@ struct crowded {
   wheel w{8};
 };
 
-/// Timers whose ticks all come into the window at once. This takes memory although nothing is scheduled then.
+/// Timers whose ticks all enter the window at once. This takes memory although nothing is being scheduled.
 struct far_ticks {
   far_ticks() {
     add(5);
@@ -58,7 +58,7 @@ struct far_ticks {
   wheel w{1 << 14};
 };
 
-/// Fires all timers; returns them in order.
+/// Fires all timers, and returns them in order.
 std::vector<const timer*> drain(wheel& w) {
   std::vector<const timer*> seen;
   w.advance(last_tick, [&](timer& t) { seen.push_back(&t); });
@@ -75,10 +75,10 @@ std::vector<const timer*> in_order(const std::deque<timer>& timers) {
 
 }  // namespace
 
-// Without a replaceable operator new there is nothing to test.
+// If operator new cannot be replaced, there is nothing to test.
 TEST_SUITE_BEGIN("without memory" * doctest::skip(!failing_new::available));
 
-TEST_CASE("schedule() that finds no memory changes nothing") {
+TEST_CASE("schedule() without memory changes nothing") {
   struct {
     std::string where;
     tick_number due;
@@ -88,7 +88,7 @@ TEST_CASE("schedule() that finds no memory changes nothing") {
                      {"the far past", -(1 << 20) + 5}};
   for (const auto& tick : cases) {
     CAPTURE(tick.where);
-    for (int more = 0; more != 70; ++more) {  // at some of these numbers a chunk or an array is full
+    for (int more = 0; more != 70; ++more) {  // some of these numbers fill a chunk or an array
       crowded c;
       for (int i = 0; i != more; ++i) c.add(tick.due);
       timer& added = c.timers.emplace_back("added");
@@ -112,7 +112,7 @@ TEST_CASE("some of these calls do allocate, so the failures above are real") {
   CHECK(fail_at_each_allocation([&] { w.schedule(a, 5); }, [] {}) > 0);
 }
 
-TEST_CASE("a move that finds no memory leaves the node where it was") {
+TEST_CASE("moving a node without memory leaves it where it was") {
   for (const tick_number due : {5, 6, 4 * 8 + 5, 7 * 8 + 5, 9 * 8 + 5, 1 << 20}) {
     for (const std::size_t moved : {0U, 3U, 12U, 39U}) {
       CAPTURE(due);
@@ -128,7 +128,7 @@ TEST_CASE("a move that finds no memory leaves the node where it was") {
   }
 }
 
-TEST_CASE("a move that finds no memory does not change the order") {
+TEST_CASE("moving a node without memory does not change the order") {
   for (const tick_number due : {5, 6, 7 * 8 + 5, 1 << 20}) {
     for (const std::size_t moved : {0U, 3U, 12U, 39U}) {
       CAPTURE(due);
@@ -147,7 +147,7 @@ TEST_CASE("a move that finds no memory does not change the order") {
   }
 }
 
-TEST_CASE("a move from another wheel that finds no memory leaves the node in that wheel") {
+TEST_CASE("moving a node from another wheel without memory leaves it in that wheel") {
   wheel from(8), to(8);
   timer a("a");
   from.schedule(a, 5);
@@ -164,7 +164,7 @@ TEST_CASE("a move from another wheel that finds no memory leaves the node in tha
   CHECK(fired(to, 10) == "a@9");
 }
 
-TEST_CASE("advance() that finds no memory loses no timer and fires none twice") {
+TEST_CASE("advance() without memory loses no timer and fires none twice") {
   far_ticks far;
   const auto expected = in_order(far.timers);
   std::vector<const timer*> seen;
@@ -188,7 +188,7 @@ TEST_CASE("next_due() allocates nothing") {
   CHECK(drain(far.w).size() == far.timers.size() - 2);
 }
 
-TEST_CASE("a constructor that finds no memory leaks nothing") {
+TEST_CASE("a constructor without memory leaks nothing") {
   const auto before = bytes_held();
   const std::size_t failures =
       fail_at_each_allocation([] { wheel w(8); }, [&] { CHECK(bytes_held() == before); });

@@ -1,4 +1,4 @@
-// Allocations that fail while the window moves, and while far timers are redistributed or extracted; also overdue ones.
+// Allocations that fail while the window moves, and while far or overdue timers are redistributed or extracted.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -44,7 +44,7 @@ struct world {
     order.push_back(&added);
     return added;
   }
-  /// Far timers: of 40 ticks, and of many.
+  /// Adds far timers: some on 40 ticks, others on many ticks.
   void add_far() {
     for (tick_number i = 0; i != 120; ++i) add(5000 + i * 37 % 40);
     for (tick_number i = 0; i != 60; ++i) add(100'000 + i * 7919 % 60'000);
@@ -63,7 +63,7 @@ struct world {
     REQUIRE(w.fault() == "");
     REQUIRE(w.size() == size);
   }
-  /// Fires all remaining timers, in order.
+  /// Fires all remaining timers, and checks their order.
   void drains() {
     const auto sorted = expected();
     std::vector<const timer*> seen;
@@ -77,7 +77,7 @@ struct world {
   wheel w{64};
 };
 
-/// Advances until some far timers are in the window and others are still to be redistributed.
+/// Advances until some far timers are in the window and others have yet to be redistributed.
 template <class Sync>
 void advance_into_redistribution(world<Sync>& c) {
   std::vector<typename world<Sync>::timer*> seen;
@@ -107,8 +107,8 @@ std::size_t fail_advance(std::size_t chunks_in_use) {
   return failures;
 }
 
-/// Calls act(world<>&, due) for wheels with far timers that are in lists or are being redistributed, with any number of
-/// chunks of a segment in use, and for ticks of each kind. Afterwards checks that all timers of `order` fire.
+/// Calls act(world<>&, due) for wheels whose far timers are in lists or being redistributed, with any number of chunks
+/// of a segment in use, and for ticks of each kind. Then checks that all timers of `order` fire.
 template <class Act>
 void in_each_state(Act&& act) {
   for (const bool redistributing : {false, true}) {
@@ -131,13 +131,13 @@ void in_each_state(Act&& act) {
 
 }  // namespace
 
-// Without a replaceable operator new there is nothing to test.
+// If operator new cannot be replaced, there is nothing to test.
 TEST_SUITE_BEGIN("without memory" * doctest::skip(!failing_new::available));
 
-TEST_CASE("schedule() that finds no memory changes nothing, in every state of the far timers") {
+TEST_CASE("schedule() without memory changes nothing, in every state of the far timers") {
   std::size_t failures = 0;
   in_each_state([&](world<>& c, tick_number due) {
-    // Enough to fill a chunk.
+    // Enough timers to fill a chunk.
     for (int i = 0; i != 64; ++i) {
       const std::size_t size = c.w.size();
       const auto next = c.w.next_due();
@@ -154,7 +154,7 @@ TEST_CASE("schedule() that finds no memory changes nothing, in every state of th
   CHECK(failures > 30);
 }
 
-TEST_CASE("a move that finds no memory leaves the timer where it was, in every state") {
+TEST_CASE("moving a timer without memory leaves it where it was, in every state of the far timers") {
   std::size_t failures = 0;
   in_each_state([&](world<>& c, tick_number due) {
     const std::size_t size = c.w.size();
@@ -173,7 +173,7 @@ TEST_CASE("a move that finds no memory leaves the timer where it was, in every s
   CHECK(failures > 30);
 }
 
-TEST_CASE("advance() that finds no memory loses no timer, fires none twice and continues in order") {
+TEST_CASE("advance() without memory loses no far timer, fires none twice and continues in order") {
   std::size_t failures = 0;
   for (std::size_t chunks = 0; chunks != segment_chunks + 4; ++chunks) {
     CAPTURE(chunks);
@@ -184,7 +184,7 @@ TEST_CASE("advance() that finds no memory loses no timer, fires none twice and c
   CHECK(failures > 10);
 }
 
-TEST_CASE("a timer scheduled after an advance() that failed fires after the older ones of its tick") {
+TEST_CASE("a timer that is scheduled after an advance() that failed fires after older ones of its tick") {
   std::size_t failures = 0;
   for (std::size_t chunks = 0; chunks != segment_chunks + 4; ++chunks) {
     CAPTURE(chunks);

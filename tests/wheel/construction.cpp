@@ -29,7 +29,7 @@ TEST_CASE("the number of buckets is rounded up to a power of two") {
   }
 }
 
-TEST_CASE("no buckets, or more than 2^20, are refused with the number in the message") {
+TEST_CASE("zero buckets, or more than 2^20, are refused with the number in the message") {
   for (const std::size_t refused : {std::size_t{0}, (std::size_t{1} << 20) + 1, rondo::unlimited}) {
     CAPTURE(refused);
     std::string message;
@@ -42,7 +42,7 @@ TEST_CASE("no buckets, or more than 2^20, are refused with the number in the mes
   }
 }
 
-TEST_CASE("a new wheel has 512 buckets, stands at tick 0 and is empty") {
+TEST_CASE("a new wheel has 512 buckets, is at tick 0 and is empty") {
   const wheel w;
   CHECK(w.buckets() == 512);
   CHECK(w.now() == 0);
@@ -58,7 +58,7 @@ TEST_CASE("a wheel may begin at any tick") {
   }
 }
 
-TEST_CASE("nodes and wheels stay where they are: neither is copied or moved") {
+TEST_CASE("nodes and wheels can be neither copied nor moved") {
   CHECK_FALSE(std::is_copy_constructible_v<timer>);
   CHECK_FALSE(std::is_move_constructible_v<timer>);
   CHECK_FALSE(std::is_copy_assignable_v<timer>);
@@ -69,7 +69,7 @@ TEST_CASE("nodes and wheels stay where they are: neither is copied or moved") {
   CHECK_FALSE(std::is_move_assignable_v<wheel>);
 }
 
-TEST_CASE("no limit is called as everywhere in the library") { CHECK(wheel::unlimited == rondo::unlimited); }
+TEST_CASE("wheel::unlimited is rondo::unlimited") { CHECK(wheel::unlimited == rondo::unlimited); }
 
 TEST_CASE("a node may have other bases, before and after wheel_node") {
   struct first_base {
@@ -85,7 +85,7 @@ TEST_CASE("a node may have other bases, before and after wheel_node") {
   CHECK(w.advance(5, [&](node& fired) { CHECK(&fired == &n); }) == 1);
 }
 
-TEST_CASE("anything that can be called with a node is a callback, and it is not copied") {
+TEST_CASE("a callback may be anything that can be called with a node, and is not copied") {
   struct counting {
     counting() = default;
     counting(const counting&) = delete;

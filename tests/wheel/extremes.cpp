@@ -10,7 +10,7 @@
 
 using namespace wheel_test;
 
-TEST_CASE("negative ticks fire in order, each on its own tick, on through zero") {
+TEST_CASE("timers on negative ticks fire in order, each on its own tick, through zero") {
   wheel w(8, -30);
   timer a("a"), b("b"), c("c"), d("d"), e("e");
   w.schedule(d, 0);
@@ -38,7 +38,7 @@ TEST_CASE("negative ticks a turn apart are different rounds") {
   CHECK(fired(w, 4) == "c@4");
 }
 
-TEST_CASE("the last tick is a tick like others") {
+TEST_CASE("the last tick is a tick like any other") {
   const auto last = "last@" + std::to_string(last_tick);
   for (const std::size_t buckets : {1U, 8U, 512U}) {
     CAPTURE(buckets);
@@ -57,7 +57,7 @@ TEST_CASE("the last tick is a tick like others") {
   }
 }
 
-TEST_CASE("the first tick is a tick like others") {
+TEST_CASE("the first tick is a tick like any other") {
   const std::string at_first = "@" + std::to_string(first_tick);
   for (const std::size_t buckets : {1U, 8U, 512U}) {
     CAPTURE(buckets);
@@ -72,7 +72,7 @@ TEST_CASE("the first tick is a tick like others") {
   }
 }
 
-TEST_CASE("all ticks fit into one wheel at once, and one jump fires them in order") {
+TEST_CASE("a wheel can have timers across all ticks at once, and one jump fires them in order") {
   for (const std::size_t buckets : {1U, 8U, 512U}) {
     CAPTURE(buckets);
     wheel w(buckets, first_tick);
@@ -91,7 +91,7 @@ TEST_CASE("all ticks fit into one wheel at once, and one jump fires them in orde
   }
 }
 
-TEST_CASE("a wheel at its last tick still takes timers of the past") {
+TEST_CASE("a wheel at its last tick still takes overdue timers") {
   wheel w(8, last_tick);
   timer a("a"), b("b");
   w.schedule(a, last_tick);
@@ -104,7 +104,7 @@ TEST_CASE("a wheel at its last tick still takes timers of the past") {
 namespace {
 
 /// Advances a wheel in steps to `start`, and then for forty turns. Returns the ticks at which each of a hundred timers
-/// fires, counted from `start`.
+/// fires, relative to `start`.
 std::string forty_turns(std::size_t buckets, tick_number start) {
   const auto turn = static_cast<tick_number>(buckets);
   wheel w(buckets, start - 3 * turn - 2);
@@ -135,7 +135,7 @@ std::string forty_turns(std::size_t buckets, tick_number start) {
 
 }  // namespace
 
-TEST_CASE("a wheel that has run for years does what a new one does") {
+TEST_CASE("a wheel that has run for years behaves like a new one") {
   for (const std::size_t buckets : {1U, 8U, 512U}) {
     CAPTURE(buckets);
     const std::string expected = forty_turns(buckets, 0);

@@ -1,4 +1,4 @@
-// Timers outside the window: they come into it in parts, which callers cannot observe.
+// Timers outside the window: they enter it in parts, which callers cannot observe.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ using namespace wheel_test;
 
 namespace {
 
-/// Enough to be redistributed in several parts.
+/// Enough timers to be redistributed in several parts.
 constexpr std::size_t thousands = 20'000;
 
 struct numbered : rondo::wheel_node {
@@ -35,7 +35,7 @@ struct crowd {
     w.schedule(n, due);
     return n;
   }
-  /// Advances to `to`; returns the numbers of the timers that fire.
+  /// Advances to `to`, and returns the numbers of the timers that fire.
   std::vector<std::size_t> fired(tick_number to) {
     std::vector<std::size_t> seen;
     w.advance(to, [&](numbered& n) { seen.push_back(n.number); });
@@ -59,7 +59,7 @@ tick_number scattered(std::size_t i, tick_number range) {
 
 }  // namespace
 
-TEST_CASE("ticks on both sides of the window's end fire in order, each at its own tick") {
+TEST_CASE("timers on both sides of the window's end fire in order, each at its own tick") {
   for (const std::size_t buckets : {1U, 8U, 64U, 512U}) {
     for (const tick_number start :
          {tick_number{0}, tick_number{5}, tick_number{-100}, tick_number{1} << 40}) {
@@ -84,7 +84,7 @@ TEST_CASE("ticks on both sides of the window's end fire in order, each at its ow
 }
 
 TEST_CASE(
-    "a timer whose tick has come into the window fires after those that were scheduled while it was far") {
+    "a timer whose tick is in the window fires after those that were scheduled while the tick was far") {
   crowd c(64);
   const tick_number due = 100;
   for (int i = 0; i != 10; ++i) c.add(due);
@@ -96,7 +96,7 @@ TEST_CASE(
   CHECK(c.is_in_order(seen));
 }
 
-TEST_CASE("a timer of a tick that is being redistributed fires after the older ones of that tick") {
+TEST_CASE("a timer that is added to a tick being redistributed fires after the older ones of that tick") {
   for (const std::size_t buckets : {1U, 8U, 512U, 4096U}) {
     CAPTURE(buckets);
     crowd c(buckets);
@@ -104,7 +104,7 @@ TEST_CASE("a timer of a tick that is being redistributed fires after the older o
     std::vector<std::size_t> seen;
     c.w.advance(60'000, [&](numbered& n) {
       seen.push_back(n.number);
-      // Adds to this tick and the next one, and at the end of the range and behind it.
+      // Adds timers to this tick and the next one, at the end of the range and after it.
       if (seen.size() % 50 == 1 && n.due() < 50'039) {
         c.add(n.due());
         c.add(n.due() + 1);
@@ -118,7 +118,7 @@ TEST_CASE("a timer of a tick that is being redistributed fires after the older o
   }
 }
 
-TEST_CASE("timers at the window's end, set while others are redistributed and after it, fire in that order") {
+TEST_CASE("timers scheduled at the window's end, during and after redistribution, fire in that order") {
   crowd c(512);
   for (std::size_t i = 0; i != thousands; ++i) c.add(640 + static_cast<tick_number>(i % 6));
   std::vector<std::size_t> told;
@@ -131,7 +131,7 @@ TEST_CASE("timers at the window's end, set while others are redistributed and af
   CHECK(c.is_in_order(told));
 }
 
-TEST_CASE("ticks before, in and behind a range that is redistributed fire in order, also tick by tick") {
+TEST_CASE("timers before, in and after a range being redistributed fire in order, even tick by tick") {
   crowd c(64);
   for (std::size_t i = 0; i != thousands; ++i) c.add(50'000 + scattered(i, 3000));
   std::vector<std::size_t> seen;
@@ -147,7 +147,7 @@ TEST_CASE("ticks before, in and behind a range that is redistributed fire in ord
   CHECK(c.is_in_order(seen));
 }
 
-TEST_CASE("timers cancelled in the middle of redistribution do not fire, and the others do, in order") {
+TEST_CASE("timers that are cancelled during redistribution do not fire; the others do, in order") {
   crowd c(512);
   for (std::size_t i = 0; i != thousands; ++i) c.add(50'000 + scattered(i, 400));
   std::vector<std::size_t> seen;
@@ -180,7 +180,7 @@ TEST_CASE("thousands of overdue timers, scheduled in any order, fire in the orde
   }
 }
 
-TEST_CASE("while overdue timers fire, earlier and later ones come and go") {
+TEST_CASE("earlier and later timers can be scheduled and cancelled while overdue timers fire") {
   crowd c(64, 0);
   for (std::size_t i = 0; i != 5000; ++i) c.add(-1 - scattered(i, 2000));
   std::vector<tick_number> dues;
@@ -191,7 +191,7 @@ TEST_CASE("while overdue timers fire, earlier and later ones come and go") {
     may_be_before = n.due();
     dues.push_back(n.due());
     if (dues.size() % 50 != 0 || dues.size() > 4000) return;
-    may_be_before = n.due() - 3;  // the next one to fire
+    may_be_before = n.due() - 3;  // the tick of the next timer to fire
     c.add(n.due() - 3);
     c.add(n.due());
     c.add(-1);
@@ -202,20 +202,20 @@ TEST_CASE("while overdue timers fire, earlier and later ones come and go") {
   CHECK(c.w.empty());
 }
 
-TEST_CASE("next_due() is exact while overdue timers fire, to the last one") {
+TEST_CASE("next_due() is exact while overdue timers fire, up to the last one") {
   for (const tick_number due : {tick_number{-5}, first_tick}) {
     wheel w(8, 100);
     timer a("a"), b("b"), c("c"), later("later");
     for (timer* t : {&a, &b, &c}) w.schedule(*t, due);
-    SUBCASE("and nothing else") {}
-    SUBCASE("and a later one") { w.schedule(later, 5000); }
+    SUBCASE("and no other timer") {}
+    SUBCASE("and a later timer") { w.schedule(later, 5000); }
     const std::optional<tick_number> after = later.scheduled() ? std::optional(later.due()) : std::nullopt;
     w.advance(100, [&](timer& t) { CHECK(w.next_due() == (&t == &c ? after : std::optional(due))); });
     CHECK(w.next_due() == after);
   }
 }
 
-TEST_CASE("next_due() is exact while overdue timers fire that the callback of the last one has scheduled") {
+TEST_CASE("next_due() is exact while overdue timers fire that the last one's callback has scheduled") {
   wheel w(8, 100);
   timer a("a"), b("b"), c("c");
   w.schedule(a, 5);
@@ -231,8 +231,7 @@ TEST_CASE("next_due() is exact while overdue timers fire that the callback of th
 }
 
 TEST_CASE(
-    "next_due() in the callback of a tick's last timer does not disturb timers then scheduled for that "
-    "tick") {
+    "next_due() in the callback of a tick's last timer does not affect timers scheduled then for that tick") {
   wheel w(8);
   timer a("a"), b("b");
   w.schedule(a, 5);
@@ -257,7 +256,7 @@ TEST_CASE("the window does not pass a timer that a callback schedules for an ear
     const auto seen = fired_while(w, 66, [&](timer& t) {
       if (&t != &a) return;
       w.schedule(b, earlier);
-      w.schedule(c, earlier + 64);  // in the same bucket, once its tick is in the window
+      w.schedule(c, earlier + 64);  // in the same bucket once its tick is in the window
     });
     CHECK(seen.substr(0, 9) == "a@40 b@40");
     CHECK(w.size() == (earlier + 64 <= 66 ? 1 : 2));
@@ -265,7 +264,7 @@ TEST_CASE("the window does not pass a timer that a callback schedules for an ear
   }
 }
 
-TEST_CASE("a jump over years fires all timers on the way in order, and the wheel works afterwards") {
+TEST_CASE("a jump over years fires all timers in order, and the wheel works afterwards") {
   constexpr tick_number year = tick_number{1000} * 60 * 60 * 24 * 365;
   crowd c(512);
   for (std::size_t i = 0; i != 3000; ++i) c.add(scattered(i, 10 * year));
@@ -279,7 +278,7 @@ TEST_CASE("a jump over years fires all timers on the way in order, and the wheel
   CHECK(c.is_in_order(seen));
 }
 
-TEST_CASE("next_due() is exact when the earliest of a far list is cancelled, one after the other") {
+TEST_CASE("next_due() is exact while the earliest timers of a far list are cancelled one by one") {
   crowd c(64);
   for (std::size_t i = 0; i != 2000; ++i) c.add(40'000 + scattered(i, 5000));
   std::vector<std::pair<tick_number, std::size_t>> order;
@@ -292,7 +291,7 @@ TEST_CASE("next_due() is exact when the earliest of a far list is cancelled, one
   CHECK(c.w.next_due() == std::nullopt);
 }
 
-TEST_CASE("next_due() is exact when all but one timer of whole lists are cancelled, near, far and past") {
+TEST_CASE("next_due() is exact when all but one timer of many lists are cancelled, near, far and overdue") {
   for (const tick_number first : {tick_number{-70'000}, tick_number{10}, tick_number{50'000}}) {
     for (const std::size_t left : {std::size_t{0}, std::size_t{7777}, thousands - 1}) {
       CAPTURE(first);
@@ -309,7 +308,7 @@ TEST_CASE("next_due() is exact when all but one timer of whole lists are cancell
   }
 }
 
-TEST_CASE("a cancelled far timer leaves no tick behind in a list that was not read since") {
+TEST_CASE("a cancelled far timer leaves no tick behind in a list that has not been read since") {
   crowd c(8);
   for (const tick_number due : {1000, 1001, 5000}) c.add(due);
   c.w.cancel(c.timers[0]);
@@ -319,7 +318,8 @@ TEST_CASE("a cancelled far timer leaves no tick behind in a list that was not re
   CHECK((c.fired(5000) == std::vector<std::size_t>{2}));
 }
 
-TEST_CASE("a part of a far list is redistributed when its first tick is due, and one after each tick") {
+TEST_CASE(
+    "part of a far list is redistributed when its first tick is due, and another part after each tick") {
   struct few : rondo::test::core_node<rondo::test::small_parts> {};
   rondo::test::core_wheel<rondo::test::small_parts, few> w(8);
   std::deque<few> timers(12);
@@ -329,8 +329,7 @@ TEST_CASE("a part of a far list is redistributed when its first tick is due, and
   CHECK(w.far_nodes() == 6);
 }
 
-TEST_CASE(
-    "with stripes and locks, thousands of timers that come into the window three at a time are in order") {
+TEST_CASE("with stripes and locks, thousands of timers that enter the window three at a time fire in order") {
   struct striped : rondo::test::core_node<rondo::test::stripes_with_locks> {};
   rondo::test::core_wheel<rondo::test::stripes_with_locks, striped> w(64);
   std::deque<striped> timers(3000);

@@ -1,4 +1,4 @@
-// The invariants of checked builds: sound structures have no fault, and a planted fault is found and described.
+// The invariants of checked builds: valid structures have no fault, and a planted fault is found and described.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -63,7 +63,7 @@ struct long_chain {
   std::deque<node> nodes = std::deque<node>(4 * chunk_nodes);
 };
 
-/// A far store of the ticks 8, 16, … 80.
+/// A far store with nodes due at the ticks 8, 16, … 80.
 struct store_in_use {
   store_in_use() {
     store.move_base(store.block_of(0));
@@ -106,7 +106,7 @@ TEST_CASE("a node with the number of another slot is found") {
         "the node in slot " + std::to_string(own) + " says that it is in slot " + std::to_string(own + 1));
 }
 
-TEST_CASE("a chain that continues behind its end is found, and one that ends too early") {
+TEST_CASE("a chain that continues past its end is found, and so is one that ends too early") {
   long_chain c;
   SUBCASE("continues") { c.pool.link(chunk_pool::chunk_of(c.nodes.back().position), c.pool.take()); }
   SUBCASE("ends") { c.pool.link(c.second(), 0); }
@@ -127,16 +127,16 @@ TEST_CASE("a chunk that is given back twice is found") {
   const chunk_pool::chunk only = pool.take();
   pool.give_back(only);
   CHECK(pool.fault() == "");
-  pool.give_back(only);  // which gives up the segment that is kept
+  pool.give_back(only);  // this frees the segment that is kept
   CHECK(pool.fault() == "the segment that is kept is not empty");
 }
 
 TEST_CASE("a node in the wrong list of a far store is found") {
   store_in_use s;
   CHECK(s.store.fault() == "");
-  SUBCASE("that of another tick") { s.nodes[2].due = 200; }
-  SUBCASE("that of a later block") { s.nodes[2].due = 63; }
-  SUBCASE("before the base") { s.nodes[2].due = -1; }
+  SUBCASE("it belongs to another tick") { s.nodes[2].due = 200; }
+  SUBCASE("it belongs to a later block") { s.nodes[2].due = 63; }
+  SUBCASE("it is before the base") { s.nodes[2].due = -1; }
   CHECK(has(s.store.fault(), "far list 1.3: a node due at tick "));
   CHECK(has(s.store.fault(), " is not in its place"));
 }
@@ -150,7 +150,7 @@ TEST_CASE("a node before the earliest tick of its chunk is found") {
   CHECK(s.store.fault() == "far list 1.3: a node due at tick 24 is not in its place");
 }
 
-TEST_CASE("a node outside the range that is redistributed is found") {
+TEST_CASE("a node outside the range being redistributed is found") {
   store_in_use s;
   s.store.move_base(s.store.block_of(31));
   REQUIRE(s.store.redistributing());
@@ -159,10 +159,10 @@ TEST_CASE("a node outside the range that is redistributed is found") {
   CHECK(s.store.fault() == "far list 22.0: a node due at tick 32 is not in its place");
 }
 
-TEST_CASE("a list of a far store that is not marked is found, and a mark without a list") {
+TEST_CASE("an unmarked list of a far store is found, and so is a mark without a list") {
   store_in_use s;
   SUBCASE("not marked") {
-    s.store.make_room(1000);  // and nothing added
+    s.store.make_room(1000);  // but adds nothing
     CHECK(s.store.fault() == "far list 3.1: chunks, but not marked");
   }
   SUBCASE("marked") {
@@ -252,7 +252,7 @@ TEST_CASE("a fault in a far store is found") {
   }
 }
 
-TEST_CASE("a node of the window that is in a far store is found") {
+TEST_CASE("a node in the window that is in a far store is found") {
   world w(8);
   w.add(1000);
   w.wheel.take_due(1000, 1, [](node&, tick_number) {});  // the window is 1000 … 1007

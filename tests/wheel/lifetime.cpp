@@ -1,4 +1,4 @@
-// Nodes that leave their wheel: cancelled, destroyed, moved to another, or because the wheel is destroyed.
+// Nodes leave their wheel when they are cancelled, destroyed or moved to another wheel, or when the wheel is destroyed.
 #include <doctest/doctest.h>
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 using namespace wheel_test;
 
-TEST_CASE("cancel takes a node out, once") {
+TEST_CASE("cancel() removes a node, once") {
   wheel w(8);
   timer a("a"), b("b");
   w.schedule(a, 5);
@@ -22,7 +22,7 @@ TEST_CASE("cancel takes a node out, once") {
   CHECK(fired(w, 10) == "b@5");
 }
 
-TEST_CASE("cancel is false for a node that was never scheduled, has fired, or is in another wheel") {
+TEST_CASE("cancel() returns false for a node that was never scheduled, has fired, or is in another wheel") {
   wheel w(8), small(2), other(512);
   timer never, has_fired, elsewhere;
   CHECK_FALSE(w.cancel(never));
@@ -37,7 +37,7 @@ TEST_CASE("cancel is false for a node that was never scheduled, has fired, or is
   CHECK(fired(other, 400) == "@400");
 }
 
-TEST_CASE("due() is the tick that was asked for, also one of the past") {
+TEST_CASE("due() is the tick that was asked for, even a past one") {
   wheel w(8, 100);
   timer a;
   CHECK_FALSE(a.scheduled());
@@ -49,7 +49,7 @@ TEST_CASE("due() is the tick that was asked for, also one of the past") {
   }
 }
 
-TEST_CASE("a node that is destroyed leaves its wheel") {
+TEST_CASE("a node leaves its wheel when it is destroyed") {
   wheel w(8);
   timer b("b");
   auto a = std::make_unique<timer>("a");
@@ -70,7 +70,7 @@ TEST_CASE("a node that is destroyed leaves its wheel") {
   CHECK(w.empty());
 }
 
-TEST_CASE("a wheel that is destroyed leaves its nodes unscheduled, and they can go into another") {
+TEST_CASE("destroying a wheel leaves its nodes unscheduled, and they can be scheduled in another one") {
   timer next("next"), later("later"), overdue("overdue");
   {
     wheel w(8, 3);
@@ -86,7 +86,7 @@ TEST_CASE("a wheel that is destroyed leaves its nodes unscheduled, and they can 
   CHECK(fired(another, 7) == "next@7 later@7 overdue@7");
 }
 
-TEST_CASE("scheduling a node that is in another wheel moves it out of that one") {
+TEST_CASE("scheduling a node that is in another wheel removes it from that wheel") {
   wheel from(512), to(8);
   timer a("a"), b("b");
   from.schedule(a, 5);
@@ -99,7 +99,7 @@ TEST_CASE("scheduling a node that is in another wheel moves it out of that one")
   CHECK(fired(to, 100) == "a@9");
 }
 
-TEST_CASE("scheduling a node that is in this wheel moves it: it is counted, and fires, once") {
+TEST_CASE("scheduling a node that is already in the wheel moves it: it is counted once and fires once") {
   wheel w(8);
   timer a("a");
   for (const tick_number due : {5, 13, 5, 6, 5, 5}) {
@@ -124,7 +124,7 @@ TEST_CASE("nodes may move between wheels of different node types") {
   CHECK(fired(plain, 6) == "a@6");
 }
 
-TEST_CASE("size and empty count what is scheduled") {
+TEST_CASE("size() and empty() count the scheduled nodes") {
   wheel w(8);
   timer a, b, c;
   CHECK(w.empty());

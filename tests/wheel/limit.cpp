@@ -4,7 +4,7 @@
 
 using namespace wheel_test;
 
-TEST_CASE("advance returns how many it fired") {
+TEST_CASE("advance() returns how many timers it has fired") {
   wheel w(8);
   timer a, b, c;
   w.schedule(a, 3);
@@ -18,7 +18,7 @@ TEST_CASE("advance returns how many it fired") {
   CHECK(w.advance(last_tick, ignore) == 0);
 }
 
-TEST_CASE("an advance that fires all timers ends at the tick it was called with") {
+TEST_CASE("advance() ends at the given tick if it has fired all due timers") {
   wheel w(8);
   timer a("a");
   w.schedule(a, 3);
@@ -26,7 +26,7 @@ TEST_CASE("an advance that fires all timers ends at the tick it was called with"
   CHECK(w.now() == 10);
 }
 
-TEST_CASE("at its limit advance stops at the tick last fired, and the next call continues there") {
+TEST_CASE("at its limit advance() stops at the tick last fired, and the next call continues there") {
   wheel w(8);
   timer a("a"), b("b"), c("c"), d("d");
   w.schedule(a, 3);
@@ -47,7 +47,7 @@ TEST_CASE("at its limit advance stops at the tick last fired, and the next call 
   CHECK(w.now() == 20);
 }
 
-TEST_CASE("between two limited advances remaining nodes can be cancelled and moved, and others added") {
+TEST_CASE("between two calls of advance() with a limit, nodes can be cancelled, moved and added") {
   wheel w(8);
   timer a("a"), b("b"), c("c"), d("d"), joined("joined"), past("past");
   for (timer* t : {&a, &b, &c, &d}) w.schedule(*t, 5);
@@ -59,7 +59,7 @@ TEST_CASE("between two limited advances remaining nodes can be cancelled and mov
   CHECK(fired(w, 20) == "past@5 d@5 joined@5 c@6");
 }
 
-TEST_CASE("with limit 0 nothing fires and no time passes") {
+TEST_CASE("with a limit of 0 nothing fires and no time passes") {
   wheel w(8);
   timer a("a");
   w.schedule(a, 3);
@@ -69,7 +69,7 @@ TEST_CASE("with limit 0 nothing fires and no time passes") {
   CHECK(fired(w, 10) == "a@3");
 }
 
-TEST_CASE("a limit counts what a callback schedules for ticks already reached") {
+TEST_CASE("a limit includes timers that a callback schedules for ticks already reached") {
   wheel w(8);
   timer a("a");
   w.schedule(a, 3);

@@ -1,4 +1,4 @@
-// What other threads do between reading the top of the delay queue, without a lock, and locking its stripe.
+// Between reading the top of the delay queue without a lock and locking its stripe, other threads may change both.
 #include <doctest/doctest.h>
 
 #include <cstddef>
@@ -13,7 +13,7 @@ using rondo::tick_number;
 
 namespace {
 
-/// Calls `before_next` once, before it locks: as another thread that has come first.
+/// Calls `before_next` once, before it locks, as if another thread had taken the lock first.
 class interrupted_lock {
  public:
   void lock() {
@@ -41,7 +41,7 @@ struct timer : rondo::test::core_node<interrupted> {
 };
 using wheel = rondo::test::core_wheel<interrupted, timer>;
 
-/// Names, of what fires up to `to`.
+/// The names of the timers that fire up to `to`.
 std::string fired(wheel& w, tick_number to) {
   std::string names;
   w.advance(to, [&](timer& t) { names += t.name; });
@@ -50,9 +50,7 @@ std::string fired(wheel& w, tick_number to) {
 
 }  // namespace
 
-TEST_CASE(
-    "a bucket that was the top, and has a later tick now, is not taken for an overdue timer of its old "
-    "tick") {
+TEST_CASE("a former top bucket with a later tick is not taken in place of an overdue timer of its old tick") {
   wheel w(8);
   timer a("a"), b("b"), later("later"), overdue("overdue");
   w.schedule(a, 5);

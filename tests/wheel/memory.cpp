@@ -1,4 +1,4 @@
-// A timer needs no allocation of its own, and memory does not only grow.
+// A timer needs no allocation of its own, and memory is given back.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -35,10 +35,10 @@ std::size_t allocations_of(Act&& act) {
 
 }  // namespace
 
-// Without a replaceable operator new there is nothing to test.
+// If operator new cannot be replaced, there is nothing to test.
 TEST_SUITE_BEGIN("memory" * doctest::skip(!failing_new::available));
 
-TEST_CASE("a node with four bytes of payload takes 24 bytes, where pointers have 64 bits") {
+TEST_CASE("a node with four bytes of payload takes 24 bytes if pointers have 64 bits") {
   constexpr bool bits_64 = sizeof(void*) == 8;
   CHECK(sizeof(small) == (bits_64 ? 24 : 20));
   CHECK(sizeof(rondo::wheel_node) == (bits_64 ? 24 : 16));
@@ -54,7 +54,7 @@ TEST_CASE("a wheel that turns with the same load over and over does not allocate
       {"shorter than a turn", 100, 100, 0},
       {"a turn", 512, 512, 0},
       {"bursts", 300, 3, 0},
-      // One empty segment is kept. If the number of chunks in use varies by more than a segment, segments come and go.
+      // One empty segment is kept. If the number of chunks in use varies by more, segments are allocated and freed.
       {"many turns", 512 * 50 + 3, 512 * 50 + 3, 300 * 500 / 50}};
   for (const auto& load : loads) {
     CAPTURE(load.what);
@@ -85,7 +85,7 @@ TEST_CASE("timers that are scheduled and cancelled over and over allocate nothin
   CHECK(allocations_of([&] { churn(100); }) == 0);
 }
 
-TEST_CASE("timers that are moved over and over allocate next to nothing") {
+TEST_CASE("timers that are moved over and over allocate almost nothing") {
   wheel w;
   std::deque<timer> timers(1000);
   tick_number step = 0;
@@ -94,12 +94,12 @@ TEST_CASE("timers that are moved over and over allocate next to nothing") {
       for (timer& t : timers) w.schedule(t, ++step % 3000);
   };
   churn(100);
-  CHECK(allocations_of([&] { churn(100); }) <= 100 * 1000 / 5000);  // a segment, now and then
+  CHECK(allocations_of([&] { churn(100); }) <= 100 * 1000 / 5000);  // an occasional segment
 }
 
 TEST_CASE("a million timers scheduled and cancelled, none of them ever due, take no memory") {
   wheel w;
-  // These stay, so that no bucket and no list becomes empty and frees all its chunks at once.
+  // These timers stay, so that no bucket and no list becomes empty and frees all its chunks at once.
   std::deque<timer> staying(3 * 512);
   tick_number due = 512;
   for (timer& t : staying) w.schedule(t, due++);
@@ -133,7 +133,7 @@ TEST_CASE("a million timers cancelled while the clock advances take no memory") 
   const auto run = [&](int count) {
     for (int i = 0; i != count; ++i) {
       timer& t = timers[static_cast<std::size_t>(i) % timers.size()];
-      w.schedule(t, w.now() + 1000 + i % 7);  // moves it, if it is scheduled
+      w.schedule(t, w.now() + 1000 + i % 7);  // moves it if it is scheduled
       if (i % 4 == 0) w.advance(w.now() + 1, [](timer&) {});
     }
   };
@@ -147,7 +147,7 @@ namespace {
 
 using small_wheel = rondo::wheel<small>;
 
-/// A wheel and its timers; measures the memory of both, and its maximum.
+/// A wheel and its timers. Measures their memory and its maximum.
 class memory_in_use {
  public:
   explicit memory_in_use(std::size_t count) : timers(count) {}
@@ -265,7 +265,7 @@ TEST_CASE("timeouts that are renewed thousands of times a tick take no more memo
   }
 }
 
-TEST_CASE("a burst that has fired gives its memory back, except for a little") {
+TEST_CASE("a burst that has fired gives back all but a little of its memory") {
   for (const range& p : ranges) {
     CAPTURE(p.where);
     memory_in_use m(200'000);
@@ -278,12 +278,10 @@ TEST_CASE("a burst that has fired gives its memory back, except for a little") {
   }
 }
 
-// cancel() does not merge the first and the last chunk of a chain, and these chunks keep segments: of 3.3 million
+// cancel() does not merge the first and the last chunk of a chain, and these chunks keep their segments. Of 3.3 million
 // bytes, at most 2 million remain, as measured. They are freed when the wheel reads these chains.
 TEST_CASE(
-    "a burst that was cancelled gives its memory back, the last of it when time reaches its ticks or "
-    "next_due() is "
-    "called") {
+    "a cancelled burst gives its memory back, the last of it when time reaches its ticks or in next_due()") {
   for (const range& p : ranges) {
     for (const bool asked : {false, true}) {
       CAPTURE(p.where);
@@ -306,7 +304,7 @@ TEST_CASE(
 TEST_CASE("the remaining timers of a burst that was mostly cancelled take no more memory than the burst") {
   struct {
     std::size_t left_of;
-    std::size_t most_bytes;  // measured, of some 3.3 million
+    std::size_t most_bytes;  // as measured, out of about 3.3 million
   } const measured[] = {{16, 1'900'000}, {256, 400'000}, {1000, 300'000}};
   for (const auto& of : measured) {
     CAPTURE(of.left_of);

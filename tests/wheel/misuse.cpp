@@ -1,5 +1,4 @@
-// Undefined behaviour is detected in checked builds and in builds without NDEBUG. It aborts, so each case runs in a
-// child process.
+// Checked builds and builds without NDEBUG detect undefined behaviour and abort. So each case runs in a child process.
 #if defined(RONDO_CHECKS) || !defined(NDEBUG)
 
 #include <doctest/doctest.h>
@@ -18,7 +17,7 @@ using namespace wheel_test;
 
 namespace {
 
-/// In the child: writes errors to the pipe; removes the handler of SIGABRT and the core file.
+/// To be called in the child: sends errors to the pipe, and disables the handler of SIGABRT and the core file.
 void become_quiet(int error_output) {
   std::signal(SIGABRT, SIG_DFL);
   const rlimit no_core_file{0, 0};
@@ -34,7 +33,7 @@ std::string read_all(int file) {
   return text;
 }
 
-/// Whether the wheel aborts with a diagnostic. Another crash does not count.
+/// Whether the wheel aborts with a diagnostic. Other crashes do not count.
 template <class Misuse>
 bool is_caught(Misuse misuse, const char* what = "inside its own callback") {
   int ends[2];

@@ -7,7 +7,7 @@
 
 using namespace wheel_test;
 
-TEST_CASE("next_due is the tick of the earliest timer, whatever the order of scheduling") {
+TEST_CASE("next_due() is the tick of the earliest timer, whatever the order of scheduling") {
   wheel w(8);
   timer a, b, c;
   w.schedule(a, 100);
@@ -18,7 +18,7 @@ TEST_CASE("next_due is the tick of the earliest timer, whatever the order of sch
   CHECK(w.next_due() == 30);
 }
 
-TEST_CASE("next_due is exact after the earliest was cancelled") {
+TEST_CASE("next_due() is exact after the earliest timer was cancelled") {
   wheel w(8);
   timer earliest, second, third;
   struct {
@@ -39,7 +39,7 @@ TEST_CASE("next_due is exact after the earliest was cancelled") {
   }
 }
 
-TEST_CASE("next_due is exact after the earliest was moved later") {
+TEST_CASE("next_due() is exact after the earliest timer was moved later") {
   wheel w(8);
   timer moved, still;
   w.schedule(moved, 5);
@@ -51,7 +51,7 @@ TEST_CASE("next_due is exact after the earliest was moved later") {
   }
 }
 
-TEST_CASE("next_due is exact after the earliest of several later rounds was cancelled") {
+TEST_CASE("next_due() is exact after the earliest of several later rounds was cancelled") {
   wheel w(8);
   timer next, far, farther, farthest;
   w.schedule(next, 5);
@@ -65,7 +65,8 @@ TEST_CASE("next_due is exact after the earliest of several later rounds was canc
   CHECK(w.next_due() == 5 + 8 * 300);
 }
 
-TEST_CASE("cancellations without next_due() neither stop a later timer from firing nor fire it early") {
+TEST_CASE(
+    "cancelling without a call of next_due() neither keeps a later timer from firing nor fires it early") {
   wheel w(8);
   timer cancelled, a("a"), b("b");
   w.schedule(cancelled, 5);
@@ -77,7 +78,7 @@ TEST_CASE("cancellations without next_due() neither stop a later timer from firi
   CHECK(fired(w, 14) == "b@14");
 }
 
-TEST_CASE("next_due works on a const wheel and has no visible effect") {
+TEST_CASE("next_due() works on a const wheel and has no visible effect") {
   wheel w(8);
   timer a("a"), b("b");
   w.schedule(a, 5);
@@ -90,7 +91,7 @@ TEST_CASE("next_due works on a const wheel and has no visible effect") {
   CHECK(fired(w, 20) == "b@13");
 }
 
-TEST_CASE("next_due is that of the next timer after firing, and none when all have fired") {
+TEST_CASE("after firing, next_due() is that of the next timer, and none when all have fired") {
   wheel w(8);
   timer a("a"), b("b");
   w.schedule(a, 5);

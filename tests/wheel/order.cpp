@@ -40,7 +40,7 @@ TEST_CASE("timers of one tick fire in the order in which they were scheduled") {
   }
 }
 
-TEST_CASE("earlier ticks fire first, also over a jump and whatever the order of scheduling") {
+TEST_CASE("earlier ticks fire first, even in a jump and whatever the order of scheduling") {
   wheel w(8);
   timer a("a"), b("b"), c("c"), d("d"), e("e");
   w.schedule(e, 1000);
@@ -51,11 +51,11 @@ TEST_CASE("earlier ticks fire first, also over a jump and whatever the order of 
   CHECK(fired(w, 5000) == "a@2 b@6 c@7 d@22 e@1000");
 }
 
-TEST_CASE("a timer that is moved goes to the end of its tick") {
+TEST_CASE("a moved timer fires last in its tick") {
   wheel w(8);
   timer a("a"), b("b"), c("c");
   for (timer* t : {&a, &b, &c}) w.schedule(*t, 5);
-  SUBCASE("to the tick it is on already") { w.schedule(a, 5); }
+  SUBCASE("to the tick it is already on") { w.schedule(a, 5); }
   SUBCASE("away and back") {
     w.schedule(a, 100);
     w.schedule(a, 5);
@@ -67,7 +67,7 @@ TEST_CASE("a timer that is moved goes to the end of its tick") {
   CHECK(fired(w, 5) == "b@5 c@5 a@5");
 }
 
-TEST_CASE("a timer moved to an earlier tick, and one moved to a later tick, fire there alone") {
+TEST_CASE("timers that are moved to an earlier or a later tick fire only there") {
   wheel w(8);
   timer sooner("sooner"), later("later"), still("still");
   w.schedule(sooner, 50);
@@ -79,7 +79,7 @@ TEST_CASE("a timer moved to an earlier tick, and one moved to a later tick, fire
   CHECK(fired(w, 100) == "sooner@3 still@10 later@20");
 }
 
-TEST_CASE("the order within a tick survives holes, compaction and more chunks") {
+TEST_CASE("the order within a tick is kept through holes, compaction and more chunks") {
   rondo::wheel<numbered> w(8);
   auto timers = many(5000);
   std::vector<int> expected;
@@ -88,7 +88,7 @@ TEST_CASE("the order within a tick survives holes, compaction and more chunks") 
   const tick_number due = 5 + 8 * 6;
   for (std::size_t i = 0; i + 1 != timers.size(); ++i) {
     w.schedule(timers[i], due);
-    // Two of three are cancelled soon after: there are holes everywhere, and many of them in full chunks.
+    // Two of three are cancelled soon after, so there are holes everywhere, many of them in full chunks.
     if (i >= 10 && i % 3 != 0) w.cancel(timers[i - 10]);
   }
   for (auto& t : timers)
@@ -98,7 +98,7 @@ TEST_CASE("the order within a tick survives holes, compaction and more chunks") 
   CHECK((numbers_fired(w, due) == expected));
 }
 
-TEST_CASE("the order within a tick survives if a part of its timers fired before") {
+TEST_CASE("the order within a tick is kept if some of its timers have already fired") {
   rondo::wheel<numbered> w(8);
   auto timers = many(300);
   std::vector<int> seen;
@@ -113,7 +113,7 @@ TEST_CASE("the order within a tick survives if a part of its timers fired before
   CHECK(std::is_sorted(seen.begin(), seen.end()));
 }
 
-TEST_CASE("the order within a tick survives its round being next, later and next again") {
+TEST_CASE("the order within a tick is kept while its round is next, later and next again") {
   rondo::wheel<numbered> w(8);
   auto timers = many(40);
   numbered nearer(-1);

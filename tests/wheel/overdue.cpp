@@ -4,7 +4,7 @@
 
 using namespace wheel_test;
 
-TEST_CASE("a timer due now or earlier fires in the next advance, even if that goes to now") {
+TEST_CASE("a timer that is due now or earlier fires in the next advance(), even if that only goes to now") {
   for (const tick_number due : {tick_number{100}, tick_number{99}, tick_number{-5}, first_tick}) {
     for (const tick_number to : {tick_number{100}, tick_number{110}}) {
       CAPTURE(due);
@@ -21,7 +21,7 @@ TEST_CASE("a timer due now or earlier fires in the next advance, even if that go
   }
 }
 
-TEST_CASE("timers of the past keep the order of their own ticks") {
+TEST_CASE("overdue timers keep the order of their own ticks") {
   wheel w(8, 100);
   timer now("now"), late("late"), later("later"), latest("latest"), late_too("late_too");
   w.schedule(now, 100);
@@ -32,7 +32,7 @@ TEST_CASE("timers of the past keep the order of their own ticks") {
   CHECK(fired(w, 100) == "latest@100 later@100 late@100 late_too@100 now@100");
 }
 
-TEST_CASE("now() does not go back for a timer of the past") {
+TEST_CASE("now() does not go back for an overdue timer") {
   wheel w(8, 100);
   timer past("past"), future("future");
   w.schedule(future, 107);

@@ -1,4 +1,4 @@
-// Timers with names, and a line of text that says which of them fired.
+// Timers with names, and a line of text that shows which of them fired.
 #pragma once
 
 #include <limits>
@@ -20,7 +20,7 @@ struct timer : rondo::wheel_node {
 
 using wheel = rondo::wheel<timer>;
 
-/// "a@5 b@7": what fired, and at which now().
+/// Records which timers fired, and at which now(): "a@5 b@7".
 class record {
  public:
   explicit record(const wheel& w) : wheel_(w) {}
@@ -36,7 +36,7 @@ class record {
   std::string text_;
 };
 
-/// Advances, and returns what fired.
+/// Advances, and returns the record of the timers that fired.
 inline std::string fired(wheel& w, tick_number to, std::size_t limit = rondo::unlimited) {
   record seen(w);
   w.advance(
@@ -44,7 +44,7 @@ inline std::string fired(wheel& w, tick_number to, std::size_t limit = rondo::un
   return seen.text();
 }
 
-/// The same; calls `also` for each timer after it is recorded.
+/// As fired(), but calls `also` for each timer after recording it.
 template <class Also>
 std::string fired_while(wheel& w, tick_number to, Also&& also) {
   record seen(w);

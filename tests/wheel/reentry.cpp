@@ -7,7 +7,7 @@
 
 using namespace wheel_test;
 
-TEST_CASE("inside the callback the node has left the wheel and now() is its tick") {
+TEST_CASE("inside its callback a node has left the wheel, and now() is its tick") {
   wheel w(8);
   timer a("a"), b("b");
   w.schedule(a, 3);
@@ -22,7 +22,7 @@ TEST_CASE("inside the callback the node has left the wheel and now() is its tick
   CHECK(seen == "a@3 b@30");
 }
 
-TEST_CASE("a timer that re-arms itself keeps its period over a jump") {
+TEST_CASE("a timer that re-arms itself keeps its period during a jump") {
   wheel w(8);
   timer a("a");
   w.schedule(a, 3);
@@ -40,7 +40,7 @@ TEST_CASE("a timer that re-arms itself a whole turn later does not fire twice in
   CHECK(fired(w, 11) == "a@11");
 }
 
-TEST_CASE("a timer scheduled for the bucket being taken, a turn later, fires then and last") {
+TEST_CASE("a timer scheduled one turn later for the bucket being taken fires then, and last") {
   wheel w(8);
   timer a("a"), b("b"), c("c"), added("added");
   w.schedule(a, 5);
@@ -53,7 +53,7 @@ TEST_CASE("a timer scheduled for the bucket being taken, a turn later, fires the
   CHECK(fired(w, 13) == "c@13 added@13");
 }
 
-TEST_CASE("a timer that a callback schedules for a tick already reached fires in that advance, in order") {
+TEST_CASE("a timer that a callback schedules for a tick already reached fires in that advance(), in order") {
   struct {
     tick_number due;
     const char* seen;
@@ -77,7 +77,7 @@ TEST_CASE("a timer that a callback schedules for a tick already reached fires in
   }
 }
 
-TEST_CASE("a callback may cancel timers that are still to fire in the same tick, and others") {
+TEST_CASE("a callback may cancel timers that have yet to fire in the same tick, and others") {
   wheel w(8);
   timer a("a"), b("b"), c("c"), d("d"), e("e"), same_bucket("same_bucket"), far("far");
   for (timer* t : {&a, &b, &c, &d, &e}) w.schedule(*t, 5);
@@ -100,7 +100,7 @@ TEST_CASE("a callback may cancel timers that are still to fire in the same tick,
   CHECK(w.empty());
 }
 
-TEST_CASE("a callback may move a timer of the same tick to its end") {
+TEST_CASE("a callback may move a timer of the same tick to the end of that tick") {
   wheel w(8);
   timer a("a"), b("b"), c("c");
   for (timer* t : {&a, &b, &c}) w.schedule(*t, 5);
@@ -133,7 +133,7 @@ TEST_CASE("a callback may destroy the node it is called for") {
   CHECK(w.empty());
 }
 
-TEST_CASE("a callback may schedule the node it is called for and destroy it then") {
+TEST_CASE("a callback may schedule the node it is called for and then destroy it") {
   wheel w(8);
   auto a = std::make_unique<timer>("a");
   w.schedule(*a, 5);
@@ -145,7 +145,7 @@ TEST_CASE("a callback may schedule the node it is called for and destroy it then
   CHECK_FALSE(w.next_due().has_value());
 }
 
-TEST_CASE("a callback may destroy others, due in the same tick or later") {
+TEST_CASE("a callback may destroy other nodes that are due in the same tick or later") {
   wheel w(8);
   timer a("a"), last("last");
   auto same_tick = std::make_unique<timer>("same_tick");
@@ -161,7 +161,8 @@ TEST_CASE("a callback may destroy others, due in the same tick or later") {
   CHECK(w.empty());
 }
 
-TEST_CASE("next_due inside a callback is the same tick while timers of it remain, then the next one") {
+TEST_CASE(
+    "next_due() inside a callback is the same tick while timers of that tick remain, then the next one") {
   wheel w(8);
   timer a("a"), b("b"), c("c");
   w.schedule(a, 5);

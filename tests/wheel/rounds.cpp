@@ -11,7 +11,7 @@ constexpr tick_number turn = buckets;
 
 }  // namespace
 
-TEST_CASE("a timer fires on its own tick, for any number of turns and any bucket") {
+TEST_CASE("a timer fires on its own tick, after any number of turns and in any bucket") {
   const tick_number starts[] = {0, 5, 15, -3};
   const tick_number delays[] = {1,        turn - 1,     turn,         turn + 1,       2 * turn,
                                 4 * turn, 4 * turn - 1, 4 * turn + 5, 1000 * turn + 7};
@@ -40,7 +40,7 @@ TEST_CASE("a node of a later round does not fire a turn early") {
   CHECK(fired(w, 5 + turn) == "far@21");
 }
 
-TEST_CASE("a node of a later round scheduled first waits as well") {
+TEST_CASE("a node of a later round does not fire early even if it is scheduled first") {
   wheel w(buckets);
   timer near("near"), far("far"), farther("farther");
   w.schedule(farther, 5 + 3 * turn);
@@ -51,7 +51,7 @@ TEST_CASE("a node of a later round scheduled first waits as well") {
   CHECK(fired(w, 5 + 3 * turn) == "farther@53");
 }
 
-TEST_CASE("exact multiples of a turn share a bucket and fire one round after the other") {
+TEST_CASE("timers at exact multiples of a turn share a bucket and fire one round after the other") {
   wheel w(buckets);
   timer a("a"), b("b"), c("c"), d("d");
   w.schedule(c, 3 * turn);
@@ -61,7 +61,7 @@ TEST_CASE("exact multiples of a turn share a bucket and fire one round after the
   CHECK(fired(w, 4 * turn) == "a@16 b@32 c@48 d@64");
 }
 
-TEST_CASE("a timer that has fired does not fire again when the wheel comes round") {
+TEST_CASE("a timer that has fired does not fire again a turn later") {
   wheel w(buckets);
   timer a("a");
   w.schedule(a, 5);
@@ -94,7 +94,7 @@ TEST_CASE("a timer 2^50 ticks away is found without visiting the ticks before it
   CHECK(w.next_due() == far + 1);
 }
 
-TEST_CASE("timers fire on their own tick at each power of two of a distance, one less and one more") {
+TEST_CASE("timers at distances of a power of two, one less and one more fire on their own ticks") {
   for (const std::size_t size : {std::size_t{1}, std::size_t{8}, std::size_t{512}}) {
     wheel w(size, 5);
     timer before("before"), at("at"), after("after");

@@ -1,4 +1,4 @@
-// shrink_to_fit() gives back what holds no timer, and changes nothing else.
+// shrink_to_fit() gives back memory that holds no timer, and changes nothing else.
 #include <doctest/doctest.h>
 
 #include <cstddef>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t segment_bytes = (32 * 64 + 1) * sizeof(void*);
 
-/// What a wheel holds, beyond what it held when it was new.
+/// The memory of a wheel beyond what it had when it was new.
 class held {
  public:
   std::ptrdiff_t bytes() const { return bytes_held() - before_; }
@@ -60,7 +60,7 @@ const std::size_t many = a_million;
 
 }  // namespace
 
-TEST_CASE("after a burst that has fired or was cancelled a wheel takes as much memory as a new one" *
+TEST_CASE("after a burst has fired or was cancelled, shrink_to_fit() makes a wheel as small as a new one" *
           doctest::skip(!failing_new::available)) {
   std::deque<timer> timers(many);
   for (const range& r : ranges) {
@@ -84,7 +84,8 @@ TEST_CASE("after a burst that has fired or was cancelled a wheel takes as much m
   }
 }
 
-TEST_CASE("of a burst that was cancelled but for a few timers little remains, and these fire in order") {
+TEST_CASE(
+    "after a burst that was cancelled but for a few timers, little memory remains, and these fire in order") {
   std::deque<timer> timers(many);
   timer a("a"), b("b"), c("c"), d("d"), e("e");
   for (const range& r : ranges) {
@@ -99,8 +100,8 @@ TEST_CASE("of a burst that was cancelled but for a few timers little remains, an
     w.schedule(e, 2'000'000);
     for (timer& t : timers) w.cancel(t);
     w.shrink_to_fit();
-    // A segment for each of the chains, and the tables, of at most 25 bytes for a chunk of 63 timers (or up to twice that),
-    // as one of the segments was made late.
+    // A segment for each of the chains, and the tables. These have at most 25 bytes for a chunk of 63 timers, or up to
+    // twice that, because one of the segments was allocated late.
     constexpr auto most = static_cast<std::ptrdiff_t>(5 * segment_bytes + many / 63 * 25 * 2);
     if (failing_new::available) CHECK(since_new.bytes() <= most);
     CHECK(w.size() == 5);
@@ -111,7 +112,7 @@ TEST_CASE("of a burst that was cancelled but for a few timers little remains, an
   }
 }
 
-TEST_CASE("while far timers are being redistributed, timers stay in order and cancelled ones leave nothing" *
+TEST_CASE("shrink_to_fit() during redistribution keeps the order, and cancelled timers leave no memory" *
           doctest::skip(!failing_new::available)) {
   std::deque<timer> first(3000), second(3000), third(3000);
   timer early("early"), last("last");
@@ -123,7 +124,7 @@ TEST_CASE("while far timers are being redistributed, timers stay in order and ca
       for (timer& t : *timers) w.schedule(t, 100'000);
     w.schedule(early, 99'900);
     w.schedule(last, 100'000);
-    CHECK(fired(w, 99'900) == "early@99900");  // 4,096 or twice that come into the window with it
+    CHECK(fired(w, 99'900) == "early@99900");  // 4,096 or twice as many enter the window with it
     for (timer& t : second) w.cancel(t);
     w.shrink_to_fit();
     if (!all_fire) {
@@ -145,7 +146,7 @@ TEST_CASE("while far timers are being redistributed, timers stay in order and ca
   }
 }
 
-TEST_CASE("cancelled while they are being redistributed, far timers leave nothing" *
+TEST_CASE("far timers that are cancelled while they are being redistributed leave no memory" *
           doctest::skip(!failing_new::available)) {
   std::deque<timer> timers(9000);
   timer early("early");
@@ -160,7 +161,7 @@ TEST_CASE("cancelled while they are being redistributed, far timers leave nothin
   CHECK(w.next_due() == std::nullopt);
 }
 
-TEST_CASE("the bookkeeping shrinks with what it is about" * doctest::skip(!failing_new::available)) {
+TEST_CASE("the tables shrink with the number of timers" * doctest::skip(!failing_new::available)) {
   std::deque<timer> timers(many);
   wheel w;
   const held since_new;
@@ -169,12 +170,12 @@ TEST_CASE("the bookkeeping shrinks with what it is about" * doctest::skip(!faili
   const std::ptrdiff_t tables = since_new.bytes();
   w.shrink_to_fit();
   CHECK(since_new.bytes() <= tables - static_cast<std::ptrdiff_t>(8 * many / (16 * 1024) * 500));
-  // A thousand timers are 16 chunks, in one segment. The lists of far timers are 4 KiB.
+  // A thousand timers take 16 chunks, in one segment. The lists of far timers take 4 KiB.
   CHECK(since_new.bytes() <= static_cast<std::ptrdiff_t>(segment_bytes + 8 * 580 + 4500));
   CHECK(w.advance(900, [](timer&) {}) == 1000);
 }
 
-TEST_CASE("without memory for smaller tables shrink_to_fit() still gives back the rest" *
+TEST_CASE("shrink_to_fit() without memory for smaller tables still gives back the rest" *
           doctest::skip(!failing_new::available)) {
   std::deque<timer> timers(many);
   timer stays("stays");
@@ -196,7 +197,7 @@ TEST_CASE("without memory for smaller tables shrink_to_fit() still gives back th
   CHECK(fired(w, 900) == "stays@900");
 }
 
-TEST_CASE("a wheel is used as before after shrink_to_fit(), also if its next timer finds no memory") {
+TEST_CASE("after shrink_to_fit() a wheel works as before, even if its next timer finds no memory") {
   wheel w;
   timer a("a"), b("b");
   for (const tick_number distance : {3, 1000, 1'000'000, -7}) {
@@ -219,7 +220,7 @@ TEST_CASE("a wheel is used as before after shrink_to_fit(), also if its next tim
   }
 }
 
-TEST_CASE("a new wheel has nothing to give back, and needs no memory to find out" *
+TEST_CASE("shrink_to_fit() of a new wheel gives back nothing, and needs no memory" *
           doctest::skip(!failing_new::available)) {
   wheel w;
   const std::ptrdiff_t before = bytes_held();
@@ -229,7 +230,7 @@ TEST_CASE("a new wheel has nothing to give back, and needs no memory to find out
   CHECK(bytes_held() == before);
 }
 
-TEST_CASE("a callback of advance() may call it, whatever list its timer was in") {
+TEST_CASE("a callback of advance() may call shrink_to_fit(), whichever list its timer was in") {
   for (const tick_number due : {tick_number{20}, tick_number{700}, tick_number{-50}, tick_number{1} << 40}) {
     CAPTURE(due);
     wheel w;
@@ -250,7 +251,7 @@ TEST_CASE("a callback of advance() may call it, whatever list its timer was in")
   }
 }
 
-TEST_CASE("a callback may call it after it has cancelled all timers, and schedule new ones") {
+TEST_CASE("a callback may call shrink_to_fit() after it has cancelled all timers, and schedule new ones") {
   for (const tick_number due : {tick_number{20}, tick_number{-50}, tick_number{100'000}}) {
     CAPTURE(due);
     wheel w;

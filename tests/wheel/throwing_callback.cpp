@@ -18,7 +18,8 @@ void advance_until_it_throws(wheel& w, tick_number to, const timer& thrower) {
 
 }  // namespace
 
-TEST_CASE("an exception of a callback leaves advance, the rest stays, and now() is the tick last fired") {
+TEST_CASE(
+    "an exception of a callback leaves advance(), other timers stay, and now() is the tick last fired") {
   wheel w(8);
   timer a("a"), b("b"), c("c"), d("d");
   w.schedule(a, 2);
@@ -34,7 +35,7 @@ TEST_CASE("an exception of a callback leaves advance, the rest stays, and now() 
   CHECK(w.now() == 20);
 }
 
-TEST_CASE("a callback that throws for the last node of its round loses no later round") {
+TEST_CASE("if a callback throws for the last node of a round, no later round is lost") {
   wheel w(8);
   timer last("last"), later("later");
   w.schedule(last, 5);
@@ -44,7 +45,7 @@ TEST_CASE("a callback that throws for the last node of its round loses no later 
   CHECK(fired(w, 20) == "later@13");
 }
 
-TEST_CASE("after a callback has thrown its timer may be scheduled again, also before the rest") {
+TEST_CASE("after a callback has thrown, its timer may be scheduled again, even before the others") {
   wheel w(8);
   timer a("a"), b("b");
   w.schedule(a, 5);
@@ -54,7 +55,7 @@ TEST_CASE("after a callback has thrown its timer may be scheduled again, also be
   CHECK(fired(w, 20) == "a@5 b@5");
 }
 
-TEST_CASE("the changes of a callback before it throws are kept") {
+TEST_CASE("changes that a callback makes before it throws are kept") {
   wheel w(8);
   timer a("a"), b("b"), c("c");
   w.schedule(a, 5);

@@ -1,4 +1,4 @@
-// Lets a call fail at each of its allocations in turn.
+// Makes a call fail at each of its allocations in turn.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace wheel_test {
 
-/// Calls `act` again and again: its first allocation fails, then its second, and so on until it succeeds. Calls `check`
-/// after each failure. Returns the number of failures.
+/// Calls `act` again and again, with its first allocation failing, then its second, and so on until it succeeds. Calls
+/// `check` after each failure. Returns the number of failures.
 template <class Act, class Check>
 std::size_t fail_at_each_allocation(Act&& act, Check&& check) {
   for (std::size_t successes = 0;; ++successes) {
