@@ -7,7 +7,7 @@ using namespace rondo::test;
 
 namespace {
 
-/// Whatever can be chosen, some of it depending on what was chosen before.
+/// Makes choices of every kind; some of them depend on earlier ones.
 std::vector<std::uint64_t> choose_all(choices& c) {
   std::vector<std::uint64_t> chosen;
   const choices::weights likely = c.varied({3, 1, 6});
@@ -20,7 +20,7 @@ std::vector<std::uint64_t> choose_all(choices& c) {
   return chosen;
 }
 
-TEST_CASE("what was drawn is replayed, and recorded as it was") {
+TEST_CASE("drawn choices can be replayed, and are recorded again as they were") {
   for (std::uint64_t seed = 0; seed != 50; ++seed) {
     choices drawn = choices::drawn(seed);
     const auto chosen = choose_all(drawn);
@@ -30,7 +30,7 @@ TEST_CASE("what was drawn is replayed, and recorded as it was") {
   }
 }
 
-TEST_CASE("what was read is replayed, and recorded as it was") {
+TEST_CASE("choices that were read from bytes can be replayed") {
   std::vector<std::uint8_t> bytes;
   for (unsigned i = 0; i != 300; ++i) bytes.push_back(static_cast<std::uint8_t>(i * i * 7 + 1));
   choices read = choices::read(bytes);
@@ -40,7 +40,7 @@ TEST_CASE("what was read is replayed, and recorded as it was") {
   CHECK(choose_all(replayed) == chosen);
 }
 
-TEST_CASE("equal seeds draw equally, others do not") {
+TEST_CASE("equal seeds draw the same choices, different seeds do not") {
   choices a = choices::drawn(1), again = choices::drawn(1), b = choices::drawn(2);
   choose_all(a);
   choose_all(again);
@@ -49,7 +49,7 @@ TEST_CASE("equal seeds draw equally, others do not") {
   CHECK(a.made() != b.made());
 }
 
-TEST_CASE("what a record or the bytes lack is 0, the simplest") {
+TEST_CASE("after the end of a record or of the bytes, every choice is 0, the simplest") {
   for (choices c : {choices::replayed({}), choices::read({})}) {
     CHECK(c.below(10) == 0);
     CHECK(c.weighted({1, 2, 3}) == 0);
@@ -60,7 +60,7 @@ TEST_CASE("what a record or the bytes lack is 0, the simplest") {
   }
 }
 
-TEST_CASE("a record that does not fit is made to") {
+TEST_CASE("recorded numbers that are out of bounds are reduced to fit") {
   choices c = choices::replayed({12, 7, 3, 2});
   CHECK(c.below(10) == 2);
   CHECK(c.weighted({1, 1}) == 1);
@@ -102,7 +102,7 @@ TEST_CASE("choices stay within their bounds, reach them, and follow their weight
   CHECK(large < 1000);
 }
 
-TEST_CASE("the weight of the simplest never vanishes, others may") {
+TEST_CASE("the weight of the simplest choice never becomes 0, others may") {
   bool vanished = false;
   for (std::uint64_t seed = 0; seed != 100; ++seed) {
     const auto varied = choices::drawn(seed).varied({1, 5});

@@ -1,4 +1,4 @@
-// Where random programs get their decisions from.
+// The source of the decisions of random programs.
 #pragma once
 
 #include <algorithm>
@@ -14,9 +14,9 @@
 
 namespace rondo::test {
 
-/// Decisions are whole numbers: the smaller, the simpler what is decided, and 0 is the simplest. They are drawn
-/// from a seed, or from bytes that a fuzzer makes up, and recorded. A record that is replayed decides the same
-/// again, whatever it was drawn from; what it lacks is 0, so that it may be shortened anywhere: see shrunk().
+/// Decisions are whole numbers. A smaller number is a simpler decision, and 0 is the simplest. They are drawn from a
+/// seed, or from the bytes of a fuzzer, and recorded. Replaying a record makes the same decisions again, wherever they
+/// came from. Missing numbers count as 0, so a record may be shortened anywhere: see shrunk().
 class choices {
  public:
   using list = std::vector<std::uint64_t>;
@@ -25,7 +25,7 @@ class choices {
   static choices drawn(std::uint64_t seed) {
     return choices([d = dice(seed)](std::uint64_t end) mutable { return d.roll(end); }, {});
   }
-  /// A number takes as many of them as its bound needs; zeros when there are no more.
+  /// Each number uses as many bytes as its bound needs. After the last byte, all numbers are 0.
   static choices read(std::vector<std::uint8_t> bytes) {
     return choices(
         [bytes = std::move(bytes), at = std::size_t{0}](std::uint64_t end) mutable {
@@ -40,12 +40,12 @@ class choices {
 
   const list& made() const { return made_; }
 
-  /// 0 … end - 1, each as likely as the others.
+  /// 0 … end - 1, all equally likely.
   std::uint64_t below(std::uint64_t end) {
     return choose(end, [&] { return draw_(end); });
   }
 
-  /// 0 … likely.size() - 1. Only the result is recorded: it can be replayed with other weights.
+  /// 0 … likely.size() - 1. Only the result is recorded, so it can be replayed with other weights.
   std::size_t weighted(const weights& likely) {
     return choose(likely.size(), [&] {
       std::uint64_t rest = draw_(std::accumulate(likely.begin(), likely.end(), std::uint64_t{0}));
@@ -55,15 +55,15 @@ class choices {
     });
   }
 
-  /// True, the less simple, once in `n`.
+  /// True, the less simple decision, once in `n`.
   bool one_in(std::uint64_t n) { return weighted({n - 1, 1}) == 1; }
-  /// False, the simpler, once in `n`.
+  /// False, the simpler decision, once in `n`.
   bool all_but_one_in(std::uint64_t n) { return weighted({1, n - 1}) == 1; }
 
-  /// Records the simplest decision, without a draw: a replay decides so, whatever it asks here.
+  /// Records the simplest decision without a draw. A replay makes that decision here, whatever it asks for.
   void take_simplest() { made_.push_back(0); }
 
-  /// Mostly 0 … usual_end - 1, often 0, and now and then of any magnitude below `end`.
+  /// Mostly 0 … usual_end - 1, often 0, and occasionally of any magnitude below `end`.
   std::uint64_t amount(std::uint64_t usual_end, std::uint64_t end) {
     return choose(end, [&] {
       const std::uint64_t what = draw_(32);
@@ -75,7 +75,7 @@ class choices {
   }
 
   /// Weights that differ from seed to seed, so that some programs have much of one thing and none of another.
-  /// The first, of the simplest, never vanishes. Not a decision itself, so not recorded.
+  /// The first weight, that of the simplest decision, never becomes 0. Not a decision itself, so not recorded.
   weights varied(weights usual) {
     static constexpr std::uint64_t times[] = {1, 1, 1, 0, 4, 20};
     if (!draw_) return usual;
@@ -96,7 +96,7 @@ class choices {
     return made_.back();
   }
 
-  source draw_;  // empty: replays the record
+  source draw_;  // if empty, the record is replayed
   list record_, made_;
 };
 

@@ -1,4 +1,4 @@
-// What the fuzzer has found, replayed: see fuzz_programs.cpp.
+// Replays what the fuzzer has found: see fuzz_programs.cpp.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ std::vector<std::filesystem::path> corpus() {
   return files;
 }
 
-TEST_CASE("what the fuzzer has found runs as the model says") {
+TEST_CASE("the programs that the fuzzer has found run as the model says") {
   const auto files = corpus();
   CHECK(files.size() >= 30);
   for (const auto& file : files) {

@@ -10,7 +10,7 @@ namespace rondo::test {
 
 namespace {
 
-/// `text` as comments.
+/// `text` as C++ comments.
 std::string commented(const std::string& text) {
   std::istringstream lines(text);
   std::string all;

@@ -1,4 +1,4 @@
-// Runs random programs, and makes tests of those that fail.
+// Runs random programs, and turns those that fail into tests.
 #pragma once
 
 #include <chrono>
@@ -13,18 +13,18 @@
 namespace rondo::test {
 
 struct outcome {
-  std::string wrong;  // empty: nothing
+  std::string wrong;  // empty if nothing
   choices::list made;
-  std::uint64_t looks;  // what it cost: see scheduler_model
+  std::uint64_t looks;  // the cost of the program: see scheduler_model
 };
 
 /// See random_program.
 outcome run_program(choices, std::size_t steps, std::ostream* trace = nullptr, limits = {});
 
-/// The programs of a fuzzer end where its bytes do: hardly ever by themselves.
+/// A fuzzer's programs end where its bytes do, and rarely by themselves.
 constexpr std::size_t fuzzed_steps = 256;
 
-/// What goes wrong in the program of these choices; empty if nothing does.
+/// What goes wrong in the program of these choices, or "" if nothing does.
 inline std::string wrong_in(choices::list made) {
   return run_program(choices::replayed(std::move(made)), 1).wrong;
 }

@@ -1,12 +1,12 @@
-// Random programs whose choices a fuzzer makes up: libFuzzer looks for those that reach new code.
+// Random programs whose choices come from a fuzzer: libFuzzer looks for programs that reach new code.
 //
 //   CXX=clang++ meson setup build-fuzz -Doptimization=1 -Dcpp_args=-fsanitize=fuzzer-no-link
-//   meson compile -C build-fuzz fuzz_programs          # nothing else links there
+//   meson compile -C build-fuzz fuzz_programs          # nothing else links in this build
 //   mkdir found && build-fuzz/tests/fuzz_programs found tests/model/corpus
 //
-// It stops at the first program that goes wrong, printing it as a test, and keeps it as a file crash-…; what one
-// does that crashes by itself is told by RONDO_TEST_TRACE=1 fuzz_programs crash-…. The corpus, which the
-// ordinary tests replay, is the few that reach all the code that was found:
+// It stops at the first program that goes wrong, prints it as a test, and keeps it as a file crash-…. To see what a
+// program does before it crashes, run RONDO_TEST_TRACE=1 fuzz_programs crash-…. The ordinary tests replay the corpus,
+// which has only the few programs needed to reach all the code that was found:
 //
 //   mkdir few && build-fuzz/tests/fuzz_programs -set_cover_merge=1 -use_counters=0 few found tests/model/corpus
 #include <cstddef>

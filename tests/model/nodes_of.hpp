@@ -1,4 +1,4 @@
-// What a chain holds, in order.
+// The nodes of a chain, in order.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// What a program does from outside, and from inside tasks.
+// What a program does from outside and from inside tasks.
 #include "model/random_program.hpp"
 
 #include <algorithm>
@@ -8,7 +8,7 @@ namespace rondo::test {
 
 namespace {
 
-/// Where programs end, so that no sum overflows.
+/// Programs end at this time, so that no sum overflows.
 constexpr ns horizon = ns{1} << 61;
 
 std::uint64_t unsigned_of(ns t) { return static_cast<std::uint64_t>(t); }
@@ -32,7 +32,7 @@ setting::setting(choices& c) {
   max_pending = c.one_in(4) ? 1 + c.below(20) : unlimited;
   hands_over = static_cast<handing>(c.weighted({2, 1, 2}));
   start = time_point(duration(starts[c.below(std::size(starts))]));
-  propagates = buckets == 8 || buckets == 64;  // no choice of its own: see operate()
+  propagates = buckets == 8 || buckets == 64;  // not a separate choice: see operate()
 }
 
 random_program::random_program(choices& c, std::size_t steps, std::ostream* trace, limits most)
@@ -43,7 +43,7 @@ random_program::random_program(choices& c, std::size_t steps, std::ostream* trac
       is_(c),
       likely_acts_(c.varied(acts_outside(is_.hands_over))),
       likely_acts_inside_(c.varied(acts_in_tasks())),
-      // Not much shorter than the spans that advance() covers, or there would be nothing but periodic runs.
+      // Gaps are not much shorter than the spans that advance() covers, or there would be only periodic runs.
       plans_(c, is_.span / 8 + 1),
       model_(is_.tick, is_.max_pending),
       time_(options{.tick = duration(is_.tick),
@@ -67,7 +67,7 @@ std::string random_program::run() {
 void random_program::steps(std::uint64_t usual) {
   const std::uint64_t most_looks = model_.looks() + most_.looks;
   while (is_right() && model_.now() <= horizon && model_.looks() <= most_looks && another_step(usual)) {
-    inside_left_ = 20;  // or each run might bring about more than one other
+    inside_left_ = 20;  // otherwise each run could cause more than one other
     step();
     compare();
     compare_stats();
@@ -106,7 +106,7 @@ void random_program::act_inside() {
 }
 
 void random_program::operate(act what) {
-  // No choice of its own, so that programs that were kept stay what they are.
+  // Not a separate choice, so that the programs in the corpus stay the same.
   if (++operations_ % 4 == 0) {
     note("shrink_to_fit()");
     time_.shrink_to_fit();
@@ -211,7 +211,7 @@ void random_program::schedule_recurrence(plan p) {
 void random_program::cancel() {
   if (ids_.empty()) return;
   const std::size_t n = pick();
-  // Elsewhere it would wait for the run that waits for the driver.
+  // On another thread it would wait for the run that waits for the driver.
   const bool waits = choices_.one_in(3) && !(model_.running(n) && elsewhere_);
   const cancel_result expected = model_.cancel(n);
   note(waits ? "cancel_and_wait(t" : "cancel(t", n, ") -> ", text_of(expected));
@@ -240,12 +240,12 @@ void random_program::elapse() {
   time_.elapse(duration(d));
 }
 
-/// A time to pass.
+/// An amount of time to let pass.
 ns random_program::passing(ns usual) {
   return static_cast<ns>(choices_.amount(unsigned_of(usual) + 1, unsigned_of(is_.span) + 1));
 }
 
-/// Up to 2^50 ticks, for which the clock has room: timers that are far off cost nothing.
+/// Up to 2^50 ticks, which the clock has room for: far timers cost nothing.
 ns random_program::delay() {
   const ns longest = std::min(ns{1} << 50, (ns{1} << 57) / is_.tick) * is_.tick;
   return static_cast<ns>(choices_.amount(unsigned_of(is_.span), unsigned_of(longest) + 1));
@@ -254,7 +254,7 @@ ns random_program::delay() {
 random_program::wish random_program::some_wish() {
   const auto how = choices_.weighted({10, 8, 1, 1});
   if (how == 3) return {true, never, never};
-  // Not far in the past: the model walks from there, point by point, when a periodic timer is moved.
+  // Not far in the past, because the model walks point by point from there when a periodic timer is moved.
   const ns d = how == 2 ? -passing(is_.span / 8) : delay();
   return {how != 1, d, model_.now() + d};
 }
@@ -270,14 +270,14 @@ runs_on random_program::some_place() {
   }
 }
 
-/// Of the timer that is being scheduled.
+/// The options of the timer that is being scheduled.
 timer_options random_program::some_options(runs_on where) {
   const std::size_t n = ids_.size() - 1;
   if (where != runs_on::own_executor) return {.name = name_of(n)};
   return {.run_on = [this, n](job j) { take(std::move(j), n); }, .name = name_of(n)};
 }
 
-/// Most often one of the latest: 0 is the last.
+/// Usually one of the latest timers; 0 picks the last one.
 std::size_t random_program::pick() {
   const std::size_t from_end = choices_.amount(std::min<std::size_t>(ids_.size(), 10), ids_.size());
   return ids_.size() - 1 - from_end;
@@ -296,7 +296,7 @@ void random_program::finish() {
 }
 
 void random_program::drain() {
-  // With jobs that nobody runs the limit passes in real time.
+  // If there are jobs that nobody runs, the limit passes in real time.
   const ns limit = is_.hands_over == setting::handing::nothing ? passing(is_.span) : 1000;
   note("drain(", in_ns(limit), ")");
   const deeper here(depth_);

@@ -18,42 +18,42 @@
 
 namespace rondo::test {
 
-/// What a program is about.
+/// The settings of a program.
 struct setting {
   enum class handing { nothing, some_timers, everything };  // to executors
 
   explicit setting(choices&);
 
-  ns tick, span;  // span: of the time that an advance covers
+  ns tick, span;  // span: the longest time that an advance covers
   std::size_t buckets, max_pending;
   handing hands_over;
   time_point start;
-  bool propagates;  // what tasks throw on the driver
+  bool propagates;  // whether exceptions of tasks on the driver leave the pass
 };
 
 /// When a program takes no further step.
 struct limits {
   time_point end = time_point::max();  // of real time
-  /// So many timers the model has looked at: that takes half a second. (The steps after a drain may as many again.) One
-  /// program of 300 steps in a hundred gets there, with thousands of periodic timers, all of which run in most steps.
-  /// Hardly one of 100 steps does.
+  /// How many timers the model may examine, which takes half a second. (The steps after a drain may examine as many
+  /// again.) About 1 % of the programs of 300 steps reach this limit, with thousands of periodic timers that all run in
+  /// most steps. Programs of 100 steps rarely do.
   std::uint64_t looks = 200'000'000;
 };
 
-/// One program: operations from outside and, at random, from inside the tasks that they make run; inline, or
-/// with executors that run, keep, drop and refuse jobs.
+/// One program: operations from outside and, at random, from inside the tasks that run as a result. Tasks run inline,
+/// or on executors that run, keep, drop and refuse jobs.
 class random_program {
  public:
-  /// `steps`: about how many there are, if these are not choices that were made before. `trace`: is told what
-  /// the program does, in words close to the library's own, before it is done.
+  /// `steps`: the approximate number of steps, unless the choices are replayed. `trace` gets each thing that the
+  /// program does before it is done, in words close to the library's own.
   random_program(choices&, std::size_t steps, std::ostream* trace = nullptr, limits = {});
 
-  /// An empty string if all went as the model says.
+  /// Returns what went wrong, or "" if all went as the model says.
   std::string run();
   std::uint64_t looks() const { return model_.looks(); }
 
  private:
-  /// What is legal inside a task comes first; the simpler before what is less so.
+  /// Acts that are legal inside a task come first, and simpler acts before less simple ones.
   enum class act {
     schedule,
     cancel,
@@ -73,13 +73,13 @@ class random_program {
     scheduler_model::run what;
   };
 
-  /// A deadline, and how it is asked for.
+  /// A deadline, and how it is requested.
   struct wish {
     bool relative;
     ns delay, due;
   };
 
-  /// For what is written down meanwhile.
+  /// Indents the trace during its lifetime.
   class deeper {
    public:
     explicit deeper(int& depth) : depth_(depth) { ++depth_; }
@@ -91,7 +91,7 @@ class random_program {
     int& depth_;
   };
 
-  // What is compared: random_program_compare.cpp
+  // Comparing: random_program_compare.cpp
   void fail(const std::string& what);
   void expect(bool right, const char* what);
   template <class Found, class Expected>
@@ -114,7 +114,7 @@ class random_program {
   std::string describe(const scheduler_model::run&) const;
   std::string describe(std::size_t timer, const firing&) const;
 
-  // What is done from outside and from inside: random_program.cpp
+  // Operations from outside and from inside: random_program.cpp
   void steps(std::uint64_t usual);
   bool another_step(std::uint64_t usual);
   void step();
@@ -168,20 +168,21 @@ class random_program {
   std::vector<timer_id> ids_;
   std::vector<kept_job> jobs_;
   std::optional<scheduler_model::run> starting_;
-  std::optional<scheduler_model::run> to_be_rejected_;  // as on_rejected is to be told
+  std::optional<scheduler_model::run> to_be_rejected_;  // what on_rejected should report
   std::optional<std::size_t> running_;
-  std::optional<std::size_t> thrown_;  // by its task, on the way to who drives
-  bool driving_ = false;               // the executor has been called by the driver
-  bool elsewhere_ = false;             // the driver is on another thread than the run in progress
+  std::optional<std::size_t>
+      thrown_;              // the timer whose task's exception is on its way to the caller that drives
+  bool driving_ = false;    // the driver is calling the executor
+  bool elsewhere_ = false;  // the driver is on another thread than the run in progress
   bool stop_inside_ = false;
-  int inside_left_ = 0;  // runs of this step that may do something
+  int inside_left_ = 0;  // how many more runs of this step may do something
   int depth_ = 0;
   std::uint64_t operations_ = 0;
   std::size_t looked_at_ = 0;
   std::uint64_t begun_ = 0, reported_ = 0, propagated_ = 0, told_of_rejected_ = 0;
   extremes run_time_;
   std::string wrong_;
-  manual_timer time_;  // last: its tasks use the rest
+  manual_timer time_;  // the last member, because its tasks use the others
 };
 
 }  // namespace rondo::test

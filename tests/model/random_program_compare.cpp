@@ -1,4 +1,4 @@
-// What is compared with the model, and what is written down.
+// What is compared with the model, and what is traced.
 #include <algorithm>
 #include <cstdlib>
 #include <map>
@@ -22,7 +22,7 @@ void random_program::expect(bool right, const char* what) {
   if (!right) fail(what);
 }
 
-/// Within 1/64, as histograms are.
+/// Within 1/64, as histograms are only that precise.
 void random_program::expect_close(const histogram& h, const extremes& e, const char* what) {
   expect_same(h.count(), e.count, what);
   if (e.count == 0) return;
@@ -32,13 +32,13 @@ void random_program::expect_close(const histogram& h, const extremes& e, const c
          ", and the model: " + in_ns(e.shortest) + " to " + in_ns(e.longest));
 }
 
-/// What can be seen at any time.
+/// Compares what is visible at any time.
 void random_program::compare() {
   expect_same(time_.now(), clock_time(model_.now()), "now()");
   expect_same(time_.pending(), model_.pending(), "pending()");
   const time_point next_due = time_.next_due().value_or(time_point::max());
   if (model_.has_left())
-    expect(next_due <= time_.now(), "next_due() is to come, though something was left");
+    expect(next_due <= time_.now(), "next_due() is in the future, though something was left");
   else
     expect_same(next_due, clock_time(model_.next_due()), "next_due()");
   if (ids_.empty()) return;
@@ -71,7 +71,7 @@ void random_program::compare_list() {
   }
 }
 
-/// When no task runs.
+/// To be called when no task runs.
 void random_program::compare_stats() {
   const statistics s = time_.stats();
   const scheduler_model::counts& m = model_.stats();
@@ -85,14 +85,15 @@ void random_program::compare_stats() {
   expect_same(s.missed, m.missed, "stats().missed");
   expect_same(s.overlapped, m.overlapped, "stats().overlapped");
   expect_same(s.rejected, m.rejected, "stats().rejected");
-  expect_same(s.failed, reported_ + propagated_, "the calls of on_error, and what has left a pass");
-  expect(!thrown_, "what a task has thrown has not left the pass");
+  expect_same(s.failed, reported_ + propagated_,
+              "the calls of on_error and the exceptions that have left a pass");
+  expect(!thrown_, "an exception of a task has not left the pass");
   expect_same(s.rejected, told_of_rejected_, "the calls of on_rejected");
   expect_same(s.scheduled, s.pending + s.completed + s.cancelled + s.returned, "the sum of stats()");
   expect_close(s.lateness, model_.lateness(), "stats().lateness");
   expect_close(s.run_time, run_time_, "stats().run_time");
   expect_same(static_cast<std::size_t>(callable_.use_count()) - 1, model_.pending(),
-              "the callables that live");
+              "the number of live callables");
 }
 
 void random_program::note_setting() {

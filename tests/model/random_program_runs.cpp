@@ -6,7 +6,7 @@
 
 namespace rondo::test {
 
-/// A task.
+/// Called by each task.
 void random_program::ran(std::size_t n, const firing& f) {
   if (!is_right()) return;
   if (model_.where(n) == runs_on::driver) {
@@ -14,11 +14,11 @@ void random_program::ran(std::size_t n, const firing& f) {
     starting_ = model_.next_run();
   }
   const auto expected = std::exchange(starting_, std::nullopt);
-  if (!expected) return fail("nothing was to run, but did: " + describe(n, f));
+  if (!expected) return fail("nothing should have run, but this did: " + describe(n, f));
   const bool right = expected->timer == n && f.id == ids_[n] && f.due == clock_time(expected->due) &&
                      f.lateness == duration(expected->lateness) && f.run == expected->number &&
                      f.missed == expected->missed && f.name == name_of(n);
-  if (!right) return fail("what was to run: " + describe(*expected) + "; what ran: " + describe(n, f));
+  if (!right) return fail("what should have run: " + describe(*expected) + "; what ran: " + describe(n, f));
   note("runs: ", describe(*expected));
   const ns began = model_.now();
   const auto outer = std::exchange(running_, n);
@@ -43,13 +43,13 @@ void random_program::ran(std::size_t n, const firing& f) {
   throw n;
 }
 
-/// What its task has thrown has come to who drives.
+/// The exception of the task has reached the thread that drives.
 void random_program::has_thrown(std::size_t n) {
   note("thrown by t", n);
-  expect(std::exchange(thrown_, std::nullopt) == n, "the wrong exception, or of a task on an executor");
+  expect(std::exchange(thrown_, std::nullopt) == n, "the wrong exception, or one of a task on an executor");
 }
 
-/// The driver goes on while a job is running, perhaps up to the next run of the same timer.
+/// The driver continues while a job is running, perhaps up to the next run of the same timer.
 void random_program::drive_elsewhere() {
   if (choices_.one_in(2)) move(*running_, some_wish());
   note("on another thread:");
@@ -59,12 +59,12 @@ void random_program::drive_elsewhere() {
   elsewhere_ = false;
 }
 
-/// The executor, or that of its owner.
+/// Called by the scheduler's executor, or by the one of timer `owner`.
 void random_program::take(job j, std::optional<std::size_t> owner) {
   if (!is_right()) return;
   ++begun_;
   const auto expected = model_.next_run();
-  if (!expected) return fail("nothing was to be submitted");
+  if (!expected) return fail("nothing should have been submitted");
   const bool own = model_.where(expected->timer) == runs_on::own_executor;
   if (owner != (own ? std::optional(expected->timer) : std::nullopt)) return fail("another executor's job");
   note(own ? "its own executor" : "the executor", " is handed ", describe(*expected));
@@ -84,7 +84,7 @@ void random_program::take(job j, std::optional<std::size_t> owner) {
   if (refuses)
     model_.refuse(*expected);
   else if (what == reaction::drop && model_.drop(*expected))
-    to_be_rejected_ = *expected;  // when this has returned
+    to_be_rejected_ = *expected;  // once this call has returned
   if (refuses) throw what;
 }
 
@@ -109,23 +109,23 @@ void random_program::drop_a_job() {
   if (model_.drop(dropped.what)) to_be_rejected_ = dropped.what;
 }
 
-/// The handler.
+/// The on_rejected handler.
 void random_program::rejected(const firing& f) {
   ++told_of_rejected_;
   const auto expected = std::exchange(to_be_rejected_, std::nullopt);
   if (!is_right()) return;
-  if (!expected) return fail("a run was rejected that was not to be");
+  if (!expected) return fail("a run was rejected that should not have been");
   const std::size_t n = expected->timer;
   const bool right = f.id == ids_[n] && f.due == clock_time(expected->due) &&
                      f.lateness == duration(expected->lateness) && f.run == expected->number &&
                      f.missed == expected->missed && f.name == name_of(n);
   if (!right)
-    return fail("what was to be rejected: " + describe(*expected) + "; what was: " + describe(n, f));
+    return fail("what should have been rejected: " + describe(*expected) + "; what was: " + describe(n, f));
   note("rejected: ", describe(*expected));
   compare();
 }
 
-/// 0: the last.
+/// Takes out a job; choice 0 takes the last one.
 random_program::kept_job random_program::take_one() {
   std::swap(jobs_[jobs_.size() - 1 - choices_.below(jobs_.size())], jobs_.back());
   kept_job j = std::move(jobs_.back());

@@ -1,4 +1,4 @@
-// How programs are written down.
+// How programs are traced.
 #pragma once
 
 #include <string>
@@ -12,18 +12,18 @@ namespace rondo::test {
 
 inline std::string in_ns(ns t) { return t == never ? "never" : std::to_string(t) + "ns"; }
 
-/// The argument that says when.
+/// The time argument of a call.
 inline std::string when(bool relative, ns delay) {
   if (!relative) return "now() + " + in_ns(delay);
   return delay == never ? "duration::max()" : in_ns(delay);
 }
 
-/// Of each third timer, so that no choice is needed: the programs in the corpus stay what they are.
+/// Every third timer has a name. This needs no choice, so the programs in the corpus stay the same.
 inline std::string name_of(std::size_t timer) {
   return timer % 3 == 2 ? "t" + std::to_string(timer) : std::string();
 }
 
-/// The argument for them, if there is one.
+/// The argument for the options, if there are any.
 inline std::string text_of_options(std::size_t timer, runs_on where) {
   const bool own = where == runs_on::own_executor;
   const std::string name = name_of(timer);

@@ -18,7 +18,7 @@ TEST_CASE("random programs run as the model says") {
   }
 }
 
-TEST_CASE("all that there is occurs in random programs, and often") {
+TEST_CASE("everything occurs often in random programs") {
   std::ostringstream trace;
   for (std::uint64_t seed = 0; seed != 200; ++seed) run_program(choices::drawn(seed), 100, &trace);
   const std::string told = trace.str();
@@ -80,13 +80,13 @@ TEST_CASE("all that there is occurs in random programs, and often") {
   }
 }
 
-TEST_CASE("the empty list makes the empty program") {
+TEST_CASE("an empty list of choices makes an empty program") {
   std::ostringstream trace;
   CHECK(run_program(choices::replayed({}), 100, &trace).wrong == "");
   CHECK(trace.str() == "manual_timer time({.tick = 1ns, .buckets = 1}, time_point(0ns));\nstop()\n");
 }
 
-TEST_CASE("a program tells what it does in the words of the library") {
+TEST_CASE("a program traces what it does in the words of the library") {
   std::ostringstream trace;
   const choices::list made{0, 0, 0, 0, 1, 0, 1, 0, 3, 1, 1, 2, 0, 0, 1, 1, 7, 0, 1, 1, 0, 0, 1};
   CHECK(run_program(choices::replayed(made), 100, &trace).wrong == "");
@@ -105,7 +105,7 @@ TEST_CASE("a program tells what it does in the words of the library") {
         "stop()\n");
 }
 
-TEST_CASE("a program that is replayed does the same again") {
+TEST_CASE("a replayed program does the same again") {
   for (std::uint64_t seed = 0; seed != 20; ++seed) {
     std::ostringstream trace, trace_again;
     const outcome o = run_program(choices::drawn(seed), 100, &trace);
@@ -114,7 +114,7 @@ TEST_CASE("a program that is replayed does the same again") {
   }
 }
 
-TEST_CASE("a program ends when it has been work enough") {
+TEST_CASE("a program ends when it has caused enough work") {
   int shorter = 0;
   for (std::uint64_t seed = 0; seed != 20; ++seed) {
     CAPTURE(seed);

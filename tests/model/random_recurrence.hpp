@@ -1,4 +1,4 @@
-// Recurrences at random, for the models and for the library.
+// Random recurrences, for the model and for the library.
 #pragma once
 
 #include <algorithm>
@@ -15,10 +15,10 @@ namespace rondo::test {
 
 class random_plans {
  public:
-  /// `gap`: what gaps are at least as long as.
+  /// `gap` is the shortest possible gap.
   random_plans(choices& c, ns gap) : choices_(c), gap_(gap) {}
 
-  /// every(), and nothing more to it.
+  /// A plain every().
   plan simple() {
     plan p;
     p.what = plan::kind::every;
@@ -36,7 +36,7 @@ class random_plans {
     if (p.what == plan::kind::backoff) {
       static constexpr double factors[] = {1, 1.5, 2, 3};
       p.factor = factors[choices_.below(std::size(factors))];
-      // The library grows it in doubles: long ones cannot hold each fraction of a nanosecond.
+      // The library grows the gap in doubles, and large ones cannot represent every nanosecond.
       if (p.gaps[0] >> 40 != 0) p.gaps[0] -= p.gaps[0] % 4096;
       p.cap = p.gaps[0] + below(8 * gap_);
     }
@@ -69,7 +69,7 @@ class random_plans {
   void set_policies(plan& p) {
     if (choices_.one_in(3)) p.times = 1 + choices_.below(6);
     if (choices_.one_in(3)) {
-      // Powers of two, with which every way to calculate it gives the same.
+      // Powers of two, with which every way of calculating the jitter gives the same result.
       p.jitter = 1.0 / static_cast<double>(1 << choices_.weighted({8, 4, 2, 1}));
       p.seed = choices_.below(16);
     }
@@ -82,7 +82,7 @@ class random_plans {
   const ns gap_;
 };
 
-/// `start`: what the plan calls 0.
+/// `start` is the time that the plan calls 0.
 inline recurrence made_from(const plan& p, time_point start) {
   const auto gaps = [&] {
     std::vector<duration> list;

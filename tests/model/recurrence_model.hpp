@@ -1,4 +1,4 @@
-// What a recurrence is to do, said as simply as possible: its grid is walked from point to point.
+// What a recurrence should do, as simply as possible: the model walks its grid from point to point.
 #pragma once
 
 #include <algorithm>
@@ -18,8 +18,8 @@ namespace rondo::test {
 using ns = std::int64_t;
 constexpr ns never = std::numeric_limits<ns>::max();
 
-/// What a seed draws for the points of a grid, each as a fraction of the gap. Which numbers these are is the
-/// library's business, so they are watched: drawn for gaps of 2^53 ns each is a whole number of nanoseconds.
+/// The jitter that a seed draws for the points of a grid, as fractions of the gap. The library chooses these numbers,
+/// so the model observes them: for gaps of 2^53 ns, each is a whole number of nanoseconds.
 class draws {
  public:
   static double of(std::uint64_t seed, std::uint64_t point) {
@@ -30,10 +30,10 @@ class draws {
   }
 
  private:
-  static constexpr std::uint64_t at_once = 512;  // durations have room for nearly twice as many such gaps
+  static constexpr std::uint64_t at_once = 512;  // a duration can hold almost twice as many such gaps
   static constexpr ns gap = ns{1} << 53;
 
-  /// From `first` on. What comes before passes in gaps too short for jitter.
+  /// The draws from `first` on. The points before it have gaps that are too short for jitter.
   static std::vector<double> watched(std::uint64_t seed, std::uint64_t first) {
     std::vector<double> seen;
     std::vector<duration> gaps(first == 0 ? 0 : first - 1, duration(1));
@@ -55,10 +55,10 @@ class draws {
 
 /// A point of a grid.
 struct grid_point {
-  ns grid = 0;                                     // where it is
-  ns due = 0;                                      // when its run is due: later by its jitter
-  std::uint64_t gaps = 0;                          // how many of the recurrence's gaps lead there
-  ns run_before = std::numeric_limits<ns>::min();  // when that was due, with all its jitter
+  ns grid = 0;                                     // its position
+  ns due = 0;                                      // when its run is due: `grid` plus the jitter
+  std::uint64_t gaps = 0;                          // how many of the recurrence's gaps precede it
+  ns run_before = std::numeric_limits<ns>::min();  // when the run before was due, including its jitter
 };
 
 /// A recurrence, or a single run.
@@ -67,12 +67,12 @@ struct plan {
   enum class start { one_gap, after, at };
 
   kind what = kind::once;
-  std::vector<ns> gaps;  // of a list; else the one, or the first
-  double factor = 1;     // of backoff
-  ns cap = 0;            // of backoff
+  std::vector<ns> gaps;  // those of a list; otherwise the only gap, or the first
+  double factor = 1;     // of backoff()
+  ns cap = 0;            // of backoff()
   start first_is = start::one_gap;
   ns first_time = 0;
-  std::uint64_t times = 0;  // 0: no limit
+  std::uint64_t times = 0;  // 0 is no limit
   double jitter = 0;
   std::uint64_t seed = 0;
   missed_runs missed = missed_runs::skip;
@@ -83,7 +83,7 @@ struct plan {
   bool from_end() const { return what == kind::after_completion; }
   bool bursts() const { return missed == missed_runs::burst && !from_end(); }
 
-  /// The gap after so many others.
+  /// The gap after `index` others.
   std::optional<ns> gap(std::uint64_t index) const {
     if (what == kind::intervals && index >= gaps.size()) return std::nullopt;
     if (what == kind::backoff) {
@@ -99,7 +99,7 @@ struct plan {
     return static_cast<ns>(draws::of(seed, index) * jitter * static_cast<double>(gap_before));
   }
 
-  /// The point one gap after `p`, counted from `from`; none at the end of a list.
+  /// The point one gap after `p`, counted from `from`, or none at the end of a list.
   std::optional<grid_point> following(const grid_point& p, ns from) const {
     const auto step = gap(p.gaps);
     if (!step) return std::nullopt;
@@ -108,7 +108,7 @@ struct plan {
   }
   std::optional<grid_point> following(const grid_point& p) const { return following(p, p.grid); }
 
-  /// Of a timer that is scheduled at `now`.
+  /// The first point of a timer that is scheduled at `now`.
   grid_point first(ns now) const {
     if (first_is == start::one_gap) return *following({now, now, 0}, now);
     if (first_time == never) return {never, never, 0};
@@ -120,18 +120,18 @@ struct plan {
     return p;
   }
 
-  /// What is to be done at `now`, in a tick that began at `tick`, about a point whose time has come. Others have come
-  /// when their tick has.
+  /// What to do at `now`, in a tick that began at `tick`, about a point whose time has come. Later points have come if
+  /// their tick has begun.
   struct look {
-    grid_point run;            // what runs
-    std::uint64_t missed = 0;  // points that get no run
-    std::uint64_t points = 1;  // that have come
+    grid_point run;            // the point that runs
+    std::uint64_t missed = 0;  // points without a run
+    std::uint64_t points = 1;  // points that have come
     std::optional<grid_point> next;
   };
   look look_at(const grid_point& planned, ns now, ns tick) const {
     if (from_end()) return {planned, 0, 1, std::nullopt};
     std::vector<grid_point> come{planned};
-    // It is as late as its run is: jitter, which delays that, makes it miss nothing.
+    // A point is as late as its run. Jitter delays the run, so it does not cause missed points.
     for (ns due = std::max(planned.due, planned.run_before); gap(come.back().gaps);
          due += *gap(come.back().gaps - 1)) {
       if (due + *gap(come.back().gaps) > tick) break;
@@ -145,7 +145,7 @@ struct plan {
       l.next = following(come.back(), moves ? now : come.back().grid);
     } else {
       while (l.missed != 0 && come[l.missed].due > tick)
-        --l.missed;  // one that its jitter delays is not late yet
+        --l.missed;  // a point that is delayed by its jitter is not late yet
       l.run = come[l.missed];
       l.next = following(l.run);
     }

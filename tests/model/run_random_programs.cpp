@@ -1,4 +1,4 @@
-// Random programs for hours: see usage. Ends with status 1 and a test to be pasted when one goes wrong.
+// Runs random programs for hours: see usage. If one goes wrong, prints a test to paste and ends with status 1.
 #include <chrono>
 #include <cstdint>
 #include <cstring>

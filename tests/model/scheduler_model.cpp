@@ -80,7 +80,7 @@ bool scheduler_model::reschedule(std::size_t which, ns due) {
   timer& t = all_[which];
   if (!t.live || stopped_) return false;
   arm(t, due);
-  // The next run is the oldest that has not started; what comes after it is taken back as well.
+  // The next run is the oldest one that has not started; later ones are taken back as well.
   if (!t.submitted.empty())
     t.upcoming = t.submitted.front().point;
   else if (t.kept)
@@ -108,7 +108,7 @@ std::optional<scheduler_model::run> scheduler_model::next_run() {
     const ns due = next_due();
     if (due == never || due > end_) break;
     now_ = std::max(now_, due);
-    pass_end_ = armings_;  // what is armed from now on is for the next pass
+    pass_end_ = armings_;  // timers that are armed from now on belong to the next pass
     pass_tick_ = floor_tick(std::min(now_, end_));
   }
   pass_end_ = 0;
@@ -116,7 +116,7 @@ std::optional<scheduler_model::run> scheduler_model::next_run() {
   return std::nullopt;
 }
 
-/// What earlier passes have left comes before the others, and a late run before the first of these whose tick is later.
+/// What earlier passes have left comes first. A late run precedes the first timer with a later tick.
 std::optional<std::size_t> scheduler_model::first_in_pass() const {
   if (!has_left()) return earliest([this](const timer& t) { return in_pass(t); });
   std::optional<std::size_t> first;
@@ -172,7 +172,7 @@ void scheduler_model::refuse(const run& job) {
 std::vector<scheduler_model::unfired> scheduler_model::stop() {
   struct entry {
     ns tick;
-    int where;  // those that it has to do with already come first, as they would have run
+    int where;  // timers that the current pass would run come first, in the order of their runs
     std::uint64_t order;
     unfired what;
   };
@@ -256,7 +256,7 @@ void scheduler_model::end_now(timer& t) {
   t.submitted.clear();
 }
 
-/// The moment that timer `i` has waited for has come: the run that begins, if one does.
+/// Timer `i` has reached the moment that it waited for. Returns the run that begins, if any.
 std::optional<scheduler_model::run> scheduler_model::come_to(std::size_t i) {
   timer& t = all_[i];
   t.waits = false;
@@ -286,7 +286,7 @@ std::optional<scheduler_model::run> scheduler_model::come_to(std::size_t i) {
   return hand(i, look.run, is_later ? tick_of(look.run.due) : tick, t.runs, look.missed);
 }
 
-/// A point, perhaps with others, has come while the run before is in progress.
+/// One or more points have come while the run before is in progress.
 void scheduler_model::overlap(timer& t, const plan::look& look) {
   if (t.how.bursts() && (t.catching_up || look.points > 1)) {
     t.held_back = true;
@@ -296,7 +296,7 @@ void scheduler_model::overlap(timer& t, const plan::look& look) {
   if (t.how.overlap == overlapping_runs::queue_one && !t.kept) {
     t.kept = t.upcoming;
     --counts_.overlapped;
-    if (t.how.times != 0 && t.runs + 1 >= t.how.times) {  // the points after its last run are none of its own
+    if (t.how.times != 0 && t.runs + 1 >= t.how.times) {  // the points after its last run are not its own
       counts_.overlapped -= look.points - 1;
       t.no_more_points = true;
       return;
@@ -309,25 +309,25 @@ void scheduler_model::overlap(timer& t, const plan::look& look) {
 }
 
 void scheduler_model::wait_for_next(timer& t) {
-  if (t.how.from_end()) return;  // for the run to end
+  if (t.how.from_end()) return;  // waits for the run to end
   const bool is_late = t.how.bursts() && tick_at_or_after(t.upcoming.due) <= floor_tick(now_);
   if (is_late && t.where != runs_on::driver && t.how.overlap != overlapping_runs::allow) {
-    t.held_back = true;  // one after another, as each ends
+    t.held_back = true;  // they run one after another, as each ends
     return;
   }
   arm(t, t.upcoming.due);
-  t.tick = tick_at_or_after(t.upcoming.due);  // though the point may be past already
+  t.tick = tick_at_or_after(t.upcoming.due);  // even if the point has already passed
   t.in_turn = is_late && t.tick <= pass_tick_;
 }
 
-/// A run of `t`, which is live, is over.
+/// A run of `t`, which is live, has ended.
 void scheduler_model::rearm(timer& t) {
   if (t.in_progress()) return;
   if (t.kept) {
     t.kept_is_due = true;
     arm(t, t.kept->due);
   } else if (t.how.from_end()) {
-    if (t.waits) return;  // it was moved meanwhile
+    if (t.waits) return;  // it was moved in the meantime
     t.upcoming = *t.how.following(t.upcoming, now_);
     arm(t, t.upcoming.due);
   } else if (t.held_back) {
@@ -367,7 +367,7 @@ void scheduler_model::give_up(timer& t) {
   complete_if_over(t);
 }
 
-/// It ceases to be pending when its last run has started.
+/// A timer ceases to be pending when its last run has started.
 void scheduler_model::end_if_over(timer& t) {
   const bool over = !t.periodic() || (t.no_more_points && !t.kept);
   if (!t.live || !t.submitted.empty() || !over) return;

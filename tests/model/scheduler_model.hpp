@@ -1,5 +1,5 @@
-// What a scheduler on virtual time is to do, said as simply as possible: a list of timers, looked through from
-// end to end for everything.
+// What a scheduler on virtual time should do, as simply as possible: a list of timers that is searched from end to end
+// for everything.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@ struct extremes {
   }
 };
 
-/// Where a timer's task runs: on the scheduler's executor, or one of its own.
+/// Where a timer's task runs: on the driver, on the scheduler's executor, or on the timer's own.
 enum class runs_on { driver, executor, own_executor };
 
 /// Counts everything in ticks and nanoseconds from its own start, which is 0.
@@ -34,10 +34,10 @@ class scheduler_model {
  public:
   scheduler_model(ns tick, std::size_t max_pending) : tick_(tick), max_pending_(max_pending) {}
 
-  /// One that begins or, on an executor, is submitted.
+  /// A run that begins or, if there is an executor, is submitted.
   struct run {
     std::size_t timer;
-    std::uint64_t ticket;  // of a hand-over
+    std::uint64_t ticket;  // of the hand-over to an executor
     ns due, lateness;
     std::uint64_t number, missed;
   };
@@ -61,7 +61,7 @@ class scheduler_model {
   std::size_t pending() const;
   bool pending(std::size_t which) const { return all_[which].live; }
   bool running(std::size_t which) const { return all_[which].running != 0; }
-  /// None: it waits for no moment.
+  /// None if the timer waits for no moment.
   std::optional<ns> due(std::size_t which) const;
   std::vector<listed> list() const;
   runs_on where(std::size_t which) const { return all_[which].where; }
@@ -69,47 +69,47 @@ class scheduler_model {
   const counts& stats() const { return counts_; }
   const extremes& lateness() const { return lateness_; }
   bool stopped() const { return stopped_; }
-  /// How many timers have been looked at so far, one after another: nearly all that a program costs.
+  /// How many timers the model has examined so far. This is almost the whole cost of a program.
   std::uint64_t looks() const { return looks_; }
 
   /// Whether schedule() is refused.
   bool closed() const { return stopped_ || draining_; }
   bool full() const { return max_pending_ != unlimited && pending() >= max_pending_; }
 
-  /// When there is work next, never if there is none.
+  /// When there is work next, or `never` if there is none.
   ns next_due() const;
-  /// Whether, by then, some periodic timer that waits for the end of a run would be millions of points behind: the model
-  /// walks over them one by one.
+  /// Whether, at `to`, a periodic timer that waits for the end of a run would be millions of points behind. The model
+  /// would walk over them one by one.
   bool walks_too_far(ns to) const;
 
-  /// `due`: of a single run.
+  /// `due` is for single runs.
   std::size_t schedule(plan, runs_on, ns due = 0);
   cancel_result cancel(std::size_t which);
-  /// False: it is not pending.
+  /// False if the timer is not pending.
   bool reschedule(std::size_t which, ns due);
 
   void elapse(ns d) { now_ += d; }
 
-  /// Begins an advance up to `end`; then next_run() says what is to run, until there is nothing more.
+  /// Begins an advance up to `end`. Then next_run() returns each run in order, until there are no more.
   void begin_advance(ns end);
   std::optional<run> next_run();
-  /// Ends it early, as a task has thrown: what was due and has not run comes first in the next one.
+  /// Ends the advance early, because a task has thrown. Due timers that have not run come first in the next advance.
   void leave();
-  /// Whether such timers wait: then next_due() is any time that is past.
+  /// Whether there are such timers: then next_due() may be any past time.
   bool has_left() const;
 
-  /// A job is called: the run that starts, if one does.
+  /// A job is called. Returns the run that starts, if any.
   std::optional<run> start(const run& job);
   /// A run ends.
   void end(std::size_t which, bool threw);
-  /// A job is destroyed uncalled. Whether that is a run that does not happen.
+  /// A job is destroyed without having been called. Returns whether a run is lost by that.
   bool drop(const run& job);
   /// The executor throws.
   void refuse(const run& job);
 
   std::vector<unfired> stop();
 
-  /// Begins a drain; next_run() says what is to run, then end_drain() what drain() is to say.
+  /// Begins a drain. Then next_run() returns each run in order, and end_drain() what drain() should return.
   void begin_drain(ns limit);
   bool end_drain();
 
@@ -123,23 +123,23 @@ class scheduler_model {
     plan how;
     runs_on where = runs_on::driver;
     bool live = false;
-    bool waits = false;      // for a moment: `due`, which may be never
-    bool in_turn = false;    // a late run that takes its turn in the pass in progress
-    std::uint64_t left = 0;  // which leave() has left it, the others of its pass being in order
+    bool waits = false;      // for the moment `due`, which may be never
+    bool in_turn = false;    // has a late run that takes its turn in the pass in progress
+    std::uint64_t left = 0;  // which leave() left it, or 0; timers of the same leave() are in order
     ns due = 0, tick = 0;
-    std::uint64_t armed = 0;  // when, in the order of calls
+    std::uint64_t armed = 0;  // its position in the order of calls
     int running = 0;
     std::vector<hand_over> submitted;  // oldest first
-    bool completes = false;            // it has ended by itself, perhaps with a run in progress
+    bool completes = false;            // has ended by itself, perhaps with a run in progress
 
-    // Of a periodic one.
+    // Only for periodic timers.
     grid_point upcoming;
     std::uint64_t runs = 0;
     bool no_more_points = false;
-    std::optional<grid_point> kept;  // by queue_one
+    std::optional<grid_point> kept;  // kept back by queue_one
     bool kept_is_due = false;
-    bool held_back = false;    // the upcoming one: a late one, which waits for the run in progress
-    bool catching_up = false;  // the run that began last was late, of a burst
+    bool held_back = false;    // the upcoming run is late and waits for the run in progress
+    bool catching_up = false;  // the last run that began was a late run of a burst
 
     bool periodic() const { return how.what != plan::kind::once; }
     bool in_progress() const { return running != 0 || !submitted.empty(); }
@@ -176,7 +176,7 @@ class scheduler_model {
   counts counts_{};
   extremes lateness_;
   std::vector<timer> all_;
-  std::vector<std::size_t> perhaps_live_;  // all others are not
+  std::vector<std::size_t> perhaps_live_;  // all others are not live
   mutable std::uint64_t looks_ = 0;
 };
 

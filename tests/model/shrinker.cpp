@@ -6,13 +6,13 @@ namespace rondo::test {
 
 namespace {
 
-// Not a < b: on big-endian machines g++ 12's vectors of numbers of several bytes compare an eighth of these.
+// Not a < b: on big-endian machines g++ 12 compares only an eighth of vectors of 8-byte numbers.
 bool simpler(const choices::list& a, const choices::list& b) {
   return a.size() != b.size() ? a.size() < b.size()
                               : std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end());
 }
 
-/// What is missing at the end is 0 anyway.
+/// Missing numbers at the end count as 0 anyway.
 void drop_zeros_at_end(choices::list& l) {
   while (!l.empty() && l.back() == 0) l.pop_back();
 }
@@ -48,8 +48,8 @@ bool shrinker::try_out(choices::list l) {
   return true;
 }
 
-/// From the end, as what comes early has consequences. Of the small sizes each one: so many choices make an
-/// operation.
+/// From the end, because early choices affect later ones. Tries every small size, because an operation has that many
+/// choices.
 void shrinker::remove_chunks() {
   for (std::size_t size = std::bit_floor(best_.size()); size != 0; size = size > 8 ? size / 2 : size - 1) {
     for (std::size_t end = best_.size(); end >= size && has_time();) {
@@ -69,7 +69,7 @@ void shrinker::clear_chunks() {
 void shrinker::lower_each() {
   for (std::size_t i = 0; i < best_.size(); ++i) {
     if (best_[i] == 0 || try_with([i](choices::list& l) { l[i] = 0; })) continue;
-    // Between what does not fail and what does.
+    // Searches between a number that does not fail and one that does.
     number passes = 0;
     while (i < best_.size() && best_[i] > passes + 1 && has_time()) {
       const number middle = passes + (best_[i] - passes) / 2;
@@ -79,7 +79,7 @@ void shrinker::lower_each() {
   }
 }
 
-/// A number may stand for a place among others: it is to go down as one of those goes.
+/// A number may be the index of an earlier element, and then has to be lowered when an element before it is removed.
 void shrinker::lower_one_and_remove() {
   constexpr std::size_t most_removed = 12;
   for (std::size_t lowered = best_.size(); lowered-- != 0;) {

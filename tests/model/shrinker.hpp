@@ -1,4 +1,4 @@
-// Makes a list of choices that goes wrong as simple as it can be.
+// Makes a failing list of choices as simple as possible.
 #pragma once
 
 #include <chrono>
@@ -12,18 +12,18 @@
 
 namespace rondo::test {
 
-/// A list is simpler than another if it is shorter, or as long and the first number in which they differ is
-/// smaller. Whatever is found simpler and still fails is where the search goes on from, so it ends; at the
-/// latest when the time is up.
+/// A list is simpler than another if it is shorter, or if it is as long and the first number in which they differ is
+/// smaller. The search continues from each simpler list that still fails. So it ends, at the latest when the time is
+/// up.
 class shrinker {
  public:
-  /// What remains of the choices if they still fail: those that were made.
+  /// If the choices still fail, returns those that were actually made.
   using failing = std::function<std::optional<choices::list>(const choices::list&)>;
 
   shrinker(failing still_fails, std::chrono::milliseconds limit)
       : still_fails_(std::move(still_fails)), end_(clock::now() + limit) {}
 
-  /// `first` fails.
+  /// Expects that `first` fails.
   choices::list shrink(choices::list first);
 
  private:

@@ -1,4 +1,4 @@
-// The shrinker, with failures that are easily told.
+// The shrinker, with failures that are easy to describe.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ choices::list drawn(std::uint64_t seed, std::size_t size) {
   return c.made();
 }
 
-/// Shrinks a list in which `fails`, adding up how often it is asked.
+/// Shrinks a list for which `fails` is true, and adds the number of calls of `fails` to `runs`.
 template <class Fails>
 choices::list shrink(const choices::list& first, Fails&& fails, int& runs) {
   REQUIRE(fails(first));
@@ -31,23 +31,23 @@ choices::list shrink(const choices::list& first, Fails&& fails) {
   return shrink(first, fails, runs);
 }
 
-TEST_CASE("what always fails becomes the empty list") {
+TEST_CASE("a failure that does not depend on the list shrinks it to the empty list") {
   CHECK(shrink(drawn(1, 1000), [](auto&) { return true; }).empty());
 }
 
-TEST_CASE("what is as simple as can be stays as it is") {
+TEST_CASE("the simplest failing list stays as it is") {
   const choices::list l{0, 7};
   CHECK(shrink(l, [&](auto& x) { return x == l; }) == l);
 }
 
-TEST_CASE("a single number that matters is found, and lowered as far as it goes") {
+TEST_CASE("a single number that matters is found, and lowered as far as possible") {
   const auto fails = [](const choices::list& l) {
     return std::any_of(l.begin(), l.end(), [](auto n) { return n >= 12'345; });
   };
   CHECK(shrink(drawn(2, 1000), fails) == choices::list{12'345});
 }
 
-TEST_CASE("what can go only together, goes") {
+TEST_CASE("numbers that can only be removed together are removed") {
   for (const std::size_t together : {2U, 3U, 5U, 7U}) {
     CAPTURE(together);
     choices::list simplest(together);
@@ -57,12 +57,12 @@ TEST_CASE("what can go only together, goes") {
   }
 }
 
-TEST_CASE("zeros at the end are dropped: what a list lacks is 0") {
+TEST_CASE("zeros at the end are dropped, because missing numbers count as 0") {
   const auto fails = [](const choices::list& l) { return !l.empty() && l[0] == 5; };
   CHECK(shrink({5, 0, 0, 0}, fails) == choices::list{5});
 }
 
-TEST_CASE("numbers that matter together, far apart, in order") {
+TEST_CASE("numbers that matter together are kept in order, even if they are far apart") {
   auto first = drawn(3, 2000);
   first[100] = 1'000'001;
   first[1900] = 1'000'002;
@@ -73,7 +73,7 @@ TEST_CASE("numbers that matter together, far apart, in order") {
   CHECK(shrink(first, fails) == choices::list{1'000'001, 1'000'002});
 }
 
-TEST_CASE("a sum gets the fewest numbers, the simpler ones first") {
+TEST_CASE("a required sum is reached with the fewest numbers") {
   const auto fails = [](const choices::list& l) {
     return std::accumulate(l.begin(), l.end(), std::uint64_t{0}) >= 1'500'000;
   };
@@ -82,8 +82,8 @@ TEST_CASE("a sum gets the fewest numbers, the simpler ones first") {
   CHECK(std::accumulate(simplest.begin(), simplest.end(), std::uint64_t{0}) == 1'500'000);
 }
 
-TEST_CASE("places are lowered as what lies before them goes") {
-  // Pairs {kind, …} up to one that points back to an earlier one: {2, how many before}.
+TEST_CASE("a number that refers to an earlier place is lowered as numbers in between are removed") {
+  // Pairs {kind, …}. Fails if a pair {2, n} refers back to a pair of kind 7, n pairs before it.
   const auto fails = [](const choices::list& l) {
     for (std::size_t i = 0; i + 1 < l.size(); i += 2) {
       const std::size_t back = 2 * l[i + 1];
@@ -98,7 +98,7 @@ TEST_CASE("places are lowered as what lies before them goes") {
   CHECK(shrink(first, fails) == choices::list{7, 0, 2, 1});
 }
 
-TEST_CASE("what was not asked for is not kept") {
+TEST_CASE("numbers that are never used are not kept") {
   const auto ask_two = [](const choices::list& l) -> std::optional<choices::list> {
     choices c = choices::replayed(l);
     if (c.below(100) < 10) return std::nullopt;
@@ -108,7 +108,7 @@ TEST_CASE("what was not asked for is not kept") {
   CHECK(shrunk({93, 4, 17, 3, 2, 1}, ask_two) == choices::list{10});
 }
 
-TEST_CASE("few runs will do, and none is of what is no simpler") {
+TEST_CASE("shrinking takes few runs, and only of simpler lists") {
   int runs = 0;
   choices::list simplest = drawn(5, 5000);
   const choices::list first = simplest;
@@ -122,7 +122,7 @@ TEST_CASE("few runs will do, and none is of what is no simpler") {
   CHECK(runs < 3000);
 }
 
-TEST_CASE("it ends when the time is up, with what it has found until then") {
+TEST_CASE("shrinking ends when the time is up, and returns the best list so far") {
   const auto slow = [](const choices::list& l) { return std::optional(l); };
   const auto first = drawn(6, 100);
   CHECK(shrunk(first, slow, std::chrono::milliseconds(0)) == first);

@@ -1,4 +1,4 @@
-// The chains of one pool, compared with vectors.
+// Chains that share a pool, compared with vectors.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -27,8 +27,7 @@ class chains_trial {
     for (node& n : nodes_) outside_.push_back(&n);
   }
 
-  /// `filling`: how many of 16 steps add nodes; the others take nodes out. Compares after every `compared_every`-th
-  /// step.
+  /// `filling` of 16 steps add nodes; the others take nodes out. Compares after every `compared_every`-th step.
   void run(std::size_t steps, std::uint64_t filling, std::size_t compared_every) {
     for (std::size_t i = 0; i != steps; ++i) {
       if (random_.below(16) < filling)
@@ -73,7 +72,7 @@ class chains_trial {
       case 2:
       case 3:
         return take(q, std::min<std::size_t>(size, 1 + random_.index(3)));
-      case 4: {  // consecutive nodes, of several chunks perhaps
+      case 4: {  // consecutive nodes, perhaps in several chunks
         const std::size_t first = random_.index(size + 1);
         return erase(q, first, first + random_.index(std::min<std::size_t>(size - first, 300) + 1));
       }
@@ -147,7 +146,7 @@ class chains_trial {
     REQUIRE(pool_.fault() == "");
   }
 
-  /// Of two neighbours between the first and the last chunk, one holds at least 17 nodes: with fewer in both, the last
+  /// Of two neighbours between the first and the last chunk, at least one has 17 nodes or more: otherwise the last
   /// erase would have merged them. Where one chain was appended to another, only one side of the seam is merged.
   static std::size_t most_chunks(const queue& q) { return 3 + 2 * (q.model.size() / 17) + 2 * q.appended; }
 
@@ -160,8 +159,7 @@ class chains_trial {
 
 }  // namespace
 
-TEST_CASE(
-    "chains keep their order, and no more chunks than their nodes need, whatever is erased and appended") {
+TEST_CASE("chains keep their order and only as many chunks as they need, whatever is erased and appended") {
   const std::uint64_t seed = model::base_seed();
   for (const std::uint64_t filling : {4U, 7U, 8U, 11U}) {
     INFO("filling ", filling, ", base seed: RONDO_TEST_SEED=", seed);
@@ -172,7 +170,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a chain whose first nodes are taken as new ones are added needs two chunks") {
+TEST_CASE("a chain whose first nodes are taken while new ones are added needs at most two chunks") {
   chunk_pool pool;
   chain nodes;
   std::array<node, 40> few;
@@ -191,7 +189,7 @@ TEST_CASE("a chain whose first nodes are taken as new ones are added needs two c
 }
 
 TEST_CASE(
-    "a chunk that has been taken empty is used again, and one whose nodes were all erased is given back") {
+    "a chunk whose nodes were all taken is used again, and one whose nodes were all erased is given back") {
   chunk_pool pool;
   chain nodes;
   std::deque<node> many(chunk_pool::chunk_nodes * 3);
@@ -244,7 +242,7 @@ TEST_CASE("a chunk is merged with no more neighbours than fit into one") {
     nodes.make_room(pool);
     nodes.push_back(n);
   }
-  // Leaves so many nodes in the second to fourth chunk: 30 + 16 fit into one, 30 more do not.
+  // Leaves `left` nodes in the second to fourth chunks: 30 + 16 fit into one chunk, 30 more do not.
   const auto leave = [&](std::size_t chunk, std::size_t left) {
     for (std::size_t i = left; i != chunk_pool::chunk_nodes; ++i)
       pool.erase(many[chunk * chunk_pool::chunk_nodes + i].position);
@@ -273,7 +271,7 @@ TEST_CASE("short chains that are appended to each other share chunks") {
   CHECK(nodes_of(all, pool).size() == many.size());
 }
 
-TEST_CASE("the earliest tick of merged chunks is the earlier of theirs") {
+TEST_CASE("the earliest tick of a merged chunk is the earlier one of its parts") {
   chunk_pool pool;
   chain nodes;
   std::deque<node> many(chunk_pool::chunk_nodes * 4);

@@ -1,4 +1,4 @@
-// far_store, the radix heap of the nodes outside the window, compared with a sorted map of lists.
+// far_store, the radix heap of nodes outside the window, compared with a sorted map of lists.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ struct ticks {
   int block_shift;
 };
 
-/// What the two trials below share: a store, the operations of a wheel on it, and the model, a map of ticks.
+/// Shared by the two trials below: a store, the operations of a wheel on it, and the model, which is a map of ticks.
 class store_trial {
  protected:
   store_trial(const ticks& t, std::size_t nodes, model::random_numbers random)
@@ -53,7 +53,7 @@ class store_trial {
     return n;
   }
 
-  /// Adds in one of the two possible ways.
+  /// Adds a node in one of the two possible ways.
   void add_to_store(node& n) {
     const bool at_once = store_.has_lists() && store_.is_beyond_base(n.due) &&
                          (!store_.redistributing() || n.due > store_.redistributed_last());
@@ -92,7 +92,7 @@ class store_trial {
 
   tick_number some_distance() { return random_.of_any_magnitude(ticks_.bits); }
 
-  /// Compares the store with the model. `taken` are the nodes taken out of the store; they precede those in it.
+  /// Compares the store with the model. The nodes in `taken` were taken out of the store, and precede those in it.
   void compare(by_tick taken = {}) {
     REQUIRE(store_.fault() == "");
     REQUIRE(pool_.fault() == "");
@@ -104,7 +104,7 @@ class store_trial {
     REQUIRE(std::equal(taken.begin(), taken.end(), model_.begin(), model_.end()));
     if (earliest) REQUIRE(!store_.surely_empty());
     if (earliest) REQUIRE(store_.lower_bound() <= *earliest);
-    if (!random_.one_in(3)) return;  // as earliest() frees lists of erased nodes
+    if (!random_.one_in(3)) return;  // because earliest() frees lists of erased nodes
     REQUIRE((store_.earliest() == earliest));
     REQUIRE(store_.surely_empty() == !earliest);
   }
@@ -118,7 +118,7 @@ class store_trial {
   by_tick model_;
 };
 
-/// The store as `future` of a wheel: time advances, and nodes move to chains of one tick each.
+/// The store as the `future` of a wheel: time advances, and nodes move to chains of one tick each.
 class future_trial : store_trial {
  public:
   future_trial(const ticks& t, std::size_t nodes, model::random_numbers random)
@@ -195,7 +195,7 @@ class future_trial : store_trial {
     const far_store::block last = far_store::block(-1) >> ticks_.block_shift;
     const far_store::block begin = store_.block_of(first);
     store_.move_base(begin + std::min(blocks - 1, last - begin));
-    redistribute(1);  // as a wheel does at once: perhaps all nodes were erased
+    redistribute(1);  // as a wheel does at once, because all nodes may have been erased
   }
 
   void redistribute(std::uint32_t limit) {
@@ -210,7 +210,7 @@ class future_trial : store_trial {
     return random_.one_in(2) ? 1000 : 1 + static_cast<std::uint32_t>(random_.below(3));
   }
 
-  /// May redistribute some nodes before it takes those due first.
+  /// May redistribute some nodes before it takes the earliest ones.
   void take_earliest() {
     if (model_.empty()) return;
     const tick_number due = model_.begin()->first;
@@ -229,7 +229,7 @@ class future_trial : store_trial {
     }
   }
 
-  /// Advances time up to the earliest node, and the window with it, perhaps before redistribution has ended.
+  /// Advances time and the window, at most to the earliest node, perhaps before redistribution has ended.
   void jump() {
     tick_number to = later_by(reached_, some_distance());
     if (!model_.empty()) to = std::min(to, model_.begin()->first);
@@ -244,11 +244,11 @@ class future_trial : store_trial {
     compare(taken);
   }
 
-  tick_number reached_;  // no node is added for an earlier tick
+  tick_number reached_;  // nodes are not added for earlier ticks
   std::map<tick_number, chain> taken_;
 };
 
-/// The store as `past` of a wheel: nodes of any tick are added, and the earliest are taken from the store itself.
+/// The store as the `past` of a wheel: nodes of any tick are added, and the earliest are taken from the store itself.
 class past_trial : store_trial {
  public:
   /// `overlapping`: the base may be moved before redistribution has ended.
@@ -304,7 +304,7 @@ class past_trial : store_trial {
     redistribute();
   }
 
-  /// Redistributes until the earliest list has one tick; takes from that.
+  /// Redistributes until the earliest list has a single tick, and takes nodes from that list.
   void take_earliest() {
     if (model_.empty()) return;
     for (;;) {
@@ -325,13 +325,12 @@ class past_trial : store_trial {
 constexpr std::uint64_t trials = rondo::test::times_slower == 1 ? 2 : 1;
 constexpr tick_number first = model::first_tick;
 constexpr tick_number last = model::last_tick;
-constexpr tick_number year = tick_number{1} << 35;  // of milliseconds
+constexpr tick_number year = tick_number{1} << 35;  // in milliseconds
 
 }  // namespace
 
 TEST_CASE(
-    "far ticks come into the window in the order of time, the nodes of a tick in the order in which they "
-    "were added") {
+    "far nodes enter the window in the order of their ticks, and those of a tick in the order of addition") {
   const ticks ranges[] = {
       {"close by", 0, 5, 0},
       {"close by, in blocks", 0, 10, 6},
@@ -357,7 +356,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("ticks that come in any order, before the base as well, are taken in the order of time") {
+TEST_CASE("nodes added in any order, even before the base, are taken in the order of their ticks") {
   const ticks ranges[] = {
       {"close by", 0, 5, 0},
       {"years", -1, 40, 0},

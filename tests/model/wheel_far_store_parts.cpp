@@ -1,4 +1,4 @@
-// far_store: the state after a part of the nodes was redistributed or extracted.
+// far_store: its state after some of its nodes were redistributed or extracted.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ struct store_in_use {
     taken.make_room(pool);
     taken.push_back(n);
   }
-  /// The numbers of the nodes taken, in that order.
+  /// The numbers of the nodes taken, in the order of taking.
   std::vector<std::size_t> numbers_taken() const {
     std::map<const node*, std::size_t> numbers;
     for (const node& n : nodes) numbers.emplace(&n, numbers.size());
@@ -50,7 +50,7 @@ struct store_in_use {
 
 }  // namespace
 
-TEST_CASE("while nodes are redistributed, a node added in their range goes behind those of its tick") {
+TEST_CASE("during redistribution, a node that is added in the range follows the others of its tick") {
   store_in_use s;
   s.store.move_base(s.store.block_of(0));
   for (int i = 0; i != 300; ++i) s.add(600 + i % 3);
@@ -71,7 +71,7 @@ TEST_CASE("while nodes are redistributed, a node added in their range goes behin
   CHECK(std::is_sorted(numbers.begin(), numbers.end()));
 }
 
-TEST_CASE("extract() takes no more nodes of a tick than its limit, the first ones first") {
+TEST_CASE("extract() takes nodes of a tick in order, and no more than its limit") {
   store_in_use s;
   s.store.move_base(s.store.block_of(0));
   for (int i = 0; i != 300; ++i) s.add(i % 3 == 0 ? 4100 : 4096);
@@ -106,7 +106,7 @@ TEST_CASE("extracted nodes leave the others to be redistributed") {
   }));
 }
 
-TEST_CASE("while nodes are redistributed, only a bound of the earliest tick is known without a search") {
+TEST_CASE("during redistribution, only a lower bound of the earliest tick is known without a search") {
   store_in_use s;
   const tick_number first = (tick_number{1} << 40) - 8;
   s.store.move_base(s.store.block_of(first - 8));

@@ -1,4 +1,4 @@
-// The specification of a wheel, as the simplest code that meets it.
+// The specification of a wheel, in the form of the simplest code that meets it.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace model {
 using rondo::tick_number;
 using node_id = std::size_t;
 
-/// All nodes, sorted by due tick and then by the order of scheduling. That is the whole specification.
+/// All nodes, sorted by due tick and then by the order of scheduling. There is nothing more to the specification.
 class wheel_model {
  public:
   explicit wheel_model(tick_number now) : now_(now) {}

@@ -1,4 +1,4 @@
-// Random numbers that are the same with every standard library, and their seed.
+// Random numbers that do not depend on the standard library, and their seed.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ inline std::uint64_t base_seed() {
   return given == nullptr ? 1 : std::strtoull(given, nullptr, 0);
 }
 
-/// The distributions of <random> differ between standard libraries, its engines do not.
+/// The distributions of <random> differ between standard libraries; its engines do not.
 class random_numbers {
  public:
   /// `stream` distinguishes the trials of one run.
@@ -35,7 +35,7 @@ class random_numbers {
 
   std::size_t index(std::size_t size) { return static_cast<std::size_t>(below(size)); }
 
-  /// 0 … 2^bits - 1, as often between 2^3 and 2^4 as between 2^33 and 2^34.
+  /// 0 … 2^bits - 1, as likely between 2^3 and 2^4 as between 2^33 and 2^34.
   tick_number of_any_magnitude(std::uint64_t bits) {
     const std::uint64_t magnitude = below(bits + 1);
     return static_cast<tick_number>(any() & ((std::uint64_t{1} << magnitude) - 1));

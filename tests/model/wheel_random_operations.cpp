@@ -29,7 +29,7 @@ template <std::size_t Size>
 void run_worlds(const world (&worlds)[Size], std::uint64_t trials, std::size_t steps) {
   const std::uint64_t fewer = rondo::test::times_slower == 1 ? (trials + 7) / 8 : 1;
   for (const world& w : worlds) {
-    run_trials<public_wheel>(w, "the wheel of users", trials, steps);
+    run_trials<public_wheel>(w, "the public wheel", trials, steps);
     run_trials<wheel_of<rondo::test::small_parts>>(w, "redistributing three at a time", fewer, steps);
     run_trials<wheel_of<rondo::test::stripes_without_locks>>(w, "with stripes", fewer, steps);
     run_trials<wheel_of<rondo::test::stripes_with_locks>>(w, "with stripes and locks", fewer, steps);
@@ -38,7 +38,7 @@ void run_worlds(const world (&worlds)[Size], std::uint64_t trials, std::size_t s
 
 }  // namespace
 
-TEST_CASE("a wheel of any size does what its model does") {
+TEST_CASE("wheels of all sizes do what the model does") {
   const world worlds[] = {
       {"1 bucket, near", 1, 0, delays::within_turns, 12},
       {"1 bucket, far", 1, 0, delays::any_magnitude, 40},
@@ -54,7 +54,7 @@ TEST_CASE("a wheel of any size does what its model does") {
   run_worlds(worlds, 40, 600);
 }
 
-TEST_CASE("many rounds in one bucket do what the model does") {
+TEST_CASE("wheels with many rounds in one bucket do what the model does") {
   const world worlds[] = {
       {"2 buckets", 2, 0, delays::one_bucket, 40},
       {"8 buckets", 8, 5, delays::one_bucket, 40},
@@ -66,7 +66,7 @@ TEST_CASE("many rounds in one bucket do what the model does") {
   run_worlds(worlds, 40, 800);
 }
 
-TEST_CASE("bursts on few ticks do what the model does") {
+TEST_CASE("wheels with bursts on few ticks do what the model does") {
   const world worlds[] = {
       {"1 bucket", 1, 0, delays::bursts, 60},
       {"8 buckets", 8, 0, delays::bursts, 60},
@@ -76,7 +76,7 @@ TEST_CASE("bursts on few ticks do what the model does") {
   run_worlds(worlds, 20, 1000);
 }
 
-TEST_CASE("a later turn that becomes full, and timers before it, do what the model does") {
+TEST_CASE("wheels with a later turn that fills up, and timers before it, do what the model does") {
   const world worlds[] = {
       {"8 buckets", 8, 0, delays::full_turns, 60},
       {"64 buckets", 64, -1000, delays::full_turns, 100},
@@ -85,7 +85,7 @@ TEST_CASE("a later turn that becomes full, and timers before it, do what the mod
   run_worlds(worlds, 20, 1000);
 }
 
-TEST_CASE("ticks of the past, negative ones and the ends of all ticks do what the model does") {
+TEST_CASE("wheels with past and negative ticks, and at the ends of all ticks, do what the model does") {
   const world worlds[] = {
       {"past and future", 8, 0, delays::past_and_future, 40},
       {"past and future, 512 buckets", 512, -far, delays::past_and_future, 40},
@@ -103,7 +103,7 @@ TEST_CASE("ticks of the past, negative ones and the ends of all ticks do what th
   run_worlds(worlds, 40, 600);
 }
 
-TEST_CASE("thousands of timers do what the model does") {
+TEST_CASE("wheels with thousands of timers do what the model does") {
   const world worlds[] = {
       {"8 buckets", 8, 0, delays::any_magnitude, 3000},
       {"512 buckets", 512, 0, delays::within_turns, 3000},
@@ -115,7 +115,7 @@ TEST_CASE("thousands of timers do what the model does") {
   run_worlds(worlds, 3, 12000);
 }
 
-TEST_CASE("across the ticks where narrower numbers end, wheels do what the model does") {
+TEST_CASE("wheels do what the model does across the ticks where narrower integers overflow") {
   for (const int bits : {31, 32, 53, 62}) {
     for (const tick_number sign : {-1, 1}) {
       const tick_number before = sign * (tick_number{1} << bits) - 100;

@@ -11,7 +11,7 @@ namespace model {
 namespace {
 
 constexpr std::size_t shown_operations = 25;
-// Callbacks that schedule for ticks already reached would otherwise keep an advance() going for ever.
+// Otherwise callbacks that schedule for ticks already reached would keep an advance() going forever.
 constexpr std::size_t most_acts_in_an_advance = 60;
 constexpr tick_number no_tick = 0;
 
@@ -21,12 +21,12 @@ template <class Kind>
 wheel_trial<Kind>::wheel_trial(const world& w, random_numbers random)
     : world_(w), random_(std::move(random)) {
   sides_[0] = std::make_unique<side>(w.buckets, w.start);
-  // The second wheel differs in size and time: a node that moves must not be searched for in the wrong bucket.
+  // The second wheel may differ in size and time, so that a moved node must not be looked up in the wrong bucket.
   sides_[1] =
       std::make_unique<side>(random_.one_in(2) ? w.buckets : 16, later_by(w.start, some_distance() / 2));
   for (node_id id = 0; id != w.nodes; ++id) timers_.push_back(std::make_unique<timer>(id));
   one_in_acts_ = 1 + random_.below(6);
-  // next_due() corrects keys: if it was called after every step, advance() would never have to.
+  // next_due() corrects keys. If it were called after every step, advance() would never have to.
   compares_often_ = random_.one_in(2);
 }
 
@@ -82,14 +82,15 @@ void wheel_trial<Kind>::schedule(std::size_t s, node_id id, tick_number due) {
 template <class Kind>
 void wheel_trial<Kind>::cancel(std::size_t s, node_id id) {
   note("cancel", s, id, no_tick);
-  expect(sides_[s]->wheel.cancel(*timers_[id]) == sides_[s]->model.cancel(id), "cancel() says otherwise");
+  expect(sides_[s]->wheel.cancel(*timers_[id]) == sides_[s]->model.cancel(id),
+         "cancel() returns something else");
   compare_node(id);
 }
 
 template <class Kind>
 void wheel_trial<Kind>::replace(node_id id) {
   note("destroy", 0, id, no_tick);
-  timers_[id].reset();  // before the new one is made: it may get the same address
+  timers_[id].reset();  // before the new one is created, which may get the same address
   timers_[id] = std::make_unique<timer>(id);
   for (auto& s : sides_) s->model.cancel(id);
   compare_node(id);
@@ -124,8 +125,8 @@ void wheel_trial<Kind>::advance(std::size_t s, tick_number to, std::size_t limit
           on_due(s, t, to);
         },
         limit);
-    expect(seen == fired, "advance() returns another number than it fired");
-    expect(fired <= limit, "more fired than the limit allows");
+    expect(seen == fired, "advance() returns another number than it has fired");
+    expect(fired <= limit, "more nodes fired than the limit allows");
   } catch (const thrown_on_purpose&) {
     thrown = true;
     note("thrown", s, 0, here.wheel.now());
@@ -144,7 +145,7 @@ void wheel_trial<Kind>::on_due(std::size_t s, timer& fired, tick_number to) {
   const node_id id = fired.id;
   note("fires", s, id, here.wheel.now());
   const auto expected = here.model.fire_next(to);
-  expect(expected.has_value(), "a node fires and none is due");
+  expect(expected.has_value(), "a node fires although none is due");
   expect(*expected == id, "another node is the next to fire");
   expect(!fired.scheduled(), "a node is scheduled while it fires");
   compare(s);
@@ -172,7 +173,7 @@ void wheel_trial<Kind>::act_inside(std::size_t s, node_id fired) {
     case 6:
     case 7:
       return cancel(s, some_node());
-    case 8: {  // one of the same tick
+    case 8: {  // another node of the same tick
       const auto next = here.model.next_due();
       const node_id id = some_node();
       if (next && here.model.due(id) == next) cancel(s, id);
@@ -189,7 +190,7 @@ void wheel_trial<Kind>::act_inside(std::size_t s, node_id fired) {
       return;
     case 14:
       return shrink(random_.index(2));
-    case 13:  // of another wheel: this is not a nested advance
+    case 13:  // of the other wheel: this is not a nested advance()
       if (!sides_[other]->advancing) advance_somehow(other);
       return;
     default:
@@ -302,7 +303,7 @@ void wheel_trial<Kind>::compare_nodes() {
   check_invariants();
 }
 
-/// Verifies the invariants. A public wheel does so itself, in checked builds.
+/// Verifies the invariants. A public wheel does so itself in checked builds.
 template <class Kind>
 void wheel_trial<Kind>::check_invariants() {
   for (const auto& s : sides_) {

@@ -19,13 +19,13 @@ namespace model {
 /// How far from now timers are scheduled.
 enum class delays {
   within_turns,     // a few turns of the wheel
-  any_magnitude,    // 1 … 2^50, each power of two as often as the others
+  any_magnitude,    // 1 … 2^50, all powers of two equally often
   one_bucket,       // multiples of the number of buckets: many rounds of few buckets
-  one_bucket_far,   // the same, up to 2^50
+  one_bucket_far,   // as one_bucket, but up to 2^50
   bursts,           // few different ticks, many timers on each
-  one_list,         // all within a few thousand ticks, some 50,000 away
-  full_turns,       // mostly in a later turn, which becomes full from its beginning to its end; else soon
-  past_and_future,  // any magnitude, before now as well
+  one_list,         // all within a few thousand ticks, about 50,000 ticks away
+  full_turns,       // mostly in a later turn, which fills up from beginning to end; otherwise soon
+  past_and_future,  // any magnitude, also before now
   anywhere,         // all 2^64 ticks
 };
 
@@ -37,7 +37,7 @@ struct world {
   std::size_t nodes;
 };
 
-/// The kind of wheel that users have.
+/// The public wheel.
 struct public_wheel {
   using node = rondo::wheel_node;
   template <class Node>
@@ -51,8 +51,8 @@ struct wheel_of {
   using wheel = rondo::test::core_wheel<Sync, Node>;
 };
 
-/// Two wheels, since nodes may move from one to the other. Each operation is applied to a wheel and to its model; then
-/// their visible states must be equal. A mismatch fails the test at once.
+/// Two wheels, because nodes may move from one to the other. Each operation is applied to a wheel and to its model.
+/// Then their visible states must be equal. A mismatch fails the test at once.
 template <class Kind>
 class wheel_trial {
  public:
