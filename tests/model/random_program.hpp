@@ -170,10 +170,9 @@ class random_program {
   std::optional<scheduler_model::run> starting_;
   std::optional<scheduler_model::run> to_be_rejected_;  // what on_rejected should report
   std::optional<std::size_t> running_;
-  std::optional<std::size_t>
-      thrown_;              // the timer whose task's exception is on its way to the caller that drives
-  bool driving_ = false;    // the driver is calling the executor
-  bool elsewhere_ = false;  // the driver is on another thread than the run in progress
+  std::optional<std::size_t> thrown_;  // by its task, on the way to the driving caller
+  bool driving_ = false;               // the driver is calling the executor
+  bool elsewhere_ = false;             // the driver is on another thread than the run in progress
   bool stop_inside_ = false;
   int inside_left_ = 0;  // how many more runs of this step may do something
   int depth_ = 0;

@@ -1,4 +1,4 @@
-// Scopes and keyed timers build the callable where it stays, as the scheduler's calls do.
+// Scopes and keyed timers construct the callable in its final place, as the scheduler's calls do.
 #include <stdexcept>
 #include <utility>
 
@@ -13,7 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 using namespace rondo;
 
-/// Counts how often it is moved and called.
+/// Counts its moves and calls.
 struct counting {
   struct counts {
     int moves = 0;
@@ -62,7 +62,7 @@ TEST_CASE("a callable is moved into the timer of a scope or a key once, and neve
   CHECK(all.runs == 3);
 }
 
-TEST_CASE("a task object, and one in braces, is taken as well") {
+TEST_CASE("scopes and keys also take task objects, including those in braces") {
   manual_timer time;
   timer_scope scope(time);
   keyed_timers<int> keys(time);
@@ -76,7 +76,7 @@ TEST_CASE("a task object, and one in braces, is taken as well") {
   CHECK(all.runs == 5);
 }
 
-TEST_CASE("a callable whose copy throws leaves the key's old timer, and no place is taken") {
+TEST_CASE("if copying a callable throws, the key keeps its old timer and no place is taken") {
   manual_timer time(options{.max_pending = 2});
   timer_scope scope(time);
   keyed_timers<int> keys(time);

@@ -12,7 +12,7 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-/// Sleeps, and notes the result: "slept" or "dropped". `token` lives as long as the coroutine.
+/// Sleeps, and notes the result: "slept" or "dropped". The coroutine holds `token` as long as it lives.
 template <class When>
 routine nap(scheduler& s, When d, journal& notes, std::shared_ptr<int> token = nullptr) {
   try {
@@ -24,7 +24,7 @@ routine nap(scheduler& s, When d, journal& notes, std::shared_ptr<int> token = n
   token.reset();
 }
 
-TEST_CASE("a coroutine goes on at its deadline, not before") {
+TEST_CASE("a coroutine resumes at its deadline, not before") {
   manual_timer time;
   journal notes;
   const auto sleeper = nap(time, 5ms, notes);
@@ -39,7 +39,7 @@ TEST_CASE("a coroutine goes on at its deadline, not before") {
   CHECK(time.stats().completed == 1);
 }
 
-TEST_CASE("sleeps follow each other from where the last one ended") {
+TEST_CASE("each sleep counts from the end of the one before") {
   manual_timer time;
   std::vector<time_point> woken;
   const auto sleeper = [](manual_timer& t, std::vector<time_point>& w) -> routine {
@@ -54,7 +54,7 @@ TEST_CASE("sleeps follow each other from where the last one ended") {
   CHECK(sleeper.done());
 }
 
-TEST_CASE("sleepers and tasks of one tick go on in the order in which they were scheduled") {
+TEST_CASE("sleepers and tasks of one tick run in the order in which they were scheduled") {
   manual_timer time;
   journal notes;
   const auto sleep_and_note = [](manual_timer& t, journal& n, const char* name) -> routine {
@@ -68,7 +68,7 @@ TEST_CASE("sleepers and tasks of one tick go on in the order in which they were 
   CHECK(notes.take() == "a b c");
 }
 
-TEST_CASE("sleep_until takes any steady time point, and rounds up") {
+TEST_CASE("sleep_until() takes any time point of the steady clock, and rounds up") {
   manual_timer time;
   const auto sleeper = [](manual_timer& t) -> routine {
     co_await sleep_until(t, at(3ms));
@@ -79,14 +79,14 @@ TEST_CASE("sleep_until takes any steady time point, and rounds up") {
     co_await sleep_until(
         t, std::chrono::time_point<scheduler::clock, picoseconds>(picoseconds(2'001'000'000'001)));
     CHECK(t.now() == at(2002ms));
-    co_await sleep_until(t, at(1s));  // past
+    co_await sleep_until(t, at(1s));  // in the past
     CHECK(t.now() == at(2002ms));
   }(time);
   time.advance(10s);
   CHECK(sleeper.done());
 }
 
-TEST_CASE("sleep_for takes durations of any unit, and floating ones") {
+TEST_CASE("sleep_for() takes durations of any unit, including floating-point ones") {
   manual_timer time;
   const auto sleeper = [](manual_timer& t) -> routine {
     co_await sleep_for(t, 1min);
@@ -98,7 +98,7 @@ TEST_CASE("sleep_for takes durations of any unit, and floating ones") {
   CHECK(sleeper.done());
 }
 
-TEST_CASE("nothing to wait for is waited for all the same, until the driver's next pass") {
+TEST_CASE("a sleep that is due at once still waits for the driver's next pass") {
   manual_timer time;
   journal notes;
   const auto zero = nap(time, 0s, notes);
@@ -109,7 +109,7 @@ TEST_CASE("nothing to wait for is waited for all the same, until the driver's ne
   CHECK(since_epoch(time) == 0s);
 }
 
-TEST_CASE("the largest duration, and a deadline past the clock's end, sleep for ever") {
+TEST_CASE("the longest duration, and a deadline past the clock's end, sleep forever") {
   manual_timer time;
   journal notes;
   auto a = nap(time, duration::max(), notes);
@@ -123,7 +123,7 @@ TEST_CASE("the largest duration, and a deadline past the clock's end, sleep for 
   CHECK(time.pending() == 0);
 }
 
-TEST_CASE("not a number is refused, and nothing is scheduled") {
+TEST_CASE("sleeps refuse a NaN, and schedule nothing") {
   manual_timer time;
   journal notes;
   const auto sleeper =
@@ -132,7 +132,7 @@ TEST_CASE("not a number is refused, and nothing is scheduled") {
   CHECK(time.stats().scheduled == 0);
 }
 
-TEST_CASE("it goes on inside the job, wherever the executor runs that") {
+TEST_CASE("a coroutine resumes inside the job, wherever the executor runs it") {
   std::vector<job> jobs;
   manual_timer time(options{.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
   journal notes;
@@ -144,7 +144,7 @@ TEST_CASE("it goes on inside the job, wherever the executor runs that") {
   CHECK(sleeper.done());
 }
 
-TEST_CASE("destroying the suspended coroutine cancels its timer") {
+TEST_CASE("destroying a suspended coroutine cancels its timer") {
   manual_timer time;
   journal notes;
   const auto token = std::make_shared<int>(0);
@@ -158,7 +158,7 @@ TEST_CASE("destroying the suspended coroutine cancels its timer") {
   CHECK(notes.take() == "");
 }
 
-TEST_CASE("destroying it cancels also what an executor has and has not started") {
+TEST_CASE("destroying a suspended coroutine also cancels a job that an executor has not started") {
   std::vector<job> jobs;
   manual_timer time(options{.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
   journal notes;
@@ -173,7 +173,7 @@ TEST_CASE("destroying it cancels also what an executor has and has not started")
   CHECK(time.stats().rejected == 0);
 }
 
-TEST_CASE("a coroutine may be destroyed by a task, also by the one that runs just before it") {
+TEST_CASE("a coroutine may be destroyed by a task, even by the one that runs just before it") {
   manual_timer time;
   journal notes;
   routine* second = nullptr;
@@ -187,7 +187,7 @@ TEST_CASE("a coroutine may be destroyed by a task, also by the one that runs jus
   CHECK(time.stats().cancelled == 2);
 }
 
-TEST_CASE("a timer that was cancelled and one that fired resume nothing when the scheduler ends") {
+TEST_CASE("timers that were cancelled or have fired resume nothing when the scheduler ends") {
   journal notes;
   auto time = std::make_unique<manual_timer>();
   const auto slept = nap(*time, 1ms, notes);
@@ -198,7 +198,7 @@ TEST_CASE("a timer that was cancelled and one that fired resume nothing when the
   CHECK(notes.take() == "slept");
 }
 
-TEST_CASE("destroying the scheduler drops those who sleep on it") {
+TEST_CASE("destroying the scheduler drops the coroutines that sleep on it") {
   journal notes;
   auto time = std::make_unique<manual_timer>();
   const auto soon = nap(*time, 1ms, notes);
@@ -209,7 +209,7 @@ TEST_CASE("destroying the scheduler drops those who sleep on it") {
   CHECK(never.done());
 }
 
-TEST_CASE("dropping the list from stop() drops those in it, when it is dropped") {
+TEST_CASE("destroying entries of the list from stop() drops their coroutines, at that moment") {
   journal notes;
   manual_timer time;
   const auto a = nap(time, 2ms, notes);
@@ -224,7 +224,7 @@ TEST_CASE("dropping the list from stop() drops those in it, when it is dropped")
   CHECK(notes.take() == "dropped dropped");
 }
 
-TEST_CASE("what stop() handed back and is run by hand has slept to the end") {
+TEST_CASE("a coroutine whose task from stop() is run by hand has slept to the end") {
   journal notes;
   manual_timer time;
   const auto sleeper = nap(time, 1ms, notes);
@@ -232,13 +232,13 @@ TEST_CASE("what stop() handed back and is run by hand has slept to the end") {
   REQUIRE(unfired.size() == 1);
   unfired[0].work();
   CHECK(notes.take() == "slept");
-  unfired[0].work();  // a second time: it has gone on already
+  unfired[0].work();  // a second time: the coroutine has already resumed
   unfired.clear();
   CHECK(notes.take() == "");
   CHECK(sleeper.done());
 }
 
-TEST_CASE("a coroutine that is destroyed while a list holds its task is left alone by it") {
+TEST_CASE("a list from stop() does not touch a coroutine that has been destroyed") {
   journal notes;
   manual_timer time;
   auto a = nap(time, 1ms, notes);
@@ -252,7 +252,7 @@ TEST_CASE("a coroutine that is destroyed while a list holds its task is left alo
   CHECK(notes.take() == "");
 }
 
-TEST_CASE("a list may outlive the scheduler, and the coroutine be destroyed between the two") {
+TEST_CASE("a list may outlive the scheduler, and a coroutine may be destroyed in between") {
   journal notes;
   std::vector<unfired> list;
   auto time = std::make_unique<manual_timer>();
@@ -266,7 +266,7 @@ TEST_CASE("a list may outlive the scheduler, and the coroutine be destroyed betw
   CHECK(b.done());
 }
 
-TEST_CASE("an executor that drops the job drops who waits for it") {
+TEST_CASE("an executor that drops the job drops the coroutine") {
   manual_timer time(options{.run_on = [](job) {}});
   journal notes;
   const auto sleeper = nap(time, 1ms, notes);
@@ -276,7 +276,7 @@ TEST_CASE("an executor that drops the job drops who waits for it") {
   CHECK(time.stats().rejected == 1);
 }
 
-TEST_CASE("who is dropped may destroy the scheduler") {
+TEST_CASE("a coroutine that is dropped may destroy the scheduler") {
   auto time = std::make_unique<manual_timer>(options{.run_on = [](job) {}});
   journal notes;
   [](std::unique_ptr<manual_timer>& t, journal& n) -> detached {
@@ -293,7 +293,7 @@ TEST_CASE("who is dropped may destroy the scheduler") {
   CHECK(notes.take() == "dropped destroyed");
 }
 
-TEST_CASE("who has slept may destroy the scheduler") {
+TEST_CASE("a coroutine that has slept may destroy the scheduler") {
   auto time = std::make_unique<manual_timer>();
   journal notes;
   [](std::unique_ptr<manual_timer>& t, journal& n) -> detached {
@@ -307,7 +307,7 @@ TEST_CASE("who has slept may destroy the scheduler") {
   CHECK(notes.take() == "dropped destroyed");
 }
 
-TEST_CASE("on a stopped scheduler nobody can sleep, and who is dropped cannot go on sleeping") {
+TEST_CASE("on a stopped scheduler no coroutine can sleep, and a dropped one cannot sleep again") {
   manual_timer time;
   const auto dropped = [](manual_timer& t) -> routine {
     try {
@@ -323,7 +323,7 @@ TEST_CASE("on a stopped scheduler nobody can sleep, and who is dropped cannot go
   CHECK(time.stats().scheduled == 1);
 }
 
-TEST_CASE("beyond max_pending the co_await throws, once, and can be tried again") {
+TEST_CASE("beyond max_pending the co_await throws, and can be tried again") {
   manual_timer time(options{.max_pending = 1});
   journal notes;
   const auto first = nap(time, 1ms, notes);
@@ -343,7 +343,7 @@ TEST_CASE("beyond max_pending the co_await throws, once, and can be tried again"
   CHECK(second.done());
 }
 
-TEST_CASE("what the coroutine lets out goes to on_error") {
+TEST_CASE("an exception that leaves the coroutine goes to on_error") {
   int errors = 0;
   manual_timer time(options{.on_error = [&](std::exception_ptr, const firing&) { ++errors; }});
   auto sleeper = [](manual_timer& t) -> routine {
@@ -355,7 +355,7 @@ TEST_CASE("what the coroutine lets out goes to on_error") {
   CHECK(errors == 1);
 }
 
-TEST_CASE("what is never awaited schedules nothing, and may be moved until it is") {
+TEST_CASE("a sleep that is not awaited schedules nothing, and may be moved before it is awaited") {
   manual_timer time;
   {
     [[maybe_unused]] auto unused = sleep_for(time, 1ms);
@@ -366,7 +366,7 @@ TEST_CASE("what is never awaited schedules nothing, and may be moved until it is
     auto made = sleep_for(t, 1ms);
     auto moved = std::move(made);
     co_await moved;
-    co_await moved;  // from now on, again
+    co_await moved;  // again, counted from now
     CHECK(t.now() == at(2ms));
   }(time);
   time.advance(1s);

@@ -28,7 +28,7 @@ routine nap(scheduler& s, When d, std::stop_token token, journal& notes) {
   }
 }
 
-TEST_CASE("who is not asked to stop sleeps to the end; asking later does nothing") {
+TEST_CASE("a coroutine that is not asked to stop sleeps to the end; asking later does nothing") {
   manual_timer time;
   journal notes;
   std::stop_source source;
@@ -42,7 +42,8 @@ TEST_CASE("who is not asked to stop sleeps to the end; asking later does nothing
   CHECK(without.done());
 }
 
-TEST_CASE("who is asked to stop goes on at once, inside request_stop, and its timer is cancelled") {
+TEST_CASE(
+    "a coroutine that is asked to stop resumes at once, inside request_stop(), and its timer is cancelled") {
   manual_timer time;
   journal notes;
   std::stop_source source;
@@ -57,7 +58,7 @@ TEST_CASE("who is asked to stop goes on at once, inside request_stop, and its ti
   CHECK(time.advance(1h) == 0);
 }
 
-TEST_CASE("who was asked before does not even begin, on a stopped scheduler neither") {
+TEST_CASE("a sleep whose stop was requested before does not begin, not even on a stopped scheduler") {
   manual_timer time;
   journal notes;
   std::stop_source source;
@@ -70,7 +71,7 @@ TEST_CASE("who was asked before does not even begin, on a stopped scheduler neit
   CHECK(time.stats().scheduled == 0);
 }
 
-TEST_CASE("who is asked just before it is to suspend does not, and nothing is scheduled") {
+TEST_CASE("a coroutine that is asked just before it suspends does not suspend, and nothing is scheduled") {
   manual_timer time;
   std::stop_source source;
   auto sleeping = sleep_for(time, 1ms, source.get_token());
@@ -81,7 +82,7 @@ TEST_CASE("who is asked just before it is to suspend does not, and nothing is sc
   CHECK(time.stats().scheduled == 0);
 }
 
-TEST_CASE("sleep_until can be asked to stop as well") {
+TEST_CASE("sleep_until() can be asked to stop as well") {
   manual_timer time;
   std::stop_source source;
   const auto sleeper = [](manual_timer& t, std::stop_token token) -> routine {
@@ -98,7 +99,7 @@ TEST_CASE("sleep_until can be asked to stop as well") {
   CHECK(time.stats().scheduled == 2);
 }
 
-TEST_CASE("a task may ask to stop, before and after the sleeper of the same moment") {
+TEST_CASE("a task may request a stop before or after a sleeper that is due at the same moment") {
   manual_timer time;
   journal notes;
   std::stop_source source;
@@ -109,7 +110,7 @@ TEST_CASE("a task may ask to stop, before and after the sleeper of the same mome
   CHECK(notes.take() == "slept asked");
 }
 
-TEST_CASE("who has slept may ask itself to stop, and sleeps no more") {
+TEST_CASE("a coroutine that has slept may ask itself to stop, and then sleeps no more") {
   manual_timer time;
   std::stop_source source;
   const auto sleeper = [](manual_timer& t, std::stop_source& s) -> routine {
@@ -123,7 +124,7 @@ TEST_CASE("who has slept may ask itself to stop, and sleeps no more") {
   CHECK(sleeper.done());
 }
 
-TEST_CASE("asking takes back what an executor has and has not started") {
+TEST_CASE("a stop request takes back a job that an executor has not started") {
   std::vector<job> jobs;
   manual_timer time(options{.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
   journal notes;
@@ -137,7 +138,7 @@ TEST_CASE("asking takes back what an executor has and has not started") {
   CHECK(time.stats().cancelled == 1);
 }
 
-TEST_CASE("a coroutine may end, and destroy the scheduler and the source, as it is asked to stop") {
+TEST_CASE("a coroutine that is asked to stop may end, and destroy the scheduler and the source") {
   auto time = std::make_unique<manual_timer>();
   auto source = std::make_unique<std::stop_source>();
   journal notes;
@@ -152,7 +153,7 @@ TEST_CASE("a coroutine may end, and destroy the scheduler and the source, as it 
   CHECK(time == nullptr);
 }
 
-TEST_CASE("destroying the suspended coroutine takes it off the stop source") {
+TEST_CASE("destroying a suspended coroutine removes it from the stop source") {
   manual_timer time;
   journal notes;
   std::stop_source source;
@@ -164,7 +165,7 @@ TEST_CASE("destroying the suspended coroutine takes it off the stop source") {
   CHECK(notes.take() == "");
 }
 
-TEST_CASE("who is dropped is told so, asked to stop or not") {
+TEST_CASE("a dropped coroutine is told so, and a later stop request does nothing") {
   journal notes;
   std::stop_source source;
   auto time = std::make_unique<manual_timer>();
@@ -175,14 +176,14 @@ TEST_CASE("who is dropped is told so, asked to stop or not") {
   CHECK(notes.take() == "");
 }
 
-TEST_CASE("who is asked to stop while a list holds its task is left alone by that") {
+TEST_CASE("a list from stop() does not touch a coroutine that was asked to stop") {
   journal notes;
   std::stop_source source;
   auto time = std::make_unique<manual_timer>();
   const auto a = nap(*time, 1ms, source.get_token(), notes);
   const auto b = nap(*time, 2ms, source.get_token(), notes);
   std::vector<unfired> list = time->stop();
-  time.reset();  // asking is no call of the scheduler any more
+  time.reset();  // the request no longer calls the scheduler
   source.request_stop();
   CHECK(notes.take() == "asked asked");
   REQUIRE(list.size() == 2);
@@ -191,9 +192,9 @@ TEST_CASE("who is asked to stop while a list holds its task is left alone by tha
   CHECK(notes.take() == "");
 }
 
-// on_earlier is called inside the scheduling call: before the coroutine has completely suspended.
+// on_earlier is called inside the scheduling call, before the coroutine has completely suspended.
 
-TEST_CASE("who is asked to stop by on_earlier goes on, asked, and leaves no timer") {
+TEST_CASE("a coroutine that on_earlier asks to stop resumes and leaves no timer") {
   polled_timer polled;
   journal notes;
   std::stop_source source;
@@ -204,7 +205,7 @@ TEST_CASE("who is asked to stop by on_earlier goes on, asked, and leaves no time
   CHECK(polled.stats().cancelled == 1);
 }
 
-TEST_CASE("who is dropped by on_earlier goes on, dropped, once") {
+TEST_CASE("a coroutine that on_earlier drops resumes once") {
   polled_timer polled;
   journal notes;
   polled.on_earlier([&] { polled.stop(); });
@@ -213,7 +214,8 @@ TEST_CASE("who is dropped by on_earlier goes on, dropped, once") {
   CHECK(sleeper.done());
 }
 
-TEST_CASE("who is stopped by on_earlier may be asked when the scheduler is gone: that is no call of it") {
+TEST_CASE(
+    "a coroutine handed back by stop() in on_earlier may be asked to stop after the scheduler is gone") {
   journal notes;
   std::stop_source source;
   std::vector<unfired> list;
@@ -226,7 +228,7 @@ TEST_CASE("who is stopped by on_earlier may be asked when the scheduler is gone:
   CHECK(notes.take() == "asked");
 }
 
-TEST_CASE("whose task is run by hand in on_earlier has slept, once") {
+TEST_CASE("a coroutine whose task is run by hand in on_earlier has slept, once") {
   polled_timer polled;
   journal notes;
   polled.on_earlier([&] {
@@ -237,18 +239,18 @@ TEST_CASE("whose task is run by hand in on_earlier has slept, once") {
   CHECK(sleeper.done());
 }
 
-TEST_CASE("who is destroyed by on_earlier does not go on, and leaves no timer") {
+TEST_CASE("a coroutine that on_earlier destroys does not resume, and leaves no timer") {
   polled_timer polled;
   std::stop_source source;
   std::optional sleeping(sleep_for(polled, 1h, source.get_token()));  // as in the frame of a coroutine
   polled.on_earlier([&] { sleeping.reset(); });
-  CHECK(sleeping->await_suspend(std::noop_coroutine()));  // false would resume what is gone
+  CHECK(sleeping->await_suspend(std::noop_coroutine()));  // false would resume a destroyed coroutine
   CHECK_FALSE(sleeping.has_value());
   CHECK(polled.pending() == 0);
   CHECK(polled.stats().cancelled == 1);
 }
 
-TEST_CASE("when it cannot be scheduled it throws, also if it is asked to stop then") {
+TEST_CASE("a sleep that cannot be scheduled throws, and may then be asked to stop") {
   manual_timer time;
   time.stop();
   std::stop_source source;

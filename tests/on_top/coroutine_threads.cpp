@@ -1,5 +1,5 @@
-// Coroutines that sleep, on real threads: they start, fire, are asked to stop, are dropped and destroyed at the
-// same time, and each wait ends in exactly one way.
+// Coroutines that sleep, on real threads: they start, fire, are asked to stop, dropped and destroyed at the same time,
+// and each wait ends in exactly one way.
 #include <atomic>
 #include <cstddef>
 #include <memory>
@@ -15,7 +15,7 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-/// A timer with a fine tick.
+/// Options of a timer with a fine tick.
 options fine(executor run_on = {}) { return {.tick = 10us, .run_on = std::move(run_on)}; }
 
 /// How the waits of a test ended.
@@ -24,7 +24,7 @@ struct ends {
   std::atomic<int> slept{0}, asked{0}, dropped{0};
 };
 
-/// Sleeps `naps` times, each for a little longer, or until a sleep is refused.
+/// Sleeps `naps` times, each time a little longer, or until a sleep is refused.
 detached sleep_on(timer& t, int naps, ends& e) {
   bool dropped = false;
   for (int i = 0; i != naps && !dropped; ++i) {
@@ -48,7 +48,7 @@ TEST_CASE("a coroutine may be resumed on another thread before the call that sus
   CHECK(e.slept == 20 * 200);
 }
 
-TEST_CASE("without an executor a coroutine goes on on the driver, not before its time") {
+TEST_CASE("without an executor a coroutine resumes on the driver, not before its time") {
   timer t(fine());
   gate done;
   bool late_enough = false;
@@ -80,12 +80,12 @@ TEST_CASE("a sleep that begins while the scheduler stops is dropped or refused, 
     t.stop();
     sleepers.join();
     REQUIRE(e.all.wait(8));
-    if (e.dropped != 8) FAIL("a coroutine went on more than once, or did not hear of the end");
+    if (e.dropped != 8) FAIL("a coroutine resumed more than once, or was not told of the end");
     CHECK(adds_up(t.stats()));
   }
 }
 
-TEST_CASE("coroutines that sleep elsewhere may be destroyed while others are resumed") {
+TEST_CASE("sleeping coroutines may be destroyed while others are resumed") {
   pool workers(2);
   timer t(fine(workers.executor()));
   ends e;
@@ -171,7 +171,8 @@ TEST_CASE("a wait that is asked to stop as its scheduler stops ends in one way")
   }
 }
 
-TEST_CASE("who is asked to stop while it is falling asleep wakes, also from for ever, and leaves no timer") {
+TEST_CASE(
+    "a coroutine asked to stop as it falls asleep resumes, even from an endless sleep, and leaves no timer") {
   constexpr int rounds = 10'000;
   timer t(fine());
   std::stop_source source;
@@ -200,7 +201,7 @@ TEST_CASE("who is asked to stop while it is falling asleep wakes, also from for 
   CHECK(t.pending() == 0);
 }
 
-TEST_CASE("who has gone on inside request_stop keeps neither the driver nor its tasks waiting") {
+TEST_CASE("a coroutine that resumes inside request_stop() blocks neither the driver nor its tasks") {
   pool workers(1);
   timer t(fine(workers.executor()));
   gate asked, let_go, over;

@@ -1,4 +1,4 @@
-// The coroutine types of the tests of sleeping.
+// Coroutine types for the tests of sleeping.
 #pragma once
 
 #include <coroutine>
@@ -11,7 +11,8 @@
 
 namespace rondo::test {
 
-/// Runs at once up to its first suspension, and is destroyed with this object, wherever it is suspended.
+/// A coroutine that runs at once up to its first suspension, and is destroyed with this object wherever it is
+/// suspended.
 class routine {
  public:
   struct promise_type {
@@ -32,9 +33,9 @@ class routine {
   ~routine() { destroy(); }
 
   bool done() const { return handle_.done(); }
-  /// An exception leaves the coroutine, out of resume().
+  /// Lets an exception leave the coroutine, out of resume().
   void let_out() { handle_.promise().lets_out = true; }
-  /// Rethrows the exception that ended it, if there was one.
+  /// Rethrows the exception that ended the coroutine, if any.
   void rethrow() const {
     if (handle_.promise().thrown) std::rethrow_exception(handle_.promise().thrown);
   }
@@ -47,7 +48,7 @@ class routine {
   std::coroutine_handle<promise_type> handle_;
 };
 
-/// Destroys itself at its end. No exception may leave it.
+/// A coroutine that destroys itself at its end. No exception may leave it.
 struct detached {
   struct promise_type {
     detached get_return_object() noexcept { return {}; }

@@ -1,5 +1,5 @@
-// What happens to a timer of a scope, or of a key, during the call that schedules it: on_earlier is called inside
-// the call, and another thread may run the timer.
+// What may happen to a timer of a scope or a key during the call that schedules it: on_earlier is called inside the
+// call, and another thread may run the timer.
 #include <rondo/keyed_timers.hpp>
 #include <rondo/timer_scope.hpp>
 
@@ -19,7 +19,7 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-/// On another thread: on the calling one poll() would be refused.
+/// Polls on another thread, because poll() would be refused on the calling one.
 void poll_elsewhere(polled_timer& time) {
   std::thread([&] { time.poll(); }).join();
 }
@@ -32,10 +32,10 @@ void do_during_the_call(polled_timer& time, std::function<void()> act) {
 }
 
 TEST_CASE(
-    "a callable is destroyed with its run, also before the call that scheduled it through a scope returns") {
+    "a callable is destroyed with its run, even before the call that scheduled it through a scope returns") {
   polled_timer time;
   timer_scope scope(time);
-  auto token = std::make_shared<int>(0);  // not const, or the closure could not move it on
+  auto token = std::make_shared<int>(0);  // not const, so that the closure can move it
   do_during_the_call(time, [&] {
     poll_elsewhere(time);
     CHECK(*token == 1);
@@ -56,15 +56,14 @@ TEST_CASE(
   const auto schedule = [&](int times) {
     for (int i = 0; i != times; ++i) scope.schedule_after(0s, [] {});
   };
-  schedule(2000);  // each thread of the first ones leaves records to its shard
+  schedule(2000);  // each of the first threads leaves records to its shard
   const auto before = bytes_held();
   schedule(500);
   CHECK(bytes_held() <= before + 512);
   CHECK(time.stats().rejected == 2500);
 }
 
-TEST_CASE(
-    "what sets a key while the driver is woken for it comes after the call that wakes it, and replaces") {
+TEST_CASE("a call that sets a key while the driver is being woken for that key replaces the timer") {
   polled_timer time;
   keyed_timers<int> timers(time);
   do_during_the_call(time, [&] {
@@ -78,7 +77,7 @@ TEST_CASE(
   CHECK(time.next_due() > time.now() + 90min);
 }
 
-TEST_CASE("a task that is replaced while the driver is woken for it does not start, though it is due") {
+TEST_CASE("a task that is replaced while the driver is being woken for it does not start, though it is due") {
   polled_timer time;
   keyed_timers<int> timers(time);
   bool ran = false;
@@ -92,7 +91,7 @@ TEST_CASE("a task that is replaced while the driver is woken for it does not sta
   CHECK(time.pending() == 1);
 }
 
-TEST_CASE("a periodic timer of a key that runs before the call that sets it returns goes on") {
+TEST_CASE("a key's periodic timer that runs before the call that sets it returns continues") {
   polled_timer time;
   keyed_timers<int> keys(time);
   int runs = 0;
@@ -102,13 +101,13 @@ TEST_CASE("a periodic timer of a key that runs before the call that sets it retu
   CHECK(keys.contains(1));
 }
 
-TEST_CASE("a task whose key is set again does not start once the new one has") {
+TEST_CASE("a task whose key is set again does not start after the new task has") {
   polled_timer time;
   keyed_timers<int> keys(time);
   int old_runs = 0, new_runs = 0;
   const auto now = time.now();
   keys.set_at(1, now, [&] { ++old_runs; });
-  // Both are due, the new one in an earlier tick: so it runs first, and the old one is next in the same pass.
+  // Both are due. The new one is in an earlier tick, so it runs first, and the old one is next in the same pass.
   do_during_the_call(time, [&] { poll_elsewhere(time); });
   keys.set_at(1, now - 1h, [&] { ++new_runs; });
   CHECK(new_runs == 1);

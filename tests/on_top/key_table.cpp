@@ -1,4 +1,4 @@
-// The hash table of keyed_timers, beside std::map.
+// The hash table of keyed_timers, compared with std::map.
 #include <rondo/detail/key_table.hpp>
 
 #include <cstddef>
@@ -20,7 +20,7 @@ namespace {
 
 using namespace rondo::test;
 
-/// So many values for all keys; 0: the keys themselves, of which the low 40 bits are the same.
+/// A hash with only `Values` values. If that is 0: the key shifted left, so that the low 40 bits are all equal.
 template <std::uint64_t Values>
 struct poor_hash {
   std::size_t operator()(std::uint64_t key) const noexcept {
@@ -64,7 +64,7 @@ TEST_CASE_TEMPLATE("a key is found from when it is added until it is forgotten, 
           REQUIRE(&n == known->second);
         } else {
           REQUIRE(n.entry.unused());
-          n.entry.timers = i;  // by which for_each() is told apart
+          n.entry.timers = i;  // identifies the entry in for_each()
           model.emplace(key, &n);
         }
       }
@@ -75,7 +75,7 @@ TEST_CASE_TEMPLATE("a key is found from when it is added until it is forgotten, 
   }
 }
 
-/// Counts those that live. Moving one fails if it is told to.
+/// Counts live objects. The next move throws if `fails` is set.
 struct counted_key {
   explicit counted_key(int v) : value(v) { ++alive; }
   counted_key(counted_key&& k) : value(k.value) {
@@ -96,7 +96,7 @@ struct counted_key {
 };
 using counted_table = rondo::detail::key_table<counted_key, counted_key::hash, std::equal_to<>>;
 
-TEST_CASE("the keys live as long as the table, or until what forget() returned is destroyed") {
+TEST_CASE("keys live as long as the table, or until the result of forget() is destroyed") {
   {
     counted_table t;
     for (int i = 0; i != 100; ++i) t.find_or_add(counted_key(i % 40));
@@ -109,9 +109,9 @@ TEST_CASE("the keys live as long as the table, or until what forget() returned i
   CHECK(counted_key::alive == 0);
 }
 
-TEST_CASE("a key that cannot be moved, or has no memory, is not added") {
+TEST_CASE("a key is not added if moving it throws or there is no memory") {
   counted_table t;
-  for (int i = 0; i != 64; ++i) {  // past several growths
+  for (int i = 0; i != 64; ++i) {  // the table grows several times
     counted_key::fails = true;
     CHECK_THROWS_AS(t.find_or_add(counted_key(i)), std::runtime_error);
     CHECK(t.find(counted_key(i)) == nullptr);

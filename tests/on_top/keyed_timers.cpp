@@ -18,7 +18,7 @@ using namespace rondo::test;
 
 using by_name = keyed_timers<std::string>;
 
-TEST_CASE("each key has a timer of its own") {
+TEST_CASE("each key has its own timer") {
   manual_timer time;
   by_name timers(time);
   journal ran;
@@ -34,7 +34,7 @@ TEST_CASE("each key has a timer of its own") {
   CHECK_FALSE(timers.contains("a"));
 }
 
-TEST_CASE("the longest delay means never, also before the clock's epoch") {
+TEST_CASE("the longest delay means never, even before the clock's epoch") {
   manual_timer time(options{}, at(-1h));
   by_name timers(time);
   timers.set_after("a", duration::max(), doing_nothing());
@@ -45,7 +45,7 @@ TEST_CASE("the longest delay means never, also before the clock's epoch") {
   CHECK_FALSE(time.next_due().has_value());
 }
 
-TEST_CASE("re-arming a key replaces: one is scheduled, one cancelled, and the old callable destroyed") {
+TEST_CASE("re-arming a key schedules a new timer, cancels the old one and destroys its callable") {
   manual_timer time;
   by_name timers(time);
   std::vector<firing> runs;
@@ -63,7 +63,7 @@ TEST_CASE("re-arming a key replaces: one is scheduled, one cancelled, and the ol
     CHECK(runs.empty());
     timers.set_after("a", 5ms, recording(runs));
   }
-  SUBCASE("by a recurring one") { timers.set("a", every(5ms).times(1), recording(runs)); }
+  SUBCASE("by a recurring timer") { timers.set("a", every(5ms).times(1), recording(runs)); }
   CHECK(old.use_count() == 1);
   CHECK(time.pending() + runs.size() == 1);
   time.advance(10ms);
@@ -74,7 +74,7 @@ TEST_CASE("re-arming a key replaces: one is scheduled, one cancelled, and the ol
   CHECK(adds_up(s));
 }
 
-TEST_CASE("a recurring one is replaced too") {
+TEST_CASE("re-arming a key also replaces a recurring timer") {
   manual_timer time;
   by_name timers(time);
   journal ran;
@@ -86,7 +86,7 @@ TEST_CASE("a recurring one is replaced too") {
     CHECK(ran.take() == "old old new");
     CHECK(timers.size() == 0);
   }
-  SUBCASE("by a recurring one, whose grid starts again") {
+  SUBCASE("by a recurring timer, whose grid starts again") {
     timers.set("a", every(2ms), ran.noting("new"));
     time.advance(4ms);
     CHECK(ran.take() == "old old new new");
@@ -94,7 +94,7 @@ TEST_CASE("a recurring one is replaced too") {
   }
 }
 
-TEST_CASE("debounced: of many calls the last one's task runs, once") {
+TEST_CASE("debouncing: of many calls, only the last one's task runs, once") {
   manual_timer time;
   by_name timers(time);
   std::vector<int> ran;
@@ -107,7 +107,7 @@ TEST_CASE("debounced: of many calls the last one's task runs, once") {
   CHECK(ran == std::vector{999});
 }
 
-TEST_CASE("try_set_after() leaves a key alone that has a timer") {
+TEST_CASE("try_set_after() does not change a key that has a timer") {
   manual_timer time;
   by_name timers(time);
   journal ran;
@@ -123,7 +123,8 @@ TEST_CASE("try_set_after() leaves a key alone that has a timer") {
   CHECK(time.stats().scheduled == 3);
 }
 
-TEST_CASE("try_set_after() leaves a key alone that has a timer, also when no new timer is taken") {
+TEST_CASE(
+    "try_set_after() returns false for a key that has a timer, even if the scheduler takes no new timers") {
   manual_timer time;
   keyed_timers<int> keys(time);
   keys.set_after(1, 1h, [] {});
@@ -134,7 +135,7 @@ TEST_CASE("try_set_after() leaves a key alone that has a timer, also when no new
   CHECK_THROWS_AS(keys.try_set_after(2, 1s, [] {}), stopped_error);
 }
 
-TEST_CASE("reschedule_after() moves what the key has") {
+TEST_CASE("reschedule_after() moves the key's timer") {
   manual_timer time;
   by_name timers(time);
   std::vector<firing> runs;
@@ -168,7 +169,7 @@ TEST_CASE("cancel() says what became of the key's timer") {
   CHECK(time.stats().cancelled == 1);
 }
 
-TEST_CASE("inside its own one-shot task a key has no timer, and cancel() says running") {
+TEST_CASE("inside its own one-shot task a key has no timer, and cancel() returns running") {
   manual_timer time;
   by_name timers(time);
   int runs = 0;
@@ -185,7 +186,7 @@ TEST_CASE("inside its own one-shot task a key has no timer, and cancel() says ru
   CHECK(timers.cancel("a") == cancel_result::gone);
 }
 
-TEST_CASE("inside a recurring task a key has its timer, but in the last run") {
+TEST_CASE("inside a recurring task a key has its timer, except in the last run") {
   manual_timer time;
   by_name timers(time);
   journal seen;
@@ -202,7 +203,7 @@ TEST_CASE("inside a recurring task a key has its timer, but in the last run") {
   CHECK(seen.take() == "ran");
 }
 
-TEST_CASE("a task re-arms its own key") {
+TEST_CASE("a task may re-arm its own key") {
   manual_timer time;
   by_name timers(time);
   int runs = 0;
@@ -212,7 +213,7 @@ TEST_CASE("a task re-arms its own key") {
     CHECK(timers.contains("a"));
   };
   SUBCASE("a one-shot") { timers.set_after("a", 1ms, again); }
-  SUBCASE("a recurring one") { timers.set("a", every(1ms), again); }
+  SUBCASE("a recurring task") { timers.set("a", every(1ms), again); }
   SUBCASE("with try_set_after()") {
     again = [&] {
       if (++runs == 5) return;
@@ -229,7 +230,8 @@ TEST_CASE("a task re-arms its own key") {
   CHECK(adds_up(time.stats()));
 }
 
-TEST_CASE("while a replaced task is in progress the new one is cancelled, and then the old one is running") {
+TEST_CASE(
+    "while a replaced task runs, cancel() cancels the new timer, and then returns running for the old one") {
   manual_timer time;
   by_name timers(time);
   std::vector<cancel_result> results;
@@ -243,7 +245,7 @@ TEST_CASE("while a replaced task is in progress the new one is cancelled, and th
   CHECK(timers.cancel("a") == cancel_result::gone);
 }
 
-TEST_CASE("a task that throws ends like any other") {
+TEST_CASE("a key's task that throws ends like any other") {
   int errors = 0;
   manual_timer time(options{.on_error = [&](std::exception_ptr, const firing&) { ++errors; }});
   by_name timers(time);
@@ -253,7 +255,7 @@ TEST_CASE("a task that throws ends like any other") {
   CHECK(timers.cancel("a") == cancel_result::gone);
 }
 
-TEST_CASE("a call that throws has changed nothing") {
+TEST_CASE("a call on keyed timers that throws changes nothing") {
   manual_timer time;
   by_name timers(time);
   journal ran;
@@ -272,7 +274,7 @@ TEST_CASE("a call that throws has changed nothing") {
   CHECK(time.stats().scheduled == 1);
 }
 
-TEST_CASE("no lock is held while on_earlier runs") {
+TEST_CASE("no lock of keyed timers is held while on_earlier runs") {
   polled_timer time;
   by_name timers(time);
   int calls = 0;
@@ -291,7 +293,7 @@ TEST_CASE("no lock is held while on_earlier runs") {
   CHECK(time.pending() == 1);
 }
 
-/// A key that is not copied, with a hash of its own.
+/// A move-only key with its own hash.
 struct session {
   std::unique_ptr<int> number;
 };
@@ -302,7 +304,7 @@ struct same_session {
   bool operator()(const session& a, const session& b) const { return *a.number == *b.number; }
 };
 
-TEST_CASE("keys that are only moved, with a hash and an equality of their own") {
+TEST_CASE("keys may be move-only, and have their own hash and equality") {
   manual_timer time;
   keyed_timers<session, session_hash, same_session> timers(time);
   const auto key = [](int n) { return session{std::make_unique<int>(n)}; };

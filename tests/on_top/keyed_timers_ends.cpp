@@ -1,4 +1,4 @@
-// How keyed timers end: each, all, with the scheduler, or on an executor.
+// How keyed timers end: one by one, all together, with the scheduler, or on an executor.
 #include <rondo/keyed_timers.hpp>
 
 #include <memory>
@@ -17,7 +17,7 @@ using namespace rondo::test;
 
 using by_name = keyed_timers<std::string>;
 
-TEST_CASE("clear() cancels all") {
+TEST_CASE("clear() cancels all timers of all keys") {
   manual_timer time;
   by_name timers(time);
   const auto token = std::make_shared<int>(0);
@@ -37,7 +37,7 @@ TEST_CASE("clear() cancels all") {
   CHECK(runs == 1);
 }
 
-TEST_CASE("the destructor cancels all and destroys it at once") {
+TEST_CASE("the destructor of keyed timers cancels all timers and destroys their callables at once") {
   manual_timer time;
   const auto token = std::make_shared<int>(0);
   {
@@ -50,7 +50,7 @@ TEST_CASE("the destructor cancels all and destroys it at once") {
   CHECK(time.stats().cancelled == 2);
 }
 
-TEST_CASE("a task, or the destructor of one, may destroy all timers") {
+TEST_CASE("a task, or the destructor of its callable, may destroy the keyed timers") {
   manual_timer time;
   std::optional<by_name> timers(time);
   journal notes;
@@ -63,7 +63,7 @@ TEST_CASE("a task, or the destructor of one, may destroy all timers") {
   SUBCASE("a one-shot") {
     timers->set_after("a", 1ms, [held = destroying()]() mutable { held.reset(); });
   }
-  SUBCASE("a recurring one") {
+  SUBCASE("a recurring task") {
     timers->set("a", every(1ms), [held = destroying()]() mutable { held.reset(); });
   }
   SUBCASE("after its run") {
@@ -86,7 +86,7 @@ TEST_CASE("a task, or the destructor of one, may destroy all timers") {
   CHECK(adds_up(time.stats()));
 }
 
-TEST_CASE("what stop() hands back can be run by hand, also when all else is gone") {
+TEST_CASE("tasks of keys that stop() hands back can be run by hand, even when everything else is gone") {
   std::vector<rondo::unfired> list;
   journal ran;
   const auto token = std::make_shared<int>(0);
@@ -117,7 +117,7 @@ TEST_CASE("what stop() hands back can be run by hand, also when all else is gone
   CHECK(token.use_count() == 1);
 }
 
-TEST_CASE("drain() lets the one-shots of keys fire") {
+TEST_CASE("drain() lets the keys' one-shots fire") {
   manual_timer time;
   by_name timers(time);
   journal ran;
@@ -128,7 +128,7 @@ TEST_CASE("drain() lets the one-shots of keys fire") {
   CHECK(timers.size() == 0);
 }
 
-TEST_CASE("a job that an executor drops takes its key along") {
+TEST_CASE("if an executor drops a job, its key has no timer any more") {
   manual_timer time(options{.run_on = [](const job&) {}});
   by_name timers(time);
   const auto token = std::make_shared<int>(0);
@@ -140,7 +140,7 @@ TEST_CASE("a job that an executor drops takes its key along") {
   CHECK(time.stats().rejected == 1);
 }
 
-TEST_CASE("until its job has started, what an executor has can be replaced, moved and cancelled") {
+TEST_CASE("a key's timer can be replaced, moved and cancelled until its job on an executor has started") {
   std::vector<job> jobs;
   manual_timer time(options{.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
   by_name timers(time);
@@ -162,7 +162,7 @@ TEST_CASE("until its job has started, what an executor has can be replaced, move
   CHECK(ran.take() == "new b");
 }
 
-TEST_CASE("keyed timers may outlive their scheduler, and take that for a stop()") {
+TEST_CASE("keyed timers may outlive their scheduler, and then behave as after stop()") {
   std::optional<manual_timer> time(std::in_place);
   by_name timers(*time);
   const auto token = std::make_shared<int>(0);
@@ -180,7 +180,7 @@ TEST_CASE("keyed timers may outlive their scheduler, and take that for a stop()"
   timers.clear();
 }
 
-/// A key that tells how many there are of it.
+/// A key that counts its live objects.
 struct counted_key {
   static inline int alive = 0;
   explicit counted_key(int n) : number(n) { ++alive; }
@@ -193,7 +193,7 @@ struct counted_key_hash {
   std::size_t operator()(const counted_key& k) const { return static_cast<std::size_t>(k.number % 7); }
 };
 
-TEST_CASE("nothing is kept of a key that has no timer") {
+TEST_CASE("keyed timers keep nothing of a key that has no timer") {
   manual_timer time(options{.run_on = [n = 0](job j) mutable {
     if (++n % 5 != 0) j();
   }});

@@ -18,11 +18,11 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-TEST_CASE("the destructor waits for tasks in progress, replaced ones included") {
+TEST_CASE("the destructor of keyed timers waits for tasks in progress, including replaced ones") {
   pool workers(3);
   timer t(options{.run_on = workers.executor()});
   gate begun, may_end;
-  int first_ended = 0, second_ended = 0;  // not atomic: who has waited for the run may read it
+  int first_ended = 0, second_ended = 0;  // not atomic: a thread that has waited for the run may read them
   std::optional<keyed_timers<int>> timers(t);
   timers->set_after(1, 0s, [&] {
     begun.open();
@@ -59,7 +59,7 @@ TEST_CASE("a task in progress cannot set a key once destruction has begun") {
           for (;;) {
             timers.set_after(1, 0s, [&] { ++set; });
             timers.set_after(2, 1h, [&] { ++set; });
-            spin(300);  // or the destructor may find the lock taken each time that it looks
+            spin(300);  // otherwise the destructor may find the lock taken every time
           }
         } catch (const stopped_error&) {
         }
@@ -74,7 +74,7 @@ TEST_CASE("a task in progress cannot set a key once destruction has begun") {
   }
 }
 
-TEST_CASE("destroyed by one of its tasks while others run") {
+TEST_CASE("keyed timers may be destroyed by one of their tasks while others run") {
   for (int round = 0; round != 50; ++round) {
     pool workers(3);
     timer t(options{.tick = 10us, .run_on = workers.executor()});
@@ -96,7 +96,7 @@ TEST_CASE("destroyed by one of its tasks while others run") {
   }
 }
 
-/// A key whose destructor is the user's code.
+/// A key whose destructor runs user code.
 struct telling_key {
   telling_key(int n, std::function<void()>& tell) : number(n), when_destroyed(&tell) {}
   telling_key(telling_key&& other) noexcept
@@ -134,7 +134,7 @@ TEST_CASE("no lock is held while a key is destroyed") {
 }
 
 TEST_CASE(
-    "the destructor of a key may destroy all timers, and waits for nothing that its own call has to do") {
+    "a key's destructor may destroy the keyed timers, and does not wait for the call that destroys the key") {
   rondo::manual_timer time;
   std::optional<keyed_timers<telling_key, telling_key_hash>> timers(time);
   bool destroys = false;
@@ -150,16 +150,16 @@ TEST_CASE(
   timers->set_after(telling_key(2, nothing), 1h, [token] { FAIL("it ran"); });
   timers->set_after(telling_key(1, tell), 1ms, [token] {});
   destroys = true;
-  SUBCASE("as its timer is cancelled") { CHECK(timers->cancel(same) == cancel_result::cancelled); }
-  SUBCASE("as its task has run") { time.advance(1ms); }
-  SUBCASE("as all are cancelled") { timers->clear(); }
+  SUBCASE("when its timer is cancelled") { CHECK(timers->cancel(same) == cancel_result::cancelled); }
+  SUBCASE("when its task has run") { time.advance(1ms); }
+  SUBCASE("when all timers are cancelled") { timers->clear(); }
   CHECK(destroyed == 1);
   CHECK(token.use_count() == 1);
   CHECK(time.pending() == 0);
   CHECK(adds_up(time.stats()));
 }
 
-TEST_CASE("stopped while keys are set: nothing is lost, and nothing dangles") {
+TEST_CASE("stop() while threads set keys neither loses nor leaks a timer") {
   for (int round = 0; round != 50; ++round) {
     std::vector<rondo::unfired> list;
     std::atomic<int> made{0}, ended{0};

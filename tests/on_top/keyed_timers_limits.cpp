@@ -13,7 +13,7 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-TEST_CASE("at the limit, a key's timer is replaced and a new key refused") {
+TEST_CASE("at the limit, a key's timer is replaced, and a new key is refused") {
   manual_timer time(options{.max_pending = 2});
   keyed_timers<int> timers(time);
   std::vector<firing> runs;
@@ -31,7 +31,7 @@ TEST_CASE("at the limit, a key's timer is replaced and a new key refused") {
     for (int i = 0; i != 100; ++i) timers.set_after(1, 1ms, [old] { FAIL("an old one ran"); });
     timers.set_after(1, 3ms, recording(runs));
   }
-  SUBCASE("by a recurring one, and that by another, and that by a one-shot") {
+  SUBCASE("by a recurring timer, that one by another, and that one by a one-shot") {
     timers.set(1, every(1ms), [old] { FAIL("the old one ran"); });
     timers.set(1, every(2ms), [old] { FAIL("the old one ran"); });
     timers.set_after(1, 2ms, recording(runs));
@@ -52,7 +52,7 @@ TEST_CASE("at the limit, a key's timer is replaced and a new key refused") {
   CHECK(adds_up(time.stats()));
 }
 
-TEST_CASE("at the limit, the new one has its own deadline, to the nanosecond") {
+TEST_CASE("at the limit, the new timer has its own deadline, to the nanosecond") {
   manual_timer time(options{.max_pending = 1});
   keyed_timers<int> timers(time);
   std::vector<firing> runs;
@@ -71,7 +71,7 @@ TEST_CASE("at the limit, the new one has its own deadline, to the nanosecond") {
   CHECK(timers.cancel(1) == cancel_result::cancelled);
 }
 
-TEST_CASE("at the limit, a task re-arms its own key") {
+TEST_CASE("at the limit, a task may re-arm its own key") {
   manual_timer time(options{.max_pending = 1});
   keyed_timers<int> timers(time);
   journal ran;
@@ -81,7 +81,7 @@ TEST_CASE("at the limit, a task re-arms its own key") {
       timers.set_after(1, 2ms, ran.noting("third"));
     });
   }
-  SUBCASE("a recurring one") {
+  SUBCASE("a recurring task") {
     timers.set(1, every(1ms), [&] { timers.set_after(1, 1ms, ran.noting("third")); });
   }
   time.advance(10ms);
@@ -90,7 +90,7 @@ TEST_CASE("at the limit, a task re-arms its own key") {
   CHECK(adds_up(time.stats()));
 }
 
-TEST_CASE("at the limit, what an executor has is taken back and replaced") {
+TEST_CASE("at the limit, a timer whose job an executor has is taken back and replaced") {
   std::vector<job> jobs;
   manual_timer time(options{.max_pending = 1, .run_on = [&](job j) { jobs.push_back(std::move(j)); }});
   keyed_timers<int> timers(time);
@@ -107,7 +107,7 @@ TEST_CASE("at the limit, what an executor has is taken back and replaced") {
   CHECK(ran.take() == "new");
 }
 
-TEST_CASE("what was replaced at the limit and then handed back is the new one") {
+TEST_CASE("after a replacement at the limit, stop() hands back the new timer") {
   manual_timer time(options{.max_pending = 1});
   keyed_timers<int> timers(time);
   journal ran;
@@ -120,7 +120,7 @@ TEST_CASE("what was replaced at the limit and then handed back is the new one") 
   CHECK(ran.take() == "new");
 }
 
-TEST_CASE("at the limit, on_earlier finds no lock held, and may set the very key") {
+TEST_CASE("at the limit, no lock is held while on_earlier runs, and it may set the same key") {
   polled_timer time(options{.max_pending = 1});
   keyed_timers<int> timers(time);
   journal ran;
@@ -140,7 +140,8 @@ TEST_CASE("at the limit, on_earlier finds no lock held, and may set the very key
   CHECK(ran.take() == "third");
 }
 
-TEST_CASE("at the limit, what moves a key while the driver is woken for its new timer moves that one") {
+TEST_CASE(
+    "at the limit, a key that is moved while the driver is being woken for its new timer moves that timer") {
   polled_timer time(options{.max_pending = 1});
   keyed_timers<int> timers(time);
   timers.set_after(1, 2h, doing_nothing());
@@ -155,7 +156,7 @@ TEST_CASE("at the limit, what moves a key while the driver is woken for its new 
   CHECK(time.next_due() < due + 1min);
 }
 
-TEST_CASE("at the limit, replacing counts the new timer as scheduled and the old one as cancelled, always") {
+TEST_CASE("at the limit, each replacement counts the new timer as scheduled and the old one as cancelled") {
   manual_timer time(options{.max_pending = 1});
   keyed_timers<int> timers(time);
   int runs = 0;
@@ -172,7 +173,7 @@ TEST_CASE("at the limit, replacing counts the new timer as scheduled and the old
   CHECK(adds_up(time.stats()));
 }
 
-TEST_CASE("at the limit, a recurring timer is replaced while its task runs, and runs no more") {
+TEST_CASE("at the limit, a recurring timer that is replaced while its task runs does not run again") {
   manual_timer time(options{.max_pending = 1});
   keyed_timers<int> timers(time);
   journal ran;
@@ -194,7 +195,7 @@ TEST_CASE("at the limit, a recurring timer is replaced while its task runs, and 
   CHECK(adds_up(time.stats()));
 }
 
-TEST_CASE("inside its one-shot task a key has no timer, so that setting it takes a place like any other") {
+TEST_CASE("inside its one-shot task a key has no timer, so setting it takes a place like any other") {
   manual_timer time(options{.max_pending = 1});
   keyed_timers<int> timers(time);
   int refused = 0;
@@ -215,27 +216,27 @@ TEST_CASE("inside its one-shot task a key has no timer, so that setting it takes
   CHECK(adds_up(time.stats()));
 }
 
-TEST_CASE("at the limit, the destructor of a replaced callable may set, move and cancel the very key") {
+TEST_CASE("at the limit, the destructor of a replaced callable may set, move and cancel the same key") {
   manual_timer time(options{.max_pending = 1});
   keyed_timers<int> timers(time);
   journal ran;
   const auto doing = [](std::function<void()> act) {
     return std::shared_ptr<void>(nullptr, [act = std::move(act)](void*) { act(); });
   };
-  SUBCASE("sets") {
+  SUBCASE("set") {
     timers.set_after(1, 1ms, [held = doing([&] { timers.set_after(1, 3ms, ran.noting("third")); })] {});
     timers.set_after(1, 2ms, ran.noting("second"));
     time.advance(10ms);
     CHECK(ran.take() == "third");
   }
-  SUBCASE("moves") {
+  SUBCASE("move") {
     timers.set_after(1, 1ms, [held = doing([&] { CHECK(timers.reschedule_after(1, 4ms)); })] {});
     timers.set_after(1, 2ms, ran.noting("second"));
     CHECK(time.advance(3ms) == 0);
     time.advance(1ms);
     CHECK(ran.take() == "second");
   }
-  SUBCASE("cancels") {
+  SUBCASE("cancel") {
     timers.set_after(1, 1ms, [held = doing([&] { CHECK(timers.cancel(1) == cancel_result::cancelled); })] {});
     timers.set_after(1, 2ms, [] { FAIL("it ran"); });
     CHECK(time.advance(3ms) == 0);

@@ -13,7 +13,7 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-TEST_CASE("at the limit, a task that begins inside the call that sets it is not destroyed by that") {
+TEST_CASE("at the limit, a task that begins inside the call that sets it is not destroyed by that call") {
   polled_timer time(options{.max_pending = 1});
   keyed_timers<int> timers(time);
   gate begun, may_end;
@@ -31,7 +31,7 @@ TEST_CASE("at the limit, a task that begins inside the call that sets it is not 
   });
   CHECK(begun.count() == 1);
   CHECK(old_one.use_count() == 1);
-  CHECK(new_one.use_count() == 2);  // the test's, and that of the task, which is in progress
+  CHECK(new_one.use_count() == 2);  // the test's copy, and that of the task in progress
   may_end.open();
   driver.join();
   CHECK(new_one.use_count() == 1);

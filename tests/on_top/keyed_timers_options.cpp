@@ -1,4 +1,4 @@
-// Keyed timers with options of their own: an executor, a name.
+// Keyed timers with their own options: an executor, a name.
 #include <rondo/keyed_timers.hpp>
 
 #include <functional>
@@ -18,7 +18,7 @@ using namespace rondo::test;
 
 using by_name = keyed_timers<std::string>;
 
-/// Each way to set a key, of a callable and of a task.
+/// Every way to set a key, with a callable and with a task.
 const std::vector<std::function<void(by_name&, timer_options, std::function<void(const firing&)>)>> ways = {
     [](by_name& t, timer_options o, auto work) { t.set_after("k", 1ms, std::move(work), std::move(o)); },
     [](by_name& t, timer_options o, auto work) { t.set_at("k", at(1ms), std::move(work), std::move(o)); },
@@ -67,7 +67,7 @@ TEST_CASE("each call that sets a key takes an executor and a name") {
   }
 }
 
-TEST_CASE("a timer that replaces another has its own options, or none") {
+TEST_CASE("a timer that replaces another one has its own options, or none") {
   manual_timer time;
   by_name timers(time);
   std::vector<std::string> names;
@@ -81,7 +81,7 @@ TEST_CASE("a timer that replaces another has its own options, or none") {
   CHECK(names == std::vector<std::string>{"new", ""});
 }
 
-TEST_CASE("rondo::on is taken for the options") {
+TEST_CASE("calls that set a key take rondo::on in place of options") {
   manual_timer time;
   by_name timers(time);
   int jobs = 0;
@@ -98,7 +98,7 @@ TEST_CASE("rondo::on is taken for the options") {
   CHECK_THROWS_AS(timers.set_after("a", 1ms, doing_nothing(), on(executor())), std::invalid_argument);
 }
 
-TEST_CASE("what a timer's options hold is destroyed with its callable") {
+TEST_CASE("the contents of a timer's options are destroyed with its callable") {
   manual_timer time;
   by_name timers(time);
   const auto token = std::make_shared<int>(0);
@@ -115,7 +115,7 @@ TEST_CASE("what a timer's options hold is destroyed with its callable") {
   CHECK(token.use_count() == 1);
 }
 
-TEST_CASE("an empty task, and a key that has a timer, are refused as without options") {
+TEST_CASE("with options, too, an empty task and a key that has a timer are refused") {
   manual_timer time;
   by_name timers(time);
   const timer_options named{.name = "x"};
@@ -128,10 +128,10 @@ TEST_CASE("an empty task, and a key that has a timer, are refused as without opt
   CHECK_FALSE(timers.try_set_after("a", 1ms, rondo::task(doing_nothing()), named));
 }
 
-TEST_CASE("without memory for its options a timer is not set, and the old one stays" *
+TEST_CASE("without memory for its options a timer is not set, and the old timer stays" *
           doctest::skip(!failing_new::available)) {
   for (const auto& set : ways) {
-    if (&set == &ways[3] || &set == &ways[7]) continue;  // these would find the old one
+    if (&set == &ways[3] || &set == &ways[7]) continue;  // these would find the old timer
     bool struck = true;
     for (std::size_t k = 0; struck; ++k) {
       REQUIRE(k < 1000);
@@ -160,7 +160,7 @@ TEST_CASE("without memory for its options a timer is not set, and the old one st
   }
 }
 
-TEST_CASE("setting with options when the scheduler is gone") {
+TEST_CASE("setting a key with options is refused when the scheduler is gone") {
   std::optional<manual_timer> time(std::in_place);
   by_name timers(*time);
   const auto token = std::make_shared<int>(0);

@@ -17,7 +17,7 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-/// False if it took too long.
+/// Returns false if it takes too long.
 template <class Done>
 bool wait_until(Done&& done) {
   const auto deadline = std::chrono::steady_clock::now() + patience;
@@ -28,10 +28,10 @@ bool wait_until(Done&& done) {
   return true;
 }
 
-/// The values that a key was set to, by number, as their tasks begin, one at a time. A task may be in progress
-/// while it is replaced, but no longer when another has begun since.
+/// Checks the order in which the tasks of one key begin, by their numbers. Tasks run one at a time. A task may still be
+/// in progress while it is replaced, but not after another task has begun.
 struct succession {
-  std::atomic<int> replaced_before{0};  // all numbers below this have been replaced, and are not in progress
+  std::atomic<int> replaced_before{0};  // tasks with lower numbers were replaced and are not in progress
   std::atomic<int> late{0}, early{0}, backwards{0};
   std::atomic<int> last_begun{-1};
 
@@ -42,7 +42,7 @@ struct succession {
   }
 };
 
-/// Tasks have to be run one at a time.
+/// `run_on` must run tasks one at a time.
 void set_while_it_fires(std::size_t max_pending, rondo::executor run_on, int rounds) {
   timer t(options{.tick = 10us, .max_pending = max_pending, .run_on = std::move(run_on)});
   keyed_timers<int> timers(t);
@@ -68,21 +68,21 @@ void set_while_it_fires(std::size_t max_pending, rondo::executor run_on, int rou
   CHECK(adds_up(t.stats()));
 }
 
-TEST_CASE("set as it fires: the old one does not start afterwards, and the last one is not lost") {
+TEST_CASE("setting a key as it fires: the old task does not start afterwards, and the last one is not lost") {
   set_while_it_fires(rondo::unlimited, {}, 20'000);
 }
 
-TEST_CASE("the same at the limit, where the new one takes the old one's place") {
+TEST_CASE("setting a key as it fires, at the limit, where the new timer takes the old one's place") {
   set_while_it_fires(1, {}, 20'000);
 }
 
-TEST_CASE("the same on a pool") {
+TEST_CASE("setting a key as it fires, on a pool") {
   pool workers(1);
   set_while_it_fires(rondo::unlimited, workers.executor(), 10'000);
   set_while_it_fires(1, workers.executor(), 10'000);
 }
 
-TEST_CASE("each of many set, each long before the next, runs") {
+TEST_CASE("timers of a key that are set one after another all run") {
   for (const std::size_t limit : {rondo::unlimited, std::size_t{1}}) {
     timer t(options{.tick = 1us, .max_pending = limit});
     keyed_timers<int> timers(t);
@@ -97,7 +97,7 @@ TEST_CASE("each of many set, each long before the next, runs") {
   }
 }
 
-TEST_CASE("a task that re-arms its own key is not undone by the call that has set it") {
+TEST_CASE("the call that sets a key does not undo what the task does when it re-arms the key") {
   timer t(options{.tick = 1us});
   keyed_timers<int> timers(t);
   int lost = 0;
@@ -109,7 +109,7 @@ TEST_CASE("a task that re-arms its own key is not undone by the call that has se
   CHECK(lost == 0);
 }
 
-TEST_CASE("at the limit, what comes for a later moment is not run by the deadline of what it replaces") {
+TEST_CASE("at the limit, a later timer does not run at the deadline of the timer that it replaces") {
   timer t(options{.tick = 1us, .max_pending = 1});
   keyed_timers<int> timers(t);
   std::atomic<int> by_another_deadline{0};
@@ -124,7 +124,7 @@ TEST_CASE("at the limit, what comes for a later moment is not run by the deadlin
   CHECK(timers.size() == 1);
 }
 
-TEST_CASE("a key that another thread replaces has a timer all the time, to be moved or cancelled") {
+TEST_CASE("while another thread replaces a key's timer, there is always one to move or cancel") {
   timer t;
   keyed_timers<int> timers(t);
   timers.set_after(1, 1h, [] {});
@@ -145,7 +145,7 @@ TEST_CASE("a key that another thread replaces has a timer all the time, to be mo
   CHECK(not_cancelled == 0);
 }
 
-TEST_CASE("of several threads that try to set a key one succeeds, and that one's task runs") {
+TEST_CASE("of several threads that try to set a key, one succeeds, and its task runs") {
   for (int round = 0; round != 500; ++round) {
     timer t(options{.tick = 1us, .max_pending = round % 2 == 0 ? rondo::unlimited : 1});
     keyed_timers<int> timers(t);
@@ -167,7 +167,7 @@ TEST_CASE("of several threads that try to set a key one succeeds, and that one's
   }
 }
 
-TEST_CASE("of those who try to set a key as many succeed as tasks run") {
+TEST_CASE("exactly as many calls of try_set_after() succeed as tasks run") {
   timer t(options{.tick = 1us});
   std::atomic<long> set{0}, runs{0};
   {
@@ -184,7 +184,7 @@ TEST_CASE("of those who try to set a key as many succeed as tasks run") {
   CHECK(runs == set);
 }
 
-/// Threads that do everything to a few keys; afterwards nothing is left, and nothing runs.
+/// Several threads do everything to a few keys. Checks that nothing is left and nothing runs afterwards.
 void commotion(options o) {
   const auto token = std::make_shared<int>(0);
   timer t(std::move(o));
@@ -254,17 +254,17 @@ void commotion(options o) {
   CHECK(adds_up(t.stats()));
 }
 
-TEST_CASE("used by several threads at once, inline") {
+TEST_CASE("keyed timers may be used by several threads at once, inline") {
   commotion(options{.tick = 10us, .on_error = [](std::exception_ptr, const firing&) {}});
 }
 
-TEST_CASE("used by several threads at once, on a pool") {
+TEST_CASE("keyed timers may be used by several threads at once, on a pool") {
   pool workers(2);
   commotion(options{
       .tick = 10us, .run_on = workers.executor(), .on_error = [](std::exception_ptr, const firing&) {}});
 }
 
-TEST_CASE("used by several threads at once, at the limit") {
+TEST_CASE("keyed timers may be used by several threads at once, at the limit") {
   pool workers(2);
   commotion(options{.tick = 10us,
                     .max_pending = 4,
@@ -273,7 +273,7 @@ TEST_CASE("used by several threads at once, at the limit") {
   commotion(options{.tick = 10us, .max_pending = 2, .on_error = [](std::exception_ptr, const firing&) {}});
 }
 
-TEST_CASE("at the limit, several threads replace and move one key, and the last one is what it has") {
+TEST_CASE("at the limit, after several threads have replaced and moved a key, it has the last timer") {
   for (int round = 0; round != 300; ++round) {
     timer t(options{.tick = 1us, .max_pending = 1});
     keyed_timers<int> timers(t);
@@ -300,7 +300,7 @@ TEST_CASE("at the limit, several threads replace and move one key, and the last 
   }
 }
 
-TEST_CASE("at the limit, of several one-shots set at once the one that stays has its own deadline") {
+TEST_CASE("at the limit, of several one-shots set at once, the one that stays has its own deadline") {
   for (int round = 0; round != 300; ++round) {
     rondo::manual_timer time(options{.max_pending = 1});
     keyed_timers<int> timers(time);
@@ -325,8 +325,7 @@ TEST_CASE("at the limit, of several one-shots set at once the one that stays has
   }
 }
 
-TEST_CASE(
-    "at the limit others find no gap when one timer replaces another, and no call that replaces fails") {
+TEST_CASE("at the limit, others find no free place while a timer is replaced, and no replacing call fails") {
   timer t(options{.max_pending = 1});
   keyed_timers<int> timers(t);
   timers.set_after(1, 1h, [] {});

@@ -17,7 +17,7 @@ using namespace rondo::test;
 
 using by_name = keyed_timers<std::string>;
 
-TEST_CASE("cancel_and_wait() of a timer that waits destroys its callable, and forgets the key") {
+TEST_CASE("cancel_and_wait() of a waiting timer destroys its callable and forgets the key") {
   manual_timer time;
   by_name timers(time);
   const auto token = std::make_shared<int>(0);
@@ -37,7 +37,7 @@ TEST_CASE("cancel_and_wait() of a timer that waits destroys its callable, and fo
   CHECK(adds_up(time.stats()));
 }
 
-TEST_CASE("cancel_and_wait() of a timer that waits destroys the key") {
+TEST_CASE("cancel_and_wait() of a waiting timer destroys the key") {
   manual_timer time;
   keyed_timers<std::shared_ptr<int>> timers(time);
   const auto key = std::make_shared<int>(0);
@@ -47,7 +47,7 @@ TEST_CASE("cancel_and_wait() of a timer that waits destroys the key") {
   CHECK(key.use_count() == 1);
 }
 
-TEST_CASE("cancel_and_wait() takes back what an executor has not started") {
+TEST_CASE("cancel_and_wait() takes back a job that an executor has not started") {
   std::vector<job> jobs;
   manual_timer time(options{.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
   by_name timers(time);
@@ -60,7 +60,7 @@ TEST_CASE("cancel_and_wait() takes back what an executor has not started") {
   jobs[0]();
 }
 
-TEST_CASE("from inside a task of the key cancel_and_wait() does not wait") {
+TEST_CASE("cancel_and_wait() from inside a task of the key does not wait") {
   manual_timer time;
   by_name timers(time);
   journal ran;
@@ -71,12 +71,12 @@ TEST_CASE("from inside a task of the key cancel_and_wait() does not wait") {
     time.advance(1ms);
     CHECK(result == cancel_result::running);
   }
-  SUBCASE("a recurring one, which ends with this run") {
+  SUBCASE("a recurring task, which ends with this run") {
     timers.set("a", every(1ms), cancels);
     CHECK(time.advance(5ms) == 1);
     CHECK(result == cancel_result::running);
   }
-  SUBCASE("one that is replaced, and cancels what has replaced it") {
+  SUBCASE("a replaced task, which cancels the timer that has replaced it") {
     timers.set_after("a", 1ms, [&] {
       timers.set_after("a", 1ms, ran.noting("new"));
       cancels();
@@ -89,13 +89,13 @@ TEST_CASE("from inside a task of the key cancel_and_wait() does not wait") {
     time.advance(1ms);
     CHECK(result == cancel_result::running);
   }
-  SUBCASE("the destructor of one that is replaced") {
+  SUBCASE("the destructor of a replaced callable") {
     timers.set_after("a", 1ms, [held = std::shared_ptr<void>(nullptr, [&](void*) { cancels(); })] {});
     timers.set_after("a", 1ms, ran.noting("new"));
     CHECK(result == cancel_result::cancelled);
     time.advance(1ms);
   }
-  SUBCASE("the destructor of one that is cancelled") {
+  SUBCASE("the destructor of a cancelled callable") {
     timers.set_after("a", 1ms, [held = std::shared_ptr<void>(nullptr, [&](void*) { cancels(); })] {});
     CHECK(timers.cancel_and_wait("a") == cancel_result::cancelled);
     CHECK(result == cancel_result::gone);
@@ -106,7 +106,7 @@ TEST_CASE("from inside a task of the key cancel_and_wait() does not wait") {
   CHECK(adds_up(time.stats()));
 }
 
-TEST_CASE("cancel_and_wait() on a scheduler that is stopped, or gone") {
+TEST_CASE("cancel_and_wait() of keyed timers works when the scheduler is stopped or gone") {
   std::optional<manual_timer> time(std::in_place);
   by_name timers(*time);
   timers.set_after("a", 1ms, [] {});
@@ -158,7 +158,7 @@ TEST_CASE("due() is the exact deadline of the key's timer") {
   CHECK(timers.due("a") == std::nullopt);
 }
 
-TEST_CASE("due() within its own task, and of what has replaced it") {
+TEST_CASE("inside its own task, a key has no due() until the task sets the key again") {
   manual_timer time;
   by_name timers(time);
   std::optional<time_point> own = at(9ms), next;

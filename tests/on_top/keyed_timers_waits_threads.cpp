@@ -16,15 +16,15 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-TEST_CASE("cancel_and_wait() waits for the task in progress, and for the destruction of its callable") {
+TEST_CASE("cancel_and_wait() waits for the task in progress and for the destruction of its callable") {
   for (const bool recurring : {false, true}) {
     CAPTURE(recurring);
     timer t;
     keyed_timers<int> timers(t);
     gate begun, may_end;
-    int ended = 0;  // not atomic: who has waited for the run may read it
+    int ended = 0;  // not atomic: a thread that has waited for the run may read it
     const auto token = std::make_shared<int>(0);
-    auto work = [&, held = token] {  // not const, so it is moved
+    auto work = [&, held = token] {  // not const, so that it can be moved
       begun.open();
       may_end.wait();
       ++ended;
@@ -34,7 +34,7 @@ TEST_CASE("cancel_and_wait() waits for the task in progress, and for the destruc
     else
       timers.set_after(1, 0s, std::move(work));
     REQUIRE(begun.wait());
-    std::thread other([&] {  // that of a one-shot may end before the call
+    std::thread other([&] {  // a one-shot's task may end before the call
       while (timers.contains(1)) std::this_thread::yield();
       may_end.open();
     });
@@ -58,7 +58,7 @@ TEST_CASE("cancel_and_wait() waits for replaced tasks in progress, whatever beca
     int first_ended = 0, second_ended = 0;
     timers.set_after(2, 0s, [&] {
       begun.open();
-      other_may_end.wait();  // a task of another key is not waited for
+      other_may_end.wait();  // cancel_and_wait() does not wait for tasks of other keys
     });
     const auto set = [&](int& ended) {
       timers.set_after(1, 0s, [&] {
@@ -79,7 +79,7 @@ TEST_CASE("cancel_and_wait() waits for replaced tasks in progress, whatever beca
       timers.cancel(1);
     }
     std::thread other([&] { may_end.open(); });
-    const cancel_result result = timers.cancel_and_wait(1);  // perhaps both have just ended
+    const cancel_result result = timers.cancel_and_wait(1);  // both tasks may just have ended
     CHECK((result == cancel_result::cancelled) == (what_follows == 1));
     CHECK(first_ended == 1);
     CHECK(second_ended == 1);
@@ -90,7 +90,7 @@ TEST_CASE("cancel_and_wait() waits for replaced tasks in progress, whatever beca
   }
 }
 
-TEST_CASE("what is set for the key meanwhile is neither cancelled nor waited for") {
+TEST_CASE("cancel_and_wait() neither cancels nor waits for a timer that is set for the key while it waits") {
   pool workers(2);
   timer t(options{.run_on = workers.executor()});
   keyed_timers<int> timers(t);
@@ -111,12 +111,12 @@ TEST_CASE("what is set for the key meanwhile is neither cancelled nor waited for
   CHECK(timers.contains(1));
 }
 
-TEST_CASE("from inside a task of another key cancel_and_wait() waits") {
+TEST_CASE("cancel_and_wait() from inside a task of another key waits") {
   pool workers(2);
   timer t(options{.run_on = workers.executor()});
   keyed_timers<int> timers(t);
   gate begun, may_end, over;
-  int ended = 0, seen = 0;  // not atomic: who has waited for the run may read it
+  int ended = 0, seen = 0;  // not atomic: a thread that has waited for the run may read them
   timers.set_after(1, 0s, [&] {
     begun.open();
     may_end.wait();
@@ -141,7 +141,7 @@ TEST_CASE("tasks of one key that cancel it at the same time do not wait for each
   gate begun, ended;
   bool below_another = false;
   SUBCASE("") {}
-  SUBCASE("also where a task of another scheduler does it, which they run") { below_another = true; }
+  SUBCASE("even if they do so from a task of another scheduler that they drive") { below_another = true; }
   const auto work = [&] {
     manual_timer other;
     other.schedule_after(0s, [&] { timers.cancel_and_wait(1); });
@@ -159,23 +159,23 @@ TEST_CASE("tasks of one key that cancel it at the same time do not wait for each
   REQUIRE(ended.wait(2));
 }
 
-TEST_CASE("after cancel_and_wait() no task of the key runs, whenever it comes") {
+TEST_CASE("after cancel_and_wait() no task of the key runs, at whatever moment it is called") {
   pool workers(3);
   timer t(options{.tick = 1us, .run_on = workers.executor()});
   keyed_timers<int> timers(t);
   std::atomic<bool> over{false};
-  std::thread disturbing([&] {  // with other keys
+  std::thread disturbing([&] {  // uses other keys
     for (int i = 0; !over; ++i) {
       timers.set_after(2 + i % 5, i % 7 * 1us, [] {});
       if (i % 3 == 0) timers.cancel_and_wait(2 + i % 4);
     }
   });
   std::atomic<int> begun{0}, in_progress{0};
-  int round = 0;  // not atomic: tasks of the key read it, and all have ended when it is written
+  int round = 0;  // not atomic: tasks of the key read it, and it is written only after all have ended
   int wrong = 0, begun_before = 0;
   for (; round != 3000; ++round) {
     if (begun != begun_before) ++wrong;
-    for (int k = 0; k <= round % 3; ++k) {  // replaced ones may run at the same time
+    for (int k = 0; k <= round % 3; ++k) {  // replaced tasks may run at the same time
       timers.set_after(1, 0s, [&] {
         ++in_progress;
         ++begun;
@@ -196,7 +196,7 @@ TEST_CASE("after cancel_and_wait() no task of the key runs, whenever it comes") 
   CHECK(adds_up(t.stats()));
 }
 
-TEST_CASE("the scheduler stops while cancel_and_wait() waits") {
+TEST_CASE("the scheduler may stop while cancel_and_wait() waits") {
   pool workers(2);
   timer t(options{.run_on = workers.executor()});
   keyed_timers<int> timers(t);

@@ -1,4 +1,4 @@
-// Scopes, keyed timers and sleeps forget what has ended.
+// Scopes, keyed timers and sleeps keep no memory of what has ended.
 #include <rondo/keyed_timers.hpp>
 #include <rondo/timer_scope.hpp>
 
@@ -15,15 +15,15 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-/// Whether a repeated operation stops taking memory after some thousand repetitions. (If bytes_held() is unknown, it is
-/// only run.)
+/// Checks that a repeated operation takes no more memory after some thousand repetitions. (If bytes_held() is unknown,
+/// only runs it.)
 template <class Do>
 void check_flat(Do&& do_it, int times = a_million) {
   int i = 0;
   for (; i != 10'000; ++i) do_it(i);
   const auto before = bytes_held();
   for (; i != 10'000 + times; ++i) do_it(i);
-  CHECK(bytes_held() <= before + 512);  // one may be pending now, and was not then
+  CHECK(bytes_held() <= before + 512);  // one timer may be pending now that was not pending before
 }
 
 TEST_CASE("a scope keeps nothing of timers that have ended") {
@@ -79,7 +79,7 @@ TEST_CASE("keyed timers keep nothing of keys whose timers have ended") {
 
 routine sleeping(manual_timer& time) { co_await sleep_for(time, 1h); }
 
-TEST_CASE("a million sleeps that are given up leave nothing behind") {
+TEST_CASE("a million abandoned sleeps leave nothing behind") {
   manual_timer time;
   check_flat([&](int) { const auto sleeper = sleeping(time); });
   CHECK(time.stats().cancelled == 10'000 + a_million);
@@ -89,7 +89,7 @@ routine sleeping_again(manual_timer& time) {
   for (;;) co_await sleep_for(time, 1ms);
 }
 
-TEST_CASE("nor do those of a coroutine that sleeps again and again") {
+TEST_CASE("a coroutine that sleeps again and again leaves nothing behind") {
   manual_timer time;
   const auto sleeper = sleeping_again(time);
   check_flat([&](int) { time.advance(1ms); });
@@ -103,7 +103,7 @@ routine sleeping(manual_timer& time, std::stop_token token) {
   static_cast<void>(slept);
 }
 
-TEST_CASE("nor do a million that are asked to stop") {
+TEST_CASE("a million sleeps that are asked to stop leave nothing behind") {
   manual_timer time;
   check_flat([&](int) {
     std::stop_source source;

@@ -16,11 +16,11 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-// Without this operator new there is nothing to test.
+// If operator new cannot be replaced, there is nothing to test.
 TEST_SUITE_BEGIN("without memory" * doctest::skip(!failing_new::available));
 
-/// Does `operation` with the 1st, 2nd, … allocation failing, until none of them does. Each time it failed, the
-/// key must have its old timer and no other.
+/// Runs `operation` with the 1st, 2nd, … allocation failing, until none fails. After each failure, the key must have
+/// its old timer and no other.
 template <class Operation>
 int fail_everywhere(std::size_t max_pending, Operation&& operation) {
   for (int k = 0;; ++k) {
@@ -50,7 +50,7 @@ int fail_everywhere(std::size_t max_pending, Operation&& operation) {
   }
 }
 
-TEST_CASE("re-arming a key without memory leaves the old timer, also at the limit") {
+TEST_CASE("re-arming a key without memory leaves the old timer, even at the limit") {
   const auto set = [](keyed_timers<int>& timers, journal& ran) {
     timers.set_after(1, 700ms, [&ran] { ran.add("new"); });
   };
@@ -102,7 +102,7 @@ TEST_CASE("setting a new key without memory leaves it without a timer, and keeps
   }
 }
 
-TEST_CASE("keyed timers are moved without memory, or not") {
+TEST_CASE("without memory, rescheduling a key either moves its timer or leaves it where it was") {
   for (std::size_t k = 0;; ++k) {
     manual_timer time;
     keyed_timers<int> timers(time);
@@ -113,7 +113,7 @@ TEST_CASE("keyed timers are moved without memory, or not") {
     {
       const failing_new failing(k);
       try {
-        done = timers.reschedule_after(1, 9ms);  // in a stripe that has held no node so far
+        done = timers.reschedule_after(1, 9ms);  // to a stripe that has had no node so far
       } catch (const std::bad_alloc&) {
       }
       struck = failing.struck();
@@ -127,7 +127,7 @@ TEST_CASE("keyed timers are moved without memory, or not") {
   }
 }
 
-TEST_CASE("asking keyed timers, cancelling and destroying them needs no memory") {
+TEST_CASE("querying, cancelling and destroying keyed timers needs no memory") {
   manual_timer time;
   const auto token = std::make_shared<int>(0);
   bool right = true;
@@ -147,7 +147,7 @@ TEST_CASE("asking keyed timers, cancelling and destroying them needs no memory")
   CHECK(time.stats().cancelled == 200);
 }
 
-/// Makes a T with the 1st, 2nd, … allocation failing; returns how often it was not made.
+/// Creates a T with the 1st, 2nd, … allocation failing, and returns how often that failed.
 template <class T>
 int make_everywhere() {
   for (int k = 0;; ++k) {
@@ -168,7 +168,7 @@ int make_everywhere() {
   }
 }
 
-TEST_CASE("keyed timers and scopes are made or not made") {
+TEST_CASE("without memory, keyed timers and scopes are either created or not, and leave nothing behind") {
   CHECK(make_everywhere<keyed_timers<int>>() > 0);
   CHECK(make_everywhere<timer_scope>() > 0);
 }
@@ -212,7 +212,7 @@ TEST_CASE("scheduling through a scope without memory schedules nothing, and clos
   }
 }
 
-TEST_CASE("the calls of a scope that schedule nothing need no memory, or change nothing") {
+TEST_CASE("other calls of a scope need no memory, or change nothing without it") {
   manual_timer time;
   timer_scope scope(time);
   const timer_id ids[] = {scope.schedule_after(1h, doing_nothing()),
@@ -222,7 +222,7 @@ TEST_CASE("the calls of a scope that schedule nothing need no memory, or change 
   {
     const failing_new failing;
     try {
-      scope.reschedule_after(ids[0], 2h + 1ms);  // in a stripe that has held no node so far
+      scope.reschedule_after(ids[0], 2h + 1ms);  // to a stripe that has had no node so far
     } catch (const std::bad_alloc&) {
       refused = true;
     }
@@ -249,7 +249,7 @@ routine sleeping_stoppably(manual_timer& time, std::stop_token token, bool& slep
 }
 #endif
 
-/// begin(timer, slept) makes a coroutine that sleeps for an hour, with the 1st, 2nd, … allocation failing.
+/// begin(timer, slept) creates a coroutine that sleeps for an hour, with the 1st, 2nd, … allocation failing.
 template <class Begin>
 void sleep_everywhere(Begin&& begin) {
   int refusals = 0;
@@ -265,7 +265,7 @@ void sleep_everywhere(Begin&& begin) {
         const failing_new failing(k);
         try {
           sleeper.emplace(begin(time, slept));
-        } catch (const std::bad_alloc&) {  // there was not even memory for the coroutine
+        } catch (const std::bad_alloc&) {  // there was no memory even for the coroutine
         }
         struck = failing.struck();
       }
@@ -279,8 +279,7 @@ void sleep_everywhere(Begin&& begin) {
       CHECK(slept == asleep);
       CHECK(adds_up(time.stats()));
     }
-    if (!slept)
-      CHECK(bytes_held() <= before + 32'768);  // what the scheduler keeps: records, a stripe's memory
+    if (!slept) CHECK(bytes_held() <= before + 32'768);  // kept by the scheduler: records, a stripe's memory
   }
   CHECK(refusals > 1);
 }
@@ -306,13 +305,13 @@ routine persistent(manual_timer& time, int& refusals, bool& slept) {
   slept = true;
 }
 
-TEST_CASE("a co_await that had no memory may be tried again") {
+TEST_CASE("a co_await that found no memory may be tried again") {
   manual_timer time;
   int refusals = 0;
   bool slept = false;
   std::optional<routine> sleeper;
   {
-    const failing_new failing(1, 3);  // after that of the coroutine itself
+    const failing_new failing(1, 3);  // after the allocation of the coroutine itself
     sleeper.emplace(persistent(time, refusals, slept));
   }
   CHECK(refusals == 3);

@@ -44,7 +44,7 @@ constexpr int takers() {
          of(std::chrono::duration<short, std::milli>());
 }
 
-/// Of the scheduler and the scope, with five types of durations each.
+/// The same number for the scheduler and the scope, with five types of durations each.
 template <class... Rest>
 constexpr int takers_of_both() {
   return takers<rondo::scheduler, Rest...>() + takers<rondo::timer_scope, Rest...>();
@@ -83,7 +83,7 @@ TEST_CASE("any other third argument of a scheduling call is refused by the compi
   CHECK(refused<rondo::options>);
 }
 
-TEST_CASE("what derives from rondo::on is used as one") {
+TEST_CASE("a type that derives from rondo::on is used as a rondo::on") {
   rondo::manual_timer time;
   rondo::timer_scope scope(time);
   int jobs = 0;

@@ -1,4 +1,4 @@
-// Every call with a delay or a deadline takes any unit; the compiler refuses everything else.
+// Every call with a delay or a deadline takes all units; the compiler refuses everything else.
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -108,7 +108,7 @@ static_assert(no_deadline<int> && no_deadline<std::nullptr_t>);
 static_assert(no_deadline<rondo::duration> && no_deadline<timeout>);
 static_assert(no_deadline<std::chrono::system_clock::time_point>);
 
-TEST_CASE("braces, and what converts to a duration or a time point, are delays and deadlines") {
+TEST_CASE("braces, and types that convert to a duration or a time point, are valid delays and deadlines") {
   rondo::manual_timer time({}, wake_up());
   CHECK(time.now() == rondo::time_point(5ms));
   int runs = 0;
@@ -123,7 +123,7 @@ TEST_CASE("braces, and what converts to a duration or a time point, are delays a
   CHECK(runs == 5);
 }
 
-TEST_CASE("a manual timer is returned by what it is made of") {
+TEST_CASE("a function can return a manual timer by its constructor arguments") {
   const auto made = [](rondo::time_point start) -> rondo::manual_timer {
     return {rondo::options{.tick = 1us}, std::chrono::time_point_cast<std::chrono::milliseconds>(start)};
   };

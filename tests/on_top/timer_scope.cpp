@@ -20,7 +20,7 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-TEST_CASE("what is scheduled through a scope runs as if it were the scheduler's own") {
+TEST_CASE("timers of a scope run like the scheduler's own") {
   manual_timer time;
   timer_scope scope(time);
   std::vector<firing> runs;
@@ -39,7 +39,7 @@ TEST_CASE("what is scheduled through a scope runs as if it were the scheduler's 
   CHECK(scope.pending() == 1);
 }
 
-TEST_CASE("an executor of its own is the timer's, in all scheduling calls") {
+TEST_CASE("all scheduling calls of a scope take an executor for the timer") {
   manual_timer time;
   std::vector<job> jobs;
   timer_scope scope(time);
@@ -56,7 +56,7 @@ TEST_CASE("an executor of its own is the timer's, in all scheduling calls") {
   CHECK(runs == 4);
 }
 
-TEST_CASE("all units, and the ends of the clock, are taken") {
+TEST_CASE("a scope takes times in all units, and at the ends of the clock") {
   manual_timer time;
   timer_scope scope(time);
   int runs = 0;
@@ -79,7 +79,7 @@ TEST_CASE("all units, and the ends of the clock, are taken") {
   CHECK(scope.pending() == 3);
 }
 
-TEST_CASE("cancel, reschedule and pending say what those of the scheduler say") {
+TEST_CASE("cancelling, rescheduling and pending() of a scope return what the scheduler's calls return") {
   manual_timer time;
   timer_scope scope(time);
   int runs = 0;
@@ -103,7 +103,7 @@ TEST_CASE("cancel, reschedule and pending say what those of the scheduler say") 
   CHECK(adds_up(time.stats()));
 }
 
-TEST_CASE("inside its own run a timer is known and running") {
+TEST_CASE("inside its own run a scope's timer is known, and is running") {
   manual_timer time;
   timer_scope scope(time);
   std::vector<cancel_result> results;
@@ -123,7 +123,7 @@ TEST_CASE("inside its own run a timer is known and running") {
   CHECK(results == std::vector(3, cancel_result::running));
 }
 
-TEST_CASE("ids of others are gone, and left alone") {
+TEST_CASE("for a scope, timers that are not its own are gone, and it does not touch them") {
   manual_timer time;
   timer_scope scope(time), other(time);
   int runs = 0;
@@ -141,7 +141,8 @@ TEST_CASE("ids of others are gone, and left alone") {
   CHECK(runs == 2);
 }
 
-TEST_CASE("cancel_all() cancels what is pending, destroys it at once, and the scope goes on") {
+TEST_CASE(
+    "cancel_all() cancels pending timers, destroys their callables at once, and the scope stays usable") {
   manual_timer time;
   timer_scope scope(time);
   int runs = 0;
@@ -159,7 +160,7 @@ TEST_CASE("cancel_all() cancels what is pending, destroys it at once, and the sc
   CHECK(time.stats().cancelled == 102);
 }
 
-TEST_CASE("cancel_all() leaves what the destructor of a callable schedules meanwhile") {
+TEST_CASE("cancel_all() does not cancel what the destructors of the callables schedule") {
   manual_timer time;
   timer_scope scope(time);
   int runs = 0;
@@ -171,7 +172,7 @@ TEST_CASE("cancel_all() leaves what the destructor of a callable schedules meanw
   CHECK(runs == 1);
 }
 
-TEST_CASE("the destructor cancels what is pending and destroys it at once") {
+TEST_CASE("the destructor of a scope cancels pending timers and destroys their callables at once") {
   manual_timer time;
   int runs = 0;
   const auto token = std::make_shared<int>(0);
@@ -188,7 +189,7 @@ TEST_CASE("the destructor cancels what is pending and destroys it at once") {
   CHECK(adds_up(time.stats()));
 }
 
-TEST_CASE("a task, or the destructor of one, may destroy the scope") {
+TEST_CASE("a task, or the destructor of its callable, may destroy the scope") {
   manual_timer time;
   std::optional<timer_scope> scope(time);
   journal notes;
@@ -201,7 +202,7 @@ TEST_CASE("a task, or the destructor of one, may destroy the scope") {
   SUBCASE("a one-shot") {
     scope->schedule_after(1ms, [held = destroying()]() mutable { held.reset(); });
   }
-  SUBCASE("a recurring one") {
+  SUBCASE("a recurring task") {
     scope->schedule_every(1ms, [held = destroying()]() mutable { held.reset(); });
   }
   SUBCASE("after its run") {
@@ -210,7 +211,7 @@ TEST_CASE("a task, or the destructor of one, may destroy the scope") {
   SUBCASE("that is cancelled") {
     scope->cancel(scope->schedule_after(1ms, [held = destroying()] {}));
   }
-  SUBCASE("that is cancelled with all others") {
+  SUBCASE("that is cancelled together with all others") {
     scope->schedule_after(1ms, [held = destroying()] {});
     scope->schedule_after(1ms, notes.noting("ran"));
     scope->cancel_all();
@@ -224,7 +225,7 @@ TEST_CASE("a task, or the destructor of one, may destroy the scope") {
   CHECK(adds_up(time.stats()));
 }
 
-TEST_CASE("once it is closed a scope takes nothing more, also from inside") {
+TEST_CASE("a closed scope takes no more timers, even from inside") {
   manual_timer time;
   timer_scope scope(time);
   const auto token = std::make_shared<int>(0);
@@ -251,7 +252,7 @@ TEST_CASE("once it is closed a scope takes nothing more, also from inside") {
   CHECK(time.stats().scheduled == 1);
 }
 
-TEST_CASE("a call that the scheduler refuses has changed nothing") {
+TEST_CASE("a call of a scope that the scheduler refuses changes nothing") {
   manual_timer time(options{.max_pending = 1});
   timer_scope scope(time);
   const auto token = std::make_shared<int>(0);
@@ -267,7 +268,7 @@ TEST_CASE("a call that the scheduler refuses has changed nothing") {
   CHECK(scope.pending() == 0);
 }
 
-TEST_CASE("what stop() hands back is not the scope's any more") {
+TEST_CASE("timers that stop() hands back no longer belong to the scope") {
   std::vector<rondo::unfired> list;
   int runs = 0;
   const auto token = std::make_shared<int>(0);
@@ -295,7 +296,7 @@ TEST_CASE("what stop() hands back is not the scope's any more") {
   CHECK(token.use_count() == 1);
 }
 
-TEST_CASE("a job that is dropped takes its timer along") {
+TEST_CASE("a scope's timer ends when its job is dropped") {
   manual_timer time(options{.run_on = [](const job&) {}});
   timer_scope scope(time);
   const auto token = std::make_shared<int>(0);
@@ -320,7 +321,7 @@ TEST_CASE("jobs that outlive the scope do nothing") {
   jobs[0]();
 }
 
-TEST_CASE("no lock is held while on_earlier runs") {
+TEST_CASE("no lock of a scope is held while on_earlier runs") {
   polled_timer time;
   timer_scope scope(time);
   int calls = 0;
@@ -336,7 +337,7 @@ TEST_CASE("no lock is held while on_earlier runs") {
   CHECK(scope.pending() == 2);
 }
 
-TEST_CASE("on_earlier may destroy the scope that is just scheduling, and with it the new timer") {
+TEST_CASE("on_earlier may destroy the scope that is scheduling, and with it the new timer") {
   polled_timer time;
   std::optional<timer_scope> scope(time);
   const auto token = std::make_shared<int>(0);
@@ -349,7 +350,7 @@ TEST_CASE("on_earlier may destroy the scope that is just scheduling, and with it
   CHECK(adds_up(time.stats()));
 }
 
-TEST_CASE("a scope may outlive its scheduler, and takes that for a stop()") {
+TEST_CASE("a scope may outlive its scheduler, and then behaves as after stop()") {
   std::optional<manual_timer> time(std::in_place);
   timer_scope scope(*time);
   const auto token = std::make_shared<int>(0);
@@ -378,7 +379,7 @@ TEST_CASE("a scope does not keep the handlers of a scheduler that is gone") {
   CHECK(token.use_count() == 1);
 }
 
-TEST_CASE("a task that destroys its scheduler leaves the scope to whoever has it") {
+TEST_CASE("a task may destroy its scheduler before the scope, which is destroyed by its owner") {
   std::optional<manual_timer> time(std::in_place);
   std::optional<timer_scope> scope(*time);
   journal notes;
@@ -386,8 +387,8 @@ TEST_CASE("a task that destroys its scheduler leaves the scope to whoever has it
     time.reset();
     CHECK_THROWS_AS(scope->schedule_after(1ms, [] {}), stopped_error);
     CHECK(scope->pending() == 0);
-    SUBCASE("which is destroyed there too") { scope.reset(); }
-    SUBCASE("or later") {}
+    SUBCASE("in the same task") { scope.reset(); }
+    SUBCASE("later") {}
     notes.add("ran");
   });
   scope->schedule_after(1h,
@@ -396,7 +397,8 @@ TEST_CASE("a task that destroys its scheduler leaves the scope to whoever has it
   CHECK(notes.take() == "destroyed ran");
 }
 
-TEST_CASE("cancel_all() goes over those that were scheduled before it, though each that ends schedules two") {
+TEST_CASE(
+    "cancel_all() only cancels timers that were scheduled before it, even if each of them schedules two") {
   manual_timer time;
   timer_scope scope(time);
   int left = 100;
@@ -410,7 +412,7 @@ TEST_CASE("cancel_all() goes over those that were scheduled before it, though ea
   left = 0;
 }
 
-TEST_CASE("cancel_all() ends where the timers before it ended, also if the last of these is gone by then") {
+TEST_CASE("cancel_all() ends after the last timer that was scheduled before it, even if that one is gone") {
   manual_timer time;
   timer_scope scope(time);
   timer_id last;
@@ -426,8 +428,7 @@ TEST_CASE("cancel_all() ends where the timers before it ended, also if the last 
   CHECK(time.stats().cancelled == 3);
 }
 
-TEST_CASE(
-    "a callable that is destroyed by cancel_all() may cancel all, or some that it is about to come to") {
+TEST_CASE("a callable that cancel_all() destroys may cancel all timers, or some that are next in line") {
   manual_timer time;
   timer_scope scope(time);
   std::vector<timer_id> ids;

@@ -17,12 +17,12 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-TEST_CASE("the destructor waits for the runs in progress, and for no others") {
+TEST_CASE("the destructor of a scope waits for its runs in progress, and for no others") {
   for (const bool on_pool : {false, true}) {
     pool workers(2);
     timer t(options{.run_on = on_pool ? rondo::executor(workers.executor()) : rondo::executor()});
     gate begun, may_end;
-    int ended = 0;  // not atomic: who has waited for the run may read it
+    int ended = 0;  // not atomic: a thread that has waited for the run may read it
     std::optional<timer_scope> scope(t);
     scope->schedule_after(0s, [&] {
       begun.open();
@@ -42,7 +42,7 @@ TEST_CASE("the destructor waits for the runs in progress, and for no others") {
   }
 }
 
-TEST_CASE("a run in progress does not keep a destructor of another scope waiting") {
+TEST_CASE("the destructor of a scope does not wait for a run of another scope") {
   pool workers(2);
   timer t(options{.run_on = workers.executor()});
   gate begun, may_end;
@@ -59,7 +59,7 @@ TEST_CASE("a run in progress does not keep a destructor of another scope waiting
   may_end.open();
 }
 
-TEST_CASE("a scope that one of its tasks has closed is waited for by its destructor") {
+TEST_CASE("the destructor of a scope waits even if one of its tasks has closed the scope") {
   pool workers(2);
   timer t(options{.run_on = workers.executor()});
   gate closed, may_end;
@@ -78,12 +78,12 @@ TEST_CASE("a scope that one of its tasks has closed is waited for by its destruc
   other.join();
 }
 
-TEST_CASE("close() cancels all before it waits for any") {
+TEST_CASE("close() cancels all timers before it waits for any run") {
   timer t;
   timer_scope scope(t);
   timer_id other;
   gate begun, scheduled;
-  bool saw_other_cancelled = false;  // not atomic: who has waited for the run may read it
+  bool saw_other_cancelled = false;  // not atomic: a thread that has waited for the run may read it
   scope.schedule_after(0s, [&] {
     begun.open();
     scheduled.wait();
@@ -98,14 +98,14 @@ TEST_CASE("close() cancels all before it waits for any") {
   CHECK(saw_other_cancelled);
 }
 
-/// What tasks of a scope do and note while the scope is destroyed.
+/// What a scope's tasks note while the scope is being destroyed.
 struct last_moments {
   std::atomic<bool> destroyed{false};
   std::atomic<int> ran_after{0}, refused{0};
   gate under_way;
 };
 
-/// A task that schedules itself again, and another one that is due at once.
+/// A task that schedules itself again, and another task that is due at once.
 struct rearming {
   timer_scope& scope;
   last_moments& notes;
@@ -123,7 +123,7 @@ struct rearming {
   }
 };
 
-TEST_CASE("nothing runs once the destructor has returned, and no task leaves a timer behind") {
+TEST_CASE("no task runs after the destructor of its scope has returned, and none leaves a timer behind") {
   const auto token = std::make_shared<int>(0);
   for (int round = 0; round != 60; ++round) {
     pool workers(2);
@@ -146,7 +146,7 @@ TEST_CASE("nothing runs once the destructor has returned, and no task leaves a t
   }
 }
 
-TEST_CASE("a task in progress cannot schedule once destruction has begun") {
+TEST_CASE("a task in progress cannot schedule once the destruction of its scope has begun") {
   for (int round = 0; round != 200; ++round) {
     timer t(options{.tick = 1us});
     gate begun;
@@ -158,7 +158,7 @@ TEST_CASE("a task in progress cannot schedule once destruction has begun") {
         try {
           for (;;) {
             scope.schedule_after(1h, [] {});
-            spin(300);  // or the destructor may find the lock taken each time that it looks
+            spin(300);  // otherwise the destructor may find the lock taken every time
           }
         } catch (const stopped_error&) {
           ++refused;
@@ -173,7 +173,7 @@ TEST_CASE("a task in progress cannot schedule once destruction has begun") {
   }
 }
 
-TEST_CASE("destroyed by one of its tasks while others run") {
+TEST_CASE("a scope may be destroyed by one of its tasks while others run") {
   for (int round = 0; round != 50; ++round) {
     pool workers(3);
     timer t(options{.tick = 10us, .run_on = workers.executor()});
@@ -195,7 +195,7 @@ TEST_CASE("destroyed by one of its tasks while others run") {
   }
 }
 
-TEST_CASE("a task is the scope's as it runs, also while the call that scheduled it is in progress") {
+TEST_CASE("a running task belongs to its scope, even while the call that scheduled it is in progress") {
   timer t(options{.tick = 1us});
   timer_scope scope(t);
   gate ran;
@@ -211,7 +211,7 @@ TEST_CASE("a task is the scope's as it runs, also while the call that scheduled 
   CHECK(strangers == 0);
 }
 
-TEST_CASE("used by several threads at once") {
+TEST_CASE("a scope may be used by several threads at once") {
   timer t(options{.tick = 10us});
   std::atomic<long> ran{0}, cancelled{0};
   constexpr int each = 2000;
