@@ -1,4 +1,4 @@
-// A scheduler does the same wherever on the clock it is: after years of running, before the epoch, at both ends.
+// A scheduler behaves the same anywhere on the clock: after years of running, before the epoch, at both ends.
 #include <cstdint>
 #include <iterator>
 #include <string>
@@ -14,7 +14,7 @@ using namespace rondo::test;
 constexpr time_point first = time_point::min();
 constexpr time_point last = time_point::max();
 
-/// A task that notes its name, when it ran and when it was due, both counted from the start.
+/// A task that notes its name, when it ran and when it was due, both relative to the start.
 auto telling(manual_timer& time, journal& ran, time_point start, std::string name) {
   return [&time, &ran, start, name = std::move(name)](const firing& f) {
     ran.add(name + '@' + std::to_string((time.now() - start).count()) + '/' +
@@ -22,8 +22,8 @@ auto telling(manual_timer& time, journal& ran, time_point start, std::string nam
   };
 }
 
-/// What happens in some hundred turns of a small wheel that is 5 turns old: timers near and far, moved, cancelled
-/// and periodic, and two stalls.
+/// What happens in about a hundred turns of a small wheel that is 5 turns old: near and far timers, moved, cancelled
+/// and periodic ones, and two stalls.
 std::string some_hundred_turns(time_point start, duration tick) {
   manual_timer time(options{.tick = tick, .buckets = 8}, start);
   journal ran;
@@ -51,7 +51,7 @@ std::string some_hundred_turns(time_point start, duration tick) {
   return ran.take();
 }
 
-TEST_CASE("a timer that has run for years does what a new one does, to the tick") {
+TEST_CASE("a timer that has run for years behaves like a new one, to the tick") {
   for (const duration tick : {duration(1ns), duration(1us), duration(1ms)}) {
     const std::string anew = some_hundred_turns(at(0s), tick);
     for (const int power : {31, 32, 53, 62}) {
@@ -61,14 +61,14 @@ TEST_CASE("a timer that has run for years does what a new one does, to the tick"
         CAPTURE(off);
         CHECK(some_hundred_turns(at(duration(there + off)), tick) == anew);
         CHECK(some_hundred_turns(at(duration(-there + off)), tick) == anew);
-        if (there < last.time_since_epoch() / tick)  // so many ticks, too
+        if (there < last.time_since_epoch() / tick)  // that many ticks, too
           CHECK(some_hundred_turns(at((there + off) * tick), tick) == anew);
       }
     }
   }
 }
 
-TEST_CASE("so does one at either end of the clock") {
+TEST_CASE("a timer at either end of the clock behaves like any other, to the tick") {
   for (const duration tick : {duration(1ns), duration(1us), duration(1ms)}) {
     const std::string anew = some_hundred_turns(at(0s), tick);
     for (const duration off : {0 * tick, tick / 2, tick, 3 * tick}) {
@@ -80,7 +80,7 @@ TEST_CASE("so does one at either end of the clock") {
   }
 }
 
-TEST_CASE("a timer that goes on past 2^31 and 2^32 ticks loses none of those set on the way") {
+TEST_CASE("a timer that runs past 2^31 and 2^32 ticks loses no task that was scheduled on the way") {
   manual_timer time;
   int far = 0, near = 0, often = 0;
   constexpr duration step = 2'147'483ms;  // 2^31 ticks in a thousand
@@ -100,7 +100,7 @@ TEST_CASE("a timer that goes on past 2^31 and 2^32 ticks loses none of those set
   CHECK(often == 3000);
 }
 
-TEST_CASE("deadlines at both ends of the clock are in order, to the nanosecond") {
+TEST_CASE("deadlines at both ends of the clock keep their order, to the nanosecond") {
   for (const time_point start : {first, first + 1ns, at(-1h), at(0s), at(duration(std::int64_t{1} << 62))}) {
     CAPTURE(start);
     manual_timer time(options{.tick = 1ns}, start);

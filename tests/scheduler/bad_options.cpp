@@ -1,4 +1,4 @@
-// Options that make no sense are refused, with their value.
+// Invalid options are refused, with their value in the message.
 #include <stdexcept>
 #include <string>
 
@@ -11,7 +11,7 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-TEST_CASE("a tick that is not positive") {
+TEST_CASE("a tick that is not positive is refused") {
   struct {
     duration tick;
     const char* value;
@@ -25,7 +25,7 @@ TEST_CASE("a tick that is not positive") {
   }
 }
 
-TEST_CASE("no buckets, or too many") {
+TEST_CASE("zero buckets, or too many, are refused") {
   struct {
     std::size_t buckets;
     std::string value;
@@ -39,12 +39,12 @@ TEST_CASE("no buckets, or too many") {
   }
 }
 
-TEST_CASE("a timer has nobody to throw to") {
+TEST_CASE("a timer refuses propagate_exceptions, as no caller could catch them") {
   CHECK_THROWS_WITH_AS(timer(options{.propagate_exceptions = true}),
                        doctest::Contains("propagate_exceptions"), std::invalid_argument);
 }
 
-TEST_CASE("every other number of buckets works, power of two or not") {
+TEST_CASE("any other number of buckets works, power of two or not") {
   for (const std::size_t buckets : {1U, 2U, 3U, 100U, 512U, 1000U, 1U << 20}) {
     manual_timer time(options{.buckets = buckets});
     journal ran;
@@ -66,7 +66,7 @@ TEST_CASE("the smallest and the largest tick work") {
   }
 }
 
-TEST_CASE("the defaults are those of the documentation") {
+TEST_CASE("the defaults of the options are those of the documentation") {
   const options o;
   CHECK(o.tick == 1ms);
   CHECK(o.buckets == 512);

@@ -16,7 +16,7 @@ auto holding(const std::shared_ptr<int>& token) {
   return [token] { ++*token; };
 }
 
-/// The same, too large to be held inside a task.
+/// As holding(), but too large to be stored inside a task.
 auto holding_much(const std::shared_ptr<int>& token) {
   return [token, ballast = std::array<char, 200>{}] { *token += 1 + ballast[7]; };
 }
@@ -32,12 +32,12 @@ TEST_CASE("the callable is destroyed with the timer, not later") {
     CHECK(*token == 2);
   }
   SUBCASE("inside cancel()") { time.cancel(time.schedule_after(1h, holding(token))); }
-  SUBCASE("inside cancel(), of a large one") { time.cancel(time.schedule_after(1h, holding_much(token))); }
+  SUBCASE("inside cancel(), a large one") { time.cancel(time.schedule_after(1h, holding_much(token))); }
   SUBCASE("inside cancel_and_wait()") { time.cancel_and_wait(time.schedule_every(1h, holding(token))); }
-  SUBCASE("inside cancel(), of a never-timer") {
+  SUBCASE("inside cancel() of a timer that is never due") {
     time.cancel(time.schedule_after(std::chrono::hours::max(), holding(token)));
   }
-  SUBCASE("inside cancel(), of a sibling that the pass has taken already") {
+  SUBCASE("inside cancel() of another timer that the pass has already taken") {
     timer_id sibling;
     time.schedule_after(1ms, [&] {
       time.cancel(sibling);
@@ -72,7 +72,7 @@ TEST_CASE("the callable is destroyed with the timer, not later") {
   CHECK(token.use_count() == 1);
 }
 
-TEST_CASE("the destructor of the scheduler destroys what was not fired") {
+TEST_CASE("the destructor of the scheduler destroys the callables of unfired timers") {
   const auto token = std::make_shared<int>(0);
   {
     manual_timer time;
@@ -84,7 +84,7 @@ TEST_CASE("the destructor of the scheduler destroys what was not fired") {
   CHECK(token.use_count() == 1);
 }
 
-TEST_CASE("cancel() destroys the callable on its own thread") {
+TEST_CASE("cancel() destroys the callable on the calling thread") {
   manual_timer time;
   std::thread::id destroyed_on;
   const auto token = std::shared_ptr<int>(new int(0), [&](const int* p) {
@@ -101,7 +101,7 @@ TEST_CASE("cancel() destroys the callable on its own thread") {
   CHECK(destroyed_on == expected);
 }
 
-/// Calls everything a scheduler offers as it is destroyed.
+/// Calls every function of a scheduler when it is destroyed.
 struct nosy {
   manual_timer* time;
   const timer_id* own;
@@ -126,7 +126,7 @@ struct nosy {
     try {
       time->cancel_and_wait(time->schedule_after(1h, doing_nothing()));
       time->cancel(time->schedule_every(1h, doing_nothing()));
-    } catch (const rondo::stopped_error&) {  // expected where stop() was called
+    } catch (const rondo::stopped_error&) {  // expected after stop()
     } catch (const rondo::capacity_error&) {
     }
   }
@@ -177,7 +177,7 @@ TEST_CASE("the destructor of a callable may call its scheduler when its job is d
   CHECK(adds_up(time.stats()));
 }
 
-TEST_CASE("the destructor of a callable may call its scheduler when there is no room for it") {
+TEST_CASE("the destructor of a callable may call its scheduler when max_pending refuses the timer") {
   int destroyed = 0;
   timer_id id;
   manual_timer time(options{.max_pending = 0});
@@ -186,7 +186,7 @@ TEST_CASE("the destructor of a callable may call its scheduler when there is no 
 }
 
 TEST_CASE(
-    "the destructor of a callable may drive its scheduler inside a cancel from outside, not after a run") {
+    "the destructor of a callable may drive its scheduler in a cancel() from outside, but not after a run") {
   manual_timer time;
   int runs = 0;
   bool refused = false;

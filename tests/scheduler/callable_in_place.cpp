@@ -1,4 +1,4 @@
-// The scheduling calls build the callable where it stays.
+// The scheduling calls construct the callable in its final place.
 #include <rondo/manual_timer.hpp>
 
 #include <functional>
@@ -16,7 +16,7 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-/// Counts what is made of it.
+/// Counts its copies, moves and runs.
 struct counting {
   struct counts {
     int copies = 0;
@@ -33,7 +33,8 @@ struct counting {
   counts* all;
 };
 
-/// schedule_with(callable) is each scheduling call in turn; the timer runs once.
+/// Calls check(time, schedule_with) for each scheduling call in turn. schedule_with(callable) makes a timer that runs
+/// once.
 template <class Check>
 void for_each_call(Check check) {
   manual_timer time;
@@ -47,7 +48,7 @@ void for_each_call(Check check) {
   check(time, [&](auto&& f) { time.schedule(once, std::forward<decltype(f)>(f), inline_on); });
 }
 
-TEST_CASE("a callable is moved into the timer, or copied, once, and never again") {
+TEST_CASE("a callable is moved or copied into the timer once, and never again") {
   for_each_call([](manual_timer& time, auto schedule_with) {
     counting::counts moved;
     schedule_with(counting(moved));
@@ -66,7 +67,7 @@ TEST_CASE("a callable is moved into the timer, or copied, once, and never again"
   });
 }
 
-TEST_CASE("a task object, and what converts to one, is scheduled like a callable") {
+TEST_CASE("a task object, or a type that converts to one, is scheduled like a callable") {
   struct converts {
     counting::counts* all;
     operator task() const { return counting(*all); }
@@ -94,7 +95,7 @@ struct refuses_to_move {
   void operator()() const {}
 };
 
-TEST_CASE("a callable whose copy throws leaves no timer behind, and its place is free") {
+TEST_CASE("if copying a callable throws, no timer is left behind and its place is free") {
   manual_timer time(options{.max_pending = 1});
   const refuses_to_move work;
   CHECK_THROWS_AS(time.schedule_after(1ms, work), std::runtime_error);
@@ -113,7 +114,7 @@ TEST_CASE("a refused callable is not moved from") {
   });
 }
 
-TEST_CASE("a callable may call the scheduler while it is being built there") {
+TEST_CASE("a callable may call the scheduler while it is being constructed in the timer") {
   struct schedules_when_copied {
     explicit schedules_when_copied(manual_timer& t) : time(&t) {}
     schedules_when_copied(const schedules_when_copied& other) : time(other.time) {
@@ -131,7 +132,7 @@ TEST_CASE("a callable may call the scheduler while it is being built there") {
   CHECK(time.advance(1ms) == 2);
 }
 
-TEST_CASE("a refused callable may be the last to own the scheduler") {
+TEST_CASE("a refused callable may be the last owner of the scheduler") {
   struct owner {
     explicit owner(std::shared_ptr<manual_timer> t) : time(std::move(t)) {}
     owner(owner&& other) noexcept : time(std::move(other.time)) { time->stop(); }
@@ -146,7 +147,7 @@ TEST_CASE("a refused callable may be the last to own the scheduler") {
   CHECK(watched.expired());
 }
 
-// Otherwise `{}` as a third argument would be a place in the user's code.
+// Otherwise `{}` as a third argument would be taken for a call site.
 static_assert(!std::is_default_constructible_v<rondo::detail::kept_call_site>);
 static_assert(!std::is_constructible_v<rondo::detail::kept_call_site, call_site>);
 

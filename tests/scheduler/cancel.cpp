@@ -1,4 +1,4 @@
-// What cancel() says and does.
+// What cancel() returns and does.
 #include <vector>
 
 #include "scheduler/virtual_time.hpp"
@@ -8,7 +8,7 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-TEST_CASE("a pending timer is cancelled once, then gone") {
+TEST_CASE("a pending timer is cancelled once, and then it is gone") {
   manual_timer time;
   int runs = 0;
   const auto id = time.schedule_after(1ms, counting(runs));
@@ -28,13 +28,13 @@ TEST_CASE("a timer that ran is gone") {
   CHECK(time.stats().cancelled == 0);
 }
 
-TEST_CASE("no timer is gone") {
+TEST_CASE("cancelling the default id, which names no timer, returns gone") {
   manual_timer time;
   CHECK(time.cancel(timer_id{}) == cancel_result::gone);
   CHECK(time.cancel_and_wait(timer_id{}) == cancel_result::gone);
 }
 
-TEST_CASE("what is due and has not run can be cancelled") {
+TEST_CASE("a timer that is due and has not run can be cancelled") {
   manual_timer time;
   int runs = 0;
   const auto id = time.schedule_after(1ms, counting(runs));
@@ -44,7 +44,7 @@ TEST_CASE("what is due and has not run can be cancelled") {
   CHECK(runs == 0);
 }
 
-TEST_CASE("a one-shot is running, for every cancel, while it runs") {
+TEST_CASE("while a one-shot runs, every cancel() returns running") {
   manual_timer time;
   std::vector<cancel_result> results;
   timer_id id;
@@ -60,7 +60,7 @@ TEST_CASE("a one-shot is running, for every cancel, while it runs") {
   CHECK(time.stats().completed == 1);
 }
 
-TEST_CASE("a periodic task that cancels itself ends its run and is not followed by another") {
+TEST_CASE("a periodic task that cancels itself finishes its run, and no other run follows") {
   manual_timer time;
   std::vector<cancel_result> results;
   timer_id id;
@@ -80,7 +80,7 @@ TEST_CASE("a periodic task that cancels itself ends its run and is not followed 
   CHECK(time.stats().completed == 0);
 }
 
-TEST_CASE("a periodic task that is slower than its period and cancels itself runs no more") {
+TEST_CASE("a periodic task that is slower than its period and cancels itself does not run again") {
   manual_timer time;
   int runs = 0;
   timer_id id;
@@ -93,7 +93,7 @@ TEST_CASE("a periodic task that is slower than its period and cancels itself run
   CHECK(runs == 1);
 }
 
-TEST_CASE("a task cancels others of its tick, and of later ones") {
+TEST_CASE("a task may cancel others of its own tick and of later ticks") {
   manual_timer time;
   journal ran;
   std::vector<timer_id> ids(5);
@@ -119,7 +119,7 @@ TEST_CASE("a task cancels others of its tick, and of later ones") {
   CHECK(time.pending() == 0);
 }
 
-TEST_CASE("cancelling inside the tick keeps the count") {
+TEST_CASE("cancelling timers of the tick in progress keeps the counts right") {
   manual_timer time;
   std::vector<timer_id> ids;
   time.schedule_after(200ms, [&] {
@@ -133,7 +133,7 @@ TEST_CASE("cancelling inside the tick keeps the count") {
   CHECK(adds_up(time.stats()));
 }
 
-TEST_CASE("cancelling the earliest moves the next work to the one after") {
+TEST_CASE("after the earliest timer is cancelled, next_due() is that of the next one") {
   manual_timer time;
   const auto a = time.schedule_after(1ms, doing_nothing());
   const auto b = time.schedule_after(2ms, doing_nothing());

@@ -1,4 +1,4 @@
-// cancel_and_wait() where there is nothing to wait for. (Where there is: see threads/cancel_and_wait.cpp.)
+// cancel_and_wait() when there is nothing to wait for. (For the other case see threads/cancel_and_wait.cpp.)
 #include <memory>
 
 #include "scheduler/virtual_time.hpp"
@@ -8,7 +8,7 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-TEST_CASE("cancel_and_wait() says what cancel() says") {
+TEST_CASE("cancel_and_wait() returns what cancel() returns") {
   manual_timer time;
   const auto id = time.schedule_after(1ms, doing_nothing());
   CHECK(time.cancel_and_wait(id) == cancel_result::cancelled);
@@ -16,7 +16,7 @@ TEST_CASE("cancel_and_wait() says what cancel() says") {
   CHECK(time.stats().cancelled == 1);
 }
 
-TEST_CASE("from inside its own run it does not wait") {
+TEST_CASE("cancel_and_wait() inside the timer's own run does not wait") {
   manual_timer time;
   std::vector<cancel_result> results;
   timer_id id;
@@ -36,7 +36,7 @@ TEST_CASE("from inside its own run it does not wait") {
   CHECK(results == std::vector{cancel_result::running});
 }
 
-TEST_CASE("from inside its own run on an executor it does not wait") {
+TEST_CASE("cancel_and_wait() inside the timer's own run on an executor does not wait") {
   std::vector<cancel_result> results;
   timer_id id;
   manual_timer time(options{.run_on = [](job j) { j(); }});
@@ -45,7 +45,7 @@ TEST_CASE("from inside its own run on an executor it does not wait") {
   CHECK(results == std::vector{cancel_result::running});
 }
 
-TEST_CASE("from inside its own on_error it does not wait") {
+TEST_CASE("cancel_and_wait() inside on_error for the same timer does not wait") {
   std::vector<cancel_result> results;
   manual_timer* timer = nullptr;
   manual_timer time(options{.on_error = [&](std::exception_ptr, const firing& f) {
@@ -57,7 +57,7 @@ TEST_CASE("from inside its own on_error it does not wait") {
   CHECK(results == std::vector{cancel_result::running});
 }
 
-TEST_CASE("from the destructor of its own callable it does not wait") {
+TEST_CASE("cancel_and_wait() in the destructor of the timer's own callable does not wait") {
   manual_timer time;
   std::vector<cancel_result> results;
   timer_id id;
@@ -81,7 +81,7 @@ TEST_CASE("from the destructor of its own callable it does not wait") {
   }
 }
 
-TEST_CASE("from inside another task it does not wait for what is only waiting") {
+TEST_CASE("cancel_and_wait() inside another task does not wait for a timer that has not begun to run") {
   manual_timer time;
   timer_id sibling;
   time.schedule_after(1ms, [&] { CHECK(time.cancel_and_wait(sibling) == cancel_result::cancelled); });
@@ -89,7 +89,7 @@ TEST_CASE("from inside another task it does not wait for what is only waiting") 
   CHECK(time.advance(1ms) == 1);
 }
 
-TEST_CASE("it does not wait for a job that has not started") {
+TEST_CASE("cancel_and_wait() does not wait for a job that has not started") {
   std::vector<job> kept;
   manual_timer time(options{.run_on = [&](job j) { kept.push_back(std::move(j)); }});
   int runs = 0;

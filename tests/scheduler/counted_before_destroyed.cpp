@@ -1,4 +1,4 @@
-// While the callable of a timer that has ended is destroyed, the timer is counted as what it has become.
+// While the callable of an ended timer is being destroyed, the timer is already counted as cancelled, completed etc.
 #include <memory>
 #include <new>
 #include <optional>
@@ -13,7 +13,7 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-/// What a scheduler says inside the destructor of a callable.
+/// What a scheduler reports inside the destructor of a callable.
 struct witness {
   manual_timer& time;
   std::optional<statistics> seen;
@@ -22,7 +22,7 @@ struct witness {
 
   explicit witness(manual_timer& t) : time(t) {}
 
-  /// A task that looks as it is destroyed.
+  /// A task that records this when it is destroyed.
   auto task() {
     const auto look = [this](int*) {
       pending = time.pending();
@@ -32,7 +32,7 @@ struct witness {
         has_room = true;
       } catch (const rondo::capacity_error&) {
       } catch (const rondo::stopped_error&) {
-        has_room = true;  // (after drain() and stop() nobody can tell)
+        has_room = true;  // (after drain() and stop() this cannot be observed)
       }
     };
     return [owned = std::shared_ptr<int>(nullptr, look)] {};
@@ -97,7 +97,7 @@ TEST_CASE("a timer that ends is counted before its callable is destroyed") {
   }
 }
 
-TEST_CASE("a timer that finds no memory is not counted any more as its callable is destroyed" *
+TEST_CASE("a timer that finds no memory is no longer counted when its callable is destroyed" *
           doctest::skip(!failing_new::available)) {
   bool done = false;
   for (std::size_t k = 0; !done; ++k) {
@@ -110,7 +110,7 @@ TEST_CASE("a timer that finds no memory is not counted any more as its callable 
       time.schedule_after(1h, std::move(*task));
       done = !failing.struck();
     } catch (const std::bad_alloc&) {
-      task.reset();  // it was not moved from, if there was no memory for a record
+      task.reset();  // not moved from if there was no memory for a record
       check(w, nullptr);
       CHECK(w.seen->scheduled == 0);
     }

@@ -1,4 +1,4 @@
-// pending(), next_due() and stats() are exact, also inside tasks.
+// pending(), next_due() and stats() are exact, even inside tasks.
 #include "scheduler/virtual_time.hpp"
 
 namespace {
@@ -16,7 +16,7 @@ TEST_CASE("a one-shot is no longer pending once it has started") {
     CHECK(time.pending() == 0);
     CHECK(time.stats().pending == 0);
     CHECK(time.stats().fired == 1);
-    CHECK(time.stats().completed == 0);  // it has not ended
+    CHECK(time.stats().completed == 0);  // it has not ended yet
     CHECK_FALSE(time.next_due().has_value());
   });
   CHECK(time.pending(id));
@@ -26,7 +26,7 @@ TEST_CASE("a one-shot is no longer pending once it has started") {
   CHECK(time.stats().completed == 1);
 }
 
-TEST_CASE("inside a task, the rest of its pass is still pending and due") {
+TEST_CASE("inside a task, the remaining timers of its pass are still pending and due") {
   manual_timer time;
   const auto check_left = [&](std::size_t left) {
     return [&time, left] {
@@ -52,7 +52,7 @@ TEST_CASE("after a jump, next_due() is the oldest tick with work") {
   CHECK(time.advance(0s) == 3);
 }
 
-TEST_CASE("next_due() leaves out siblings that were cancelled or moved") {
+TEST_CASE("next_due() leaves out timers of the same tick that were cancelled or moved") {
   manual_timer time;
   timer_id a, b;
   time.schedule_after(1ms, [&] {
@@ -67,7 +67,7 @@ TEST_CASE("next_due() leaves out siblings that were cancelled or moved") {
   CHECK(time.next_due() == at(11ms));
 }
 
-TEST_CASE("next_due() is exact through cancels in one bucket and in many") {
+TEST_CASE("next_due() stays exact while timers in one bucket or many are cancelled") {
   for (const std::size_t buckets : {1U, 4U, 64U}) {
     manual_timer time(options{.buckets = buckets});
     std::vector<timer_id> ids;
@@ -80,7 +80,7 @@ TEST_CASE("next_due() is exact through cancels in one bucket and in many") {
   }
 }
 
-TEST_CASE("what is with an executor is pending, but not due") {
+TEST_CASE("a timer whose job an executor has is pending, but not due") {
   std::vector<job> jobs;
   manual_timer time(options{.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
   const auto once = time.schedule_after(1ms, doing_nothing());
@@ -90,7 +90,7 @@ TEST_CASE("what is with an executor is pending, but not due") {
   CHECK(time.pending(often));
   CHECK(time.pending() == 2);
   CHECK(time.stats().fired == 0);
-  CHECK(time.next_due() == at(2ms));  // of the periodic one's next run
+  CHECK(time.next_due() == at(2ms));  // the next run of the periodic timer
   for (job& j : jobs) j();
   CHECK_FALSE(time.pending(once));
   CHECK(time.pending(often));
@@ -120,7 +120,7 @@ TEST_CASE("lateness and run times are added up, to the nanosecond, inline and on
   }
 }
 
-TEST_CASE("what was recorded since an earlier reading") {
+TEST_CASE("the difference of two readings of stats() is what was recorded in between") {
   manual_timer time;
   time.schedule_after(1ms, doing_nothing());
   time.elapse(11ms);
@@ -139,7 +139,7 @@ TEST_CASE("what was recorded since an earlier reading") {
   CHECK_THROWS_AS(now.lateness -= time.stats().lateness, std::invalid_argument);
 }
 
-TEST_CASE("every way to end is counted, once") {
+TEST_CASE("every way in which a timer can end is counted, once") {
   std::vector<job> jobs;
   bool refuse = false;
   manual_timer time(options{.run_on =

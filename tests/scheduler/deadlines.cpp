@@ -6,7 +6,7 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-TEST_CASE("a task runs at the first tick at or after its deadline, and not a nanosecond earlier") {
+TEST_CASE("a task runs at the first tick at or after its deadline, not a nanosecond earlier") {
   struct {
     duration tick, delay, runs_after;
   } const rows[] = {
@@ -42,7 +42,7 @@ TEST_CASE("advancing by less than a tick adds up") {
   CHECK(time.advance(250us) == 1);
 }
 
-TEST_CASE("a deadline later in the tick that now lies in waits for the next tick") {
+TEST_CASE("a deadline later in the current tick waits for the next tick") {
   manual_timer time;
   time.advance(300us);
   int runs = 0;
@@ -52,7 +52,8 @@ TEST_CASE("a deadline later in the tick that now lies in waits for the next tick
   CHECK(time.advance(1ns) == 1);
 }
 
-TEST_CASE("a deadline that is not later than now belongs to the current tick, an older one to its own") {
+TEST_CASE(
+    "a deadline that is not later than now belongs to the current tick, or to its own if that is older") {
   manual_timer time;
   journal ran;
   time.advance(10'500us);
@@ -67,7 +68,7 @@ TEST_CASE("a deadline that is not later than now belongs to the current tick, an
   CHECK(ran.take() == "-4 9 8.001 10.5 10.2 9.5");
 }
 
-/// Schedules in disorder; returns what is to run, in order.
+/// Schedules tasks out of order, and returns the expected order of their runs.
 std::string schedule_in_disorder(manual_timer& time, journal& ran) {
   int serial = 0;
   for (const int tick : {5, 3, 60, 6, 6, 1, 1, 2, 700, 9, 4, 60, 8, 0, 3})
@@ -75,7 +76,7 @@ std::string schedule_in_disorder(manual_timer& time, journal& ran) {
   return "0/13 1/5 1/6 2/7 3/1 3/14 4/10 5/0 6/3 6/4 8/12 9/9 60/2 60/11 700/8";
 }
 
-TEST_CASE("earlier ticks run first, equal ones in the order of scheduling") {
+TEST_CASE("earlier ticks run first, tasks of the same tick in the order of scheduling") {
   for (const std::size_t buckets : {1U, 2U, 8U, 512U}) {
     manual_timer time(options{.buckets = buckets});
     journal ran;
@@ -85,7 +86,7 @@ TEST_CASE("earlier ticks run first, equal ones in the order of scheduling") {
   }
 }
 
-TEST_CASE("the order is the same over one jump of time") {
+TEST_CASE("the order of tasks is the same in one jump of time") {
   for (const std::size_t buckets : {1U, 2U, 8U, 512U}) {
     manual_timer time(options{.buckets = buckets});
     journal ran;
@@ -96,7 +97,7 @@ TEST_CASE("the order is the same over one jump of time") {
   }
 }
 
-TEST_CASE("deadlines of one tick run in the order of scheduling, whatever their order inside the tick") {
+TEST_CASE("tasks of one tick run in the order of scheduling, whatever the order of their deadlines") {
   manual_timer time;
   journal ran;
   time.schedule_after(4'900us, ran.noting("a"));
@@ -106,7 +107,7 @@ TEST_CASE("deadlines of one tick run in the order of scheduling, whatever their 
   CHECK(ran.take() == "a b c");
 }
 
-TEST_CASE("a rescheduled task counts as scheduled now") {
+TEST_CASE("a rescheduled task counts as just scheduled") {
   manual_timer time;
   journal ran;
   const auto a = time.schedule_after(5ms, ran.noting("a"));
@@ -117,7 +118,7 @@ TEST_CASE("a rescheduled task counts as scheduled now") {
   CHECK(ran.take() == "b c a");
 }
 
-TEST_CASE("now() stands at the tick while its tasks run, and at the end afterwards") {
+TEST_CASE("now() is the tick while its tasks run, and the end of the advance afterwards") {
   manual_timer time;
   std::vector<duration> seen;
   for (const auto delay : {1'500us, 2ms + 0us, 40ms + 1us})
@@ -127,7 +128,7 @@ TEST_CASE("now() stands at the tick while its tasks run, and at the end afterwar
   CHECK(since_epoch(time) == 100'300us);
 }
 
-TEST_CASE("a timer fires once, though the wheel turns again and again") {
+TEST_CASE("a timer fires once, even if the wheel turns again and again") {
   manual_timer time(options{.buckets = 8});
   int runs = 0;
   for (const int tick : {8, 9, 15, 16, 23, 31, 37}) time.schedule_after(tick * 1ms, counting(runs));

@@ -1,4 +1,4 @@
-// Destroying a scheduler, at any moment.
+// A scheduler may be destroyed at any moment.
 #include <memory>
 
 #include "scheduler/virtual_time.hpp"
@@ -8,7 +8,7 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-TEST_CASE("inside its own task: that run ends, no other follows") {
+TEST_CASE("a scheduler may be destroyed inside its own task: that run ends, and no other follows") {
   auto time = std::make_unique<manual_timer>();
   const auto token = std::make_shared<int>(0);
   journal ran;
@@ -16,7 +16,7 @@ TEST_CASE("inside its own task: that run ends, no other follows") {
     ran.add("first");
     time.reset();
     ran.add("destroyed");
-    CHECK(token.use_count() == 2);  // its own, which is running, and the test's
+    CHECK(token.use_count() == 2);  // the copy of the running task, and the test's
   });
   time->schedule_after(1ms, [&, token] { ran.add("second"); });
   time->schedule_every(1ms, [&, token] { ran.add("often"); });
@@ -25,7 +25,7 @@ TEST_CASE("inside its own task: that run ends, no other follows") {
   CHECK(token.use_count() == 1);
 }
 
-TEST_CASE("inside its own periodic task") {
+TEST_CASE("a scheduler may be destroyed inside its own periodic task") {
   auto time = std::make_unique<manual_timer>();
   const auto token = std::make_shared<int>(0);
   time->schedule_every(1ms, [&time, token](const firing& f) {
@@ -37,14 +37,14 @@ TEST_CASE("inside its own periodic task") {
   CHECK(token.use_count() == 1);
 }
 
-TEST_CASE("inside a task run by advance_to_next()") {
+TEST_CASE("a scheduler may be destroyed inside a task that advance_to_next() runs") {
   auto time = std::make_unique<manual_timer>();
   time->schedule_after(1ms, [&] { time.reset(); });
   CHECK(time->advance_to_next() == 1);
   CHECK(time == nullptr);
 }
 
-TEST_CASE("inside on_error") {
+TEST_CASE("a scheduler may be destroyed inside on_error") {
   std::unique_ptr<manual_timer> time;
   const auto in_handler = std::make_shared<int>(0);
   time = std::make_unique<manual_timer>(
@@ -59,7 +59,7 @@ TEST_CASE("inside on_error") {
   CHECK(in_handler.use_count() == 1);
 }
 
-TEST_CASE("inside the executor, before and after the job") {
+TEST_CASE("a scheduler may be destroyed inside its executor, before and after the job") {
   for (const bool run_first : {true, false}) {
     std::unique_ptr<manual_timer> time;
     const auto token = std::make_shared<int>(0);
@@ -77,7 +77,7 @@ TEST_CASE("inside the executor, before and after the job") {
   }
 }
 
-TEST_CASE("inside the destructor of a callable after its run") {
+TEST_CASE("a scheduler may be destroyed by the destructor of a callable after its run") {
   auto time = std::make_unique<manual_timer>();
   bool destroyed = false;
   time->schedule_after(1ms, [held = std::shared_ptr<void>(nullptr, [&](void*) {
@@ -88,7 +88,7 @@ TEST_CASE("inside the destructor of a callable after its run") {
   CHECK(destroyed);
 }
 
-TEST_CASE("inside a job that an executor runs later") {
+TEST_CASE("a scheduler may be destroyed inside a job that an executor runs later") {
   std::vector<job> jobs;
   auto time = std::make_unique<manual_timer>(options{.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
   const auto token = std::make_shared<int>(0);
@@ -103,7 +103,7 @@ TEST_CASE("inside a job that an executor runs later") {
   CHECK(*token == 0);
 }
 
-TEST_CASE("inside a task of another scheduler") {
+TEST_CASE("a scheduler may be destroyed inside a task of another scheduler") {
   auto inner = std::make_unique<manual_timer>();
   manual_timer outer;
   inner->schedule_after(1h, doing_nothing());
@@ -112,12 +112,12 @@ TEST_CASE("inside a task of another scheduler") {
   CHECK(inner == nullptr);
 }
 
-TEST_CASE("a task may drive another scheduler, and that one drive tasks of its own") {
+TEST_CASE("a task may drive another scheduler, but not its own from inside that one") {
   manual_timer outer, inner;
   journal ran;
   inner.schedule_after(1ms, [&] {
     ran.add("inner");
-    CHECK_THROWS_AS(outer.advance(1ms), std::logic_error);  // still inside a task of that one
+    CHECK_THROWS_AS(outer.advance(1ms), std::logic_error);  // still inside a task of the outer one
   });
   outer.schedule_after(1ms, [&] {
     inner.advance(1ms);
@@ -127,7 +127,7 @@ TEST_CASE("a task may drive another scheduler, and that one drive tasks of its o
   CHECK(ran.take() == "inner outer");
 }
 
-TEST_CASE("the destructor of a callable may destroy the scheduler, inside a cancel from outside") {
+TEST_CASE("the destructor of a callable may destroy the scheduler inside a cancel() from outside") {
   auto time = std::make_shared<manual_timer>();
   manual_timer& still_there = *time;
   const std::weak_ptr<manual_timer> gone = time;
@@ -137,7 +137,7 @@ TEST_CASE("the destructor of a callable may destroy the scheduler, inside a canc
   CHECK(gone.expired());
 }
 
-TEST_CASE("two cancels deep, the destructor of a callable may destroy the scheduler") {
+TEST_CASE("the destructor of a callable may destroy the scheduler inside two nested calls of cancel()") {
   auto time = std::make_unique<manual_timer>();
   manual_timer& still_there = *time;
   const auto inner =
@@ -154,11 +154,11 @@ TEST_CASE("a task may destroy the scheduler that drain() drives") {
   manual_timer& driven = *time;
   time->schedule_after(1ms, [&] { time.reset(); });
   time->schedule_after(1h, doing_nothing());
-  CHECK(driven.drain(2h));  // nothing is pending any more
+  CHECK(driven.drain(2h));  // nothing is pending by then
   CHECK(time == nullptr);
 }
 
-TEST_CASE("the destructor of a callable may destroy the scheduler inside cancel_and_wait, drain and stop") {
+TEST_CASE("the destructor of a callable may destroy the scheduler in cancel_and_wait(), drain() and stop()") {
   for (const int call : {0, 1, 2}) {
     CAPTURE(call);
     auto time = std::make_shared<manual_timer>();
@@ -173,7 +173,8 @@ TEST_CASE("the destructor of a callable may destroy the scheduler inside cancel_
   }
 }
 
-TEST_CASE("and so may that of a timer's own executor") {
+TEST_CASE(
+    "the destructor of a timer's own executor may destroy the scheduler in cancel(), drain() and stop()") {
   for (const int call : {0, 1, 2}) {
     CAPTURE(call);
     auto time = std::make_shared<manual_timer>();
@@ -188,9 +189,9 @@ TEST_CASE("and so may that of a timer's own executor") {
   }
 }
 
-TEST_CASE("a scheduler that was never used") { const manual_timer time; }
+TEST_CASE("an unused scheduler can be destroyed") { const manual_timer time; }
 
-TEST_CASE("the handlers are released with the scheduler, also after stop()") {
+TEST_CASE("the handlers are released with the scheduler, even after stop()") {
   const auto token = std::make_shared<int>(0);
   {
     manual_timer time(options{.run_on = [token](job j) { j(); },

@@ -1,4 +1,4 @@
-// The gentle end, on virtual time.
+// drain(), the gentle way to end a scheduler, on virtual time.
 #include <thread>
 
 #include "scheduler/virtual_time.hpp"
@@ -8,7 +8,7 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-TEST_CASE("drain lets one-shots fire and ends periodic timers") {
+TEST_CASE("drain() lets one-shots fire and ends periodic timers") {
   manual_timer time;
   journal what;
   const auto token = std::make_shared<int>(0);
@@ -27,7 +27,7 @@ TEST_CASE("drain lets one-shots fire and ends periodic timers") {
   CHECK(time.stop().empty());
 }
 
-TEST_CASE("after drain nothing can be scheduled") {
+TEST_CASE("after drain() nothing can be scheduled") {
   manual_timer time;
   CHECK(time.drain(0s));
   CHECK_THROWS_AS(time.schedule_after(1s, doing_nothing()), rondo::stopped_error);
@@ -36,7 +36,7 @@ TEST_CASE("after drain nothing can be scheduled") {
   CHECK(time.stats().scheduled == 0);
 }
 
-TEST_CASE("nor while it goes on, also by the tasks that still fire") {
+TEST_CASE("during drain() nothing can be scheduled, not even by the tasks that still fire") {
   manual_timer time;
   int refused = 0;
   time.schedule_after(1s, [&] {
@@ -50,7 +50,7 @@ TEST_CASE("nor while it goes on, also by the tasks that still fire") {
   CHECK(refused == 1);
 }
 
-TEST_CASE("at the limit drain says false, and can be called again") {
+TEST_CASE("at its limit drain() returns false, and can be called again") {
   manual_timer time;
   int runs = 0;
   time.schedule_after(1s, counting(runs));
@@ -64,7 +64,7 @@ TEST_CASE("at the limit drain says false, and can be called again") {
   CHECK(runs == 2);
 }
 
-TEST_CASE("or stop hands back the rest") {
+TEST_CASE("after drain() has reached its limit, stop() hands back the rest") {
   manual_timer time;
   time.schedule_after(5s, doing_nothing());
   time.schedule_every(1s, doing_nothing());
@@ -72,11 +72,11 @@ TEST_CASE("or stop hands back the rest") {
   const auto rest = time.stop();
   REQUIRE(rest.size() == 1);
   CHECK(rest[0].due == at(5s));
-  CHECK(time.drain(0s));  // nothing is pending now
+  CHECK(time.drain(0s));  // nothing is pending any more
   CHECK(adds_up(time.stats()));
 }
 
-TEST_CASE("timers that are never due do not hold up drain, and stop hands them back") {
+TEST_CASE("timers that are never due do not delay drain(), and stop() hands them back") {
   manual_timer time;
   const auto id = time.schedule_after(duration::max(), doing_nothing());
   time.schedule(every(1s).first_after(duration::max()), doing_nothing());
@@ -88,7 +88,7 @@ TEST_CASE("timers that are never due do not hold up drain, and stop hands them b
   CHECK(adds_up(time.stats()));
 }
 
-TEST_CASE("timers may still be cancelled and one-shots moved while drain goes on") {
+TEST_CASE("timers may still be cancelled and one-shots moved during drain()") {
   manual_timer time;
   int runs = 0;
   const auto far = time.schedule_after(1h, counting(runs));
@@ -100,7 +100,7 @@ TEST_CASE("timers may still be cancelled and one-shots moved while drain goes on
   CHECK(runs == 1);
 }
 
-TEST_CASE("drain from inside is refused") {
+TEST_CASE("drain() from inside is refused") {
   manual_timer time;
   int refused = 0;
   time.schedule_after(1s, [&] {
@@ -115,7 +115,7 @@ TEST_CASE("drain from inside is refused") {
   time.schedule_after(1s, doing_nothing());  // nothing has changed
 }
 
-TEST_CASE("a limit that is negative has passed, one that is the longest never does") {
+TEST_CASE("a negative limit of drain() has already passed, and the longest one never does") {
   manual_timer time;
   int runs = 0;
   time.schedule_after(std::chrono::hours(24 * 365 * 100), counting(runs));
@@ -125,7 +125,7 @@ TEST_CASE("a limit that is negative has passed, one that is the longest never do
   CHECK(runs == 1);
 }
 
-TEST_CASE("jobs that nobody runs hold up drain until its limit") {
+TEST_CASE("jobs that nobody runs delay drain() until its limit") {
   std::vector<job> jobs;
   manual_timer time({.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
   int runs = 0;
@@ -134,7 +134,7 @@ TEST_CASE("jobs that nobody runs hold up drain until its limit") {
   time.advance(1ms);
   REQUIRE(jobs.size() == 2);
   CHECK(!time.drain(20ms));
-  CHECK(time.pending() == 1);  // the one-shot; the periodic one has ended
+  CHECK(time.pending() == 1);  // the one-shot; the periodic timer has ended
   for (job& j : jobs) j();
   CHECK(runs == 1);
   CHECK(time.drain(0s));
@@ -142,7 +142,7 @@ TEST_CASE("jobs that nobody runs hold up drain until its limit") {
   CHECK(adds_up(time.stats()));
 }
 
-TEST_CASE("a periodic timer that runs while drain begins ends with that run") {
+TEST_CASE("a periodic timer that is running when drain() begins ends with that run") {
   std::vector<job> jobs;
   manual_timer time({.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
   const auto token = std::make_shared<int>(0);

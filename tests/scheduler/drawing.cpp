@@ -1,4 +1,4 @@
-// What dump() draws, to the letter; and what is drawn is what the wheel holds.
+// The exact text that dump() draws, and that the drawing shows what is in the wheel.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -27,12 +27,12 @@ using namespace rondo::detail;
 
 using wheel = rondo::detail::wheel_core<rondo::detail::threads>;
 
-/// Of a scheduler that began at the clock's epoch.
+/// The picture of a scheduler that began at the clock's epoch.
 picture picture_at(duration now, std::size_t size, duration tick = 1ms) {
   return {.grid = tick_grid(tick, time_point()), .now = time_point(now), .size = size};
 }
 
-/// One whose key is right.
+/// A bucket whose key is right.
 picture::bucket bucket(std::size_t number, tick_number tick, std::size_t nodes) {
   return {number, tick, tick, nodes};
 }
@@ -43,7 +43,7 @@ std::string drawn(const picture& p) {
   return out.str();
 }
 
-/// The column "due" of a bucket due at `tick`: it begins below its title.
+/// The column "due" of a bucket that is due at `tick`. The column begins below its title.
 std::string due_of(picture p, tick_number tick) {
   p.buckets = {bucket(0, tick, 1)};
   const std::string text = drawn(p);
@@ -62,17 +62,17 @@ struct insert_always {
   void before_move(node&) {}
 };
 
-/// Numbers in groups of two digits: what nobody wants to see in a drawing.
+/// Formats numbers in groups of two digits, which nobody wants to see in a drawing.
 struct groups_of_two : std::numpunct<char> {
   std::string do_grouping() const override { return "\2"; }
   char do_thousands_sep() const override { return '\''; }
 };
 
-TEST_CASE("a scheduler without timers") {
+TEST_CASE("drawing a scheduler without timers") {
   CHECK(drawn(picture_at(1s, 512)) == "rondo at tick 1000 (1 ms each): 0 nodes in 0 of 512 buckets\n");
 }
 
-TEST_CASE("timers that are not in the wheel, and none that is") {
+TEST_CASE("drawing timers that are not in the wheel, and an empty wheel") {
   picture p = picture_at(1s, 1, 20us);
   p.never_due = 1;
   CHECK(drawn(p) ==
@@ -88,7 +88,7 @@ TEST_CASE("timers that are not in the wheel, and none that is") {
         "5 waiting for memory\n");
 }
 
-TEST_CASE("the example of the header, and of README") {
+TEST_CASE("drawing the example of the header and of README") {
   picture p = picture_at(1000500us, 512);
   p.never_due = 2;
   p.running = 1;
@@ -109,7 +109,7 @@ TEST_CASE("the example of the header, and of README") {
         "                                                                  ^ now\n");
 }
 
-TEST_CASE("one bucket") {
+TEST_CASE("drawing one bucket") {
   picture p = picture_at(1000500us, 8);
   p.buckets = {bucket(2, 1002, 3)};
   CHECK(drawn(p) ==
@@ -122,7 +122,7 @@ TEST_CASE("one bucket") {
         "     ^ now\n");
 }
 
-TEST_CASE("far nodes alone") {
+TEST_CASE("drawing only far nodes") {
   picture p = picture_at(0s, 8);
   p.far = {.nodes = 1, .earliest = 1000, .latest = 1000, .key = 1000};
   CHECK(drawn(p) ==
@@ -134,7 +134,7 @@ TEST_CASE("far nodes alone") {
         "  far: 1000000 nodes, the earliest late 3 ms, the latest in 1 s\n");
 }
 
-TEST_CASE("a key of far nodes that a cancel left behind") {
+TEST_CASE("drawing a key of far nodes that cancel() left behind") {
   picture p = picture_at(0s, 8);
   p.far.key = 7;
   CHECK(drawn(p) ==
@@ -144,7 +144,7 @@ TEST_CASE("a key of far nodes that a cancel left behind") {
   CHECK(drawn(p).find("  far: 1 node in 1 s, their key in 7 ms\n") != std::string::npos);
 }
 
-TEST_CASE("the earliest bucket comes first, of equal ones that of the lower number") {
+TEST_CASE("the earliest bucket is drawn first, among equal ones that with the lower number") {
   picture p = picture_at(0s, 4);
   p.buckets = {bucket(3, 7, 1), bucket(1, 5, 8), bucket(2, 2, 3), bucket(0, 5, 2)};
   CHECK(drawn(p) ==
@@ -160,7 +160,7 @@ TEST_CASE("the earliest bucket comes first, of equal ones that of the lower numb
         "     ^ now\n");
 }
 
-TEST_CASE("ticks before the clock's epoch") {
+TEST_CASE("drawing ticks before the clock's epoch") {
   picture p = picture_at(-2500us, 4);
   p.buckets = {bucket(1, -3, 2), bucket(0, -4, 1), bucket(2, -2, 1)};
   p.far = {.nodes = 2, .earliest = -11, .latest = 2, .key = -11};
@@ -177,7 +177,7 @@ TEST_CASE("ticks before the clock's epoch") {
         "      ^ now\n");
 }
 
-TEST_CASE("a million nodes, most of them in one bucket") {
+TEST_CASE("drawing a million nodes, most of them in one bucket") {
   picture p = picture_at(0s, 1024);
   p.buckets = {bucket(700, 700, 999'999), bucket(100, 100, 1)};
   CHECK(drawn(p) ==
@@ -191,7 +191,7 @@ TEST_CASE("a million nodes, most of them in one bucket") {
         "     ^ now\n");
 }
 
-TEST_CASE("keys that a cancel left behind are marked, of empty buckets too") {
+TEST_CASE("keys that cancel() left behind are marked, even those of empty buckets") {
   picture p = picture_at(4500us, 4);
   p.buckets = {{1, 1, 1, 0}, {2, 6, 10, 1}, bucket(3, 7, 1)};
   CHECK(drawn(p) ==
@@ -207,7 +207,7 @@ TEST_CASE("keys that a cancel left behind are marked, of empty buckets too") {
         "     ^ now\n");
 }
 
-TEST_CASE("an empty wheel with a key left behind has no spread") {
+TEST_CASE("an empty wheel with a key left behind is drawn without a spread") {
   picture p = picture_at(0s, 4);
   p.buckets = {{1, 1, 1, 0}};
   CHECK(drawn(p) ==
@@ -218,7 +218,7 @@ TEST_CASE("an empty wheel with a key left behind has no spread") {
         "    ~ no node is due then any more: the key is corrected when it comes to the top\n");
 }
 
-TEST_CASE("what must never be is said: nodes that are due before their key") {
+TEST_CASE("the drawing reports what must never happen: nodes that are due before their key") {
   picture p = picture_at(0s, 4);
   p.buckets = {bucket(0, 4, 1), {1, 9, 5, 3}};
   p.far = {.nodes = 2, .earliest = 10, .latest = 20, .key = 8, .key_is_late = true};
@@ -236,7 +236,7 @@ TEST_CASE("what must never be is said: nodes that are due before their key") {
         "     ^ now\n");
 }
 
-TEST_CASE("of many buckets the first 32 are listed, and how many more there are") {
+TEST_CASE("of many buckets, the drawing lists the first 32 and says how many more there are") {
   const auto lines_of = [](std::size_t buckets) {
     picture p = picture_at(0s, 64);
     for (std::size_t b = 0; b != buckets; ++b) p.buckets.push_back(bucket(b, static_cast<tick_number>(b), 1));
@@ -248,21 +248,21 @@ TEST_CASE("of many buckets the first 32 are listed, and how many more there are"
   CHECK(lines_of(50).find("    … and 18 more buckets, the last one: in 49 ms\n") != std::string::npos);
 }
 
-TEST_CASE("now is marked below its column, in later turns of the wheel as well") {
+TEST_CASE("the drawing marks now below its column, even in later turns of the wheel") {
   picture p = picture_at(1024ms + 17ms, 128);
   p.buckets = {bucket(17, 1041, 1)};
   CHECK(drawn(p).find("    |········█·······················································|\n"
                       "             ^ now\n") != std::string::npos);
 }
 
-TEST_CASE("the tick in progress is now, not late") {
+TEST_CASE("the drawing shows the tick in progress as now, not as late") {
   const picture p = picture_at(7999us, 1);
   CHECK(due_of(p, 6) == "late 1.99 ms");
   CHECK(due_of(p, 7) == "now");
   CHECK(due_of(p, 8) == "in 1 µs");
 }
 
-TEST_CASE("durations have the unit that reads best, and three digits") {
+TEST_CASE("durations are drawn in the most readable unit, with three digits") {
   CHECK(due_in(1ns) == "in 1 ns");
   CHECK(due_in(999ns) == "in 999 ns");
   CHECK(due_in(1us) == "in 1 µs");
@@ -280,7 +280,7 @@ TEST_CASE("durations have the unit that reads best, and three digits") {
   CHECK(due_in(duration::max()) == "in 106751 d");
 }
 
-TEST_CASE("the ends of the clock do not overflow") {
+TEST_CASE("drawing the ends of the clock does not overflow") {
   constexpr tick_number last = std::numeric_limits<tick_number>::max();
   constexpr tick_number first = std::numeric_limits<tick_number>::min();
   CHECK(due_of(picture_at(-1h, 1), last) == "in 106751 d");
@@ -289,7 +289,7 @@ TEST_CASE("the ends of the clock do not overflow") {
   CHECK(due_of(picture_at(duration::max(), 1, 1ns), last) == "now");
 }
 
-TEST_CASE("the stream's flags, width, fill and locale change nothing, and are not changed") {
+TEST_CASE("the stream's flags, width, fill and locale do not affect the drawing, and are not changed") {
   picture p = picture_at(1000500us, 512);
   p.buckets = {bucket(2, 1002, 123'456)};
   p.far = {.nodes = 1234, .earliest = 2026, .latest = 20'260, .key = 2026};
@@ -310,7 +310,7 @@ picture described(const wheel& w) {
   return p;
 }
 
-TEST_CASE("a wheel described: buckets, what is far, and keys left behind") {
+TEST_CASE("the description of a wheel has its buckets, far nodes and keys left behind") {
   wheel w(8);
   CHECK(described(w).buckets.empty());
   CHECK_FALSE(described(w).far.key.has_value());
@@ -344,7 +344,7 @@ TEST_CASE("a wheel described: buckets, what is far, and keys left behind") {
   CHECK(w.next_due() == 5);  // corrects the key of the bucket
   check_bucket(0, 5, 5, 1);
   w.cancel(n[4]);
-  CHECK(w.next_due() == 18);  // and those of what is far
+  CHECK(w.next_due() == 18);  // and the key of the far nodes
   CHECK(described(w).buckets.empty());
   CHECK(described(w).far.key == 18);
   w.cancel(n[3]);
@@ -354,7 +354,7 @@ TEST_CASE("a wheel described: buckets, what is far, and keys left behind") {
   CHECK_FALSE(described(w).far.key.has_value());
 }
 
-TEST_CASE("looking at random wheels: each node is seen once, and no key is late") {
+TEST_CASE("descriptions of random wheels have each node once, and no late key") {
   for (const std::uint64_t seed : rondo::test::seeds("wheels looked at", 10)) {
     CAPTURE(seed);
     rondo::test::dice dice(seed);

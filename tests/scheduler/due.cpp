@@ -1,4 +1,4 @@
-// due(id): what a timer waits for.
+// due(id): the moment that a timer waits for.
 #include "scheduler/virtual_time.hpp"
 
 namespace {
@@ -33,7 +33,7 @@ TEST_CASE("due() of a timer within the clock's last tick, which never begins, is
   CHECK(time.due(id) == time_point::max());
 }
 
-TEST_CASE("no due: the timer is not pending") {
+TEST_CASE("due() is empty for a timer that is not pending") {
   manual_timer time;
   manual_timer other;
   const auto id = time.schedule_after(1s, doing_nothing());
@@ -42,25 +42,25 @@ TEST_CASE("no due: the timer is not pending") {
   SUBCASE("cancelled") { time.cancel(id); }
   SUBCASE("run") { time.advance(1s); }
   SUBCASE("stopped") { time.stop(); }
-  SUBCASE("and its record serves another one") {
+  SUBCASE("and its record is used by another timer") {
     time.cancel(id);
     time.schedule_after(2s, doing_nothing());
   }
-  SUBCASE("and its record serves one that is never due") {
+  SUBCASE("and its record is used by a timer that is never due") {
     time.cancel(id);
     time.schedule_after(duration::max(), doing_nothing());
   }
   CHECK(time.due(id) == std::nullopt);
 }
 
-TEST_CASE("what is due and has not run is due as before") {
+TEST_CASE("due() does not change while a due timer has not run") {
   manual_timer time;
   const auto id = time.schedule_after(1s, doing_nothing());
   time.elapse(1h);
   CHECK(time.due(id) == at(1s));
 }
 
-TEST_CASE("due() within the pass that takes the timer") {
+TEST_CASE("due() is right for timers of the pass in progress") {
   manual_timer time;
   timer_id second;
   std::optional<time_point> seen, own;
@@ -74,7 +74,7 @@ TEST_CASE("due() within the pass that takes the timer") {
   CHECK(own == std::nullopt);  // its only run is in progress
 }
 
-TEST_CASE("a periodic timer is due at its next run, in its own run too") {
+TEST_CASE("due() of a periodic timer is that of its next run, even inside its own run") {
   manual_timer time;
   std::optional<time_point> inside;
   const auto id = time.schedule_every(1s, [&](const firing& f) { inside = time.due(f.id); });
@@ -85,7 +85,7 @@ TEST_CASE("a periodic timer is due at its next run, in its own run too") {
   CHECK(time.due(id) == at(1'500ms));
 }
 
-TEST_CASE("a timer that waits for the end of a run waits for no moment") {
+TEST_CASE("due() is empty for a timer that waits for the end of a run") {
   manual_timer time;
   std::optional<time_point> inside = at(0s);
   const auto id = time.schedule(after_completion(1s), [&](const firing& f) { inside = time.due(f.id); });
@@ -94,7 +94,7 @@ TEST_CASE("a timer that waits for the end of a run waits for no moment") {
   CHECK(time.due(id) == at(2s));
 }
 
-TEST_CASE("a timer whose only run an executor has waits for no moment") {
+TEST_CASE("due() is empty for a timer whose only run an executor has") {
   std::vector<job> jobs;
   manual_timer time({.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
   const auto once = time.schedule_after(1s, doing_nothing());
@@ -107,7 +107,7 @@ TEST_CASE("a timer whose only run an executor has waits for no moment") {
   CHECK(time.due(once) == at(5s));
 }
 
-TEST_CASE("a jittered timer is due at its jittered time") {
+TEST_CASE("due() of a timer with jitter includes the jitter") {
   manual_timer time;
   std::vector<firing> runs;
   const auto id = time.schedule(every(1s).jitter(0.5, 7), recording(runs));

@@ -1,4 +1,4 @@
-// dump(): that what it draws is what there is. (The drawing itself: drawing.cpp.)
+// dump() draws what there is. (drawing.cpp tests the drawing itself.)
 #include <sstream>
 #include <vector>
 
@@ -15,7 +15,7 @@ std::string dumped(const rondo::scheduler& s) {
   return text.str();
 }
 
-TEST_CASE("dump draws the buckets in the order of the delay queue, and what is not in the wheel") {
+TEST_CASE("dump() draws the buckets in the order of the delay queue, and timers that are not in the wheel") {
   std::vector<job> jobs;
   manual_timer time({.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
   time.schedule_after(1ms, doing_nothing());
@@ -38,7 +38,7 @@ TEST_CASE("dump draws the buckets in the order of the delay queue, and what is n
         "     ^ now\n");
 }
 
-TEST_CASE("dump inside a task shows what runs, and what the pass has yet to begin") {
+TEST_CASE("dump() inside a task shows what is running and what the pass has yet to begin") {
   manual_timer time;
   std::string text;
   time.schedule_after(1ms, [&] { text = dumped(time); });
@@ -47,7 +47,7 @@ TEST_CASE("dump inside a task shows what runs, and what the pass has yet to begi
   CHECK(text.find("1 ready in the pass in progress, 1 running") != std::string::npos);
 }
 
-TEST_CASE("dump of a scheduler without timers, or stopped, says so") {
+TEST_CASE("dump() of an empty or stopped scheduler shows no timers") {
   manual_timer time;
   CHECK(dumped(time) == "rondo at tick 0 (1 ms each): 0 nodes in 0 of 512 buckets\n");
   time.schedule_after(1ms, doing_nothing());
@@ -55,7 +55,7 @@ TEST_CASE("dump of a scheduler without timers, or stopped, says so") {
   CHECK(dumped(time).find("0 nodes in 0 of 512 buckets") != std::string::npos);
 }
 
-TEST_CASE("the stream may call the scheduler: no lock is held while it is written to") {
+TEST_CASE("the stream of dump() may call the scheduler: no lock is held while it is written to") {
   struct calling_buffer : std::stringbuf {
     manual_timer* time = nullptr;
     std::streamsize xsputn(const char* text, std::streamsize n) override {

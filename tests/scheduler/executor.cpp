@@ -12,13 +12,13 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-/// A timer whose jobs are kept until the test does something with them.
+/// A timer whose jobs are kept until the test uses them.
 struct keeping {
   std::vector<job> jobs;
   manual_timer time{options{.run_on = [this](job j) { jobs.push_back(std::move(j)); }}};
 };
 
-TEST_CASE("jobs are submitted in order when they are due, and run when they are called") {
+TEST_CASE("jobs are submitted in order when they are due, and their tasks run when the jobs are called") {
   keeping k;
   journal ran;
   k.time.schedule_after(2ms, ran.noting("c"));
@@ -40,7 +40,7 @@ TEST_CASE("jobs are submitted in order when they are due, and run when they are 
   CHECK(k.time.stats().completed == 3);
 }
 
-TEST_CASE("lateness counts to the start of the run, not to the submission") {
+TEST_CASE("lateness is measured up to the start of the run, not up to the submission") {
   keeping k;
   std::vector<firing> runs;
   const auto id = k.time.schedule_after(1'400us, recording(runs));
@@ -68,7 +68,7 @@ TEST_CASE("an executor may run the job at once") {
   CHECK(time.stats().rejected == 0);
 }
 
-TEST_CASE("a job is called once: afterwards, and moved from, it is spent") {
+TEST_CASE("a job can be called once: afterwards, or after a move from it, it is spent") {
   keeping k;
   int runs = 0;
   k.time.schedule_after(1ms, counting(runs));
@@ -89,13 +89,13 @@ TEST_CASE("a job is called once: afterwards, and moved from, it is spent") {
   CHECK(k.time.stats().rejected == 0);
 }
 
-TEST_CASE("a job destroyed uncalled is rejected, and its callable is destroyed") {
+TEST_CASE("a job that is destroyed without having been called is rejected, and its callable is destroyed") {
   keeping k;
   const auto token = std::make_shared<int>(0);
   const auto id = k.time.schedule_after(1ms, [token] { ++*token; });
   k.time.advance(1ms);
   SUBCASE("destroyed") { k.jobs.clear(); }
-  SUBCASE("assigned over") { k.jobs.at(0) = job(); }
+  SUBCASE("overwritten by assignment") { k.jobs.at(0) = job(); }
   CHECK(token.use_count() == 1);
   CHECK(*token == 0);
   CHECK_FALSE(k.time.pending(id));
@@ -118,7 +118,7 @@ TEST_CASE("an executor that does nothing with its job rejects it") {
   CHECK(time.pending() == 0);
 }
 
-TEST_CASE("a job assigned to itself stays as it is") {
+TEST_CASE("a job that is assigned to itself does not change") {
   keeping k;
   int runs = 0;
   k.time.schedule_after(1ms, counting(runs));
@@ -145,11 +145,11 @@ TEST_CASE("a cancelled job does nothing, and is not rejected when it is dropped"
   CHECK(k.time.stats().cancelled == 1);
 }
 
-TEST_CASE("an old job has no power over a timer that came later") {
+TEST_CASE("an old job does not affect later timers") {
   keeping k;
   journal ran;
   k.time.cancel(k.time.schedule_after(1ms, ran.noting("x")));
-  for (int round = 0; round != 200; ++round) {  // more than enough for every slot to be used again
+  for (int round = 0; round != 200; ++round) {  // enough for every slot to be used again
     const auto id = k.time.schedule_after(0s, ran.noting("old"));
     k.time.advance(0s);
     k.time.cancel(id);
@@ -163,7 +163,7 @@ TEST_CASE("an old job has no power over a timer that came later") {
   CHECK(k.time.stats().rejected == 0);
 }
 
-TEST_CASE("a job after stop() does nothing, and its task is in the list") {
+TEST_CASE("after stop() a job does nothing, and its task is in the list") {
   keeping k;
   int runs = 0;
   const auto id = k.time.schedule_after(1ms, counting(runs));
@@ -201,7 +201,7 @@ TEST_CASE("jobs may outlive the scheduler, and then do nothing") {
   CHECK(*token == 0);
 }
 
-TEST_CASE("an executor may itself own a part of what it runs, and be destroyed with the scheduler") {
+TEST_CASE("an executor may own the jobs it keeps, and is destroyed with the scheduler") {
   struct queue {
     std::deque<job> jobs;
   };
@@ -218,7 +218,7 @@ TEST_CASE("an executor may itself own a part of what it runs, and be destroyed w
   CHECK(runs == 0);
 }
 
-TEST_CASE("a throwing executor is reported once, as failed alone, even if it kept the job") {
+TEST_CASE("a throwing executor is reported once, and only as failed, even if it kept the job") {
   std::vector<job> kept;
   std::vector<firing> reported;
   bool keeps = false;
@@ -249,7 +249,7 @@ TEST_CASE("a throwing executor is reported once, as failed alone, even if it kep
   CHECK(adds_up(time.stats()));
 }
 
-TEST_CASE("an executor that throws after it ran the job has failed, and the run counts") {
+TEST_CASE("if an executor throws after running the job, it is counted as failed and the run as fired") {
   int reported = 0;
   manual_timer time(options{.run_on =
                                 [](job j) {
@@ -268,7 +268,7 @@ TEST_CASE("an executor that throws after it ran the job has failed, and the run 
   CHECK(adds_up(time.stats()));
 }
 
-TEST_CASE("a throwing executor harms no other task of its pass") {
+TEST_CASE("a throwing executor does not affect other tasks of its pass") {
   int calls = 0, runs = 0;
   manual_timer time(options{.run_on =
                                 [&](job j) {
@@ -281,7 +281,7 @@ TEST_CASE("a throwing executor harms no other task of its pass") {
   CHECK(runs == 5);
 }
 
-TEST_CASE("a job dropped by the executor that cancels its timer too leaves the next timer's job alone") {
+TEST_CASE("an executor that drops a job and cancels its timer does not affect the next timer's job") {
   std::vector<job> kept;
   manual_timer* timer = nullptr;
   rondo::timer_id first;
@@ -297,7 +297,7 @@ TEST_CASE("a job dropped by the executor that cancels its timer too leaves the n
   first = time.schedule_after(1ms, doing_nothing());
   time.advance(1ms);
   int runs = 0;
-  time.schedule_after(1ms, counting(runs));  // in the record that the first has left
+  time.schedule_after(1ms, counting(runs));  // in the record that the first timer has left
   time.advance(1ms);
   REQUIRE(kept.size() == 1);
   kept[0]();
@@ -306,7 +306,7 @@ TEST_CASE("a job dropped by the executor that cancels its timer too leaves the n
   CHECK(time.stats().rejected == 0);
 }
 
-TEST_CASE("a job may be destroyed, or moved, by the very task that it runs") {
+TEST_CASE("a job may be destroyed by the task that it runs") {
   keeping k;
   bool ran = false;
   k.time.schedule_after(1ms, [&] {

@@ -1,4 +1,4 @@
-// Periodic tasks on an executor: overlap, and jobs that do not happen.
+// Periodic tasks on an executor: overlap, and jobs that never run.
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -16,10 +16,10 @@ struct keeping {
   manual_timer time{options{.run_on = [this](job j) { jobs.push_back(std::move(j)); }}};
 };
 
-TEST_CASE("points that come while the run before has not started are dropped and counted") {
+TEST_CASE("points that come before the previous run has started are dropped and counted") {
   keeping k;
   k.time.schedule_every(100ms, recording(k.runs));
-  CHECK(k.time.advance(350ms) == 1);  // what is dropped is not submitted
+  CHECK(k.time.advance(350ms) == 1);  // dropped points are not submitted
   CHECK(k.jobs.size() == 1);
   CHECK(k.time.stats().overlapped == 2);
   k.jobs[0]();
@@ -35,7 +35,7 @@ TEST_CASE("points that come while the run before has not started are dropped and
   CHECK(k.time.stats().missed == 0);
 }
 
-TEST_CASE("points that a stall makes late while the run before is in progress are all counted") {
+TEST_CASE("if a stall makes points late while the previous run is in progress, all of them are counted") {
   keeping k;
   k.time.schedule_every(100ms, recording(k.runs));
   k.time.advance(100ms);
@@ -49,7 +49,7 @@ TEST_CASE("points that a stall makes late while the run before is in progress ar
   CHECK(k.runs.at(1).due == at(500ms));
 }
 
-TEST_CASE("a job that is dropped frees the way for the next point") {
+TEST_CASE("after a job is dropped, the next point runs") {
   keeping k;
   const auto id = k.time.schedule_every(100ms, recording(k.runs));
   k.time.advance(100ms);
@@ -64,7 +64,7 @@ TEST_CASE("a job that is dropped frees the way for the next point") {
   CHECK(adds_up(k.time.stats()));
 }
 
-TEST_CASE("an executor that refuses a run is asked again at the next point") {
+TEST_CASE("an executor that refuses a run gets the next point") {
   int calls = 0;
   std::vector<firing> runs, reported;
   manual_timer time(options{.run_on =
@@ -86,7 +86,7 @@ TEST_CASE("an executor that refuses a run is asked again at the next point") {
   CHECK(time.stats().overlapped == 0);
 }
 
-TEST_CASE("cancelled while a run waits with the executor, that run is taken back") {
+TEST_CASE("cancelling a periodic timer takes back a run that an executor has not started") {
   keeping k;
   const auto id = k.time.schedule_every(100ms, recording(k.runs));
   k.time.advance(100ms);
@@ -97,7 +97,7 @@ TEST_CASE("cancelled while a run waits with the executor, that run is taken back
   CHECK(k.time.stats().rejected == 0);
 }
 
-TEST_CASE("cancelled inside its own run, it runs no more") {
+TEST_CASE("a periodic timer that is cancelled inside its own run on an executor does not run again") {
   std::vector<job> jobs;
   manual_timer time(options{.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
   timer_id id;
@@ -114,12 +114,12 @@ TEST_CASE("cancelled inside its own run, it runs no more") {
   CHECK(time.stats().cancelled == 1);
 }
 
-TEST_CASE("points that come while the run before is in progress are dropped") {
+TEST_CASE("a point that comes after the previous run has ended is not dropped") {
   keeping k;
   int runs = 0;
   k.time.schedule_every(100ms, [&] { ++runs; });
   k.time.advance(100ms);
-  // The job runs the driver's part of the world: time passes in it, and the next point comes up after it.
+  // The next point comes after the job has run.
   manual_timer& time = k.time;
   job first = std::move(k.jobs.at(0));
   first();
@@ -129,11 +129,11 @@ TEST_CASE("points that come while the run before is in progress are dropped") {
   CHECK(time.stats().overlapped == 0);
 }
 
-TEST_CASE("a slow executor makes others of its pass late, from the moment it returns") {
+TEST_CASE("a slow executor makes other timers of its pass late by the time it takes") {
   manual_timer* timer = nullptr;
   int handed = 0;
   manual_timer time(options{.run_on = [&](job j) {
-    if (++handed == 1) timer->elapse(250ms);  // blocks, its queue being full
+    if (++handed == 1) timer->elapse(250ms);  // blocks, as if its queue were full
     j();
   }});
   timer = &time;
@@ -149,7 +149,7 @@ TEST_CASE("a slow executor makes others of its pass late, from the moment it ret
   CHECK(time.stats().missed == 2);
 }
 
-TEST_CASE("the job that a throwing executor kept does not stand in for the next run") {
+TEST_CASE("a job that a throwing executor kept does not replace the next run") {
   std::vector<job> kept;
   std::vector<firing> runs;
   manual_timer time(options{.run_on =
@@ -172,7 +172,7 @@ TEST_CASE("the job that a throwing executor kept does not stand in for the next 
   CHECK(adds_up(time.stats()));
 }
 
-TEST_CASE("points missed before a run that was rejected are counted too") {
+TEST_CASE("points that were missed before a rejected run are counted as well") {
   keeping k;
   k.time.schedule_every(100ms, recording(k.runs));
   k.time.elapse(350ms);
@@ -182,14 +182,14 @@ TEST_CASE("points missed before a run that was rejected are counted too") {
   CHECK(k.time.stats().missed == 2);
 }
 
-TEST_CASE("after_completion counts from the end of the last run in progress, one submitted included") {
+TEST_CASE("after_completion() counts from the end of the last run, including submitted ones") {
   keeping k;
   timer_id id;
   bool first = true;
   id = k.time.schedule(rondo::after_completion(100ms).on_overlap(rondo::overlapping_runs::allow), [&] {
     if (!std::exchange(first, false)) return;
     k.time.reschedule_after(id, 0s);
-    std::thread([&] { k.time.advance(0s); }).join();  // hands the second run over, during the first
+    std::thread([&] { k.time.advance(0s); }).join();  // submits the second run during the first one
   });
   k.time.advance(100ms);
   k.jobs.at(0)();
@@ -201,9 +201,9 @@ TEST_CASE("after_completion counts from the end of the last run in progress, one
   CHECK(k.time.next_due() == at(1'200ms));
 }
 
-TEST_CASE("what was with the executor when it was cancelled does not overlap those that come after it") {
+TEST_CASE("runs that an executor had when they were cancelled do not overlap runs of later timers") {
   keeping k;
-  for (int i = 0; i != 100; ++i) {  // in whatever slots
+  for (int i = 0; i != 100; ++i) {  // in any slots
     const auto id = k.time.schedule_after(0s, doing_nothing());
     k.time.advance(0s);
     k.time.cancel(id);

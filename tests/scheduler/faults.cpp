@@ -1,4 +1,4 @@
-// What checked builds say of a scheduler whose state is broken.
+// What checked builds report about a scheduler whose state is broken.
 #include <doctest/doctest.h>
 
 #include <memory>
@@ -16,19 +16,19 @@ using namespace rondo::test;
 
 using record = rondo::detail::record<rondo::detail::threads>;
 
-/// One that waits for its only run.
+/// A timer that waits for its only run.
 struct one_shot_record : record {
   one_shot_record() : record(0) { state.begin_life(); }
 };
 
-/// One that waits for its first run.
+/// A periodic timer that waits for its first run.
 struct periodic_record : record {
   explicit periodic_record(const rondo::recurrence& when = rondo::every(1ms)) : record(0) {
     repeats = std::make_unique<periodic_part>(periodic_part{{when, when.first(at(0s), 0)}, {}});
     plain = false;
     state.begin_life();
   }
-  /// Its run of the point that it waits for begins.
+  /// The run of the point that it waits for begins.
   void begin() {
     repeats->next.point_came({at(1ms), at(1ms)}, state.in_progress(), false);
     state.start_run();
@@ -67,44 +67,44 @@ TEST_CASE("a timer that is pending and waits for nothing is found") {
   CHECK(once.fault() == "it is pending, but waits for nothing");
 }
 
-TEST_CASE("what does not fit together in a record is found") {
+TEST_CASE("contradictions in a record are found") {
   one_shot_record once;
   once.state.wait_in(waits_in::nowhere);
-  SUBCASE("cancelled, and its job would start") {
+  SUBCASE("it is cancelled, and its job would start") {
     once.state.end();
     once.submit(1);
     CHECK(once.fault() == "it is over, but its runs in the executor would start");
   }
-  SUBCASE("over, and it waits") {
+  SUBCASE("it is over, and it waits") {
     once.state.complete();
     once.state.wait_in(waits_in::never_due);
     CHECK(once.fault() == "it is over, but waits for a run");
   }
-  SUBCASE("free, and it runs") {
+  SUBCASE("it is free, and it runs") {
     once.state.free();
     once.state.start_run();
     CHECK(once.fault() == "it is free, but waits or runs");
   }
-  SUBCASE("a single run in progress, of one that is pending still") {
+  SUBCASE("its only run is in progress, and it is still pending") {
     once.state.start_run();
     CHECK(once.fault() == "it runs once and is running, but is still pending");
   }
-  SUBCASE("a single run submitted, of one that waits still") {
+  SUBCASE("its only run is submitted, and it still waits") {
     once.submit(1);
     once.state.wait_in(waits_in::never_due);
     CHECK(once.fault() == "it runs once, but waits although it is submitted");
   }
-  SUBCASE("a single run submitted twice") {
+  SUBCASE("its only run is submitted twice") {
     once.submit(1);
     once.submit(2);
     CHECK(once.fault() == "it runs once, but 2 runs are submitted");
   }
-  SUBCASE("a ticket that nobody knows") {
+  SUBCASE("it has an unknown ticket") {
     periodic_record often;
     often.state.submit();
     CHECK(often.fault() == "the executor has 1 runs of it, but 0 are known");
   }
-  SUBCASE("a run submitted that has not begun") {
+  SUBCASE("a run is submitted that has not begun") {
     periodic_record often;
     often.submit({1, 0, {}});
     CHECK(often.fault() == "more of its runs are submitted than have begun");
@@ -116,7 +116,7 @@ TEST_CASE("what does not fit together in a record is found") {
   }
 }
 
-TEST_CASE("counters and places that do not add up are found, with the figures") {
+TEST_CASE("counters and places that do not add up are found and reported with the figures") {
   const counters sums{.scheduled = 10, .ended = 6, .completed = 3, .cancelled = 2, .returned = 1};
   const census found{.in_wheel = 2, .never_due = 1, .with_executor = 1, .slots = 64, .free = 60};
   CHECK(fault_of(sums, found) == "");

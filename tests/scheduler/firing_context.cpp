@@ -6,7 +6,7 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-TEST_CASE("a one-shot is told its id, its exact deadline and how late it is") {
+TEST_CASE("a one-shot is told its id, its exact deadline and its lateness") {
   manual_timer time({}, at(3ns));
   std::vector<firing> runs;
   const auto id = time.schedule_after(1'500'001ns, recording(runs));
@@ -28,7 +28,7 @@ TEST_CASE("a deadline on a tick is not late at all") {
   CHECK(runs[0].lateness == 0ns);
 }
 
-TEST_CASE("a deadline of the past is late from then on") {
+TEST_CASE("the lateness of a past deadline counts from that deadline") {
   manual_timer time({}, at(10ms));
   std::vector<firing> runs;
   time.schedule_at(at(2'300us), recording(runs));
@@ -48,7 +48,7 @@ TEST_CASE("the lateness of a deadline at the beginning of the clock saturates") 
   CHECK(runs[0].lateness == duration::max());
 }
 
-TEST_CASE("a task behind a slow one of the same pass is late by as much") {
+TEST_CASE("a task that follows a slow one in the same pass is late by the slow task's duration") {
   manual_timer time;
   std::vector<firing> runs;
   time.schedule_after(1ms, [&] { time.elapse(40ms); });
@@ -58,7 +58,7 @@ TEST_CASE("a task behind a slow one of the same pass is late by as much") {
   CHECK(runs[0].lateness == 40'400us);
 }
 
-TEST_CASE("a task run by hand is told of no firing") {
+TEST_CASE("a task that is run by hand gets an empty firing") {
   manual_timer time;
   std::vector<firing> runs;
   time.schedule_after(1ms, recording(runs));

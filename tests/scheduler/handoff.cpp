@@ -1,4 +1,4 @@
-// Tickets of runs that an executor has.
+// Tickets of runs that have been submitted to an executor.
 #include "scheduler/handoff.hpp"
 
 #include <doctest/doctest.h>
@@ -13,7 +13,7 @@ using namespace rondo::detail;
 
 submitted_runs::run run(run_ticket number) { return {number, static_cast<rondo::tick_number>(number), {}}; }
 
-TEST_CASE("the ticket of a one-shot is good once") {
+TEST_CASE("the ticket of a one-shot is valid once") {
   record<threads> once(0);
   once.submit(3);
   CHECK(once.state.submitted() == 1);
@@ -26,7 +26,7 @@ TEST_CASE("the ticket of a one-shot is good once") {
   CHECK_FALSE(once.redeem(3));
 }
 
-TEST_CASE("a ticket of a periodic timer is good once") {
+TEST_CASE("a ticket of a periodic timer is valid once") {
   submitted_runs runs;
   runs.reserve_one();
   runs.submit(run(3));
@@ -40,7 +40,7 @@ TEST_CASE("a ticket of a periodic timer is good once") {
   CHECK(runs.oldest() == nullptr);
 }
 
-TEST_CASE("runs that overlap are redeemed in any order, and the oldest is known") {
+TEST_CASE("overlapping runs can be redeemed in any order, and the oldest is known") {
   submitted_runs runs;
   for (run_ticket number = 1; number <= 3; ++number) {
     runs.reserve_one();
@@ -53,7 +53,7 @@ TEST_CASE("runs that overlap are redeemed in any order, and the oldest is known"
   CHECK(runs.size() == 1);
 }
 
-TEST_CASE("a job that is destroyed inside the executor's call is told when that ends") {
+TEST_CASE("a job that is destroyed inside the executor's call is reported when the call ends") {
   executor_call<threads> call;
   call.begin(1);
   SUBCASE("inside") {
@@ -73,7 +73,7 @@ TEST_CASE("a job that is destroyed inside the executor's call is told when that 
   CHECK_FALSE(call.end());
 }
 
-TEST_CASE("without memory for one more ticket those given out stay" *
+TEST_CASE("without memory for one more ticket, the existing tickets stay valid" *
           doctest::skip(!rondo::test::failing_new::available)) {
   submitted_runs runs;
   runs.reserve_one();

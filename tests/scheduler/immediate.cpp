@@ -1,4 +1,4 @@
-// Zero, negative and past: due at once, but through the driver, pass by pass.
+// Zero and negative delays and past deadlines are due at once, but run in the driver's passes.
 #include <functional>
 #include <memory>
 #include <stdexcept>
@@ -14,7 +14,8 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-TEST_CASE("what is due already does not wait for a tick, and does not run inside the scheduling call") {
+TEST_CASE(
+    "a task that is already due does not wait for a tick, and does not run inside the scheduling call") {
   manual_timer time;
   time.advance(10'300us);
   int runs = 0;
@@ -39,7 +40,7 @@ TEST_CASE("what is due already does not wait for a tick, and does not run inside
   CHECK(since_epoch(time) == 10'300us);
 }
 
-TEST_CASE("a million zero delays one after another run at once each") {
+TEST_CASE("thousands of tasks without delay each run at once, one after another") {
   manual_timer time;
   int runs = 0;
   constexpr int many = 10'000;
@@ -51,7 +52,7 @@ TEST_CASE("a million zero delays one after another run at once each") {
   CHECK(runs == many);
 }
 
-TEST_CASE("what a task makes due runs in the next pass, after all of its own") {
+TEST_CASE("tasks that a task makes due run in the next pass, after all of its own pass") {
   manual_timer time;
   journal ran;
   time.schedule_after(1ms, [&] {
@@ -60,14 +61,14 @@ TEST_CASE("what a task makes due runs in the next pass, after all of its own") {
   });
   time.schedule_after(1ms, [&] {
     ran.add("b");
-    time.schedule_at(at(-1s), ran.noting("of-b"));  // an earlier tick, and still the next pass
+    time.schedule_at(at(-1s), ran.noting("of-b"));  // in an earlier tick, but still in the next pass
   });
   time.schedule_after(1ms, ran.noting("c"));
   CHECK(time.advance(1ms) == 5);
   CHECK(ran.take() == "a b c of-b of-a");
 }
 
-TEST_CASE("what falls due while a task takes its time runs in the next pass, in tick order") {
+TEST_CASE("tasks that become due during a slow task run in the next pass, in tick order") {
   manual_timer time;
   journal ran;
   time.schedule_after(1ms, [&] {
@@ -82,7 +83,7 @@ TEST_CASE("what falls due while a task takes its time runs in the next pass, in 
   CHECK(ran.take() == "slow same before five after");
 }
 
-TEST_CASE("a task of the pass moved to now by another one runs in the next pass") {
+TEST_CASE("a task of the pass that another one moves to now runs in the next pass") {
   manual_timer time;
   journal ran;
   rondo::timer_id moved;
@@ -96,7 +97,7 @@ TEST_CASE("a task of the pass moved to now by another one runs in the next pass"
   CHECK(ran.take() == "first last moved");
 }
 
-/// A core in which something happens as soon as its clock has been read, as if another thread did it.
+/// A core that calls a function as soon as its clock has been read, as if another thread did that.
 class interrupted_core final : public rondo::detail::core {
  public:
   using core::core;
@@ -110,7 +111,7 @@ class interrupted_core final : public rondo::detail::core {
   mutable std::function<void()> after_reading;
 };
 
-TEST_CASE("what becomes due after the pass has read the time does not start before its deadline") {
+TEST_CASE("a task that becomes due after the pass has read the clock does not start before its deadline") {
   const auto core = std::make_shared<interrupted_core>(rondo::options{}, at(0s));
   std::vector<rondo::firing> runs;
   core->after_reading = [&] {
@@ -124,7 +125,7 @@ TEST_CASE("what becomes due after the pass has read the time does not start befo
   core->retire();
 }
 
-/// Schedules itself again, without a delay, `left` times.
+/// Schedules itself again without a delay, `left` times.
 struct chain {
   manual_timer& time;
   long left;
@@ -135,7 +136,7 @@ struct chain {
   }
 };
 
-TEST_CASE("a chain of zero delays runs to its end within one advance, without time passing") {
+TEST_CASE("a chain of zero delays runs to its end in one advance() while no time passes") {
   manual_timer time;
   long runs = 0;
   time.schedule_after(1ms, chain{time, 999, runs});
@@ -144,7 +145,7 @@ TEST_CASE("a chain of zero delays runs to its end within one advance, without ti
   CHECK(since_epoch(time) == 1ms);
 }
 
-TEST_CASE("a chain of zero delays without an end is refused after a million passes") {
+TEST_CASE("an endless chain of zero delays is refused after a million passes") {
   manual_timer time;
   long runs = 0;
   time.schedule_after(1ms, chain{time, 1'000'000'000, runs});
@@ -154,7 +155,7 @@ TEST_CASE("a chain of zero delays without an end is refused after a million pass
   CHECK(time.stop().size() == 1);
 }
 
-TEST_CASE("a chain of zero delays has a million passes at each instant, should its tasks let time pass") {
+TEST_CASE("a chain of zero delays may have a million passes at each instant if its tasks let time pass") {
   manual_timer time;
   long runs = 0;
   time.schedule_after(1ms, [&] {

@@ -1,4 +1,4 @@
-// Time that jumps: a machine that slept, a process that was stopped, a driver that got no processor.
+// Time that jumps: the machine slept, the process was stopped, or the driver got no processor.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -12,7 +12,7 @@ using namespace rondo::test;
 
 std::string in_hours(duration d) { return std::to_string(d / 1h) + 'h'; }
 
-/// A task that notes which run it is: its name, when it was due, how late it is and what it missed.
+/// A task that notes its run: its name, when it was due, how late it is and how many points it missed.
 auto telling(journal& ran, std::string name) {
   return [&ran, name = std::move(name)](const firing& f) {
     ran.add(name + '@' + in_hours(f.due.time_since_epoch()) + '+' + in_hours(f.lateness) + '-' +
@@ -20,7 +20,7 @@ auto telling(journal& ran, std::string name) {
   };
 }
 
-TEST_CASE("after eight hours of sleep all that fell due runs, in order, and tells how late it is") {
+TEST_CASE("after eight hours of sleep all due tasks run, in order, and get their lateness") {
   manual_timer time;
   journal ran;
   for (const int hours : {9, 7, 1, 8, 2}) time.schedule_after(hours * 1h, telling(ran, "once"));
@@ -34,13 +34,13 @@ TEST_CASE("after eight hours of sleep all that fell due runs, in order, and tell
   CHECK(ran.take() ==
         "once@1h+7h-0 once@2h+6h-0 skip@3h+5h-1 burst@3h+5h-0 newest@6h+2h-1 delay@3h+5h-1 gap@3h+5h-0 "
         "burst@6h+2h-0 once@7h+1h-0 once@8h+0h-0");
-  time.advance(4h);  // on as before; `delay` and `gap` count from when the machine woke
+  time.advance(4h);  // continues as before; `delay` and `gap` count from when the machine woke
   CHECK(ran.take() ==
         "once@9h+0h-0 skip@9h+0h-0 newest@9h+0h-0 burst@9h+0h-0 delay@11h+0h-0 gap@11h+0h-0 skip@12h+0h-0 "
         "newest@12h+0h-0 burst@12h+0h-0");
 }
 
-TEST_CASE("a task during which the machine sleeps makes the others late, and misses points of its own grid") {
+TEST_CASE("if the machine sleeps during a task, other tasks are late and periodic ones miss points") {
   manual_timer time;
   journal ran;
   time.schedule_after(1h, [&] { time.elapse(8h); });
@@ -52,7 +52,7 @@ TEST_CASE("a task during which the machine sleeps makes the others late, and mis
   CHECK(ran.take() == "every@2h+7h-3");
 }
 
-TEST_CASE("a timer set before the machine slept, for after it, waits for its own time") {
+TEST_CASE("a timer that was set before the sleep of the machine for a time after it waits for that time") {
   manual_timer time;
   int runs = 0;
   time.schedule_after(8h + 1ms, counting(runs));
@@ -61,7 +61,7 @@ TEST_CASE("a timer set before the machine slept, for after it, waits for its own
   CHECK(time.advance(1ms) == 1);
 }
 
-/// What comes of a timer of this kind, of a grid of one second, when nothing ran for a year.
+/// What happens to a timer with a period of one second when nothing ran for a year.
 struct outcome {
   std::uint64_t runs = 0, missed = 0;
   duration next{};
@@ -82,7 +82,7 @@ outcome after_a_year(const recurrence& when) {
   return o;
 }
 
-TEST_CASE("a jump of a year costs a periodic timer as much as its policy says, and no point is forgotten") {
+TEST_CASE("after a jump of a year, a periodic timer runs as its policy says, and each point is counted") {
   constexpr std::uint64_t points = 365 * 86'400;
   const auto skip = after_a_year(every(1s));
   CHECK(skip.runs == 1);
@@ -126,7 +126,7 @@ TEST_CASE("whatever the jumps, each point of a grid either runs or is missed") {
   }
 }
 
-TEST_CASE("a stall of millions of rounds costs as much as what is due, whether that is one timer or many") {
+TEST_CASE("a stall of millions of rounds costs as much as the timers that are due, be it one or many") {
   for (const int timers : {1, 20'000}) {
     CAPTURE(timers);
     manual_timer time(options{.tick = 1us, .buckets = 8});

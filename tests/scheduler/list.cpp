@@ -1,4 +1,4 @@
-// list(): the timers that there are.
+// list(): all timers.
 #include <algorithm>
 #include <cstddef>
 #include <map>
@@ -18,7 +18,7 @@ std::vector<timer_id> ids_of(const std::vector<timer_info>& list) {
   return ids;
 }
 
-TEST_CASE("a scheduler without timers lists none") {
+TEST_CASE("list() of a scheduler without timers is empty") {
   manual_timer time;
   CHECK(time.list().empty());
   time.cancel(time.schedule_after(1s, doing_nothing()));
@@ -27,7 +27,7 @@ TEST_CASE("a scheduler without timers lists none") {
   CHECK(time.list().empty());
 }
 
-TEST_CASE("the pending timers come by due, the never due and then those that wait for no moment last") {
+TEST_CASE("list() is in the order of due, then timers never due, then those that wait for no moment") {
   for (const std::size_t buckets : {1U, 8U, 512U}) {
     std::vector<job> jobs;
     manual_timer time({.buckets = buckets});
@@ -42,7 +42,7 @@ TEST_CASE("the pending timers come by due, the never due and then those that wai
   }
 }
 
-TEST_CASE("those of the clock's last tick, which never begins, are never due") {
+TEST_CASE("list() shows timers in the clock's last tick, which never begins, as never due") {
   manual_timer time;
   const auto second = time.schedule_at(time_point::max() - 1ns, doing_nothing());
   const auto first = time.schedule_after(1h, doing_nothing());
@@ -51,7 +51,7 @@ TEST_CASE("those of the clock's last tick, which never begins, are never due") {
   CHECK(list[1].due == time_point::max());
 }
 
-TEST_CASE("each comes with what is known of it") {
+TEST_CASE("list() has everything that is known about each timer") {
   std::vector<job> jobs;
   manual_timer time;
   const auto once = time.schedule_after(9s, doing_nothing());
@@ -77,11 +77,11 @@ TEST_CASE("each comes with what is known of it") {
   CHECK(single.runs == 0);
   CHECK_FALSE(single.periodic);
   CHECK(twice.due == at(9s));
-  CHECK(twice.runs == 1);  // the other has not begun
+  CHECK(twice.runs == 1);  // the other run has not begun
   CHECK(twice.periodic);
 }
 
-TEST_CASE("a timer that runs is listed, also when it is not pending any more") {
+TEST_CASE("a running timer is listed, even if it is no longer pending") {
   manual_timer time;
   std::vector<timer_info> lists[3];
   time.schedule_after(1s, [&] { lists[0] = time.list(); }, {.name = "once"});
@@ -124,7 +124,7 @@ TEST_CASE("a timer whose callable is being destroyed is not listed") {
   CHECK(listed == 0);
 }
 
-/// A callable that counts the timers while it is being moved, if it is asked to.
+/// A callable that counts the timers while it is being moved, if `asked` is set.
 struct lists_when_moved {
   manual_timer& time;
   std::optional<std::size_t>& listed;
@@ -149,7 +149,7 @@ TEST_CASE("a timer that stop() is handing back is not listed") {
   CHECK(listed == 0U);
 }
 
-TEST_CASE("what the pass in progress has taken is listed") {
+TEST_CASE("timers that the pass in progress has taken are listed") {
   manual_timer time;
   std::vector<timer_id> expected;
   std::vector<timer_info> list;
@@ -158,13 +158,13 @@ TEST_CASE("what the pass in progress has taken is listed") {
   time.advance(1s);
   std::vector<timer_id> found = ids_of(list);
   REQUIRE(found.size() == 6);
-  CHECK(found.back() == expected.front());  // which runs, and waits for no moment
+  CHECK(found.back() == expected.front());  // it is running, and waits for no moment
   std::sort(found.begin(), found.end());
   std::sort(expected.begin(), expected.end());
   CHECK(found == expected);
 }
 
-TEST_CASE("what the pass has taken is listed, whatever its order") {
+TEST_CASE("timers that the pass has taken are listed by due, whatever the order of scheduling") {
   manual_timer time;
   std::vector<timer_info> list;
   for (int i = 0; i != 9; ++i) time.schedule_after(20ms - i * 1ms, doing_nothing());
@@ -202,7 +202,7 @@ TEST_CASE("without memory list() throws, and changes nothing" * doctest::skip(!f
   CHECK(time.advance(2s) == 2);
 }
 
-TEST_CASE("many timers are listed, each once") {
+TEST_CASE("list() has each of many timers once") {
   manual_timer time({.buckets = 8});
   std::map<timer_id, time_point> made;
   for (int i = 0; i != 3000; ++i) {

@@ -18,7 +18,7 @@ bool is_full(manual_timer& time) {
   }
 }
 
-TEST_CASE("so many and not one more") {
+TEST_CASE("a scheduler takes max_pending timers and not one more") {
   manual_timer time(options{.max_pending = 3});
   time.schedule_after(1ms, doing_nothing());
   time.schedule_every(2ms, doing_nothing());
@@ -29,7 +29,7 @@ TEST_CASE("so many and not one more") {
   CHECK_THROWS_AS(time.schedule_every(1ms, doing_nothing()), capacity_error);
 }
 
-TEST_CASE("a refusal changes nothing") {
+TEST_CASE("a refusal because of max_pending changes nothing") {
   manual_timer time(options{.max_pending = 1});
   const auto token = std::make_shared<int>(0);
   const auto id = time.schedule_after(5ms, doing_nothing());
@@ -50,12 +50,12 @@ TEST_CASE("other refusals do not take a place") {
   CHECK_FALSE(is_full(time));
 }
 
-TEST_CASE("none at all") {
+TEST_CASE("with max_pending 0 a scheduler takes no timers") {
   manual_timer time(options{.max_pending = 0});
   CHECK_THROWS_AS(time.schedule_after(1ms, doing_nothing()), capacity_error);
 }
 
-TEST_CASE("a place is free again after a cancel, again and again") {
+TEST_CASE("a place is free again after cancel(), again and again") {
   manual_timer time(options{.max_pending = 2});
   time.schedule_every(1h, doing_nothing());
   for (int i = 0; i != 100; ++i) {
@@ -81,7 +81,7 @@ TEST_CASE("a place is free as soon as its one-shot has started") {
   CHECK_FALSE(is_full(time));
 }
 
-TEST_CASE("a periodic task keeps its place through its runs, until it is cancelled") {
+TEST_CASE("a periodic task keeps its place during its runs, until it is cancelled") {
   manual_timer time(options{.max_pending = 1});
   timer_id id;
   id = time.schedule_every(1ms, [&](const rondo::firing& f) {
@@ -104,7 +104,7 @@ TEST_CASE("rescheduling needs no place") {
   CHECK_FALSE(is_full(time));
 }
 
-TEST_CASE("what is with an executor keeps its place until it starts or is dropped") {
+TEST_CASE("a timer whose job an executor has keeps its place until the job starts or is dropped") {
   std::vector<job> jobs;
   manual_timer time(options{.max_pending = 1, .run_on = [&](job j) { jobs.push_back(std::move(j)); }});
   time.schedule_after(1ms, doing_nothing());
@@ -117,7 +117,7 @@ TEST_CASE("what is with an executor keeps its place until it starts or is droppe
   CHECK(adds_up(time.stats()));
 }
 
-TEST_CASE("an executor that refuses frees the place") {
+TEST_CASE("a timer whose job the executor refuses frees its place") {
   manual_timer time(options{.max_pending = 1,
                             .run_on = [](const job&) { throw std::runtime_error("full"); },
                             .on_error = [](std::exception_ptr, const rondo::firing&) {}});

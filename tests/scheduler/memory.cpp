@@ -1,4 +1,4 @@
-// What a scheduler keeps: in the long run, as much as its busiest moment took.
+// The memory that a scheduler keeps: in the long run, as much as it needed at its busiest moment.
 #include <array>
 #include <cstddef>
 #include <string>
@@ -13,7 +13,7 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-// Where there is no such operator new, there is nothing to test.
+// If operator new cannot be replaced, there is nothing to test.
 TEST_SUITE_BEGIN("memory" * doctest::skip(!failing_new::available));
 
 TEST_CASE("in the long run, scheduling, running and cancelling allocate nothing") {
@@ -36,7 +36,7 @@ TEST_CASE("in the long run, scheduling, running and cancelling allocate nothing"
   CHECK(runs == 22'000);
 }
 
-/// Whether doing something a million times leaves nothing behind, once it was done often enough to have all that
+/// Checks that doing something a million times leaves nothing behind, after a warm-up in which it gets all the memory
 /// it needs.
 template <class Do>
 void check_flat(int warm_up, Do&& do_it) {
@@ -47,9 +47,9 @@ void check_flat(int warm_up, Do&& do_it) {
   CHECK(bytes_held() == before);
 }
 
-TEST_CASE("a million timers set and cancelled leave nothing behind") {
+TEST_CASE("a million timers that are set and cancelled leave nothing behind") {
   manual_timer time;
-  std::vector<timer_id> staying;  // so that no bucket and no round becomes empty and could be forgotten
+  std::vector<timer_id> staying;  // so that no bucket and no round becomes empty and is freed
   for (int i = 0; i != 1024; ++i) staying.push_back(time.schedule_after(i * 1ms + 1h, doing_nothing()));
   constexpr int warm_up = 200'000;  // until each bucket has had more than two chunks of nodes
   const auto set_and_cancel = [&](duration first, int ticks) {
@@ -57,8 +57,8 @@ TEST_CASE("a million timers set and cancelled leave nothing behind") {
                [&](int i) { time.cancel(time.schedule_after(first + i % ticks * 1ms, doing_nothing())); });
   };
   SUBCASE("in one tick") { set_and_cancel(5ms, 1); }
-  SUBCASE("of the past") { set_and_cancel(-5ms, 1); }
-  SUBCASE("all round the wheel, and beyond its window") { set_and_cancel(0ms, 1024); }
+  SUBCASE("in the past") { set_and_cancel(-5ms, 1); }
+  SUBCASE("all around the wheel, and beyond its window") { set_and_cancel(0ms, 1024); }
   SUBCASE("far away") { set_and_cancel(1000h, 10'000); }
   SUBCASE("never due") { set_and_cancel(duration::max(), 1); }
   SUBCASE("many at a time") {
@@ -70,7 +70,7 @@ TEST_CASE("a million timers set and cancelled leave nothing behind") {
     });
     for (const timer_id id : ids) time.cancel(id);
   }
-  SUBCASE("periodic ones, and large callables") {
+  SUBCASE("periodic timers with large callables") {
     check_flat(warm_up, [&](int i) {
       time.cancel(time.schedule_every(1ms + i % 100 * 1ms, [much = std::array<char, 100>{}] { (void)much; }));
     });
@@ -102,7 +102,7 @@ TEST_CASE("a million timers that run, inline and on an executor, leave nothing b
   });
 }
 
-/// Has a million timers pending at once, and then none.
+/// Makes a million timers pending at once, and then none.
 void burst(manual_timer& time, bool cancelled) {
   std::vector<timer_id> ids;
   for (int i = 0; i != a_million; ++i) ids.push_back(time.schedule_after(i % 5000 * 1ms, doing_nothing()));
@@ -113,7 +113,7 @@ void burst(manual_timer& time, bool cancelled) {
   CHECK(time.pending() == 0);
 }
 
-TEST_CASE("of a burst of a million timers their records are kept, and serve the next one") {
+TEST_CASE("the records of a burst of a million timers are kept, and the next burst uses them") {
   for (const bool cancelled : {false, true}) {
     CAPTURE(cancelled);
     const auto before = bytes_held();
@@ -121,9 +121,9 @@ TEST_CASE("of a burst of a million timers their records are kept, and serve the 
       manual_timer time;
       burst(time, cancelled);
       const auto after_one = bytes_held();
-      CHECK(after_one - before <= 400L * a_million);  // the pool grows by as much as there is
+      CHECK(after_one - before <= 400L * a_million);  // the pool grows in proportion to its size
       burst(time, cancelled);
-      CHECK(bytes_held() - after_one <= 8L * a_million);  // arrays of the wheel, which were swapped
+      CHECK(bytes_held() - after_one <= 8L * a_million);  // swapped arrays of the wheel
     }
     CHECK(bytes_held() == before);
   }

@@ -1,4 +1,4 @@
-// What becomes of points that went by: recurrences on virtual time, inline.
+// What happens to missed points: recurrences on virtual time, inline.
 #include <rondo/polled_timer.hpp>
 
 #include "scheduler/virtual_time.hpp"
@@ -8,7 +8,7 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-/// Runs at 300, then a stall until 950, then on to `end`: "300@300 600@950+1" is due@start+missed.
+/// The runs with a stall from 300 ms until 950 ms, up to `end`: "300@300 600@950+1" is due@start+missed.
 std::string runs_of(const recurrence& r, duration end = 1600ms) {
   manual_timer time;
   journal what;
@@ -33,13 +33,13 @@ TEST_CASE("missed points are skipped, made up for, or delay the others") {
   CHECK(runs_of(after_completion(300ms)) == "300@300 600@950 1250@1250 1550@1550");
 }
 
-TEST_CASE("times counts runs, not missed points") {
+TEST_CASE("times() counts runs, not missed points") {
   CHECK(runs_of(every(300ms).times(3)) == "300@300 600@950+1 1200@1200");
   CHECK(runs_of(every(300ms).times(2)) == "300@300 600@950+1");
   CHECK(runs_of(every(300ms).times(2).on_missed(missed_runs::burst)) == "300@300 600@950");
 }
 
-TEST_CASE("points of a list that a stall has eaten are gone") {
+TEST_CASE("points of a list that passed during a stall are gone") {
   CHECK(runs_of(intervals({300ms, 300ms, 300ms, 300ms})) == "300@300 600@950+1 1200@1200");
   CHECK(runs_of(intervals({300ms, 300ms, 300ms})) == "300@300 600@950+1");
   CHECK(runs_of(intervals({300ms, 300ms, 300ms}).on_missed(missed_runs::burst)) == "300@300 600@950 900@950");
@@ -57,17 +57,18 @@ TEST_CASE("the late runs of a burst take their turn among other tasks") {
   CHECK(what.take() == "often at-500 often at-900 often at-920");
 }
 
-TEST_CASE("after a limit a late run comes after what is due before it, whatever was cancelled in between") {
+TEST_CASE(
+    "after a limit a late run follows timers that are due before it, whatever was cancelled in between") {
   polled_timer timer({.tick = 1ms});
   journal what;
-  const auto start = timer.now() - 1h;  // all is late: each deadline keeps the tick that it had
+  const auto start = timer.now() - 1h;  // everything is late, and each deadline keeps its own tick
   const auto burst = every(3ms).times(2).on_missed(missed_runs::burst, 10'000'000);
   const auto often = timer.schedule(burst, what.noting("often"));
   CHECK(timer.reschedule_at(often, start + 5ms));
   const auto left = timer.schedule_at(start + 20ms, what.noting("left"));
   CHECK(timer.poll(1) == 1);
   timer.schedule_at(start + 7ms, what.noting("before"));
-  SUBCASE("what the limit has left comes first") {
+  SUBCASE("the timer that the limit has left comes first") {
     CHECK(timer.poll() == 3);
     CHECK(what.take() == "often often left before");
   }
@@ -83,7 +84,7 @@ TEST_CASE("after a limit a late run comes after what is due before it, whatever 
   }
 }
 
-TEST_CASE("what a late run makes due is for the next pass, after all late ones") {
+TEST_CASE("tasks that a late run makes due run in the next pass, after all late runs") {
   manual_timer time;
   journal what;
   time.schedule(every(100ms).on_missed(missed_runs::burst), [&](const firing& f) {
@@ -95,10 +96,10 @@ TEST_CASE("what a late run makes due is for the next pass, after all late ones")
   CHECK(what.take() == "run run run made-due");
 }
 
-TEST_CASE("a late run that jitter has put before the one that runs is not lost") {
+TEST_CASE("a late run that jitter puts before the current one is not lost") {
   manual_timer time;
   journal what;
-  // The gap of 1 ms after that of 1 s: the second run comes to lie before the first.
+  // A gap of 1 ms follows one of 1 s, so with this jitter the second run is due before the first.
   const auto r = cycle({1s, 1ms}).times(2).jitter(1, 2).on_missed(missed_runs::burst);
   REQUIRE(r.first(at(0s)).due > at(1002ms));
   const auto id = time.schedule(r, what.noting("run"));
@@ -109,7 +110,7 @@ TEST_CASE("a late run that jitter has put before the one that runs is not lost")
   CHECK(!time.pending(id));
 }
 
-TEST_CASE("beyond the limit of a burst, no run starts before its jitter is over") {
+TEST_CASE("when a burst exceeds its limit, no run starts before its jitter is over") {
   for (std::uint64_t seed = 0; seed != 50; ++seed) {
     CAPTURE(seed);
     manual_timer time;
@@ -126,7 +127,7 @@ TEST_CASE("beyond the limit of a burst, no run starts before its jitter is over"
   }
 }
 
-TEST_CASE("a late run may be cancelled, moved or stopped by the one before") {
+TEST_CASE("a late run may be cancelled, moved or stopped by the run before it") {
   for (const int what : {0, 1, 2}) {
     CAPTURE(what);
     manual_timer time;
@@ -156,7 +157,7 @@ TEST_CASE("a slow task misses points of its own grid") {
     if (f.run == 2) time.elapse(250ms);
   });
   time.advance(600ms);
-  REQUIRE(runs.size() == 5);  // 100, 200, 300 (late, misses 400), 500, 600
+  REQUIRE(runs.size() == 5);  // at 100, 200, 300 (late, misses 400), 500 and 600
   CHECK(runs[2].due == at(300ms));
   CHECK(runs[2].lateness == 150ms);
   CHECK(runs[2].missed == 1);
@@ -209,7 +210,7 @@ TEST_CASE("inside its last run a timer is not pending, and cannot be moved") {
   CHECK(time.cancel(id) == rondo::cancel_result::gone);
 }
 
-TEST_CASE("cancel inside the last run says that it is running") {
+TEST_CASE("cancel() inside the last run returns running") {
   manual_timer time;
   rondo::timer_id id;
   auto said = rondo::cancel_result::gone;
@@ -220,7 +221,7 @@ TEST_CASE("cancel inside the last run says that it is running") {
   CHECK(time.stats().cancelled == 0);
 }
 
-TEST_CASE("after_completion counts from the end of the run, also if that threw") {
+TEST_CASE("after_completion() counts from the end of the run, even if the run threw") {
   manual_timer time({.on_error = [](std::exception_ptr, const firing&) {}});
   std::vector<firing> runs;
   time.schedule(after_completion(100ms), [&](const firing& f) {
@@ -235,7 +236,7 @@ TEST_CASE("after_completion counts from the end of the run, also if that threw")
   CHECK(time.stats().failed == 5);
 }
 
-TEST_CASE("after_completion, moved inside its run, goes on from there") {
+TEST_CASE("an after_completion() timer that is moved inside its run continues from there") {
   manual_timer time;
   std::vector<firing> runs;
   rondo::timer_id id;
@@ -249,7 +250,7 @@ TEST_CASE("after_completion, moved inside its run, goes on from there") {
   CHECK(runs[2].due == at(230ms));
 }
 
-TEST_CASE("the grid of a list goes on from where its next run was moved to") {
+TEST_CASE("the grid of a list continues from the time that its next run was moved to") {
   manual_timer time;
   std::vector<firing> runs;
   const auto id = time.schedule(cycle({1s, 2s, 5s}), recording(runs));
@@ -263,7 +264,7 @@ TEST_CASE("the grid of a list goes on from where its next run was moved to") {
   CHECK(runs[4].due == at(18s));
 }
 
-TEST_CASE("jitter is drawn anew for each timer, unless it has a seed") {
+TEST_CASE("jitter is drawn separately for each timer, unless it has a seed") {
   manual_timer time;
   std::vector<firing> a, b, c, d;
   time.schedule(every(1s).jitter(0.5, 7), recording(a));
@@ -286,7 +287,7 @@ TEST_CASE("jitter is drawn anew for each timer, unless it has a seed") {
   }
 }
 
-TEST_CASE("a first run in the past runs now, and then on the grid that was asked for") {
+TEST_CASE("a first run in the past runs now, and later runs are on the requested grid") {
   manual_timer time;
   time.elapse(10s);
   std::vector<firing> runs;
@@ -301,7 +302,7 @@ TEST_CASE("a first run in the past runs now, and then on the grid that was asked
   CHECK(runs[2].due == at(14s));
 }
 
-TEST_CASE("a recurrence that never comes is pending, and can be moved to where it does") {
+TEST_CASE("a recurrence that is never due is pending, and can be moved to a time when it is due") {
   manual_timer time;
   std::vector<firing> runs;
   const auto id = time.schedule(every(1s).first_after(duration::max()), recording(runs));

@@ -1,4 +1,4 @@
-// The name of a timer: where it is given, and where it is shown.
+// The name of a timer: where it is set, and where it is shown.
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -16,7 +16,7 @@ using namespace rondo::test;
 
 const std::string long_name = "a name that no string keeps within itself, so that it takes memory of its own";
 
-TEST_CASE("every scheduling call takes a name, and each run knows it") {
+TEST_CASE("every scheduling call takes a name, and each run gets it") {
   manual_timer time;
   timer_scope scope(time);
   journal names;
@@ -36,7 +36,7 @@ TEST_CASE("every scheduling call takes a name, and each run knows it") {
   CHECK(names.take() == "every scope-every");
 }
 
-TEST_CASE("a timer without a name has an empty one, also where the record had a name before") {
+TEST_CASE("a timer without a name has an empty one, even if its record had a name before") {
   manual_timer time;
   const auto check = [](const firing& f) { CHECK(f.name.empty()); };
   for (int i = 0; i != 200; ++i) {
@@ -49,7 +49,7 @@ TEST_CASE("a timer without a name has an empty one, also where the record had a 
   CHECK(time.stats().fired == 600);
 }
 
-TEST_CASE("a timer may have an executor and a name") {
+TEST_CASE("a timer may have both an executor and a name") {
   std::vector<job> jobs;
   manual_timer time;
   std::string seen;
@@ -62,7 +62,7 @@ TEST_CASE("a timer may have an executor and a name") {
   CHECK(seen == "on a shelf");
 }
 
-TEST_CASE("a timer that has a name alone runs where the scheduler's timers do") {
+TEST_CASE("a timer with only a name runs where the scheduler's other timers run") {
   std::vector<job> jobs;
   manual_timer time({.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
   std::string once, often;
@@ -76,7 +76,7 @@ TEST_CASE("a timer that has a name alone runs where the scheduler's timers do") 
   CHECK(often == "often");
 }
 
-TEST_CASE("a name is valid until its last run is over, also if the timer is cancelled in it") {
+TEST_CASE("a name is valid until the last run is over, even if the timer is cancelled in that run") {
   manual_timer time;
   std::string seen;
   const auto work = [&](const firing& f) {
@@ -136,7 +136,7 @@ TEST_CASE("without memory for the names stop() throws and loses no timer" *
       ++refusals;
     }
   }
-  CHECK(refusals >= 5);  // two lists, the names, and each of them
+  CHECK(refusals >= 5);  // two lists, the names, and each single name
   REQUIRE(list.size() == 3);
   for (const unfired& u : list) CHECK(u.name == long_name);
 }
@@ -162,15 +162,15 @@ TEST_CASE("without memory for the options nothing is scheduled" * doctest::skip(
   CHECK(time.pending() == 1);
 }
 
-TEST_CASE("options that say nothing cost nothing" * doctest::skip(!failing_new::available)) {
+TEST_CASE("empty options allocate nothing" * doctest::skip(!failing_new::available)) {
   manual_timer time;
-  time.schedule_after(1s, doing_nothing());  // makes records
+  time.schedule_after(1s, doing_nothing());  // creates records
   const failing_new failing;
   time.schedule_after(1s, doing_nothing(), timer_options{});
   CHECK(time.pending() == 2);
 }
 
-TEST_CASE("the default lines tell the id and the name") {
+TEST_CASE("the default messages have the id and the name") {
   const captured_cerr cerr;
   manual_timer time({.slow_after = 1ms});
   std::string expected;
@@ -182,7 +182,7 @@ TEST_CASE("the default lines tell the id and the name") {
     const auto id = time.schedule_after(1s, [&] { time.elapse(1500ms); });
     expected = "rondo: a task (timer " + to_string(id) + ") ran for 1.5 s";
   }
-  SUBCASE("on one line whatever the name is") {
+  SUBCASE("on one line, whatever the name is") {
     const auto id = time.schedule_after(1s, [] { throw 1; }, {.name = "two\nlines\x7f"});
     expected = "rondo: a task (timer " + to_string(id) + " \"two lines \") threw";
   }

@@ -1,4 +1,4 @@
-// Timers that never fire, and the ends of the clock.
+// Timers that are never due, and the ends of the clock.
 #include <limits>
 
 #include "scheduler/virtual_time.hpp"
@@ -11,7 +11,7 @@ using namespace rondo::test;
 using coarse_point = std::chrono::time_point<std::chrono::steady_clock, std::chrono::hours>;
 constexpr std::chrono::duration<double> infinity(std::numeric_limits<double>::infinity());
 
-/// A way to ask for never.
+/// A way to schedule a timer that is never due.
 struct way {
   const char* name;
   timer_id (*take)(manual_timer&, task);
@@ -46,12 +46,12 @@ const way ways[] = {
      }},
 };
 
-/// Calls body(timer, id) with a never-timer of each kind.
+/// Calls body(timer, id) with a timer of each kind that is never due.
 template <class Body>
 void with_each_way(Body&& body) {
   for (const way& w : ways) {
     CAPTURE(w.name);
-    manual_timer time({}, at(1s));  // so that not only the maximum itself is past the end
+    manual_timer time({}, at(1s));  // so that the maximum is not the only deadline past the end
     int runs = 0;
     const timer_id id = w.take(time, counting(runs));
     body(time, id, runs);
@@ -73,7 +73,7 @@ TEST_CASE("the maximum, and a deadline past the end of the clock, are pending an
   });
 }
 
-TEST_CASE("a never-timer can be cancelled") {
+TEST_CASE("a timer that is never due can be cancelled") {
   with_each_way([](manual_timer& time, timer_id id, const int&) {
     CHECK(time.cancel(id) == cancel_result::cancelled);
     CHECK(time.pending() == 0);
@@ -81,7 +81,7 @@ TEST_CASE("a never-timer can be cancelled") {
   });
 }
 
-TEST_CASE("a never-timer can be moved into reach") {
+TEST_CASE("a timer that is never due can be moved to a real deadline") {
   with_each_way([](manual_timer& time, timer_id id, const int& runs) {
     CHECK(time.reschedule_after(id, 5ms));
     CHECK(time.next_due() == time.now() + 5ms);
@@ -90,7 +90,7 @@ TEST_CASE("a never-timer can be moved into reach") {
   });
 }
 
-TEST_CASE("stop() hands never-timers back") {
+TEST_CASE("stop() hands back timers that are never due") {
   with_each_way([](manual_timer& time, timer_id id, const int&) {
     const auto list = time.stop();
     REQUIRE(list.size() == 1);
@@ -99,7 +99,7 @@ TEST_CASE("stop() hands never-timers back") {
   });
 }
 
-TEST_CASE("never-timers do not disturb others") {
+TEST_CASE("timers that are never due do not affect others") {
   manual_timer time;
   journal ran;
   time.schedule_after(duration::max(), ran.noting("never"));
@@ -113,7 +113,7 @@ TEST_CASE("never-timers do not disturb others") {
   CHECK(ran.take() == "soon far");
 }
 
-TEST_CASE("a deadline in the last ticks of the clock does not hang the driver, nor fire early") {
+TEST_CASE("a deadline in the last ticks of the clock neither hangs the driver nor fires early") {
   for (const duration tick : {duration(1ns), duration(1ms), duration(10s)}) {
     for (const duration before_end : {duration(1ns), duration(1ms), duration(1s), duration(1h)}) {
       CAPTURE(tick);
@@ -125,14 +125,14 @@ TEST_CASE("a deadline in the last ticks of the clock does not hang the driver, n
       time.advance(due.time_since_epoch() - 1ns);
       CHECK(runs == 0);
       CHECK_NOTHROW(time.advance(duration::max()));
-      // Its tick may begin past the end: then it is never, and next_due() does not count it.
+      // Its tick may begin past the end. Then the timer is never due, and next_due() does not count it.
       CHECK(time.next_due().has_value() == false);
       CHECK(runs + static_cast<int>(time.pending()) == 1);
     }
   }
 }
 
-TEST_CASE("a periodic task that runs past the end of the clock becomes a never-timer") {
+TEST_CASE("a periodic timer whose next run is past the end of the clock is never due") {
   manual_timer time({}, time_point::max() - 25h);
   int runs = 0;
   const auto id = time.schedule_every(10h, counting(runs));
@@ -153,7 +153,7 @@ TEST_CASE("a timer may start at the beginning of the clock") {
   CHECK(time.now() == time_point::min() + 1ms);
 }
 
-TEST_CASE("the longest duration means never also where the clock would reach its end") {
+TEST_CASE("the longest duration means never, even if adding it does not reach the end of the clock") {
   for (const time_point start : {time_point::min(), at(-1h), at(-1ns)}) {
     manual_timer time({}, start);
     int runs = 0;
@@ -167,7 +167,7 @@ TEST_CASE("the longest duration means never also where the clock would reach its
   }
 }
 
-TEST_CASE("at the end of the clock, the longest duration still means never, and none means now") {
+TEST_CASE("at the end of the clock, the longest duration still means never, and zero means now") {
   manual_timer time({}, time_point::max() - 1h);
   int never = 0, now = 0;
   time.elapse(59min);

@@ -1,4 +1,4 @@
-// No user code runs while a lock of the library is held, and the locks are nested in one order.
+// No user code runs while a lock of the library is held, and the locks are always nested in the same order.
 #include "scheduler/counted_locks.hpp"
 
 #include <atomic>
@@ -21,13 +21,13 @@ using namespace rondo::test;
 std::atomic<std::size_t> looked{0};
 std::atomic<std::size_t> held_in_user_code{0};
 
-/// Called wherever the user's code is.
+/// Called wherever user code runs.
 void look() {
   ++looked;
   held_in_user_code += held_locks::count();
 }
 
-/// A copy or a move, a call, a destruction: all of it is the user's code.
+/// Its copies, moves, calls and destruction are all user code.
 struct watched {
   watched() = default;
   watched(const watched&) { look(); }
@@ -37,7 +37,7 @@ struct watched {
   void operator()() const { look(); }
 };
 
-/// The core under locks that are counted, driven by the test.
+/// The core with counted locks, driven by the test.
 class probe final : public rondo::detail::basic_core<counted_locks> {
  public:
   using basic_core::basic_core;
@@ -71,7 +71,7 @@ void check_so_far() {
   CHECK(held_locks::count() == 0);
 }
 
-TEST_CASE("the locks that the test puts in are those that the core takes") {
+TEST_CASE("the core takes the locks that the test provides") {
   const std::size_t records = held_locks::taken(lock_rank::record);
   const std::size_t stripes = held_locks::taken(lock_rank::stripe);
   const std::size_t others = held_locks::taken(lock_rank::innermost);
@@ -83,7 +83,7 @@ TEST_CASE("the locks that the test puts in are those that the core takes") {
   CHECK(held_locks::taken(lock_rank::innermost) > others);
 }
 
-TEST_CASE("no lock is held in inline tasks, in destructors, in on_error") {
+TEST_CASE("no lock is held in inline tasks, in destructors and in on_error") {
   const auto core = std::make_shared<probe>(
       options{.on_error = [w = watched()](std::exception_ptr, const firing&) { look(); }}, at(0s));
   core->after(1ms, watched());
@@ -109,7 +109,7 @@ TEST_CASE("no lock is held in inline tasks, in destructors, in on_error") {
   check_so_far();
 }
 
-TEST_CASE("no lock is held in the executor, in its jobs, and where they are dropped") {
+TEST_CASE("no lock is held in the executor, in its jobs, and when they are dropped") {
   std::vector<job> jobs;
   int calls = 0;
   const auto core =
@@ -138,7 +138,7 @@ TEST_CASE("no lock is held in the executor, in its jobs, and where they are drop
   check_so_far();
 }
 
-TEST_CASE("no lock is held where an unused scheduler lets go of its handlers") {
+TEST_CASE("no lock is held when an unused scheduler releases its handlers") {
   const auto core = std::make_shared<probe>(options{.run_on = [w = watched()](const job&) {}}, at(0s));
   core->retire();
   check_so_far();
@@ -157,7 +157,7 @@ rondo::recurrence any_recurrence(dice& d) {
   return r;
 }
 
-TEST_CASE("no lock is held in runs of any recurrence, inline, on executors, and in drain") {
+TEST_CASE("no lock is held in runs of any recurrence, inline, on executors and in drain()") {
   dice d(1);
   std::vector<job> jobs;
   for (const bool inline_runs : {true, false}) {
@@ -190,14 +190,14 @@ TEST_CASE("no lock is held in runs of any recurrence, inline, on executors, and 
   }
 }
 
-/// A timer with a tag reports its end here, where keyed_timers destroys a key.
+/// A timer with a tag reports its end here. This is where keyed_timers destroys a key.
 class probe_group final : public rondo::detail::timer_group<counted_locks>,
                           public std::enable_shared_from_this<probe_group> {
   std::shared_ptr<void> self() noexcept override { return shared_from_this(); }
   void left(void*, timer_id) noexcept override { look(); }
 };
 
-/// As keyed_timers sets a key's timer.
+/// Sets a timer in the same way as keyed_timers.
 timer_id replace(probe& core, timer_id old, duration d, probe_group& group) {
   auto& r = core.take_member_record();
   r.work = watched();
@@ -213,7 +213,7 @@ timer_id replace(probe& core, timer_id old, duration d, probe_group& group) {
   return id;
 }
 
-TEST_CASE("no lock is held where members of a group are replaced, cancelled, moved, and their group closed") {
+TEST_CASE("no lock is held when timers of a group are replaced, cancelled or moved, or the group is closed") {
   const auto core = std::make_shared<probe>(options{.max_pending = 40}, at(0s));
   const auto group = std::make_shared<probe_group>();
   std::vector<timer_id> ids(40);
@@ -250,7 +250,7 @@ TEST_CASE("a group lives as long as its owner or one of its timers") {
   core->retire();
 }
 
-/// Everything that users may do, from several threads at once, with two of them running the jobs.
+/// Everything that users may do, from several threads at once, which also run the jobs.
 class commotion {
  public:
   void run(std::uint64_t seed) {
@@ -323,7 +323,7 @@ class commotion {
                               at(0s));
 };
 
-TEST_CASE("no lock is held in user code, and all are nested in one order, under threads") {
+TEST_CASE("with several threads, no lock is held in user code, and all are nested in the same order") {
   for (const std::uint64_t seed : seeds("locks under threads", 3)) {
     CAPTURE(seed);
     commotion().run(seed);
