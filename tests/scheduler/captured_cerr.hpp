@@ -1,4 +1,4 @@
-// For tests of what the library says on std::cerr.
+// For tests of what the library writes to std::cerr.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace rondo::test {
 
-/// What is written to std::cerr while it lives.
+/// Captures what is written to std::cerr during its lifetime.
 class captured_cerr {
  public:
   captured_cerr() : old_(std::cerr.rdbuf(buffer_.rdbuf())) {}

@@ -1,4 +1,4 @@
-// Locks for the core that know which of them the calling thread holds.
+// Locks for the core that keep track of which of them the calling thread holds.
 #pragma once
 
 #include <atomic>
@@ -11,12 +11,12 @@
 
 namespace rondo::test {
 
-/// In the order in which they may be nested; of a rank one at a time, but for two stripes, and two records (of a timer and
-/// of the new one that comes in its place): these by their addresses.
+/// In the order in which they may be nested. A thread may hold one lock of a rank at a time, or two stripes, or two
+/// records (of a timer and of the one that replaces it), in the order of their addresses.
 enum class lock_rank : std::size_t { waiting, record, stripe, shard, innermost };
 
-/// What this thread holds, and what all threads have done wrong so far. (In a file of its own: below the sanitizers g++
-/// took eight minutes for the core with all of this inlined at each lock.)
+/// The locks that this thread holds, and the mistakes of all threads so far. (Defined in a separate file: with
+/// sanitizers, g++ took eight minutes to compile the core with all of this inlined at each lock.)
 class held_locks {
  public:
   static std::size_t count();
@@ -24,7 +24,7 @@ class held_locks {
   static void add(lock_rank rank, const void* lock);
   static void remove(const void* lock);
 
-  /// How often a lock was taken inside one that it must not be nested in.
+  /// How often a lock was taken inside another one in which it must not be nested.
   static std::size_t disorders();
   static std::size_t taken(lock_rank rank);
 };
@@ -61,8 +61,8 @@ struct counted_locks {
   using atomic = std::atomic<T>;
 
   static constexpr std::size_t stripes = 16;
-  static constexpr std::uint32_t redistributed_at_a_time = 2;  // so that it is interrupted
-  // All threads share them, so that each use takes the lock.
+  static constexpr std::uint32_t redistributed_at_a_time = 2;  // so few that redistribution is interrupted
+  // All threads share the shards, so that each use takes the lock.
   static constexpr std::size_t own_shards = 0;
   static constexpr std::size_t shared_shards = 16;
   static constexpr bool drops_pages = false;  // a std::mutex must not lose its memory

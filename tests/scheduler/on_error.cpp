@@ -22,7 +22,7 @@ std::string text_of(const std::exception_ptr& thrown) {
   }
 }
 
-TEST_CASE("on_error is told what was thrown, by which run") {
+TEST_CASE("on_error gets the exception and the run that threw it") {
   journal errors;
   std::vector<firing> runs;
   manual_timer time(options{.on_error = [&](std::exception_ptr thrown, const firing& f) {
@@ -53,7 +53,7 @@ TEST_CASE("a run that threw is counted in fired, failed and completed") {
   CHECK(adds_up(time.stats()));
 }
 
-TEST_CASE("a task that throws harms no other of its tick") {
+TEST_CASE("a task that throws does not affect others of its tick") {
   manual_timer time(options{.on_error = [](std::exception_ptr, const firing&) {}});
   int runs = 0;
   time.schedule_after(1ms, counting(runs));
@@ -63,7 +63,7 @@ TEST_CASE("a task that throws harms no other of its tick") {
   CHECK(runs == 2);
 }
 
-TEST_CASE("a periodic task goes on after it threw, on its grid") {
+TEST_CASE("a periodic task that throws continues on its grid") {
   std::vector<firing> failed;
   manual_timer time(options{.on_error = [&](std::exception_ptr, const firing& f) { failed.push_back(f); }});
   std::vector<firing> runs;
@@ -81,7 +81,7 @@ TEST_CASE("a periodic task goes on after it threw, on its grid") {
   CHECK(time.stats().completed == 0);
 }
 
-TEST_CASE("without on_error there is one line on std::cerr") {
+TEST_CASE("without on_error an exception of a task makes one line on std::cerr") {
   const captured_cerr cerr;
   manual_timer time;
   SUBCASE("a standard exception") {
@@ -127,13 +127,13 @@ TEST_CASE("an on_error that throws makes one line on std::cerr, and nothing else
   CHECK(time.stats().failed == 1);
 }
 
-TEST_CASE("a std::cerr that throws harms nothing") {
+TEST_CASE("a std::cerr that throws does no harm") {
   const captured_cerr cerr;
   const auto old = std::cerr.exceptions();
   std::cerr.setstate(std::ios::badbit);
   try {
     std::cerr.exceptions(std::ios::badbit);
-  } catch (const std::ios_base::failure&) {  // it says so at once, as it is bad already
+  } catch (const std::ios_base::failure&) {  // thrown at once, because the stream is already bad
   }
   manual_timer time;
   int runs = 0;
@@ -151,7 +151,7 @@ TEST_CASE("on_error may use the scheduler") {
   int runs = 0;
   manual_timer time(options{.on_error = [&](std::exception_ptr, const firing& f) {
     CHECK_FALSE(timer->pending(f.id));
-    CHECK_THROWS_AS(timer->advance(1ms), std::logic_error);  // this is inside
+    CHECK_THROWS_AS(timer->advance(1ms), std::logic_error);  // called from inside
     timer->schedule_after(1ms, counting(runs));
   }});
   timer = &time;

@@ -1,4 +1,4 @@
-// What the tests without memory share.
+// Shared by the tests without memory.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace rondo::test {
 
-/// A timer with work near and far, in every part of the pool and of few buckets.
+/// A timer with near and far tasks, in every part of the pool and in few buckets.
 struct world {
   manual_timer time{options{.buckets = 4, .max_pending = 200}};
   std::vector<firing> runs;
@@ -20,7 +20,7 @@ struct world {
   world() {
     runs.reserve(10'000);
     ids.reserve(200);
-    for (int i = 0; i != 64; ++i)  // as many as the pool makes at a time: the next one makes it grow
+    for (int i = 0; i != 64; ++i)  // as many as the pool creates at a time, so the next one makes it grow
       ids.push_back(time.schedule_after((i * i % 97 + 1) * 1ms, recording(runs)));
   }
 
@@ -31,7 +31,7 @@ struct world {
     return s;
   }
 
-  /// What runs until all is done, in order, each with its deadline.
+  /// The runs until nothing is left, in order, each with its deadline.
   std::string rest() {
     runs.clear();
     time.advance(1000h);
@@ -43,15 +43,15 @@ struct world {
   }
 };
 
-/// One in which a timer needs memory that is moved to `remote`: there is none left in the pool of that stripe.
+/// A world in which moving a timer to `remote` needs memory, because the pool of that stripe has none left.
 struct full_world : world {
   static constexpr duration remote = 1000h;
 
   full_world() {
-    time.cancel(time.schedule_after(1ms, recording(runs)));  // so there are records enough
+    time.cancel(time.schedule_after(1ms, recording(runs)));  // so there are enough records
     const failing_new failing;
     try {
-      for (duration span = 8ms; span < remote; span *= 8)  // each timer in a far list of its own
+      for (duration span = 8ms; span < remote; span *= 8)  // each timer in its own far list
         for (int i = 1; i != 8; ++i) time.schedule_after(i * span, recording(runs));
     } catch (const std::bad_alloc&) {
     }
@@ -59,8 +59,8 @@ struct full_world : world {
   }
 };
 
-/// Does `operation` in fresh worlds with the 1st, 2nd, … allocation failing, until it succeeds. Each time it
-/// failed the world must be as it was; returns how often that happened.
+/// Runs `operation` in fresh worlds with the 1st, 2nd, … allocation failing, until it succeeds. Checks after each
+/// failure that the world has not changed, and returns how often the operation failed.
 template <class World = world, class Operation>
 int fail_everywhere(Operation&& operation) {
   for (int k = 0;; ++k) {
@@ -78,7 +78,7 @@ int fail_everywhere(Operation&& operation) {
       }
       if (done && !failing.struck()) return k;
     }
-    if (done) continue;  // it made do without
+    if (done) continue;  // it succeeded without the memory
     CHECK(w.state() == before);
     CHECK(adds_up(w.time.stats()));
     CHECK(w.rest() == untouched.rest());

@@ -1,4 +1,4 @@
-// Without memory, a call is done or not done.
+// Without memory, a call either succeeds or changes nothing.
 #include <memory>
 #include <optional>
 #include <ostream>
@@ -11,7 +11,7 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-// Where there is no such operator new, there is nothing to test.
+// If operator new cannot be replaced, there is nothing to test.
 TEST_SUITE_BEGIN("without memory" * doctest::skip(!failing_new::available));
 
 TEST_CASE("scheduling without memory changes nothing") {
@@ -31,7 +31,7 @@ TEST_CASE("scheduling a recurrence without memory changes nothing") {
   CHECK(fail_everywhere([&](world& w) { w.time.schedule_after(1000h, doing_nothing(), where); }) > 0);
 }
 
-TEST_CASE("scheduling without memory gives back the place that it took") {
+TEST_CASE("scheduling without memory frees the place that it took") {
   manual_timer time(options{.max_pending = 1});
   for (int i = 0; i != 3; ++i) {
     const failing_new failing;
@@ -41,7 +41,7 @@ TEST_CASE("scheduling without memory gives back the place that it took") {
   CHECK_THROWS_AS(time.schedule_after(1ms, doing_nothing()), rondo::capacity_error);
 }
 
-TEST_CASE("a refused callable is destroyed") {
+TEST_CASE("without memory, a refused callable is destroyed") {
   const auto token = std::make_shared<int>(0);
   fail_everywhere([&](world& w) { w.time.cancel(w.time.schedule_after(1000h, [token] {})); });
   CHECK(token.use_count() == 1);
@@ -56,7 +56,7 @@ TEST_CASE("rescheduling without memory leaves the timer where it was") {
   fail_everywhere([](world& w) { w.time.reschedule_after(w.ids[17], 1ms); });
   fail_everywhere([](world& w) { w.time.reschedule_at(w.ids[0], time_point::min()); });
   fail_everywhere([](world& w) { w.time.reschedule_after(w.ids[0], duration::max()); });
-  // Of two in one tick, the one that came first stays so.
+  // Of two timers in one tick, the first one stays first.
   CHECK(move_far(40) > 0);
   CHECK(move_far(57) > 0);
 }
@@ -69,7 +69,7 @@ TEST_CASE("rescheduling without memory leaves the timer in the pass in progress"
   time.schedule_after(1ms, [&] {
     const failing_new failing;
     try {
-      time.reschedule_at(second, at(5000ms));  // in a stripe that has held no node so far
+      time.reschedule_at(second, at(5000ms));  // to a stripe that has had no node so far
     } catch (const std::bad_alloc&) {
       refused = true;
     }
@@ -113,7 +113,7 @@ TEST_CASE("rescheduling a periodic timer without memory leaves its grid where it
   CHECK(refusals > 0);
 }
 
-TEST_CASE("rescheduling without memory leaves what an executor has with it") {
+TEST_CASE("rescheduling without memory leaves a submitted run with its executor") {
   std::optional<job> kept;
   manual_timer time(options{.run_on = [&](job j) { kept = std::move(j); }});
   int runs = 0;
@@ -124,7 +124,7 @@ TEST_CASE("rescheduling without memory leaves what an executor has with it") {
   {
     const failing_new failing;
     try {
-      time.reschedule_after(id, 2h + 1ms);  // in a stripe that has held no node so far
+      time.reschedule_after(id, 2h + 1ms);  // to a stripe that has had no node so far
     } catch (const std::bad_alloc&) {
       refused = true;
     }
@@ -138,7 +138,7 @@ TEST_CASE("rescheduling without memory leaves what an executor has with it") {
   CHECK(time.pending() == 0);
 }
 
-/// Throws all away.
+/// Discards everything that is written to it.
 class nowhere : public std::streambuf {
   int_type overflow(int_type c) override { return traits_type::not_eof(c); }
 };
@@ -152,18 +152,18 @@ TEST_CASE("drawing the wheel without memory changes nothing") {
         }) > 0);
 }
 
-TEST_CASE("cancelling and asking need no memory") {
+TEST_CASE("cancelling and queries need no memory") {
   world w;
   const failing_new failing;
   for (std::size_t i = 0; i != w.ids.size(); i += 2) {
     const bool right = w.time.pending(w.ids[i]) && w.time.cancel(w.ids[i]) == cancel_result::cancelled &&
                        w.time.stats().cancelled == i / 2 + 1;
-    if (!right) FAIL("cancel() did not do without memory");
+    if (!right) FAIL("cancel() failed without memory");
   }
   const bool right = w.time.cancel_and_wait(w.ids[0]) == cancel_result::gone &&
                      w.time.cancel_and_wait(w.ids[1]) == cancel_result::cancelled &&
                      w.time.pending() == w.ids.size() / 2 - 1 && adds_up(w.time.stats());
-  if (!right) FAIL("cancel_and_wait() did not do without memory");
+  if (!right) FAIL("cancel_and_wait() failed without memory");
   w.time.elapse(1h);
 }
 

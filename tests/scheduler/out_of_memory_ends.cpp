@@ -1,4 +1,4 @@
-// Without memory, a scheduler is made or not made, and it ends.
+// Without memory, creating a scheduler either succeeds or leaves nothing behind, and ending one works.
 #include <functional>
 #include <memory>
 #include <optional>
@@ -13,10 +13,10 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-// Where there is no such operator new, there is nothing to test.
+// If operator new cannot be replaced, there is nothing to test.
 TEST_SUITE_BEGIN("without memory" * doctest::skip(!failing_new::available));
 
-TEST_CASE_TEMPLATE("without memory a scheduler is not made, and nothing of it is left behind", T, timer,
+TEST_CASE_TEMPLATE("without memory a scheduler is not created, and nothing is left behind", T, timer,
                    polled_timer, manual_timer) {
   for (std::size_t k = 0;; ++k) {
     CAPTURE(k);
@@ -47,7 +47,7 @@ TEST_CASE_TEMPLATE("without memory a scheduler is not made, and nothing of it is
   }
 }
 
-TEST_CASE("on_earlier without memory leaves the old one") {
+TEST_CASE("on_earlier() without memory leaves the old function") {
   polled_timer time;
   journal told;
   time.on_earlier(told.noting("old"));
@@ -59,10 +59,10 @@ TEST_CASE("on_earlier without memory leaves the old one") {
   time.schedule_after(1h, doing_nothing());
   CHECK(told.take() == "old");
   const failing_new failing;
-  time.on_earlier(nullptr);  // which takes none
+  time.on_earlier(nullptr);  // needs no memory
 }
 
-TEST_CASE("stop() without memory has done nothing") {
+TEST_CASE("stop() without memory changes nothing") {
   CHECK(fail_everywhere([](world& w) { w.time.stop(); }) > 0);
   manual_timer time;
   int runs = 0;
@@ -75,7 +75,7 @@ TEST_CASE("stop() without memory has done nothing") {
   CHECK(time.advance(1ms) == 2);
 }
 
-TEST_CASE("a drain without memory can be called again") {
+TEST_CASE("drain() without memory can be called again") {
   manual_timer time;
   int runs = 0;
   time.schedule_after(1ms, counting(runs));
@@ -88,7 +88,7 @@ TEST_CASE("a drain without memory can be called again") {
   CHECK(runs == 1);
 }
 
-TEST_CASE("a drain that runs out of memory anywhere can be called again, and loses nothing") {
+TEST_CASE("drain() that runs out of memory at any point can be called again, and loses nothing") {
   for (std::size_t k = 0;; ++k) {
     CAPTURE(k);
     REQUIRE(k < 1000);
@@ -117,7 +117,7 @@ TEST_CASE("a drain that runs out of memory anywhere can be called again, and los
   }
 }
 
-TEST_CASE("without memory a scheduler is destroyed nevertheless, and its callables with it") {
+TEST_CASE("a scheduler can be destroyed without memory, and its callables with it") {
   const auto token = std::make_shared<int>(0);
   {
     auto time = std::make_unique<manual_timer>();
@@ -129,7 +129,7 @@ TEST_CASE("without memory a scheduler is destroyed nevertheless, and its callabl
   CHECK(token.use_count() == 1);
 }
 
-TEST_CASE("without memory, too, callables are destroyed with their scheduler, and not with its last job") {
+TEST_CASE("even without memory, callables are destroyed with their scheduler, and not with its last job") {
   std::optional<job> last;
   const auto token = std::make_shared<int>(0);
   auto time = std::make_unique<manual_timer>(options{.run_on = [&](job j) {
@@ -148,7 +148,7 @@ TEST_CASE("without memory, too, callables are destroyed with their scheduler, an
   (*last)();
 }
 
-TEST_CASE("a task may destroy its scheduler without memory, and the callables of all others with it") {
+TEST_CASE("a task may destroy its scheduler without memory, and all other callables with it") {
   for (const auto& when : {rondo::every(1h).times(1), rondo::every(1h)}) {
     const auto token = std::make_shared<int>(0);
     auto time = std::make_unique<manual_timer>();
@@ -165,7 +165,7 @@ TEST_CASE("a task may destroy its scheduler without memory, and the callables of
     });
     raw->schedule_after(1h, [token] { FAIL("it ran after the end"); });
     raw->advance(1h);
-    CHECK(left == 2);  // the test's own and that of the task that runs
+    CHECK(left == 2);  // the test's copy, and that of the running task
     CHECK(token.use_count() == 1);
   }
 }

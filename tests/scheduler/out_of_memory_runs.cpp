@@ -14,7 +14,7 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-// Where there is no such operator new, there is nothing to test.
+// If operator new cannot be replaced, there is nothing to test.
 TEST_SUITE_BEGIN("without memory" * doctest::skip(!failing_new::available));
 
 template <class World>
@@ -40,12 +40,12 @@ void check_pass_without_memory() {
   }
 }
 
-TEST_CASE("a pass that runs out of memory loses nothing: the next one goes on") {
+TEST_CASE("a pass that runs out of memory loses nothing: the next one continues") {
   check_pass_without_memory<world>();
-  check_pass_without_memory<full_world>();  // far timers that come into the window need memory then
+  check_pass_without_memory<full_world>();  // far timers that enter the window need memory
 }
 
-TEST_CASE("a poll that runs out of memory loses nothing: the next one goes on") {
+TEST_CASE("a poll() that runs out of memory loses nothing: the next one continues") {
   for (std::size_t k = 0; k != 10; ++k) {
     CAPTURE(k);
     polled_timer time(options{.buckets = 4});
@@ -67,7 +67,7 @@ TEST_CASE("a poll that runs out of memory loses nothing: the next one goes on") 
   }
 }
 
-/// Has memory run out, at 100 ms, in front of the tasks that `more` schedules for then.
+/// Makes memory run out at 100 ms, just before the tasks that `more` schedules for that time.
 template <class Body>
 void fail_after_first(manual_timer& time, std::optional<failing_new>& failing, Body&& more) {
   time.schedule_after(100ms, [&failing] { failing.emplace(); });
@@ -100,12 +100,12 @@ TEST_CASE("a periodic task is armed again without any memory, and no point is lo
   CHECK(points == 10);
   CHECK(time.now() == at(1000ms));
   CHECK(runs.back().due == at(1000ms));
-  CHECK(time.stats().fired == runs.size() + 1);  // and the one that took the memory away
+  CHECK(time.stats().fired == runs.size() + 1);  // and the task that made memory run out
 }
 
-TEST_CASE("many periodic tasks are armed again without memory, each to its own time") {
+TEST_CASE("many periodic tasks are armed again without memory, each for its own time") {
   std::optional<failing_new> failing;
-  manual_timer time;  // with so many buckets that the next run belongs to another, which has no memory yet
+  manual_timer time;  // so many buckets that the next run is in another one, which has no memory yet
   std::vector<int> runs(40);
   std::vector<timer_id> ids;
   fail_after_first(time, failing, [&] {
@@ -116,7 +116,7 @@ TEST_CASE("many periodic tasks are armed again without memory, each to its own t
   CHECK(time.pending() == 40);
   CHECK(time.next_due() == at(150ms));
 
-  SUBCASE("they go on") {
+  SUBCASE("they continue") {
     time.advance(500ms);
     CHECK(runs == std::vector<int>(40, 11));
   }
@@ -173,7 +173,7 @@ TEST_CASE("late runs of a burst need no memory, inline and on an executor") {
   }
 }
 
-TEST_CASE("submitting needs no memory of the library's") {
+TEST_CASE("submitting a run allocates nothing in the library") {
   std::vector<job> jobs;
   jobs.reserve(100);
   manual_timer time(options{.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
@@ -215,7 +215,7 @@ TEST_CASE("overlapping runs without memory for a ticket wait for the next pass")
   CHECK(runs[1].run == 2);
 }
 
-TEST_CASE("what was kept back for a run waits for the driver without memory, too") {
+TEST_CASE("even without memory, a run that was kept back waits for the driver") {
   for (const auto& r :
        {rondo::every(10ms).on_overlap(rondo::overlapping_runs::queue_one), rondo::after_completion(10ms)}) {
     CAPTURE(r);
@@ -275,7 +275,7 @@ TEST_CASE("dropping, refusing and cancelling jobs needs no memory") {
   CHECK(token.use_count() == 1);
 }
 
-/// What is written to std::cerr while it lives, without an allocation.
+/// Captures what is written to std::cerr during its lifetime, without allocating.
 class noted_cerr : std::streambuf {
  public:
   noted_cerr() : old_(std::cerr.rdbuf(this)) { setp(text_.begin(), text_.end()); }
@@ -287,7 +287,7 @@ class noted_cerr : std::streambuf {
   std::streambuf* const old_;
 };
 
-TEST_CASE("what a task throws is told without memory, too") {
+TEST_CASE("an exception of a task is reported even without memory") {
   const noted_cerr cerr;
   manual_timer time;
   time.schedule_after(1ms, [] { throw 1; });

@@ -1,4 +1,4 @@
-// stop() runs out of memory, as others schedule more than it has made room for.
+// stop() runs out of memory because others schedule more timers than it has made room for.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -19,7 +19,7 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-/// Called once, before the next store: for stop() that is the one that refuses what is scheduled later.
+/// Called once, before the next store. In stop() that is the store that makes it refuse later timers.
 std::function<void()> before_store;
 
 template <class T>
@@ -42,10 +42,11 @@ class interrupted_core final : public detail::basic_core<interrupted> {
   time_point now() const noexcept override { return at(0s); }
 };
 
-// Where there is no such operator new, there is nothing to test.
+// If operator new cannot be replaced, there is nothing to test.
 TEST_SUITE_BEGIN("without memory" * doctest::skip(!failing_new::available));
 
-TEST_CASE("a stop() without memory for what others schedule meanwhile leaves all to the next one") {
+TEST_CASE(
+    "stop() without memory for timers that others schedule meanwhile leaves everything to the next call") {
   const auto core = std::make_shared<interrupted_core>(options{}, at(0s));
   std::optional<failing_new> failing;
   before_store = [&] {

@@ -1,4 +1,4 @@
-// Points that come while the run before is in progress on an executor.
+// Points that come while the previous run is in progress on an executor.
 #include <thread>
 
 #include "scheduler/virtual_time.hpp"
@@ -8,7 +8,7 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-/// An executor that keeps its jobs, for the test to run when it likes.
+/// An executor that keeps its jobs until the test runs them.
 struct keeping {
   std::vector<job> jobs;
   std::vector<firing> runs;
@@ -23,7 +23,7 @@ struct keeping {
     jobs.erase(jobs.begin());
     j();
   }
-  /// The dues of all runs so far, in ms.
+  /// The deadlines of all runs so far, in ms.
   std::string dues() const {
     std::string text;
     for (const firing& f : runs) text += std::to_string(f.due.time_since_epoch() / 1ms) + ' ';
@@ -31,7 +31,7 @@ struct keeping {
   }
 };
 
-TEST_CASE("skip drops what comes while a run is in progress") {
+TEST_CASE("skip drops points that come while a run is in progress") {
   keeping k;
   k.schedule(every(10ms));
   k.time.advance(45ms);
@@ -51,7 +51,7 @@ TEST_CASE("queue_one keeps one run back and drops the others") {
   CHECK(k.jobs.size() == 1);
   CHECK(k.time.stats().overlapped == 2);
   k.run();
-  CHECK(k.time.next_due() == at(20ms));  // the driver is to hand it over now
+  CHECK(k.time.next_due() == at(20ms));  // the driver should submit it now
   CHECK(k.time.advance(0s) == 1);
   CHECK(k.time.next_due() == at(50ms));
   k.run();
@@ -64,7 +64,7 @@ TEST_CASE("queue_one keeps one run back and drops the others") {
   CHECK(k.time.cancel(id) == cancel_result::cancelled);
 }
 
-TEST_CASE("queue_one of points that a stall makes late keeps the first") {
+TEST_CASE("queue_one keeps the first of several points that a stall makes late") {
   keeping k;
   k.schedule(every(10ms).on_overlap(overlapping_runs::queue_one));
   k.time.advance(10ms);
@@ -77,11 +77,11 @@ TEST_CASE("queue_one of points that a stall makes late keeps the first") {
   CHECK(k.dues() == "10 20 ");
 }
 
-TEST_CASE("what queue_one keeps back counts as a run only when it is submitted") {
+TEST_CASE("a run that queue_one keeps back counts only when it is submitted") {
   keeping k;
   const auto id = k.schedule(every(10ms).times(2).on_overlap(overlapping_runs::queue_one));
   k.time.advance(35ms);
-  CHECK(k.time.stats().overlapped == 0);  // what comes after the last run is no point of this timer's
+  CHECK(k.time.stats().overlapped == 0);  // after its last run the timer has no more points
   CHECK(!k.time.next_due());
   k.run();
   CHECK(k.time.pending(id));
@@ -94,7 +94,7 @@ TEST_CASE("what queue_one keeps back counts as a run only when it is submitted")
   CHECK(k.dues() == "10 20 ");
 }
 
-TEST_CASE("a kept run whose list has come to its end is the last") {
+TEST_CASE("a run that is kept back at the end of its list is the last") {
   keeping k;
   const auto id = k.schedule(intervals({10ms, 10ms, 10ms}).on_overlap(overlapping_runs::queue_one));
   k.time.advance(50ms);
@@ -123,14 +123,14 @@ TEST_CASE("a list whose last points are dropped ends with the run in progress") 
   CHECK(adds_up(k.time.stats()));
 }
 
-TEST_CASE("a list whose last points are dropped while its run is running is not pending any more") {
+TEST_CASE("a list whose last points are dropped during its run is no longer pending") {
   keeping k;
   timer_id id;
   bool was_pending = true;
   std::uint64_t counted = 1;
   id = k.time.schedule(intervals({10ms, 10ms}), [&] {
     k.time.elapse(20ms);
-    // The driver on another thread, as it were.
+    // Stands in for a driver on another thread.
     std::thread([&] { k.time.advance(0s); }).join();
     was_pending = k.time.pending(id);
     counted = k.time.stats().pending;
@@ -144,7 +144,7 @@ TEST_CASE("a list whose last points are dropped while its run is running is not 
   CHECK(adds_up(k.time.stats()));
 }
 
-TEST_CASE("allow hands over every run, and they may end in any order") {
+TEST_CASE("allow submits every run, and they may end in any order") {
   keeping k;
   const auto id = k.schedule(every(10ms).on_overlap(overlapping_runs::allow));
   k.time.advance(35ms);
@@ -169,7 +169,7 @@ TEST_CASE("allow calls the callable concurrently") {
     if (!jobs.empty()) {
       job next = std::move(jobs.back());
       jobs.pop_back();
-      next();  // while this one runs
+      next();  // during this run
     }
     --depth;
   });
@@ -183,7 +183,7 @@ TEST_CASE("allow calls the callable concurrently") {
   CHECK(adds_up(time.stats()));
 }
 
-TEST_CASE("with allow a dropped job is one run less, and voids no other") {
+TEST_CASE("with allow, dropping a job loses one run and does not invalidate other jobs") {
   keeping k;
   const auto id = k.schedule(every(10ms).times(3).on_overlap(overlapping_runs::allow));
   k.time.advance(35ms);
@@ -199,7 +199,7 @@ TEST_CASE("with allow a dropped job is one run less, and voids no other") {
   CHECK(adds_up(k.time.stats()));
 }
 
-TEST_CASE("with allow a job that a throwing executor keeps is void, and no other") {
+TEST_CASE("with allow, only the job that a throwing executor keeps is invalid") {
   std::vector<job> jobs;
   std::vector<firing> runs;
   bool refuse = false;
@@ -224,7 +224,7 @@ TEST_CASE("with allow a job that a throwing executor keeps is void, and no other
   CHECK(time.stats().rejected == 0);
 }
 
-TEST_CASE("cancel takes back all jobs that have not started") {
+TEST_CASE("cancel() takes back all jobs that have not started") {
   keeping k;
   const auto id = k.schedule(every(10ms).on_overlap(overlapping_runs::allow));
   k.time.advance(35ms);
@@ -237,19 +237,19 @@ TEST_CASE("cancel takes back all jobs that have not started") {
   CHECK(adds_up(k.time.stats()));
 }
 
-TEST_CASE("stop hands a periodic timer back once, with the due of its oldest job") {
+TEST_CASE("stop() hands a periodic timer back once, with the deadline of its oldest job") {
   keeping k;
   k.schedule(every(10ms).on_overlap(overlapping_runs::allow));
   k.schedule(every(15ms).on_overlap(overlapping_runs::queue_one));
   k.time.advance(35ms);
-  k.run();  // the first job is that of 10
+  k.run();  // the first job is that of the point at 10 ms
   const auto rest = k.time.stop();
   REQUIRE(rest.size() == 2);
   CHECK(rest[0].due == at(15ms));
   CHECK(rest[1].due == at(20ms));
 }
 
-TEST_CASE("moving a timer takes its jobs and what is kept back") {
+TEST_CASE("moving a timer takes back its jobs and the run that is kept back") {
   keeping k;
   const auto id = k.schedule(every(10ms).on_overlap(overlapping_runs::queue_one));
   k.time.advance(25ms);
@@ -265,10 +265,10 @@ TEST_CASE("moving a timer takes its jobs and what is kept back") {
   CHECK(k.runs[0].run == 1);
 }
 
-TEST_CASE("the gaps of a list go on from the run that was taken back") {
+TEST_CASE("the gaps of a list continue from the run that was taken back") {
   keeping k;
   const auto id = k.schedule(intervals({10ms, 20ms, 30ms}));
-  k.time.advance(35ms);  // the run of 10 submitted, the point at 30 dropped
+  k.time.advance(35ms);  // the run at 10 is submitted, the point at 30 is dropped
   CHECK(k.time.reschedule_at(id, at(100ms)));
   for (int i = 0; i != 20; ++i) {
     k.time.advance(10ms);
@@ -278,7 +278,7 @@ TEST_CASE("the gaps of a list go on from the run that was taken back") {
   CHECK(k.time.stats().completed == 1);
 }
 
-TEST_CASE("late runs of a burst are submitted one after another as each ends") {
+TEST_CASE("late runs of a burst are submitted one after another, each when the one before has ended") {
   keeping k;
   k.schedule(every(300ms).on_missed(missed_runs::burst));
   k.time.advance(300ms);
@@ -286,7 +286,7 @@ TEST_CASE("late runs of a burst are submitted one after another as each ends") {
   k.time.elapse(650ms);
   CHECK(k.time.advance(0s) == 1);
   CHECK(k.jobs.size() == 1);
-  CHECK(!k.time.next_due());  // until that one ends
+  CHECK(!k.time.next_due());  // none until that run ends
   k.run();
   CHECK(k.time.advance(0s) == 1);
   k.run();
@@ -302,7 +302,7 @@ TEST_CASE("points that come while a late run of a burst is in progress follow it
   keeping k;
   k.schedule(every(300ms).on_missed(missed_runs::burst));
   k.time.elapse(650ms);
-  k.time.advance(0s);     // 300 submitted
+  k.time.advance(0s);     // 300 is submitted
   k.time.advance(600ms);  // 600, 900 and 1200 come
   CHECK(k.jobs.size() == 1);
   for (int i = 0; i != 4; ++i) {
@@ -311,8 +311,8 @@ TEST_CASE("points that come while a late run of a burst is in progress follow it
   }
   CHECK(k.dues() == "300 600 900 1200 ");
   CHECK(k.jobs.empty());
-  k.time.advance(250ms);  // 1500: on time
-  k.time.advance(300ms);  // 1800: dropped, as 1500 is no late run
+  k.time.advance(250ms);  // 1500 is on time
+  k.time.advance(300ms);  // 1800 is dropped, because 1500 is not a late run
   CHECK(k.time.stats().overlapped == 1);
   k.run();
   k.time.advance(300ms);
@@ -320,14 +320,14 @@ TEST_CASE("points that come while a late run of a burst is in progress follow it
   CHECK(k.dues() == "300 600 900 1200 1500 2100 ");
 }
 
-TEST_CASE("a point that comes while the last of the late runs is in progress follows it too") {
+TEST_CASE("a point that comes while the last late run is in progress follows it, too") {
   keeping k;
   k.schedule(every(300ms).on_missed(missed_runs::burst));
   k.time.elapse(650ms);
   k.time.advance(0s);
   k.run();
   k.time.advance(0s);
-  CHECK(k.jobs.size() == 1);  // 600, late, and there is nothing behind it
+  CHECK(k.jobs.size() == 1);  // 600 is late, and nothing follows it
   k.time.advance(300ms);      // 900 comes
   CHECK(k.time.stats().overlapped == 0);
   k.run();
@@ -336,12 +336,12 @@ TEST_CASE("a point that comes while the last of the late runs is in progress fol
   CHECK(k.dues() == "300 600 900 ");
 }
 
-TEST_CASE("more late runs than the limit, held back by one in progress, are missed") {
+TEST_CASE("late runs beyond the limit that the run in progress holds back are missed") {
   keeping k;
   k.schedule(every(10ms).on_missed(missed_runs::burst, 2));
   k.time.elapse(25ms);
-  k.time.advance(0s);    // 10 submitted, 20 waits
-  k.time.advance(60ms);  // … 80
+  k.time.advance(0s);    // 10 is submitted, 20 waits
+  k.time.advance(60ms);  // 30 … 80 come
   k.run();
   k.time.advance(0s);
   k.run();
@@ -352,7 +352,7 @@ TEST_CASE("more late runs than the limit, held back by one in progress, are miss
   CHECK(k.time.stats().missed == 5);
 }
 
-TEST_CASE("with allow the late runs of a burst are submitted at once") {
+TEST_CASE("with allow, the late runs of a burst are submitted at once") {
   keeping k;
   k.schedule(every(300ms).on_missed(missed_runs::burst).on_overlap(overlapping_runs::allow));
   k.time.elapse(950ms);
@@ -364,7 +364,7 @@ TEST_CASE("with allow the late runs of a burst are submitted at once") {
   CHECK(k.dues() == "300 600 900 ");
 }
 
-TEST_CASE("after_completion waits for the end of a job, run or dropped") {
+TEST_CASE("after_completion() waits until a job has run or is dropped") {
   keeping k;
   const auto id = k.schedule(after_completion(10ms));
   k.time.advance(35ms);
@@ -374,7 +374,7 @@ TEST_CASE("after_completion waits for the end of a job, run or dropped") {
   k.run();
   CHECK(k.time.next_due() == at(45ms));
   k.time.advance(30ms);
-  k.jobs.clear();  // rejected at 65
+  k.jobs.clear();  // rejected at 65 ms
   CHECK(k.time.next_due() == at(75ms));
   k.time.advance(10ms);
   k.run();
@@ -382,7 +382,7 @@ TEST_CASE("after_completion waits for the end of a job, run or dropped") {
   CHECK(k.time.stats().overlapped == 0);
 }
 
-TEST_CASE("after_completion goes on when the executor throws") {
+TEST_CASE("after_completion() continues when the executor throws") {
   int refusals = 0;
   std::vector<firing> runs;
   manual_timer time({.run_on =
@@ -398,7 +398,7 @@ TEST_CASE("after_completion goes on when the executor throws") {
   CHECK(runs[0].run == 3);
 }
 
-TEST_CASE("failed and rejected runs count among the times") {
+TEST_CASE("times() counts failed and rejected runs") {
   keeping k;
   const auto id = k.schedule(every(10ms).times(2));
   k.time.advance(10ms);
@@ -413,7 +413,7 @@ TEST_CASE("failed and rejected runs count among the times") {
   CHECK(adds_up(k.time.stats()));
 }
 
-TEST_CASE("cancelled while a run is kept back, it is gone with it") {
+TEST_CASE("cancelling a timer also removes the run that is kept back") {
   keeping k;
   const auto id = k.schedule(every(10ms).on_overlap(overlapping_runs::queue_one));
   k.time.advance(25ms);

@@ -1,4 +1,4 @@
-// A timer with an executor of its own.
+// A timer with its own executor.
 #include <memory>
 #include <stdexcept>
 
@@ -32,7 +32,7 @@ TEST_CASE("every scheduling call takes an executor for that timer alone") {
   CHECK(what.take() == "after after-double at every every-s recurrence");
 }
 
-TEST_CASE("it stands in for the executor of the scheduler") {
+TEST_CASE("a timer's own executor replaces that of the scheduler") {
   shelf own, all;
   manual_timer time({.run_on = [&](job j) { all.jobs.push_back(std::move(j)); }});
   int runs = 0;
@@ -45,7 +45,7 @@ TEST_CASE("it stands in for the executor of the scheduler") {
   CHECK(runs == 1);
 }
 
-TEST_CASE("a slow task on its own executor does not hold up the others") {
+TEST_CASE("a slow task on its own executor does not delay others") {
   shelf s;
   manual_timer time;
   journal what;
@@ -63,7 +63,7 @@ TEST_CASE("a null executor is refused") {
   CHECK_THROWS_AS(on{rondo::executor{}}, std::invalid_argument);
 }
 
-TEST_CASE("the executor is destroyed with the timer's callable") {
+TEST_CASE("a timer's own executor is destroyed with its callable") {
   const auto token = std::make_shared<int>(0);
   manual_timer time;
   const auto make = [&] { return on([token](job j) { j(); }); };
@@ -80,7 +80,7 @@ TEST_CASE("the executor is destroyed with the timer's callable") {
   rest.at(0).work();
 }
 
-TEST_CASE("timers that are given the same executor share it: it is not copied") {
+TEST_CASE("timers with the same executor share it without copying it") {
   const auto token = std::make_shared<int>(0);
   manual_timer time;
   {
@@ -115,7 +115,7 @@ TEST_CASE("an executor that cancels its own timer lives until it returns") {
 }
 
 TEST_CASE(
-    "as stop() destroys an executor, that may ask for the end of its own timer and does not wait for it") {
+    "an executor that stop() destroys may call cancel_and_wait() for its own timer, which does not wait") {
   manual_timer time;
   rondo::timer_id id;
   bool is_destroyed = false;
@@ -129,7 +129,7 @@ TEST_CASE(
   CHECK(is_destroyed);
 }
 
-TEST_CASE("an executor whose timer is cancelled inside its call is destroyed inside as well") {
+TEST_CASE("an executor that is destroyed because its call cancels the timer still counts as inside") {
   manual_timer time;
   rondo::timer_id id;
   bool is_refused = false;
@@ -146,7 +146,7 @@ TEST_CASE("an executor whose timer is cancelled inside its call is destroyed ins
   CHECK(is_refused);
 }
 
-TEST_CASE("one executor may serve many timers, and what it throws is reported for each") {
+TEST_CASE("one executor may serve many timers, and its exceptions are reported for each of them") {
   int reported = 0;
   manual_timer time({.on_error = [&](std::exception_ptr, const rondo::firing&) { ++reported; }});
   const on refusing([](job) { throw 1; });

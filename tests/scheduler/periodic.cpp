@@ -1,4 +1,4 @@
-// schedule_every(): the grid, and what becomes of points that went by.
+// schedule_every(): the grid, and what happens to missed points.
 #include <cstdint>
 #include <stdexcept>
 
@@ -9,7 +9,7 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-/// One run, as the tests below write it down.
+/// One run, as the tests below describe it.
 struct expected_run {
   duration now, due;
   std::uint64_t run, missed;
@@ -63,7 +63,7 @@ TEST_CASE("a period that is no multiple of the tick does not drift in 100000 run
   CHECK(late_by_a_tick == 0);
 }
 
-TEST_CASE("after a stall it runs once, tells how many points went by, and keeps the grid") {
+TEST_CASE("after a stall a periodic task runs once, is told how many points it missed, and keeps the grid") {
   manual_timer time;
   std::vector<seen_run> seen;
   time.schedule_every(300ms, watching(time, seen));
@@ -76,7 +76,7 @@ TEST_CASE("after a stall it runs once, tells how many points went by, and keeps 
   CHECK(time.stats().missed == 1);
 }
 
-TEST_CASE("late by less than a period misses nothing and keeps the grid") {
+TEST_CASE("a periodic task that is late by less than a period misses nothing and keeps the grid") {
   manual_timer time;
   std::vector<seen_run> seen;
   time.schedule_every(300ms, watching(time, seen));
@@ -86,7 +86,7 @@ TEST_CASE("late by less than a period misses nothing and keeps the grid") {
   check(seen, {{600ms - 1ns, 300ms, 1, 0}, {600ms, 600ms, 2, 0}});
 }
 
-TEST_CASE("late by exactly one period misses one point") {
+TEST_CASE("a periodic task that is late by exactly one period misses one point") {
   manual_timer time;
   std::vector<seen_run> seen;
   time.schedule_every(300ms, watching(time, seen));
@@ -95,7 +95,7 @@ TEST_CASE("late by exactly one period misses one point") {
   check(seen, {{600ms, 300ms, 1, 1}, {900ms, 900ms, 2, 0}});
 }
 
-TEST_CASE("a stall of years is one run") {
+TEST_CASE("after a stall of years a periodic task runs once") {
   manual_timer time(options{.tick = 1ns});
   std::vector<firing> runs;
   time.schedule_every(7ns, recording(runs));
@@ -108,7 +108,7 @@ TEST_CASE("a stall of years is one run") {
   CHECK(time.advance(7ns) == 1);
 }
 
-TEST_CASE("a task slower than its period misses the points in between") {
+TEST_CASE("a task that is slower than its period misses the points in between") {
   manual_timer time;
   std::vector<seen_run> seen;
   time.schedule_every(300ms, [&](const firing& f) {
@@ -119,7 +119,7 @@ TEST_CASE("a task slower than its period misses the points in between") {
   check(seen, {{300ms, 300ms, 1, 0}, {1000ms, 600ms, 2, 1}, {1200ms, 1200ms, 3, 0}, {1500ms, 1500ms, 4, 0}});
 }
 
-TEST_CASE("a slow task makes others of its pass late, from the moment it ends") {
+TEST_CASE("a slow task makes other timers of its pass late by the time it takes") {
   manual_timer time;
   std::vector<seen_run> seen;
   time.schedule_after(100ms, [&] { time.elapse(250ms); });
@@ -128,7 +128,7 @@ TEST_CASE("a slow task makes others of its pass late, from the moment it ends") 
   check(seen, {{350ms, 100ms, 1, 2}, {400ms, 400ms, 2, 0}});
 }
 
-TEST_CASE("a period shorter than the tick runs once a tick") {
+TEST_CASE("a task with a period shorter than the tick runs once a tick") {
   manual_timer time;
   std::vector<firing> runs;
   time.schedule_every(300us, recording(runs));
@@ -142,7 +142,7 @@ TEST_CASE("a period shorter than the tick runs once a tick") {
   CHECK(runs[2].missed == 3);  // 2400, 2700, 3000
 }
 
-TEST_CASE("many periods side by side each run as often as they fit") {
+TEST_CASE("tasks with different periods each run as often as their period fits") {
   manual_timer time(options{.tick = 1ms, .buckets = 16});
   time.advance(50ms);
   const int primes[] = {2,  3,  5,  7,  11, 13, 17, 19, 23, 29, 31, 37, 41,
@@ -153,7 +153,7 @@ TEST_CASE("many periods side by side each run as often as they fit") {
   for (std::size_t i = 0; i != runs.size(); ++i) CHECK(runs[i] == 5272 / primes[i]);
 }
 
-TEST_CASE("a period that is not positive is refused, with its value") {
+TEST_CASE("a period that is not positive is refused, with its value in the message") {
   manual_timer time;
   CHECK_THROWS_WITH_AS(time.schedule_every(0s, doing_nothing()), doctest::Contains("0s"),
                        std::invalid_argument);
@@ -164,7 +164,7 @@ TEST_CASE("a period that is not positive is refused, with its value") {
   CHECK(time.stats().scheduled == 0);
 }
 
-TEST_CASE("a periodic task stays pending through its runs, until it is cancelled") {
+TEST_CASE("a periodic task stays pending during its runs, until it is cancelled") {
   manual_timer time;
   rondo::timer_id id;
   int runs = 0;

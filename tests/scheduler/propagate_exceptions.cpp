@@ -1,4 +1,4 @@
-// What a task throws leaves the call that drives the scheduler, if an option says so.
+// With an option, exceptions of tasks leave the call that drives the scheduler.
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -15,7 +15,7 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-/// With `reported` counting the calls of on_error.
+/// Options with which exceptions propagate, and on_error counts its calls in `reported`.
 options throwing(int& reported) {
   return {.on_error = [&reported](std::exception_ptr, const firing&) { ++reported; },
           .propagate_exceptions = true};
@@ -29,7 +29,7 @@ auto failing(const char* why) {
   return [why] { throw std::runtime_error(why); };
 }
 
-TEST_CASE("what a task throws leaves advance(), and what was due stays due, in order") {
+TEST_CASE("an exception of a task leaves advance(), and the other due timers stay due, in order") {
   int reported = 0;
   manual_timer time(throwing(reported));
   journal what;
@@ -57,7 +57,7 @@ TEST_CASE("what a task throws leaves advance(), and what was due stays due, in o
   CHECK(adds_up(time.stats()));
 }
 
-TEST_CASE("as the exception leaves, the run is over, and its callable destroyed") {
+TEST_CASE("when the exception leaves, the run is over and its callable destroyed") {
   int reported = 0;
   manual_timer time(throwing(reported));
   const auto token = std::make_shared<int>(0);
@@ -71,10 +71,10 @@ TEST_CASE("as the exception leaves, the run is over, and its callable destroyed"
   CHECK(token.use_count() == 1);
   CHECK(time.cancel(id) == cancel_result::gone);
   CHECK(time.pending() == 0);
-  CHECK(time.advance(1ms) == 0);  // this is not inside any more
+  CHECK(time.advance(1ms) == 0);  // not from inside any more
 }
 
-TEST_CASE("poll() throws, keeps its limit, and goes on where it was") {
+TEST_CASE("poll() throws, keeps its limit, and continues where it was") {
   int reported = 0;
   polled_timer timer(throwing(reported));
   journal what;
@@ -102,7 +102,7 @@ TEST_CASE("poll() throws, keeps its limit, and goes on where it was") {
   CHECK(reported == 0);
 }
 
-TEST_CASE("a periodic task goes on after what it has thrown, on its grid") {
+TEST_CASE("a periodic task whose exception propagates continues on its grid") {
   int reported = 0;
   manual_timer time(throwing(reported));
   std::vector<firing> runs;
@@ -125,7 +125,7 @@ TEST_CASE("a periodic task goes on after what it has thrown, on its grid") {
   CHECK(reported == 0);
 }
 
-TEST_CASE("the late runs of a burst that throw go on one call after another") {
+TEST_CASE("if late runs of a burst throw, each call runs the next one") {
   int reported = 0;
   manual_timer time(throwing(reported));
   journal what;
@@ -141,7 +141,7 @@ TEST_CASE("the late runs of a burst that throw go on one call after another") {
   CHECK(time.pending() == 0);
 }
 
-TEST_CASE("on an executor, also an inline one, a task reports to on_error") {
+TEST_CASE("exceptions of tasks on an executor, even an inline one, go to on_error") {
   int reported = 0;
   options o = throwing(reported);
   std::optional<timer_options> own;
@@ -157,7 +157,7 @@ TEST_CASE("on an executor, also an inline one, a task reports to on_error") {
   CHECK(time.stats().failed == 1);
 }
 
-TEST_CASE("an executor and handlers that throw report to on_error") {
+TEST_CASE("exceptions of an executor and of handlers go to on_error") {
   int reported = 0;
   options o = throwing(reported);
   SUBCASE("the executor") {
@@ -173,7 +173,7 @@ TEST_CASE("an executor and handlers that throw report to on_error") {
   CHECK(reported == 1);
 }
 
-TEST_CASE("a task that stops its scheduler and throws, throws") {
+TEST_CASE("the exception of a task that has stopped its scheduler leaves the call") {
   int reported = 0;
   manual_timer time(throwing(reported));
   time.schedule_after(1ms, [&] {
@@ -186,7 +186,7 @@ TEST_CASE("a task that stops its scheduler and throws, throws") {
   CHECK(adds_up(time.stats()));
 }
 
-TEST_CASE("a task that destroys its scheduler and throws, throws") {
+TEST_CASE("the exception of a task that has destroyed its scheduler leaves the call") {
   const captured_cerr cerr;
   int reported = 0;
   auto timer = std::make_unique<polled_timer>(throwing(reported));
@@ -200,7 +200,7 @@ TEST_CASE("a task that destroys its scheduler and throws, throws") {
   CHECK(cerr.lines() == 0);
 }
 
-TEST_CASE("without the option nothing leaves") {
+TEST_CASE("without the option no exception leaves the call") {
   int reported = 0;
   options o = throwing(reported);
   o.propagate_exceptions = false;

@@ -1,5 +1,5 @@
-// Random programs with an executor that does whatever executors do, and a limit of timers: nothing gets lost,
-// nothing is counted twice. (What runs when, the model says in model/random_programs.cpp.)
+// Random programs with an executor that does everything that executors may do, and a limit of timers: nothing is lost
+// or counted twice. (What runs when is tested by model/random_programs.cpp.)
 #include <map>
 #include <memory>
 #include <stdexcept>
@@ -136,12 +136,12 @@ class program {
     CHECK(adds_up(s));
     CHECK(s.scheduled == ids_.size());
     CHECK(s.fired == ran_);
-    CHECK(s.missed >= missed_);  // more where a run that had missed some did not happen
+    CHECK(s.missed >= missed_);  // more if a run that had missed points did not happen
     CHECK(s.cancelled == cancelled_);
     CHECK(s.failed == threw_ + refused_);
     CHECK(s.failed == reported_);
     CHECK(s.pending == time_.pending());
-    CHECK(static_cast<std::uint64_t>(token_.use_count()) == s.pending + 1);  // one callable for each
+    CHECK(static_cast<std::uint64_t>(token_.use_count()) == s.pending + 1);  // one callable for each timer
     std::uint64_t alive = 0;
     for (const timer_id id : ids_) alive += time_.pending(id);
     CHECK(alive == s.pending);
@@ -167,10 +167,10 @@ class program {
   std::vector<job> jobs_;
   std::uint64_t ran_ = 0, one_shots_ran_ = 0, missed_ = 0, threw_ = 0, reported_ = 0, refused_ = 0,
                 cancelled_ = 0;
-  manual_timer time_;  // last: its tasks use the rest
+  manual_timer time_;  // the last member, because its tasks use the others
 };
 
-TEST_CASE("with an executor that runs, keeps, drops and refuses jobs, all accounts close") {
+TEST_CASE("with an executor that runs, keeps, drops and refuses jobs, all counts add up") {
   for (const std::uint64_t seed : seeds("random executors", 100)) {
     CAPTURE(seed);
     program(seed).run(400);

@@ -1,4 +1,4 @@
-// The list of a pass by itself.
+// The list of a pass, tested on its own.
 #include "scheduler/ready_list.hpp"
 
 #include <cstddef>
@@ -18,7 +18,7 @@ using namespace rondo::test;
 using list = rondo::detail::ready_list<rondo::detail::threads>;
 using record = rondo::detail::record<rondo::detail::threads>;
 
-TEST_CASE("what is due next is the earliest that has not been popped, be it late or not") {
+TEST_CASE("next_due() of a pass is that of the earliest entry not yet popped, late or not") {
   list pass;
   record ordinary{0}, late{1};
   REQUIRE(pass.make_room() >= 1);
@@ -26,7 +26,7 @@ TEST_CASE("what is due next is the earliest that has not been popped, be it late
   CHECK(pass.next_due() == std::optional<tick_number>(7));
   REQUIRE(pass.push_late(late, 5));
   CHECK(pass.next_due() == std::optional<tick_number>(5));
-  SUBCASE("the late one is first") {
+  SUBCASE("the late entry is first") {
     CHECK(pass.front()->timer == &late);
     CHECK(pass.next_due() == std::optional<tick_number>(5));
     pass.pop();
@@ -37,14 +37,14 @@ TEST_CASE("what is due next is the earliest that has not been popped, be it late
     CHECK(pass.next_due() == std::nullopt);
     CHECK(pass.empty());
   }
-  SUBCASE("the late one is first, and was cancelled") {
+  SUBCASE("the late entry is first, and was cancelled") {
     CHECK(pass.front()->timer == &late);
     ++late.arming;
     CHECK(pass.next_due() == std::optional<tick_number>(7));
   }
 }
 
-TEST_CASE("a late one comes after others of its tick, whatever lies before these and was cancelled") {
+TEST_CASE("a late entry follows others of its tick, even after a cancelled entry before these") {
   list pass;
   record burst{0}, cancelled{1}, other{2}, last{3};
   REQUIRE(pass.make_room() >= 4);
@@ -52,8 +52,8 @@ TEST_CASE("a late one comes after others of its tick, whatever lies before these
   REQUIRE(pass.front()->timer == &burst);
   REQUIRE(pass.push_late(burst, 5));
   pass.pop();
-  pass.push(cancelled, 9);  // left by a limit: what was scheduled since then may be due before it
-  SUBCASE("others follow") {
+  pass.push(cancelled, 9);  // left by a limit: timers scheduled since then may be due before it
+  SUBCASE("other entries follow") {
     pass.push(other, 5);
     pass.push(last, 6);
     ++cancelled.arming;
@@ -64,7 +64,7 @@ TEST_CASE("a late one comes after others of its tick, whatever lies before these
     CHECK(pass.front()->timer == &last);
     pass.pop();
   }
-  SUBCASE("no other is left") {
+  SUBCASE("no other entry is left") {
     ++cancelled.arming;
     CHECK(pass.front()->timer == &burst);
     pass.pop();
@@ -72,7 +72,7 @@ TEST_CASE("a late one comes after others of its tick, whatever lies before these
   CHECK(pass.empty());
 }
 
-TEST_CASE("entries that are done do not come again when the others are moved to the front") {
+TEST_CASE("finished entries do not reappear when the others are moved to the front") {
   list pass;
   record done{0}, other{1};
   REQUIRE(pass.make_room() == 256);
@@ -90,7 +90,7 @@ TEST_CASE("entries that are done do not come again when the others are moved to 
   CHECK(pass.empty());
 }
 
-// Where bytes_held() is not known, there is nothing to test.
+// If bytes_held() is unknown, there is nothing to test.
 TEST_CASE("the memory of a burst is given back when all of it has been popped" *
           doctest::skip(!failing_new::available)) {
   constexpr std::size_t burst = 300'000;

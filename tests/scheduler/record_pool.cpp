@@ -1,4 +1,4 @@
-// The pool of records by itself: records that are free serve every thread.
+// The pool of records on its own: every thread can use free records.
 #include "scheduler/record_pool.hpp"
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace {
 using rondo::detail::counters;
 using rondo::detail::record_pool;
 
-/// A few shards; the test says which thread it is.
+/// A few shards. The test sets the number of the current thread.
 struct few_shards : rondo::detail::threads {
   static constexpr std::size_t own_shards = 3;
   static constexpr std::size_t shared_shards = 2;
@@ -50,12 +50,12 @@ TEST_CASE("records that one thread takes and another gives back are used again")
       p.give_back_all(1);
     }
     CHECK(p.pool.slots() <=
-          at_once + std::size_t{5} * 64);  // each shard may keep two magazines, and one is new
+          at_once + std::size_t{5} * 64);  // each shard may keep two magazines, and there is one new one
     CHECK(p.pool.free() == p.pool.slots());
   }
 }
 
-TEST_CASE("records that go round all threads are used again") {
+TEST_CASE("records that circulate among all threads are used again") {
   pool_in_use p;
   for (std::size_t i = 0; i != 1000; ++i) {
     p.take(i, 100);
@@ -65,17 +65,17 @@ TEST_CASE("records that go round all threads are used again") {
   CHECK(p.pool.free() == p.pool.slots());
 }
 
-TEST_CASE("a slot that never was in use has no record") {
+TEST_CASE("a slot that was never in use has no record") {
   pool_in_use p;
   CHECK(p.pool.find(0) == nullptr);
-  p.take(0, 65);  // one batch and a second, which leaves room in its segment
+  p.take(0, 65);  // one batch, and a second one that leaves room in its segment
   CHECK(p.pool.find(p.taken[0]->slot) == p.taken[0]);
   const auto slots = static_cast<std::uint32_t>(p.pool.slots());
   CHECK(p.pool.find(slots - 1) != nullptr);
   CHECK(p.pool.find(slots) == nullptr);
 }
 
-TEST_CASE("a pool has as many records as were taken at once, but for what shards keep") {
+TEST_CASE("a pool has as many records as were taken at once, plus those that shards keep") {
   pool_in_use p;
   p.take(0, 10'000);
   CHECK(p.pool.slots() < 10'000 + 64);
@@ -88,7 +88,7 @@ TEST_CASE("a pool has as many records as were taken at once, but for what shards
   CHECK(p.pool.total().pending() == 10'000);
 }
 
-TEST_CASE("a thread that takes and gives back few records at a time has the same ones all the time") {
+TEST_CASE("a thread that takes and gives back a few records at a time always uses the same ones") {
   pool_in_use p;
   for (const std::size_t at_once : {1U, 63U, 64U, 65U, 127U, 128U}) {
     CAPTURE(at_once);

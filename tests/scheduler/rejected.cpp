@@ -1,4 +1,4 @@
-// on_rejected: runs whose job the executor destroyed uncalled.
+// on_rejected: runs whose job the executor destroyed without calling it.
 #include <memory>
 #include <stdexcept>
 
@@ -10,7 +10,7 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-/// An executor that keeps what it gets.
+/// An executor that keeps its jobs.
 struct shelf {
   std::vector<job> jobs;
   executor keeping() {
@@ -22,7 +22,7 @@ executor dropping() {
   return [](const job&) {};
 }
 
-TEST_CASE("on_rejected is told of a run that the executor drops at once, as it was to be") {
+TEST_CASE("on_rejected gets a run that the executor drops at once, as it would have run") {
   std::vector<firing> told;
   manual_timer time({.run_on = dropping(), .on_rejected = recording(told)});
   const auto id = time.schedule_after(1'300us, doing_nothing());
@@ -38,7 +38,7 @@ TEST_CASE("on_rejected is told of a run that the executor drops at once, as it w
   CHECK(time.stats().failed == 0);
 }
 
-TEST_CASE("a job that is dropped later has the lateness of its hand-over") {
+TEST_CASE("a job that is dropped later is reported with its lateness at submission") {
   std::vector<firing> told;
   std::string name;
   shelf s;
@@ -63,16 +63,16 @@ TEST_CASE("a job that is dropped later has the lateness of its hand-over") {
   CHECK(time.pending(id));
 }
 
-TEST_CASE("the name is valid though the timer has ended and its options are destroyed") {
+TEST_CASE("on_rejected gets a valid name, although the timer has ended and its options are destroyed") {
   std::string name;
   const std::string given = "a name that no string keeps within itself, so that it takes memory of its own";
   manual_timer time({.on_rejected = [&](const firing& f) { name = f.name; }});
   shelf s;
-  SUBCASE("as the executor drops at once") {
+  SUBCASE("when the executor drops the job at once") {
     time.schedule_after(1s, doing_nothing(), {.run_on = dropping(), .name = given});
     time.advance(1s);
   }
-  SUBCASE("as it drops later") {
+  SUBCASE("when the executor drops the job later") {
     time.schedule_after(1s, doing_nothing(), {.run_on = s.keeping(), .name = given});
     time.advance(1s);
     s.jobs.clear();
@@ -80,7 +80,7 @@ TEST_CASE("the name is valid though the timer has ended and its options are dest
   CHECK(name == given);
 }
 
-TEST_CASE("the handler finds the timer ended, or waiting for its next run, and may use the scheduler") {
+TEST_CASE("in on_rejected the timer has ended or waits for its next run, and the scheduler may be used") {
   manual_timer* timer = nullptr;
   int runs = 0;
   bool is_pending = true;
@@ -88,7 +88,7 @@ TEST_CASE("the handler finds the timer ended, or waiting for its next run, and m
   manual_timer time({.on_rejected = [&](const firing& f) {
     is_pending = timer->pending(f.id);
     due = timer->due(f.id);
-    CHECK_THROWS_AS(timer->advance(1ms), std::logic_error);  // this is inside
+    CHECK_THROWS_AS(timer->advance(1ms), std::logic_error);  // called from inside
     timer->schedule_after(0s, counting(runs));
   }});
   timer = &time;
@@ -99,12 +99,12 @@ TEST_CASE("the handler finds the timer ended, or waiting for its next run, and m
   shelf s;
   time.schedule(after_completion(1s), doing_nothing(), {.run_on = s.keeping()});
   time.advance(1s);
-  s.jobs.clear();  // outside of a pass
+  s.jobs.clear();  // outside a pass
   CHECK(is_pending);
   CHECK(due == at(3s));
 }
 
-TEST_CASE("on_rejected is not told of jobs that were cancelled, taken back or have run") {
+TEST_CASE("on_rejected is not called for jobs that were cancelled, taken back or run") {
   int told = 0;
   shelf s;
   manual_timer time({.run_on = s.keeping(), .on_rejected = [&](const firing&) { ++told; }});
@@ -120,7 +120,7 @@ TEST_CASE("on_rejected is not told of jobs that were cancelled, taken back or ha
   CHECK(time.stats().rejected == 0);
 }
 
-TEST_CASE("an executor that throws is reported to on_error alone") {
+TEST_CASE("an executor that throws is reported only to on_error") {
   int told = 0, reported = 0;
   manual_timer time({.run_on = [](const job&) { throw 1; },
                      .on_error = [&](std::exception_ptr, const firing&) { ++reported; },
@@ -131,7 +131,7 @@ TEST_CASE("an executor that throws is reported to on_error alone") {
   CHECK(reported == 1);
 }
 
-TEST_CASE("what on_rejected throws is reported to on_error, with the run") {
+TEST_CASE("an exception of on_rejected is reported to on_error, with the run") {
   std::vector<firing> reported;
   manual_timer time({.run_on = dropping(),
                      .on_error = [&](std::exception_ptr, const firing& f) { reported.push_back(f); },
@@ -140,10 +140,10 @@ TEST_CASE("what on_rejected throws is reported to on_error, with the run") {
   time.advance(1s);
   REQUIRE(reported.size() == 1);
   CHECK(reported[0].id == id);
-  CHECK(time.stats().failed == 0);  // no task and no executor has
+  CHECK(time.stats().failed == 0);  // no task and no executor has failed
 }
 
-TEST_CASE("without on_error there is a line on std::cerr") {
+TEST_CASE("without on_error an exception of on_rejected makes a line on std::cerr") {
   const captured_cerr cerr;
   manual_timer time(
       {.run_on = dropping(), .on_rejected = [](const firing&) { throw std::runtime_error("no"); }});
@@ -152,7 +152,7 @@ TEST_CASE("without on_error there is a line on std::cerr") {
   CHECK(cerr.text() == "rondo: on_rejected (timer " + to_string(id) + ") threw: no\n");
 }
 
-TEST_CASE("on_rejected is quiet after stop()") {
+TEST_CASE("on_rejected is not called after stop()") {
   int told = 0;
   shelf s;
   manual_timer time({.run_on = s.keeping(), .on_rejected = [&](const firing&) { ++told; }});

@@ -1,4 +1,4 @@
-// How a periodic timer goes from one run to the next, without a scheduler.
+// How a periodic timer proceeds from one run to the next, without a scheduler.
 #include "scheduler/repetition.hpp"
 
 #include <optional>
@@ -40,7 +40,7 @@ TEST_CASE("each point begins a run, and the timer waits for the next one") {
   CHECK_FALSE(timer.over());
 }
 
-TEST_CASE("with the last run nothing is waited for") {
+TEST_CASE("after its last run has begun, a timer waits for nothing") {
   repetition timer = of(every(10ms).times(2));
   CHECK(timer.point_came(pass_at(10ms), idle, inline_runs).wait_for == at(20ms));
   const auto last = timer.point_came(pass_at(20ms), idle, inline_runs);
@@ -59,7 +59,7 @@ TEST_CASE("a point that overlaps a run is dropped") {
   CHECK(timer.runs() == 1);
 }
 
-TEST_CASE("runs may overlap if that is allowed") {
+TEST_CASE("runs may overlap if overlapping is allowed") {
   repetition timer = of(every(10ms).on_overlap(overlapping_runs::allow));
   timer.point_came(pass_at(10ms), idle, submits);
   const auto next = timer.point_came(pass_at(20ms), busy, submits);
@@ -78,7 +78,7 @@ TEST_CASE("the last point of a list that overlaps a run ends the timer") {
   CHECK(timer.over());
 }
 
-TEST_CASE("one point is queued behind the run in progress, and those after it are dropped") {
+TEST_CASE("one point is queued behind the run in progress, and later points are dropped") {
   repetition timer = of(every(10ms).on_overlap(overlapping_runs::queue_one).times(3));
   timer.point_came(pass_at(10ms), idle, submits);
   const auto queued = timer.point_came(pass_at(20ms), busy, submits);
@@ -96,7 +96,7 @@ TEST_CASE("one point is queued behind the run in progress, and those after it ar
   CHECK_FALSE(timer.over());
 }
 
-TEST_CASE("a queued run that is the last ends the timer only when it begins") {
+TEST_CASE("if the last run is queued, the timer ends only when that run begins") {
   repetition timer = of(every(10ms).on_overlap(overlapping_runs::queue_one).times(2));
   timer.point_came(pass_at(10ms), idle, submits);
   const auto queued = timer.point_came(pass_at(45ms), busy, submits);
@@ -110,7 +110,7 @@ TEST_CASE("a queued run that is the last ends the timer only when it begins") {
   CHECK(timer.over());
 }
 
-TEST_CASE("late runs of a burst follow each other in the same pass when they run inline") {
+TEST_CASE("inline late runs of a burst follow each other in the same pass") {
   repetition timer = of(every(10ms).on_missed(missed_runs::burst));
   auto next = timer.point_came(pass_at(30ms), idle, inline_runs);
   REQUIRE(next.run);
@@ -125,7 +125,7 @@ TEST_CASE("late runs of a burst follow each other in the same pass when they run
   CHECK_FALSE(next.is_late);
 }
 
-TEST_CASE("late runs of a burst wait for one another to end when they are submitted") {
+TEST_CASE("submitted late runs of a burst each wait for the one before to end") {
   repetition timer = of(every(10ms).on_missed(missed_runs::burst));
   auto next = timer.point_came(pass_at(30ms), idle, submits);
   CHECK(next.run);
@@ -154,36 +154,36 @@ TEST_CASE("a burst drops no point while it catches up") {
   CHECK(timer.run_ended(at(41ms), false) == at(40ms));
 }
 
-TEST_CASE("a burst drops no point of several that came during a run") {
+TEST_CASE("a burst drops none of several points that came during a run") {
   repetition timer = of(every(10ms).on_missed(missed_runs::burst));
   timer.point_came(pass_at(10ms), idle, submits);
   const auto overlapping = timer.point_came(pass_at(35ms), busy, submits);
   CHECK(overlapping.overlapped == 0);
   CHECK(overlapping.wait_for == std::nullopt);
   SUBCASE("they follow when the run ends") { CHECK(timer.run_ended(at(36ms), false) == at(20ms)); }
-  SUBCASE("they do not if the timer is moved") {
+  SUBCASE("they do not follow if the timer is moved") {
     timer.moved_to(at(100ms), 0, nullptr);
     CHECK(timer.run_ended(at(36ms), true) == std::nullopt);
   }
 }
 
-TEST_CASE("a point of a burst is late when its tick has come, not before") {
+TEST_CASE("a point of a burst is late when its tick has begun, not before") {
   repetition timer = of(every(11ms).on_missed(missed_runs::burst));
   const auto next = timer.point_came({at(25ms), at(20ms)}, idle, inline_runs);
   CHECK(next.wait_for == at(22ms));
   CHECK_FALSE(next.is_late);
 }
 
-TEST_CASE("a gap that counts from the end is waited for when the run has ended") {
+TEST_CASE("a timer whose gaps count from the end waits for the next point when its run has ended") {
   repetition timer = of(after_completion(10ms));
   CHECK(timer.point_came(pass_at(10ms), idle, inline_runs).wait_for == std::nullopt);
   CHECK(timer.run_ended(at(17ms), false) == at(27ms));
-  SUBCASE("unless the timer was moved meanwhile") {
+  SUBCASE("unless the timer was moved during the run") {
     timer.point_came(pass_at(27ms), idle, submits);
     timer.moved_to(at(50ms), 0, nullptr);
     CHECK(timer.run_ended(at(30ms), true) == std::nullopt);
   }
-  SUBCASE("also if it was moved into its own run") {
+  SUBCASE("even if it was moved into its own run") {
     timer.point_came(pass_at(27ms), idle, submits);
     timer.moved_to(at(28ms), 0, nullptr);
     const auto overlapping = timer.point_came(pass_at(28ms), busy, submits);
@@ -194,7 +194,7 @@ TEST_CASE("a gap that counts from the end is waited for when the run has ended")
   }
 }
 
-TEST_CASE("a timer that was moved goes on from there, and what was taken back has not run") {
+TEST_CASE("a moved timer continues from its new deadline, and a run that was taken back does not count") {
   repetition timer = of(every(10ms).on_overlap(overlapping_runs::queue_one).times(3));
   const auto submitted = timer.point_came(pass_at(10ms), idle, submits);
   timer.point_came(pass_at(20ms), busy, submits);
@@ -216,7 +216,7 @@ TEST_CASE("a timer that was moved goes on from there, and what was taken back ha
   }
 }
 
-TEST_CASE("a list goes on behind the queued run that was moved") {
+TEST_CASE("a list continues after the queued run that was moved") {
   repetition timer = of(intervals({10ms, 10ms, 10ms, 50ms}).on_overlap(overlapping_runs::queue_one));
   timer.point_came(pass_at(10ms), idle, submits);
   timer.point_came(pass_at(20ms), busy, submits);

@@ -1,4 +1,4 @@
-// Moving one-shots.
+// Rescheduling one-shots.
 #include "scheduler/virtual_time.hpp"
 
 namespace {
@@ -6,7 +6,7 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-TEST_CASE("a pending timer is moved, and fires at the new time only") {
+TEST_CASE("a pending timer that is moved fires only at the new time") {
   manual_timer time;
   std::vector<firing> runs;
   const auto id = time.schedule_after(100ms, recording(runs));
@@ -14,7 +14,7 @@ TEST_CASE("a pending timer is moved, and fires at the new time only") {
   duration due{};
   SUBCASE("earlier") { due = 15ms; }
   SUBCASE("later") { due = 300ms; }
-  SUBCASE("to a place inside a tick") { due = 49'300us; }
+  SUBCASE("into the middle of a tick") { due = 49'300us; }
   SUBCASE("to the same time") { due = 100ms; }
   SUBCASE("far away") { due = 1000h; }
   CHECK(time.reschedule_at(id, at(due)));
@@ -28,7 +28,7 @@ TEST_CASE("a pending timer is moved, and fires at the new time only") {
   CHECK(time.stats().scheduled == 1);
 }
 
-TEST_CASE("a delay counts from the call") {
+TEST_CASE("the delay of reschedule_after() counts from the call") {
   manual_timer time;
   const auto id = time.schedule_after(100ms, doing_nothing());
   time.advance(30ms);
@@ -37,7 +37,7 @@ TEST_CASE("a delay counts from the call") {
   CHECK(time.advance(1ns) == 1);
 }
 
-TEST_CASE("what is not pending is not moved") {
+TEST_CASE("a timer that is not pending cannot be moved") {
   manual_timer time;
   timer_id ran, cancelled, inside;
   ran = time.schedule_after(1ms, doing_nothing());
@@ -55,7 +55,7 @@ TEST_CASE("what is not pending is not moved") {
   CHECK(time.advance(1h) == 0);
 }
 
-TEST_CASE("to never and back") {
+TEST_CASE("a timer can be moved to never and back") {
   manual_timer time;
   int runs = 0;
   const auto id = time.schedule_after(1ms, counting(runs));
@@ -70,7 +70,7 @@ TEST_CASE("to never and back") {
   CHECK(runs == 1);
 }
 
-TEST_CASE("moved again and again just ahead of the driver it does not fire") {
+TEST_CASE("a timer that is moved again and again just ahead of the driver does not fire") {
   manual_timer time(options{.buckets = 256});
   int runs = 0;
   const auto id = time.schedule_after(258ms, counting(runs));
@@ -83,7 +83,7 @@ TEST_CASE("moved again and again just ahead of the driver it does not fire") {
   CHECK(runs == 1);
 }
 
-TEST_CASE("a task of the pass in progress is moved out of it") {
+TEST_CASE("a task can be moved out of the pass in progress") {
   manual_timer time;
   journal ran;
   timer_id moved;
@@ -98,7 +98,7 @@ TEST_CASE("a task of the pass in progress is moved out of it") {
   CHECK(ran.take() == "first third moved");
 }
 
-TEST_CASE("what is due and has not run can be moved") {
+TEST_CASE("a timer that is due and has not run can be moved") {
   manual_timer time;
   int runs = 0;
   const auto id = time.schedule_after(1ms, counting(runs));
@@ -108,7 +108,7 @@ TEST_CASE("what is due and has not run can be moved") {
   CHECK(time.advance(1ms) == 1);
 }
 
-TEST_CASE("one that was handed to an executor and has not started is taken back") {
+TEST_CASE("moving a timer takes back a job that has not started") {
   std::vector<job> jobs;
   manual_timer time(options{.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
   std::vector<firing> runs;
@@ -119,8 +119,8 @@ TEST_CASE("one that was handed to an executor and has not started is taken back"
   CHECK(time.pending(id));
   CHECK(time.next_due() == at(6ms));
 
-  SUBCASE("the old job, called, does nothing") { jobs[0](); }
-  SUBCASE("the old job, dropped, is not rejected") { jobs[0] = job(); }
+  SUBCASE("the old job does nothing when called") { jobs[0](); }
+  SUBCASE("the old job is not rejected when dropped") { jobs[0] = job(); }
   CHECK(runs.empty());
   CHECK(time.pending(id));
   time.advance(5ms);
@@ -136,7 +136,7 @@ TEST_CASE("one that was handed to an executor and has not started is taken back"
   CHECK(adds_up(time.stats()));
 }
 
-TEST_CASE("the executor itself may move, or cancel, what it was just given") {
+TEST_CASE("the executor may move or cancel the timer whose job it has just got") {
   manual_timer* timer = nullptr;
   timer_id id;
   int handed = 0;

@@ -1,4 +1,4 @@
-// Moving periodic tasks: the next run, and the grid with it.
+// Rescheduling periodic tasks: this moves the next run, and the grid with it.
 #include <cstdint>
 #include <thread>
 
@@ -15,7 +15,7 @@ std::vector<duration> dues(const std::vector<firing>& runs) {
   return result;
 }
 
-TEST_CASE("moved from outside, the grid goes on from the new time") {
+TEST_CASE("after a move from outside, the grid continues from the new time") {
   manual_timer time;
   std::vector<firing> runs;
   const auto id = time.schedule_every(100ms, recording(runs));
@@ -44,7 +44,7 @@ TEST_CASE("moved from outside, the grid goes on from the new time") {
   CHECK(runs.back().run == runs.size());
 }
 
-TEST_CASE("moved inside its own run, the grid goes on from the new time") {
+TEST_CASE("after a move inside the timer's own run, the grid continues from the new time") {
   manual_timer time;
   std::vector<firing> runs;
   timer_id id;
@@ -59,7 +59,7 @@ TEST_CASE("moved inside its own run, the grid goes on from the new time") {
   CHECK(dues(runs) == std::vector<duration>{100ms, 200ms, 210ms, 310ms, 410ms});
 }
 
-TEST_CASE("moved to never it stays pending, and comes back") {
+TEST_CASE("a periodic timer that is moved to never stays pending, and can be moved back") {
   manual_timer time;
   std::vector<firing> runs;
   timer_id id;
@@ -85,7 +85,7 @@ TEST_CASE("moved to never it stays pending, and comes back") {
   CHECK(time.stats().missed == 0);
 }
 
-TEST_CASE("a run that was submitted and has not started is taken back") {
+TEST_CASE("moving a periodic timer takes back a submitted run that has not started") {
   std::vector<job> jobs;
   manual_timer time(options{.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
   std::vector<firing> runs;
@@ -96,7 +96,7 @@ TEST_CASE("a run that was submitted and has not started is taken back") {
   jobs[0]();
   CHECK(runs.empty());
   time.advance(30ms);
-  REQUIRE(jobs.size() == 2);  // it is not overlapped by the one taken back
+  REQUIRE(jobs.size() == 2);  // the run that was taken back does not overlap it
   jobs[1]();
   time.advance(100ms);
   REQUIRE(jobs.size() == 3);
@@ -110,7 +110,7 @@ TEST_CASE("a run that was submitted and has not started is taken back") {
   CHECK(time.stats().fired == 2);
 }
 
-TEST_CASE("a sibling of the pass in progress is moved out of it") {
+TEST_CASE("a periodic timer can be moved out of the pass in progress") {
   manual_timer time;
   std::vector<firing> runs;
   timer_id often;
@@ -120,7 +120,7 @@ TEST_CASE("a sibling of the pass in progress is moved out of it") {
   CHECK(dues(runs) == std::vector<duration>{150ms, 250ms});
 }
 
-TEST_CASE("moved to the beginning of the clock it runs once, and goes on from there") {
+TEST_CASE("a periodic timer that is moved to the beginning of the clock runs once and continues from there") {
   manual_timer time(options{.tick = 1ns});
   std::vector<firing> runs;
   const auto id = time.schedule_every(1000s, recording(runs));
@@ -133,7 +133,7 @@ TEST_CASE("moved to the beginning of the clock it runs once, and goes on from th
   CHECK(time.next_due() == at(duration(period - distance % period)));
 }
 
-/// The dues of a timer whose first run, on an executor, moves the next one to 20 ms and takes until 50 ms.
+/// The runs of a timer whose first run is on an executor, moves the next one to 20 ms, and takes until 50 ms.
 std::string moved_into_its_own_run(const rondo::recurrence& r, std::uint64_t overlapped) {
   std::vector<job> jobs;
   journal what;
@@ -143,7 +143,7 @@ std::string moved_into_its_own_run(const rondo::recurrence& r, std::uint64_t ove
     what.add(std::to_string(f.due.time_since_epoch() / 1ms) + '#' + std::to_string(f.run));
     if (f.run != 1) return;
     CHECK(time.reschedule_after(id, 10ms));
-    std::thread([&] { time.advance(40ms); }).join();  // the driver
+    std::thread([&] { time.advance(40ms); }).join();  // as the driver
     CHECK(time.pending(id));
   });
   time.advance(10ms);
@@ -159,7 +159,7 @@ std::string moved_into_its_own_run(const rondo::recurrence& r, std::uint64_t ove
 }
 
 TEST_CASE(
-    "after_completion, moved into its own run, goes on from the end of that, or of what was kept back") {
+    "after a move into its own run, after_completion() continues from the end of that run or the kept one") {
   const auto r = rondo::after_completion(10ms);
   CHECK(moved_into_its_own_run(r.times(2), 1) == "10#1 60#2");
   CHECK(moved_into_its_own_run(r.times(3).on_overlap(overlapping_runs::queue_one), 0) == "10#1 20#2 65#3");

@@ -1,5 +1,5 @@
-// Seeds of random tests: new ones each time, printed. RONDO_TEST_SEED=n runs one again, RONDO_TEST_SEEDS=n
-// so many of each.
+// Seeds of random tests: new ones each time, which are printed. RONDO_TEST_SEED=n repeats one of them,
+// RONDO_TEST_SEEDS=n runs n seeds of each test.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace rondo::test {
 
-/// `count` seeds, or what is asked for.
+/// Returns `count` seeds, or those that the environment asks for.
 inline std::vector<std::uint64_t> seeds(const char* what, std::size_t count) {
   if (const char* const asked = std::getenv("RONDO_TEST_SEED")) return {std::stoull(asked)};
   if (const char* const asked = std::getenv("RONDO_TEST_SEEDS")) count = std::stoull(asked);
@@ -26,7 +26,7 @@ inline std::vector<std::uint64_t> seeds(const char* what, std::size_t count) {
   return result;
 }
 
-/// Random numbers that are the same with every standard library.
+/// Random numbers that do not depend on the standard library.
 class dice {
  public:
   explicit dice(std::uint64_t seed) : engine_(seed * 0x9e3779b97f4a7c15U + 1) {}

@@ -1,4 +1,4 @@
-// Periods of about a tick: a point of the grid has gone by when its tick has come, and not before.
+// Periods of about a tick: a point of the grid has passed when its tick has begun, and not before.
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,7 +10,7 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-/// Lets the driver wake up at each tick, of 1 ms, until `end`: 50 us late, as real ones do.
+/// Wakes the driver at each tick of 1 ms until `end`, 50 us late as with real drivers.
 void wake_at_each_tick(manual_timer& time, duration end) {
   for (duration tick = 1ms; tick <= end; tick += 1ms) {
     time.elapse(tick + 50us - since_epoch(time));
@@ -18,7 +18,7 @@ void wake_at_each_tick(manual_timer& time, duration end) {
   }
 }
 
-/// In microseconds, up to the tick at 6 ms: "1010@2050+1" is due@start+missed.
+/// The runs up to the tick at 6 ms, in microseconds: "1010@2050+1" is due@start+missed.
 std::string runs_of(const recurrence& r) {
   manual_timer time;
   journal what;
@@ -30,7 +30,7 @@ std::string runs_of(const recurrence& r) {
   return what.take();
 }
 
-TEST_CASE("with a period of one tick each point runs, wherever in a tick it lies") {
+TEST_CASE("with a period of one tick each point runs, wherever in a tick it is") {
   CHECK(runs_of(every(1ms)) == "1010@2050 2010@3050 3010@4050 4010@5050 5010@6050");
   for (const missed_runs what : {missed_runs::burst, missed_runs::delay})
     CHECK(runs_of(every(1ms).on_missed(what)) == runs_of(every(1ms)));
@@ -52,7 +52,7 @@ TEST_CASE("with a period of more than a tick each point runs in its own tick") {
   CHECK(runs_of(cycle({1500us, 900us})) == "1010@2050 2510@3050 3410@4050 4910@5050 5810@6050");
 }
 
-TEST_CASE("of several points in one tick the first one runs, or all, or the grid moves") {
+TEST_CASE("of several points in one tick, the first one runs, or all of them, or the grid moves") {
   CHECK(runs_of(every(400us)) == "1010@2050+2 2210@3050+1 3010@4050+2 4210@5050+1 5010@6050+2");
   CHECK(runs_of(every(400us).on_missed(missed_runs::burst)) ==
         "1010@2050 1410@2050 1810@2050 2210@3050 2610@3050 3010@4050 3410@4050 3810@4050 4210@5050 4610@5050 "
@@ -64,7 +64,7 @@ TEST_CASE("of several points in one tick the first one runs, or all, or the grid
         "1010@2050+2 2450@3050+1 3450@4050+1 4450@5050+1 5450@6050+1");
 }
 
-TEST_CASE("jitter that puts a point into another tick misses nothing") {
+TEST_CASE("jitter that moves a point into another tick misses nothing") {
   for (std::uint64_t seed = 0; seed != 50; ++seed) {
     CAPTURE(seed);
     manual_timer time;
@@ -76,11 +76,11 @@ TEST_CASE("jitter that puts a point into another tick misses nothing") {
   }
 }
 
-TEST_CASE("after_completion counts from the end of the run, whatever the tick") {
+TEST_CASE("after_completion() counts from the end of the run, whatever the tick") {
   CHECK(runs_of(after_completion(1ms)) == "1010@2050 3050@4050 5050@6050");
 }
 
-TEST_CASE("a point whose tick is still to come does not overlap with the run before it") {
+TEST_CASE("a point whose tick has not begun does not overlap with the run before it") {
   manual_timer time;
   std::vector<job> jobs;
   int runs = 0;

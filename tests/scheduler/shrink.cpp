@@ -1,4 +1,4 @@
-// shrink_to_fit() gives back what ended timers have left, and changes nothing that anybody could see.
+// shrink_to_fit() gives back the memory of ended timers, and has no visible effect.
 #include <cstddef>
 #include <fstream>
 #include <memory>
@@ -23,7 +23,7 @@ using namespace rondo::test;
 
 constexpr std::ptrdiff_t record_bytes = sizeof(detail::record<detail::threads>);
 
-/// Of this process, in bytes; an emulator's own memory is among them, and says nothing.
+/// The resident memory of this process, in bytes. In an emulator this includes the emulator's own, so it is useless.
 std::size_t resident_memory() {
   std::ifstream file("/proc/self/statm");
   std::size_t all = 0, resident = 0;
@@ -38,7 +38,7 @@ void check_names_nothing(manual_timer& time, timer_id id) {
   CHECK_FALSE(time.reschedule_after(id, 1ms));
 }
 
-TEST_CASE("the memory of a burst is the system's again, whether its timers fired or were cancelled" *
+TEST_CASE("the memory of a burst goes back to the system, whether its timers fired or were cancelled" *
           doctest::skip(emulated || !system_drops_pages())) {
   constexpr std::size_t count = a_million;
   constexpr auto bytes = count * static_cast<std::size_t>(record_bytes);
@@ -57,7 +57,7 @@ TEST_CASE("the memory of a burst is the system's again, whether its timers fired
     const std::size_t kept = resident_memory();
     time.shrink_to_fit();
     CHECK(resident_memory() + bytes / 100 * 99 <= kept);
-    // Nor does anything else that looks at all timers take it again.
+    // Calls that visit all timers do not take the memory again.
     std::ostringstream drawing;
     time.dump(drawing);
     CHECK(time.next_due() == std::nullopt);
@@ -69,7 +69,7 @@ TEST_CASE("the memory of a burst is the system's again, whether its timers fired
   }
 }
 
-TEST_CASE("the wheel of a scheduler is as small as a new one again" *
+TEST_CASE("shrink_to_fit() makes a scheduler's wheel as small as a new one" *
           doctest::skip(!failing_new::available)) {
   manual_timer time;
   time.schedule_after(1ms, doing_nothing());
@@ -77,7 +77,7 @@ TEST_CASE("the wheel of a scheduler is as small as a new one again" *
   time.shrink_to_fit();
   const std::ptrdiff_t before = bytes_held();
   std::vector<timer_id> ids(20'000);
-  // 20,000 records, in segments of up to 16,384: those stay, the rest does not.
+  // 20,000 records, in segments of up to 16,384. These segments stay, everything else is freed.
   constexpr auto segments =
       std::ptrdiff_t{64 + 128 + 256 + 512 + 1024 + 2048 + 4096 + 8192 + 16'384} * record_bytes;
   for (int i = 0; i != 20'000; ++i)
@@ -88,7 +88,7 @@ TEST_CASE("the wheel of a scheduler is as small as a new one again" *
   CHECK(bytes_held() <= before + static_cast<std::ptrdiff_t>(20'000 * sizeof(timer_id)) + segments + 100);
 }
 
-TEST_CASE("ids of before name nothing, also when their records serve others") {
+TEST_CASE("after shrink_to_fit() old ids name nothing, even when other timers use their records") {
   manual_timer time;
   std::vector<timer_id> old;
   for (int round = 0; round != 4; ++round) {
@@ -113,7 +113,7 @@ TEST_CASE("ids of before name nothing, also when their records serve others") {
   for (const timer_id id : alive) CHECK(time.cancel(id) == cancel_result::cancelled);
 }
 
-TEST_CASE("timers of all kinds go on after it, in order") {
+TEST_CASE("after shrink_to_fit() timers of all kinds continue in order") {
   journal seen;
   std::vector<job> jobs;
   manual_timer time;
@@ -148,7 +148,7 @@ TEST_CASE("timers of all kinds go on after it, in order") {
   CHECK(adds_up(time.stats()));
 }
 
-TEST_CASE("a timer that was cancelled in the pass in progress is not taken for one that has its record now") {
+TEST_CASE("a timer cancelled in the pass in progress is not mistaken for the new one in its record") {
   manual_timer time;
   int stale = 0, fresh = 0;
   std::vector<timer_id> others;
@@ -156,8 +156,8 @@ TEST_CASE("a timer that was cancelled in the pass in progress is not taken for o
     for (const timer_id id : others) CHECK(time.cancel(id) == cancel_result::cancelled);
     time.shrink_to_fit();
   });
-  SUBCASE("none has it yet") {}
-  SUBCASE("one has") {
+  SUBCASE("no timer has it yet") {}
+  SUBCASE("new timers have it") {
     time.schedule_after(1ms, [&] {
       for (int i = 0; i != 2000; ++i) time.schedule_after(1h, counting(fresh));
     });
@@ -173,7 +173,7 @@ TEST_CASE("a timer that was cancelled in the pass in progress is not taken for o
   CHECK(static_cast<std::size_t>(fresh) == left);
 }
 
-TEST_CASE("a task that calls it, and what its callable destroys, are not in its way") {
+TEST_CASE("a task, and the destructor of its callable, may call shrink_to_fit()") {
   manual_timer time;
   const auto shrinking = [&] {
     return std::shared_ptr<manual_timer>(&time, [](manual_timer* t) { t->shrink_to_fit(); });
@@ -191,7 +191,7 @@ TEST_CASE("a task that calls it, and what its callable destroys, are not in its 
   CHECK(adds_up(time.stats()));
 }
 
-TEST_CASE("without memory it does less, and nothing is lost" *
+TEST_CASE("without memory shrink_to_fit() does less, and nothing is lost" *
           doctest::skip(!failing_new::available || !system_drops_pages())) {
   manual_timer time;
   int runs = 0;
@@ -211,7 +211,7 @@ TEST_CASE("without memory it does less, and nothing is lost" *
   CHECK(time.advance(1ms) == 1);
 }
 
-TEST_CASE("without memory for a timer nothing changes, after it as before") {
+TEST_CASE("scheduling without memory changes nothing, even after shrink_to_fit()") {
   manual_timer time;
   for (int i = 0; i != 1000; ++i) time.schedule_after(1ms, doing_nothing());
   time.advance(1ms);
@@ -226,7 +226,7 @@ TEST_CASE("without memory for a timer nothing changes, after it as before") {
   CHECK(adds_up(time.stats()));
 }
 
-TEST_CASE("stop() and drain() find all timers after it, and it does no harm after them") {
+TEST_CASE("stop() and drain() find all timers after shrink_to_fit(), which may also be called after them") {
   manual_timer time;
   std::vector<timer_id> ids;
   for (int round = 0; round != 3; ++round) {

@@ -1,4 +1,4 @@
-// The pool of records by itself gives memory back, and no record ever seems to be one of before.
+// The pool of records, on its own, gives memory back, and no record is ever mistaken for an earlier one.
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -19,7 +19,7 @@ namespace {
 
 using namespace rondo::test;
 
-/// A few shards; the test says which thread it is.
+/// A few shards. The test sets the number of the current thread.
 struct few_shards : rondo::detail::threads {
   static constexpr std::size_t own_shards = 3;
   static constexpr std::size_t shared_shards = 2;
@@ -67,11 +67,11 @@ struct pool_in_use {
   }
 };
 
-// Elsewhere nothing is given back; and larger pages take the records of several blocks.
+// On other systems nothing is given back, and larger pages hold the records of several blocks.
 TEST_SUITE_BEGIN("shrink_pool" * doctest::skip(!system_drops_pages() ||
                                                64 * sizeof(record_type) % rondo::detail::page_size() != 0));
 
-TEST_CASE("all records that are free lose their memory, and are taken again before new ones are made") {
+TEST_CASE("all free records lose their memory, and are used again before new ones are created") {
   for (const std::size_t count : {1U, 64U, 65U, 10'000U}) {
     CAPTURE(count);
     pool_in_use p;
@@ -101,7 +101,7 @@ TEST_CASE("all records that are free lose their memory, and are taken again befo
   }
 }
 
-TEST_CASE("a record that is in use keeps the memory of its block, and stays as it is") {
+TEST_CASE("a record in use keeps the memory of its block, and does not change") {
   pool_in_use p;
   p.take(0, 1000);
   record_type* const stays = p.taken[500];
@@ -121,7 +121,8 @@ TEST_CASE("a record that is in use keeps the memory of its block, and stays as i
   CHECK(p.zeros() == slots);
 }
 
-TEST_CASE("records of shared shards go, and those of another thread's shard stay with their blocks") {
+TEST_CASE(
+    "records of shared shards lose their memory, and those of another thread's shard keep their blocks") {
   pool_in_use p;
   for (const std::size_t thread : {3U, 4U, 7U}) {
     p.take(0, 1000);
@@ -139,7 +140,7 @@ TEST_CASE("records of shared shards go, and those of another thread's shard stay
   CHECK(p.zeros() == p.pool.slots());
 }
 
-TEST_CASE("a record whose lock somebody has keeps the memory of its block until the next call") {
+TEST_CASE("a record whose lock is held keeps the memory of its block until the next call") {
   pool_in_use p;
   p.take(0, 640);
   p.give_back_all(0);
@@ -149,7 +150,7 @@ TEST_CASE("a record whose lock somebody has keeps the memory of its block until 
   CHECK(p.visited() == 64);
   CHECK_FALSE(locked.reads_as_zero());
   locked.mutex.unlock();
-  for (std::uint32_t slot = 192; slot != 256; ++slot) {  // that of none is left locked
+  for (std::uint32_t slot = 192; slot != 256; ++slot) {  // no lock is left locked
     record_type& r = *p.pool.find(slot);
     CHECK(r.mutex.try_lock());
     r.mutex.unlock();
@@ -159,7 +160,7 @@ TEST_CASE("a record whose lock somebody has keeps the memory of its block until 
   CHECK(p.visited() == 0);
 }
 
-TEST_CASE("generations and armings never come again") {
+TEST_CASE("generations and armings never repeat") {
   pool_in_use p;
   p.take(0, 128);
   record_type& busy = *p.taken[0];
@@ -172,7 +173,7 @@ TEST_CASE("generations and armings never come again") {
     CHECK(r->generation >= 1002);
     CHECK(r->arming.load() >= 5002);
   }
-  // One that had fewer goes later: what the others had must not be forgotten.
+  // Records with lower numbers lose their memory later. The higher numbers must not be forgotten then.
   p.give_back_all(0);
   p.shrink(0);
   p.take(0, 500);
@@ -185,7 +186,7 @@ TEST_CASE("generations and armings never come again") {
   }
 }
 
-TEST_CASE("without memory for its work it gives nothing back, and loses nothing" *
+TEST_CASE("without memory for its own work the pool gives nothing back, and loses nothing" *
           doctest::skip(!failing_new::available || !system_drops_pages())) {
   pool_in_use p;
   p.take(0, 1000);
@@ -206,7 +207,7 @@ TEST_CASE("without memory for its work it gives nothing back, and loses nothing"
 }
 
 TEST_CASE(
-    "whatever is taken, ended and given back in between, no two timers have the same slot and generation") {
+    "whatever records are taken, ended and given back, no two timers have the same slot and generation") {
   for (const std::uint64_t seed : seeds("shrink_pool", 20)) {
     CAPTURE(seed);
     dice random(seed);

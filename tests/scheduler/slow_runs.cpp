@@ -14,12 +14,12 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-/// Options of a scheduler that keeps the runs longer than 10 ms.
+/// Options of a scheduler that records runs longer than 10 ms.
 options keeping(std::vector<slow_run>& slow) {
   return {.slow_after = 10ms, .on_slow = [&slow](const slow_run& s) { slow.push_back(s); }};
 }
 
-TEST_CASE("a run that takes longer than slow_after is told, with how long it took; others are not") {
+TEST_CASE("a run that takes longer than slow_after is reported with its run time; others are not") {
   std::vector<slow_run> slow;
   manual_timer time(keeping(slow));
   for (const duration run_time : {duration(9ms), duration(10ms), duration(10ms + 1ns)})
@@ -38,7 +38,7 @@ TEST_CASE("a run that takes longer than slow_after is told, with how long it too
   CHECK(slow[1].run_time == 2500ms);
 }
 
-TEST_CASE("with slow_after = 0 each run that takes any time is told, by default none") {
+TEST_CASE("with slow_after = 0 every run that takes any time is reported, and by default none") {
   std::vector<slow_run> slow;
   options o = keeping(slow);
   o.slow_after = 0s;
@@ -55,12 +55,12 @@ TEST_CASE("with slow_after = 0 each run that takes any time is told, by default 
   CHECK_FALSE(told);
 }
 
-TEST_CASE("a negative slow_after is refused, with its value") {
+TEST_CASE("a negative slow_after is refused, with its value in the message") {
   CHECK_THROWS_WITH_AS(manual_timer(options{.slow_after = -5ns}),
                        "rondo: slow_after must not be negative, but is -5 ns", std::invalid_argument);
 }
 
-TEST_CASE("it is told after the run and before the callable of a last run is destroyed, from inside") {
+TEST_CASE("on_slow is called from inside, after the run and before the callable of a last run is destroyed") {
   const auto token = std::make_shared<int>(0);
   long users = 0;
   bool inside = false;
@@ -68,7 +68,7 @@ TEST_CASE("it is told after the run and before the callable of a last run is des
   manual_timer* scheduler = nullptr;
   manual_timer time(options{.slow_after = 10ms, .on_slow = [&](const slow_run&) {
                               users = token.use_count();
-                              scheduler->elapse(5ms);  // nor is what it takes itself hidden from the others
+                              scheduler->elapse(5ms);  // the time it takes itself makes others late, too
                               try {
                                 scheduler->advance(0s);
                               } catch (const std::logic_error&) {
@@ -85,7 +85,7 @@ TEST_CASE("it is told after the run and before the callable of a last run is des
   CHECK(lateness == std::vector<duration>{1005ms});
 }
 
-TEST_CASE("a slow run that throws is told as well, and one on an executor") {
+TEST_CASE("slow runs that throw, and those on an executor, are reported as well") {
   std::vector<slow_run> slow;
   std::vector<job> jobs;
   int failed = 0;
@@ -117,7 +117,7 @@ TEST_CASE("an on_slow that throws is reported to on_error, with the run") {
   CHECK(time.stats().failed == 0);  // the run did not fail
 }
 
-TEST_CASE("without on_slow there is one line on std::cerr") {
+TEST_CASE("without on_slow a slow run makes one line on std::cerr") {
   const captured_cerr cerr;
   manual_timer time(options{.slow_after = 10ms});
   time.schedule_after(0s, [&] { time.elapse(1500ms); });
@@ -126,12 +126,12 @@ TEST_CASE("without on_slow there is one line on std::cerr") {
   CHECK(cerr.text().find(" ran for 1.5 s") != std::string::npos);
 }
 
-/// Whether that is this file, and the line after.
+/// Whether `made` is in this file, in the line before `after`.
 bool is_line_before(const rondo::call_site& after, const rondo::call_site& made) {
   return made && std::string(made.file) == after.file && made.line + 1 == after.line;
 }
 
-TEST_CASE("checked builds know the line that scheduled it, whatever it was scheduled through") {
+TEST_CASE("checked builds know the line that scheduled a slow run, whatever call was used") {
   std::vector<slow_run> slow;
   manual_timer time(keeping(slow));
   rondo::timer_scope scope(time);

@@ -1,4 +1,4 @@
-// What a thread knows of its own stack.
+// What a thread knows about its own stack.
 #include "scheduler/stack_marker.hpp"
 
 #include <memory>

@@ -1,4 +1,4 @@
-// An id never comes to name another timer.
+// An id never names another timer later.
 #include <memory>
 #include <optional>
 #include <unordered_set>
@@ -18,7 +18,7 @@ void check_names_nothing(manual_timer& time, timer_id id) {
   CHECK_FALSE(time.reschedule_at(id, time.now()));
 }
 
-TEST_CASE("ids of timers that ran or were cancelled never match those that come after") {
+TEST_CASE("ids of timers that ran or were cancelled never equal those of later timers") {
   manual_timer time;
   std::vector<timer_id> old;
   for (int round = 0; round != 5; ++round) {
@@ -39,7 +39,7 @@ TEST_CASE("ids of timers that ran or were cancelled never match those that come 
   CHECK(all.size() == old.size() + alive.size());
 }
 
-TEST_CASE("an id of the run before does not cancel a timer that its task scheduled") {
+TEST_CASE("the id of a timer that ran does not cancel the timer that its task scheduled") {
   manual_timer time;
   timer_id first, second;
   first = time.schedule_after(1ms, [&] { second = time.schedule_after(1ms, doing_nothing()); });
@@ -49,13 +49,13 @@ TEST_CASE("an id of the run before does not cancel a timer that its task schedul
   CHECK(time.pending(second));
 }
 
-TEST_CASE("ids of another scheduler are gone, whether it lives or not") {
+TEST_CASE("ids of another scheduler are gone, whether it still exists or not") {
   manual_timer time, other;
   const auto mine = time.schedule_after(1ms, doing_nothing());
   check_names_nothing(time, other.schedule_after(1ms, doing_nothing()));
   CHECK(other.pending() == 1);
 
-  // One at the same address, with timers in the same slots.
+  // A scheduler at the same address, with timers in the same slots.
   std::optional<manual_timer> place(std::in_place);
   const auto dead = place->schedule_after(1ms, doing_nothing());
   place.emplace();
@@ -67,7 +67,7 @@ TEST_CASE("ids of another scheduler are gone, whether it lives or not") {
   CHECK(time.pending(mine));
 }
 
-TEST_CASE("the default id names no timer, also while there are none and while there are many") {
+TEST_CASE("the default id names no timer, whether there are none or many") {
   manual_timer time;
   check_names_nothing(time, timer_id{});
   for (int i = 0; i != 100; ++i) CHECK(time.schedule_after(1ms, doing_nothing()) != timer_id{});
@@ -75,7 +75,7 @@ TEST_CASE("the default id names no timer, also while there are none and while th
   CHECK(time.pending() == 100);
 }
 
-TEST_CASE("ids handed back by stop are gone") {
+TEST_CASE("ids that stop() hands back are gone") {
   manual_timer time;
   const auto once = time.schedule_after(1ms, doing_nothing());
   const auto often = time.schedule_every(1ms, doing_nothing());

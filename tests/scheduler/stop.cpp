@@ -1,4 +1,4 @@
-// stop(): what comes back, in which order, and what no longer happens.
+// stop(): which timers it hands back, in which order, and what no longer happens.
 #include <algorithm>
 #include <stdexcept>
 
@@ -9,13 +9,14 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-/// Runs the list by hand: what it holds, in order, goes to the journal of its tasks.
+/// Runs the tasks of the list by hand, in order, and returns what they have added to the journal.
 std::string run_all(std::vector<unfired>& list, journal& ran) {
   for (unfired& u : list) u.work();
   return ran.take();
 }
 
-TEST_CASE("the unfired come back in due order, in a tick in the order of scheduling, never-timers last") {
+TEST_CASE(
+    "stop() returns timers in due order, those of a tick in the order of scheduling, and never due last") {
   for (const std::size_t buckets : {1U, 8U, 512U}) {
     manual_timer time(options{.buckets = buckets});
     journal ran;
@@ -37,7 +38,7 @@ TEST_CASE("the unfired come back in due order, in a tick in the order of schedul
   }
 }
 
-TEST_CASE("each comes with its id and its exact deadline") {
+TEST_CASE("stop() hands back each timer with its id and its exact deadline") {
   manual_timer time;
   const auto a = time.schedule_after(1'300us, doing_nothing());
   const auto b = time.schedule_every(2'700us, doing_nothing());
@@ -52,7 +53,7 @@ TEST_CASE("each comes with its id and its exact deadline") {
   CHECK(list[2].due == at(2'700us));
 }
 
-TEST_CASE("many timers in one tick come back in the order of scheduling") {
+TEST_CASE("stop() hands back many timers of one tick in the order of scheduling") {
   manual_timer time(options{.buckets = 4});
   constexpr std::size_t many = 2000;
   std::vector<timer_id> ids;
@@ -66,7 +67,7 @@ TEST_CASE("many timers in one tick come back in the order of scheduling") {
   CHECK(in_order);
 }
 
-TEST_CASE("what is due and has not run comes back too") {
+TEST_CASE("stop() also hands back timers that are due and have not run") {
   manual_timer time;
   time.schedule_after(1ms, doing_nothing());
   time.elapse(1h);
@@ -74,7 +75,7 @@ TEST_CASE("what is due and has not run comes back too") {
   CHECK(time.advance(1h) == 0);
 }
 
-TEST_CASE("jobs submitted and not started come back with their due, in the order of submission") {
+TEST_CASE("stop() hands back jobs that have not started with their deadlines, in the order of submission") {
   std::vector<job> jobs;
   manual_timer time(options{.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
   journal ran;
@@ -96,17 +97,17 @@ TEST_CASE("jobs submitted and not started come back with their due, in the order
   CHECK(ran.take() == "");
 }
 
-TEST_CASE("a live periodic task comes back once") {
+TEST_CASE("stop() hands back a live periodic task once") {
   std::vector<job> jobs;
   manual_timer time(options{.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
   const auto id = time.schedule_every(100ms, doing_nothing());
   duration due{};
-  SUBCASE("with its next due") {
+  SUBCASE("with its next deadline") {
     time.advance(100ms);
     jobs.at(0)();
     due = 200ms;
   }
-  SUBCASE("with the due of its job that has not started") {
+  SUBCASE("with the deadline of its job that has not started") {
     time.advance(350ms);
     due = 100ms;
   }
@@ -124,7 +125,7 @@ TEST_CASE("a live periodic task comes back once") {
   CHECK(adds_up(time.stats()));
 }
 
-TEST_CASE("stop() is idempotent, and everything goes on being legal after it") {
+TEST_CASE("stop() is idempotent, and all calls stay legal after it") {
   manual_timer time;
   const auto id = time.schedule_after(1ms, doing_nothing());
   CHECK(time.stop().size() == 1);
@@ -145,12 +146,12 @@ TEST_CASE("stop() is idempotent, and everything goes on being legal after it") {
   CHECK(time.stats().scheduled == 1);
 }
 
-TEST_CASE("a scheduler without timers stops") {
+TEST_CASE("stop() works on a scheduler without timers") {
   manual_timer time;
   CHECK(time.stop().empty());
 }
 
-TEST_CASE("from inside a task, the rest of the pass comes back and does not run") {
+TEST_CASE("stop() inside a task hands back the rest of the pass, which does not run") {
   manual_timer time;
   journal ran;
   std::vector<unfired> list;
@@ -174,7 +175,7 @@ TEST_CASE("from inside a task, the rest of the pass comes back and does not run"
   CHECK(adds_up(time.stats()));
 }
 
-TEST_CASE("zero delays scheduled before stop() in the same task come back behind those of the pass") {
+TEST_CASE("zero delays that a task schedules before it calls stop() come back after those of the pass") {
   manual_timer time;
   journal ran;
   std::vector<unfired> list;
@@ -194,7 +195,7 @@ TEST_CASE("a periodic task that stops its scheduler has had its last run") {
   id = time.schedule_every(1ms, [&](const firing& f) {
     ++runs;
     if (f.run < 3) return;
-    CHECK(time.stop().empty());  // it is running: not handed back
+    CHECK(time.stop().empty());  // it is running, so it is not handed back
     CHECK_FALSE(time.pending(id));
     CHECK(time.cancel(id) == cancel_result::running);
   });
@@ -206,7 +207,7 @@ TEST_CASE("a periodic task that stops its scheduler has had its last run") {
   CHECK(adds_up(time.stats()));
 }
 
-TEST_CASE("from inside the executor, what it was given comes back") {
+TEST_CASE("stop() inside the executor hands back the timer whose job it was given") {
   manual_timer* timer = nullptr;
   std::vector<unfired> list;
   manual_timer time(options{.run_on = [&](job j) {
@@ -224,7 +225,7 @@ TEST_CASE("from inside the executor, what it was given comes back") {
   CHECK(adds_up(time.stats()));
 }
 
-TEST_CASE("from inside on_error") {
+TEST_CASE("stop() inside on_error hands back the remaining timers") {
   manual_timer* timer = nullptr;
   std::size_t returned = 0;
   manual_timer time(
@@ -238,7 +239,7 @@ TEST_CASE("from inside on_error") {
   CHECK(adds_up(time.stats()));
 }
 
-TEST_CASE("never-timers come back in the order in which the calls took effect") {
+TEST_CASE("timers that are never due come back in the order in which the calls took effect") {
   manual_timer time;
   journal ran;
   time.cancel(time.schedule_after(1ms, doing_nothing()));  // its slot is used again
@@ -268,10 +269,10 @@ TEST_CASE("late runs of a pass come back in the order in which they would have t
   for (const unfired& u : list)
     order += std::to_string(std::find(ids.begin(), ids.end(), u.id) - ids.begin()) + '@' +
              std::to_string(u.due.time_since_epoch() / 1ms) + ' ';
-  CHECK(order == "3@20 4@20 5@20 6@20 7@20 0@30 1@30 ");  // 2 is running
+  CHECK(order == "3@20 4@20 5@20 6@20 7@20 0@30 1@30 ");  // timer 2 is running
 }
 
-TEST_CASE("timers with jobs come back in the order of their oldest ones") {
+TEST_CASE("timers with jobs come back in the order of their oldest jobs") {
   std::vector<job> jobs;
   manual_timer time(options{.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
   const auto a = time.schedule(every(10ms).on_overlap(overlapping_runs::allow), doing_nothing());
@@ -283,7 +284,8 @@ TEST_CASE("timers with jobs come back in the order of their oldest ones") {
   CHECK(rest[1].id == b);
 }
 
-TEST_CASE("and by the due of the run that was submitted, also if others of a burst were missed") {
+TEST_CASE(
+    "a timer with a job comes back by the deadline of that run, even if others of a burst were missed") {
   std::vector<job> jobs;
   manual_timer time(options{.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
   time.schedule(every(10ms).on_missed(missed_runs::burst, 1), doing_nothing());

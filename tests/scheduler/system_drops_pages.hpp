@@ -1,4 +1,4 @@
-// Whether memory that is given back to the system reads as zero here.
+// Whether memory that is given back to the system reads as zero on this machine.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace rondo::test {
 
-/// Tries it: emulators of Linux may say that they do, and do not.
+/// Tries it out, because emulators of Linux may claim to do so when they do not.
 inline bool system_drops_pages() {
   const std::size_t size = detail::page_size();
   if (size == 0) return false;

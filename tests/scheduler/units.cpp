@@ -1,4 +1,4 @@
-// Durations and time points of other units, and those that are none.
+// Durations and time points in other units, and invalid ones.
 #include <limits>
 #include <ratio>
 #include <stdexcept>
@@ -24,7 +24,7 @@ duration due_after(Duration delay) {
   return runs[0].due.time_since_epoch();
 }
 
-TEST_CASE("delays of any unit are taken, rounded up to the clock's") {
+TEST_CASE("scheduling calls take delays in any unit, rounded up to that of the clock") {
   CHECK(due_after(std::chrono::hours(3)) == 3h);
   CHECK(due_after(std::chrono::duration<int, std::ratio<86400>>(2)) == 48h);
   CHECK(due_after(std::chrono::duration<short, std::milli>(std::int16_t{7})) == 7ms);
@@ -37,7 +37,7 @@ TEST_CASE("delays of any unit are taken, rounded up to the clock's") {
   CHECK(due_after(std::chrono::duration<int, std::ratio<1, 3>>(1)) == 333'333'334ns);
 }
 
-TEST_CASE("time points of any unit are taken") {
+TEST_CASE("scheduling calls take time points in any unit") {
   manual_timer time;
   journal ran;
   using clock = std::chrono::steady_clock;
@@ -51,7 +51,7 @@ TEST_CASE("time points of any unit are taken") {
   CHECK(ran.take() == "b a");
 }
 
-TEST_CASE("periods, steps of time and reschedulings of any unit are taken") {
+TEST_CASE("periods, steps of time and reschedulings may be in any unit") {
   manual_timer time;
   int runs = 0;
   const auto id = time.schedule_every(std::chrono::duration<double, std::milli>(2.5), counting(runs));
@@ -63,7 +63,7 @@ TEST_CASE("periods, steps of time and reschedulings of any unit are taken") {
   CHECK(time.next_due() == at(1min + 11ms));
 }
 
-TEST_CASE("what is not a number is refused, and nothing is changed by it") {
+TEST_CASE("every call refuses a NaN, and changes nothing") {
   manual_timer time;
   const auto id = time.schedule_after(1ms, doing_nothing());
   const seconds_as_double nan(std::numeric_limits<double>::quiet_NaN());

@@ -8,7 +8,7 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-TEST_CASE("time starts where it is told to, and ends at now + d") {
+TEST_CASE("virtual time starts at the given time, and advance(d) ends at now + d") {
   manual_timer time({}, at(42s));
   CHECK(time.now() == at(42s));
   CHECK(time.advance(0s) == 0);
@@ -19,7 +19,7 @@ TEST_CASE("time starts where it is told to, and ends at now + d") {
   CHECK(plain.now() == time_point{});
 }
 
-TEST_CASE("advance() returns how many it ran, what tasks added included") {
+TEST_CASE("advance() returns how many tasks it ran, including those that tasks added") {
   manual_timer time;
   time.schedule_after(1ms, [&] {
     time.schedule_after(1ms, doing_nothing());  // due at 2
@@ -32,7 +32,7 @@ TEST_CASE("advance() returns how many it ran, what tasks added included") {
   CHECK(time.advance(1ms) == 2);
 }
 
-TEST_CASE("advance() returns how many it submitted") {
+TEST_CASE("advance() returns how many runs it submitted") {
   std::vector<job> jobs;
   manual_timer time(options{.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
   for (int i = 0; i != 5; ++i) time.schedule_after(1ms, doing_nothing());
@@ -40,7 +40,7 @@ TEST_CASE("advance() returns how many it submitted") {
   CHECK(time.advance(1ms) == 0);
 }
 
-TEST_CASE("advance_to_next() moves to the next due tick and runs all that is due then") {
+TEST_CASE("advance_to_next() moves to the next due tick and runs everything that is due then") {
   manual_timer time;
   journal ran;
   time.schedule_after(1'200us, [&] {
@@ -58,7 +58,7 @@ TEST_CASE("advance_to_next() moves to the next due tick and runs all that is due
   CHECK(since_epoch(time) == 3ms);
 }
 
-TEST_CASE("advance_to_next() does not go back to what is overdue") {
+TEST_CASE("advance_to_next() does not go back in time for overdue timers") {
   manual_timer time;
   int runs = 0;
   time.schedule_after(1ms, counting(runs));
@@ -68,7 +68,7 @@ TEST_CASE("advance_to_next() does not go back to what is overdue") {
   CHECK(since_epoch(time) == 10ms + 1ns);
 }
 
-TEST_CASE("elapse() runs nothing; what fell due runs late at the next advance(), advance(0) included") {
+TEST_CASE("elapse() runs nothing; timers that became due run late in the next advance(), even advance(0)") {
   manual_timer time;
   std::vector<firing> runs;
   time.schedule_after(3ms, recording(runs));
@@ -85,7 +85,7 @@ TEST_CASE("elapse() runs nothing; what fell due runs late at the next advance(),
   CHECK(since_epoch(time) == 10ms);
 }
 
-TEST_CASE("elapse() inside a task is a slow task") {
+TEST_CASE("elapse() inside a task makes it a slow task") {
   manual_timer time;
   std::vector<firing> runs;
   time.schedule_after(1ms, [&] {
@@ -99,7 +99,7 @@ TEST_CASE("elapse() inside a task is a slow task") {
   CHECK(runs[0].lateness == 99ms);
 }
 
-TEST_CASE("what a slow task makes due beyond the end of the advance waits for the next one") {
+TEST_CASE("a timer that a slow task makes due beyond the end of advance() waits for the next call") {
   manual_timer time;
   int runs = 0;
   time.schedule_after(1ms, [&] { time.elapse(100ms); });
@@ -109,7 +109,7 @@ TEST_CASE("what a slow task makes due beyond the end of the advance waits for th
   CHECK(time.advance(0s) == 1);
 }
 
-TEST_CASE("time does not go back") {
+TEST_CASE("negative steps of virtual time are refused") {
   manual_timer time({}, at(5ms));
   CHECK_THROWS_WITH_AS(time.advance(-1ns), doctest::Contains("-1"), std::invalid_argument);
   CHECK_THROWS_WITH_AS(time.elapse(-7ms), doctest::Contains("-7000000"), std::invalid_argument);
@@ -118,7 +118,7 @@ TEST_CASE("time does not go back") {
   CHECK(time.now() == at(5ms));
 }
 
-TEST_CASE("time stays at the end of the clock") {
+TEST_CASE("virtual time stays at the end of the clock") {
   manual_timer time({}, time_point::max() - 5ms);
   time.advance(1h);
   CHECK(time.now() == time_point::max());
@@ -126,7 +126,7 @@ TEST_CASE("time stays at the end of the clock") {
   CHECK(time.now() == time_point::max());
 }
 
-TEST_CASE("driving from inside is refused, and harms nothing") {
+TEST_CASE("driving from inside is refused, and does no harm") {
   manual_timer time;
   int refused = 0, runs = 0;
   const auto drive = [&] {
@@ -158,7 +158,7 @@ TEST_CASE("driving from inside the executor is refused") {
   CHECK(refused == 1);
 }
 
-TEST_CASE("the same program gives the same runs, to the nanosecond") {
+TEST_CASE("the same program always gives the same runs, to the nanosecond") {
   const auto program = [] {
     manual_timer time(options{.tick = 7ns, .buckets = 16});
     std::string seen;

@@ -1,4 +1,4 @@
-// What the tests on virtual time share.
+// Shared by the tests on virtual time.
 #pragma once
 
 #include <chrono>
@@ -43,7 +43,7 @@ constexpr time_point at(duration since_start) { return time_point(since_start); 
 
 inline duration since_epoch(const scheduler& s) { return s.now().time_since_epoch(); }
 
-/// What happened, in order, as one string: "a b c".
+/// Records what happened, in order, as one string: "a b c".
 class journal {
  public:
   void add(const std::string& what) {
@@ -73,7 +73,7 @@ inline auto recording(std::vector<firing>& runs) {
   return [&runs](const firing& f) { runs.push_back(f); };
 }
 
-/// scheduled == pending + completed + cancelled + returned, which holds whenever nothing is in progress.
+/// Whether scheduled == pending + completed + cancelled + returned, which is true whenever nothing is in progress.
 inline bool adds_up(const statistics& s) {
   return s.scheduled == s.pending + s.completed + s.cancelled + s.returned;
 }
