@@ -1,4 +1,4 @@
-// A cache on virtual time, and an origin that the test plays: loads in progress lie in a list, and end when it says so.
+// A cache on virtual time, with the test as its origin: loads in progress are in a list, and end when the test says so.
 #pragma once
 
 #include <chrono>
@@ -24,7 +24,7 @@ using namespace std::chrono_literals;
 using rondo::test::at;
 using rondo::test::journal;
 
-// Without chance, but for retries: a load each 90 s.
+// Without randomness, except for retries: a load every 90 s.
 inline refresh_policy plain_policy() {
   refresh_policy policy;
   policy.soft_ttl = 100s;
@@ -37,7 +37,7 @@ inline refresh_policy plain_policy() {
   return policy;
 }
 
-// Deadlines to the nanosecond.
+// With deadlines exact to the nanosecond.
 inline rondo::options exact_ticks() {
   rondo::options options;
   options.tick = 1ns;
@@ -65,7 +65,7 @@ class cache_trial {
     });
   }
 
-  // The oldest load of the key, which is not in the list any more.
+  // Removes the oldest load of the key from the list, and returns it.
   load take(const Key& key) {
     for (auto each = loads.begin(); each != loads.end(); ++each) {
       if (each->key() != key) continue;
@@ -77,12 +77,12 @@ class cache_trial {
   }
   void store(const Key& key, int value, time_to_live ttl = {}) { take(key).store(value, ttl); }
   void fail(const Key& key) { take(key).fail(); }
-  // The key enters with this value, now.
+  // Loads the key with this value now.
   void fill(const Key& key, int value, time_to_live ttl = {}) {
     cache->find(key);
     store(key, value, ttl);
   }
-  // From now on each load ends at once: with this value, or fails.
+  // From now on each load ends at once: with this value, or in a failure.
   void answer_all(int value) {
     origin = [value](load begun) { begun.store(value); };
   }
@@ -91,13 +91,13 @@ class cache_trial {
   }
 
   std::string read(const Key& key) { return text(cache->find(key)); }
-  // Notes what it gets, when it gets it.
+  // Notes what the reader gets, when it gets it.
   void read_later(const Key& key, const std::string& name) {
     cache->find(key, [this, name](const lookup<int>& got) { notes.add(name + ": " + text(got) + ";"); });
   }
   void advance_to(rondo::time_point when) { time.advance(when - time.now()); }
 
-  // When the next load of a key that is in the cache begins, unless one is in progress.
+  // When the next load of a key in the cache begins, unless one is in progress.
   std::optional<rondo::time_point> next_load(const Key& wanted) const {
     std::optional<rondo::time_point> when;
     cache->for_each([&](const Key& key, const cache_refresh::key_times& times) {

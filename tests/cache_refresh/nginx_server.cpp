@@ -62,7 +62,7 @@ void replace_all(std::string& text, const std::string& old, const std::string& w
     text.replace(at, old.size(), with);
 }
 
-// One process, which works as whoever runs the tests, and writes only into its folder.
+// One process, which runs as the user who runs the tests and writes only into its folder.
 constexpr const char* configuration = R"(
 daemon off;
 master_process off;
@@ -101,7 +101,7 @@ nginx_server::nginx_server(std::string locations) : locations_(std::move(locatio
   fs::create_directory(folder_.path / "www");
   for (int attempt = 0; attempt < 5; ++attempt) {
     port_ = free_port();
-    if (run()) return;  // otherwise somebody else has taken the port
+    if (run()) return;  // otherwise another program has taken the port
   }
   throw std::runtime_error("nginx did not start: " + folder_.read("output") + folder_.read("error.log"));
 }
@@ -166,7 +166,7 @@ bool nginx_server::run() {
     const int out = ::open(output.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     ::dup2(out, 1);
     ::dup2(out, 2);
-    ::setpgid(0, 0);  // Ctrl-C is for the tests
+    ::setpgid(0, 0);  // Ctrl-C should reach only the tests
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != self) ::_exit(125);
     ::execl(program.c_str(), "nginx", "-p", folder.c_str(), "-e", errors.c_str(), "-c", file.c_str(),

@@ -1,5 +1,5 @@
-// nginx with a configuration of the tests' own, in a temporary folder and on a free port of 127.0.0.1. It ends with the
-// test program, however that ends.
+// nginx with a configuration for the tests, in a temporary folder and on a free port of 127.0.0.1. It ends when the
+// test program ends, however that happens.
 #pragma once
 
 #include <string>
@@ -12,11 +12,11 @@ namespace cache_refresh_test {
 
 class nginx_server {
  public:
-  // False, and one line says why: nginx is not installed.
+  // Returns false, and prints one line that says why, if nginx is not installed.
   static bool installed();
 
-  // `locations`: what stands in its server { … }. ROOT is the folder "www", which is empty. To be made by the main
-  // thread.
+  // `locations` is the content of its server { … }. ROOT stands for the folder "www", which is empty. Must be created
+  // by the main thread.
   explicit nginx_server(std::string locations);
   ~nginx_server();
   nginx_server(const nginx_server&) = delete;
@@ -26,12 +26,12 @@ class nginx_server {
   void write(const std::string& name, const std::string& text) const;
   void remove(const std::string& name) const;
 
-  // So many requests in its log whose line contains this. The line: status, method, address, condition.
+  // The number of requests in its log whose lines contain `part`. A line has status, method, address and condition.
   std::size_t requests(const std::string& part) const;
 
   void kill();   // with SIGKILL
-  void start();  // returns when it takes connections
-  // It neither answers nor closes connections, but the kernel takes new ones.
+  void start();  // returns when it accepts connections
+  // Makes it neither answer nor close connections, while the kernel still accepts new ones.
   void hang();
   void go_on();
 

@@ -1,4 +1,4 @@
-// What the tests of origins have in common.
+// Shared by the tests of origins.
 #pragma once
 
 #include <algorithm>
@@ -14,10 +14,10 @@
 
 namespace cache_refresh_test {
 
-// Generous: what is waited for takes milliseconds on a machine that has nothing else to do.
+// Generous: the events that tests wait for take milliseconds on an idle machine.
 inline constexpr std::chrono::seconds patience{60};
 
-// What an origin_error says; "" if there is none.
+// The text of an origin_error, or "" if none is thrown.
 template <class Function>
 std::string error_of(Function what) {
   try {
@@ -36,7 +36,7 @@ inline std::string error_of_opening(const cache_refresh::origin_options& wanted)
   return error_of([&] { cache_refresh::open_origin(wanted); });
 }
 
-// Until it is so. False: it did not become so.
+// Waits until so() is true. Returns false if that takes too long.
 template <class Condition>
 bool becomes(Condition so) {
   const auto late = std::chrono::steady_clock::now() + patience;
@@ -54,7 +54,7 @@ std::chrono::steady_clock::duration time_of(Function what) {
   return std::chrono::steady_clock::now() - before;
 }
 
-// Keys that an origin's news told of.
+// Keys that an origin's news has reported.
 class heard_keys {
  public:
   std::function<void(const std::string&)> listener() {
@@ -65,7 +65,7 @@ class heard_keys {
     };
   }
 
-  // Waits until this key was told of so often.
+  // Waits until this key has been reported `times` times.
   bool wait_for(const std::string& key, std::ptrdiff_t times = 1) {
     std::unique_lock guard(lock_);
     return came_.wait_for(guard, patience, [&] { return count(key) >= times; });

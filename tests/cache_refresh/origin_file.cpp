@@ -1,4 +1,4 @@
-// The origin that is a folder.
+// An origin that is a folder.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -27,7 +27,7 @@ record load(origin& from, const std::string& key) {
   return *given.changed;
 }
 
-TEST_CASE("schemes: those that are unknown are named, with those there are") {
+TEST_CASE("schemes: the error for an unknown scheme names it and the known ones") {
   const std::string unknown = error_of_opening({.url = "ftp://there/"});
   CHECK(contains(unknown, "ftp: is unknown"));
   CHECK(contains(unknown, "file:, sqlite:"));
@@ -42,7 +42,7 @@ TEST_CASE("schemes: queries come in pairs, and only for databases") {
 }
 
 #ifndef RONDO_EXAMPLE_HTTP
-TEST_CASE("schemes: one that was not built says what it needs") {
+TEST_CASE("schemes: the error for a scheme that was not built says what it needs") {
   CHECK(contains(error_of_opening({.url = "https://there/"}), "https: needs a build with libcurl"));
 }
 #endif
@@ -61,7 +61,7 @@ TEST_CASE("file: the keys are the regular files, sorted, without hidden ones") {
   CHECK(contains(there->name(), folder.path.string()));
 }
 
-TEST_CASE("file: a folder that is none is refused") {
+TEST_CASE("file: a path that is not a folder is refused") {
   const temporary_folder folder;
   folder.write("file", "x");
   CHECK(contains(error_of_opening({.url = "file:" + folder.path.string() + "/no"}), "No such file"));
@@ -69,7 +69,7 @@ TEST_CASE("file: a folder that is none is refused") {
   CHECK(error_of_opening({.url = "file:"}) != "");
 }
 
-TEST_CASE("file: any bytes are a value, and no TTL is given") {
+TEST_CASE("file: a value may have any bytes, and has no TTL") {
   const temporary_folder folder;
   std::string bytes(100'000, 'x');
   bytes[500] = '\0';
@@ -85,14 +85,14 @@ TEST_CASE("file: any bytes are a value, and no TTL is given") {
   CHECK(load(*there, "empty").value.empty());
 }
 
-TEST_CASE("file: what has not changed is not read again") {
+TEST_CASE("file: a file that has not changed is not read again") {
   const temporary_folder folder;
   folder.write("a", "one");
   const auto there = open_folder(folder);
   const record held = load(*there, "a");
   CHECK(!there->connect()->load("a", &held, 1s).changed);
 
-  // Another text behind the same time, size and inode: it would be seen if it was read.
+  // Another text with the same time, size and inode, which would be seen if the file were read.
   const auto time = fs::last_write_time(folder.path / "a");
   folder.write("a", "two");
   fs::last_write_time(folder.path / "a", time);
@@ -105,7 +105,7 @@ TEST_CASE("file: what has not changed is not read again") {
   CHECK(later.changed->validator != held.validator);
 }
 
-TEST_CASE("file: another file of the same time and size has another validator") {
+TEST_CASE("file: another file with the same time and size has another validator") {
   const temporary_folder folder;
   folder.write("a", "one");
   const auto there = open_folder(folder);
@@ -118,7 +118,7 @@ TEST_CASE("file: another file of the same time and size has another validator") 
   CHECK(later.changed->value == "two");
 }
 
-TEST_CASE("file: what vanished, cannot be read or is no file is an error") {
+TEST_CASE("file: a file that has vanished, cannot be read or is not regular is an error") {
   const temporary_folder folder;
   folder.write("a", "one");
   folder.write("secret", "x");
@@ -154,7 +154,7 @@ TEST_CASE("file: no key leads out of the folder") {
   }
 }
 
-TEST_CASE("file: an editor replaces the mark, and nobody sees the change before `before`") {
+TEST_CASE("file: an editor replaces the mark, and the change is not visible before `before` has returned") {
   const temporary_folder folder;
   folder.write("a", "text");
   fs::permissions(folder.path / "a", fs::perms::owner_all);
@@ -178,7 +178,7 @@ TEST_CASE("file: an editor replaces the mark, and nobody sees the change before 
   CHECK(fs::status(folder.path / "a").permissions() == fs::perms::owner_all);
 }
 
-TEST_CASE("file: a change that fails leaves the file as it was, and nothing beside it") {
+TEST_CASE("file: a change that fails leaves the file as it was, and no other file") {
   const temporary_folder folder;
   folder.write("a", "text");
   const auto there = open_folder(folder);
@@ -202,7 +202,7 @@ TEST_CASE("file: changes in quick succession have different validators") {
 }
 
 #ifdef __linux__
-TEST_CASE("file: news of files that are written, replaced and removed, not of hidden ones") {
+TEST_CASE("file: news reports files that are written, replaced and removed, but not hidden ones") {
   const temporary_folder folder;
   folder.write("a", "1");
   const auto there = open_folder(folder);
@@ -231,7 +231,7 @@ TEST_CASE("file: a changed file is loaded at once into a cache whose TTL is an h
   folder.write("a", "two");
   CHECK(becomes([&] { return running.value("a") == "two"; }));
 
-  // Removed: the value is served on, and the load fails.
+  // After the file is removed, the value is still served, and the load fails.
   fs::remove(folder.path / "a");
   CHECK(becomes([&] { return running.cache.count().failing == 1; }));
   CHECK(running.value("a") == "two");

@@ -1,4 +1,4 @@
-// The origin that is a web server: nginx.
+// An origin that is a web server, nginx.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -69,7 +69,7 @@ struct web {
   nginx_server server{locations};
 };
 
-TEST_CASE("http: keys are nginx's list of files, an array of names, or lines") {
+TEST_CASE("http: the list of keys may be nginx's list of files, an array of names, or lines") {
   if (!nginx_server::installed()) return;
   const web x;
   CHECK(x.open()->keys(0) == std::vector<std::string>{"a", "b"});
@@ -84,7 +84,7 @@ TEST_CASE("http: keys are nginx's list of files, an array of names, or lines") {
   CHECK(there->keys(0).size() == 3);
 }
 
-TEST_CASE("http: a list that is none is refused") {
+TEST_CASE("http: an answer that is not a list is refused") {
   if (!nginx_server::installed()) return;
   const web x;
   CHECK(contains(x.error_of_open("/page/"), "is a web page"));
@@ -95,7 +95,7 @@ TEST_CASE("http: a list that is none is refused") {
   CHECK(x.error_of_open("/no/") == "HTTP 404");
 }
 
-TEST_CASE("http: keys become paths below the URL, percent-encoded but for slashes") {
+TEST_CASE("http: keys become paths below the URL, percent-encoded except for slashes") {
   if (!nginx_server::installed()) return;
   const web x;
   const std::string odd = "ä ö?#%25+&";
@@ -104,7 +104,7 @@ TEST_CASE("http: keys become paths below the URL, percent-encoded but for slashe
   CHECK(there->keys(0).back() == odd);
   CHECK(there->connect()->load(odd, nullptr, 10s).changed->value == "found");
   CHECK(there->connect()->load("sub/c", nullptr, 10s).changed->value == "three");
-  // A query of the URL goes along, and neither it nor a password is shown.
+  // The URL's query is sent as well. Neither the query nor a password is shown.
   const std::string url = x.server.url("/items?token=1");
   const auto secret = open_origin({.url = "http://me:secret@" + url.substr(7)});
   CHECK(secret->connect()->load("a", nullptr, 10s).changed->value == "one");
@@ -138,7 +138,7 @@ TEST_CASE("http: without an ETag the date is the validator") {
   CHECK(becomes([&] { return x.server.requests("304 GET /untagged/a \"-" + held.validator) == 1; }));
 }
 
-TEST_CASE("http: the server's headers give the TTL, also when the value has not changed") {
+TEST_CASE("http: the server's headers set the TTL, even when the value has not changed") {
   if (!nginx_server::installed()) return;
   const web x;
   const answer first = x.load("ttl/a");
@@ -158,11 +158,11 @@ TEST_CASE("http: the server's headers give the TTL, also when the value has not 
   CHECK(x.load("old/a").ttl.soft == 10s);
   CHECK(x.load("old/a").ttl.hard == 20s);
   CHECK(!x.load("items/a").ttl.soft);
-  // Of a redirection only the answer it leads to counts.
+  // For a redirection, only the final answer counts.
   CHECK(x.load("moved/a").ttl.soft == 7s);
 }
 
-TEST_CASE("http: Cache-Control as RFC 9111 and RFC 5861 have it") {
+TEST_CASE("http: Cache-Control follows RFC 9111 and RFC 5861") {
   const auto ttl = [](const char* text, std::chrono::seconds age = 0s) {
     return ttl_of(http_caching{.cache_control = text, .age = age, .expires = {}});
   };
@@ -193,7 +193,7 @@ TEST_CASE("http: Cache-Control as RFC 9111 and RFC 5861 have it") {
   CHECK(ttl_of({.cache_control = "", .age = 10s, .expires = 60s}).soft == 50s);
 }
 
-TEST_CASE("http: what is no value is an error") {
+TEST_CASE("http: an answer that is not a value is an error") {
   if (!nginx_server::installed()) return;
   const web x;
   CHECK(x.error_of_load("broken/a") == "HTTP 503");
@@ -207,7 +207,7 @@ TEST_CASE("http: what is no value is an error") {
   CHECK(x.load("items/large").changed->value.size() == 7 << 20);
 }
 
-TEST_CASE("http: a connection is kept, and is of use after an error") {
+TEST_CASE("http: a connection is kept, and usable after an error") {
   if (!nginx_server::installed()) return;
   web x;
   const auto loader = x.open("/")->connect();
@@ -219,7 +219,7 @@ TEST_CASE("http: a connection is kept, and is of use after an error") {
   CHECK(loader->load("items/a", nullptr, 10s).changed->value == "one");
 }
 
-TEST_CASE("http: a server that does not answer holds a load for no longer than its limit") {
+TEST_CASE("http: a server that does not answer delays a load no longer than its limit") {
   if (!nginx_server::installed()) return;
   web x;
   const auto loader = x.open("/")->connect();
@@ -230,12 +230,12 @@ TEST_CASE("http: a server that does not answer holds a load for no longer than i
   CHECK(took < patience / 2);
   x.server.go_on();
   CHECK(loader->load("items/a", nullptr, 10s).changed->value == "one");
-  // One that answers byte by byte.
+  // A server that answers byte by byte.
   x.server.write("items/long", std::string(1000, 'x'));
   CHECK(x.error_of_load("slow/long", 300ms) == "no answer within 300 ms");
 }
 
-TEST_CASE("http: a server that cannot be reached at the start is said in bounded time") {
+TEST_CASE("http: a server that cannot be reached at the start is reported within a bounded time") {
   if (!nginx_server::installed()) return;
   web x;
   x.server.hang();
@@ -247,7 +247,7 @@ TEST_CASE("http: a server that cannot be reached at the start is said in bounded
   CHECK(error_of_opening({.url = "http://127.0.0.1:99999/"}) != "");
 }
 
-TEST_CASE("http: proxies that the environment names are not asked for this host") {
+TEST_CASE("http: proxies from the environment are not used for this host") {
   if (!nginx_server::installed()) return;
   const web x;
   ::setenv("http_proxy", "http://127.0.0.1:1", 1);
@@ -258,14 +258,14 @@ TEST_CASE("http: proxies that the environment names are not asked for this host"
   ::unsetenv("ALL_PROXY");
 }
 
-TEST_CASE("http: it cannot be edited, and tells nothing") {
+TEST_CASE("http: a web server has no editor and no news") {
   if (!nginx_server::installed()) return;
   const web x;
   CHECK(x.open()->edit() == nullptr);
   CHECK(x.open()->watch([](const std::string&) {}) == nullptr);
 }
 
-TEST_CASE("http: the server is killed: values are served on, and loaded again when it is back") {
+TEST_CASE("http: after the server is killed, values are still served, and loaded again when it is back") {
   if (!nginx_server::installed()) return;
   web x;
   const auto there = x.open();

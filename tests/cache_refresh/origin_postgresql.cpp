@@ -1,4 +1,4 @@
-// The origin that is a PostgreSQL database.
+// An origin that is a PostgreSQL database.
 #include <doctest/doctest.h>
 
 #include <csignal>
@@ -18,7 +18,7 @@ using namespace durable_test;
 
 constexpr auto immediate = postgresql_server::how::immediate;
 
-// A new database. Not dropped: postgresql_server would give it to another test with the schema in it.
+// A new database. It is not dropped, because postgresql_server would give it to another test with the schema in it.
 struct database {
   origin_options made_up(std::size_t rows) const { return {.url = url, .rows = rows, .seed = 7}; }
   origin_options queries(const std::string& load) const {
@@ -36,7 +36,7 @@ struct database {
 
 bool installed() { return postgresql_server::get() != nullptr; }
 
-TEST_CASE("postgresql: a new database is filled with made-up rows, the same ones from the same seed") {
+TEST_CASE("postgresql: a new database is filled with generated rows, the same ones for the same seed") {
   if (!installed()) return;
   const database a;
   const database b;
@@ -52,11 +52,11 @@ TEST_CASE("postgresql: a new database is filled with made-up rows, the same ones
   CHECK(a.run(sum) == b.run(sum));
   CHECK(contains(there->name(), "tests_"));
 
-  // The next start leaves it as it is.
+  // The next start does not change it.
   CHECK(open_origin(a.made_up(5))->keys(0).size() == 10'000);
 }
 
-TEST_CASE("postgresql: a new database is filled from the catalogue, whatever its text is") {
+TEST_CASE("postgresql: a new database is filled from the catalogue, whatever its text") {
   if (!installed()) return;
   const database x;
   const temporary_folder folder;
@@ -77,7 +77,7 @@ TEST_CASE("postgresql: a catalogue that cannot be read leaves nothing behind") {
   CHECK(open_origin(x.made_up(5))->keys(0).size() == 5);
 }
 
-TEST_CASE("postgresql: of programs that start at once, one fills the database") {
+TEST_CASE("postgresql: if several programs start at once, one of them fills the database") {
   if (!installed()) return;
   const database x;
   std::vector<std::string> errors(4);
@@ -96,7 +96,7 @@ TEST_CASE("postgresql: of programs that start at once, one fills the database") 
   CHECK(counts[0] >= 2000);
 }
 
-TEST_CASE("postgresql: a load brings value, version and TTL, or says that the version is still the same") {
+TEST_CASE("postgresql: a load returns value, version and TTL, or that the version has not changed") {
   if (!installed()) return;
   const database x;
   const auto there = open_origin(x.made_up(3));
@@ -117,7 +117,7 @@ TEST_CASE("postgresql: a load brings value, version and TTL, or says that the ve
   CHECK(next.ttl.soft == 1s);
   CHECK(error_of([&] { loader->load("no", nullptr, 10s); }) == "no: there is no such row");
 
-  // Deleted and made again: not the same version.
+  // A row that was deleted and inserted again does not have the same version.
   x.run("DELETE FROM cache_refresh.item WHERE key = 'item/0000001'");
   x.run("INSERT INTO cache_refresh.item (key, value) VALUES ('item/0000001', 'again')");
   const answer again = loader->load("item/0000001", &*next.changed, 10s);
@@ -125,7 +125,8 @@ TEST_CASE("postgresql: a load brings value, version and TTL, or says that the ve
   CHECK(again.changed->value == "again");
 }
 
-TEST_CASE("postgresql: an editor's change is seen when it is committed, and one that fails is none") {
+TEST_CASE(
+    "postgresql: an editor's change is visible when it is committed, and a failed one changes nothing") {
   if (!installed()) return;
   const database x;
   const auto there = open_origin(x.made_up(3));
@@ -152,7 +153,7 @@ TEST_CASE("postgresql: an editor's change is seen when it is committed, and one 
   CHECK(!called);
 }
 
-TEST_CASE("postgresql: queries of the user's own read, and only read") {
+TEST_CASE("postgresql: the user's own queries can read, and only read") {
   if (!installed()) return;
   const database x;
   x.add_users();
@@ -194,7 +195,7 @@ TEST_CASE("postgresql: queries that cannot work are refused at the start") {
   CHECK(contains(error_of_opening(x.queries("SELECT")), "must have one parameter"));
 }
 
-TEST_CASE("postgresql: what is wrong with a URL or a server is one line, in bounded time") {
+TEST_CASE("postgresql: an error of a URL or a server is one line, within a bounded time") {
   if (!installed()) return;
   const database x;
   for (const char* url : {"postgresql://127.0.0.1:1/x", "postgres:///x?host=/no/such/folder",
@@ -210,7 +211,7 @@ TEST_CASE("postgresql: what is wrong with a URL or a server is one line, in boun
       "does not exist"));
 }
 
-// The processes of the server that serve this program.
+// Stops the server's processes that serve this program, and returns them.
 std::vector<pid_t> stop_backends(const database& x) {
   std::vector<pid_t> all;
   user_connection asks(x.url);
@@ -226,7 +227,7 @@ std::vector<pid_t> stop_backends(const database& x) {
   return all;
 }
 
-TEST_CASE("postgresql: a server that does not answer holds a load for no longer than its limit") {
+TEST_CASE("postgresql: a server that does not answer delays a load no longer than its limit") {
   if (!installed()) return;
   const database x;
   const auto there = open_origin(x.made_up(3));
@@ -242,7 +243,7 @@ TEST_CASE("postgresql: a server that does not answer holds a load for no longer 
   CHECK(loader->load("item/0000001", nullptr, 10s).changed);
 }
 
-TEST_CASE("postgresql: a slow query ends at the limit, at the server as well") {
+TEST_CASE("postgresql: a slow query ends at the limit, on the server as well") {
   if (!installed()) return;
   const database x;
   x.add_users();
@@ -259,10 +260,11 @@ TEST_CASE("postgresql: a slow query ends at the limit, at the server as well") {
   }));
 }
 
-TEST_CASE("postgresql: a server that takes connections and is silent is said in bounded time") {
+TEST_CASE(
+    "postgresql: a server that takes connections and does not answer is reported within a bounded time") {
   if (!installed()) return;
   const database x;
-  // The server's main process, which answers new connections, does not run.
+  // Stops the server's main process, which answers new connections.
   const pid_t main = std::stoi(x.run("SELECT split_part(pg_read_file('postmaster.pid'), E'\\n', 1)"));
   ::kill(main, SIGSTOP);
   std::string error;
@@ -272,7 +274,7 @@ TEST_CASE("postgresql: a server that takes connections and is silent is said in 
   CHECK(took < patience / 2);
 }
 
-TEST_CASE("postgresql: news of rows that are new, changed or gone, once committed") {
+TEST_CASE("postgresql: news reports rows that are inserted, changed or deleted, once this is committed") {
   if (!installed()) return;
   const database x;
   const auto there = open_origin(x.made_up(3));
@@ -302,7 +304,7 @@ TEST_CASE("postgresql: news of rows that are new, changed or gone, once committe
 }
 
 TEST_CASE(
-    "postgresql: a lost news connection is made again, and then says once that anything may have changed") {
+    "postgresql: a lost news connection is opened again, and then reports once that all may have changed") {
   if (!installed()) return;
   const database x;
   const auto there = open_origin(x.made_up(3));
@@ -312,7 +314,7 @@ TEST_CASE(
       "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
       " WHERE application_name = 'cache_refresh' AND datname = current_database()";
   for (int i = 1; i <= 3; ++i) {
-    CHECK(x.run(end_others) != "0");  // those of connections that were closed may still be there
+    CHECK(x.run(end_others) != "0");  // processes of closed connections may still be there
     REQUIRE(heard.wait_for("", i));
     x.run("NOTIFY cache_refresh_item, 'after'");
     REQUIRE(heard.wait_for("after", i));
@@ -320,7 +322,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("postgresql: news begins when the server is down, and can be ended then") {
+TEST_CASE("postgresql: news can begin and end while the server is down") {
   if (!installed()) return;
   const database x;
   const auto there = open_origin(x.made_up(3));
@@ -334,7 +336,8 @@ TEST_CASE("postgresql: news begins when the server is down, and can be ended the
   CHECK(heard.wait_for("item/0000002"));
 }
 
-TEST_CASE("postgresql: the server is killed: values are served on, and all recovers when it is back") {
+TEST_CASE(
+    "postgresql: values are served while the server is down after a kill, and all recovers when it is back") {
   if (!installed()) return;
   const database x;
   const auto there = open_origin(x.made_up(20));
@@ -362,7 +365,7 @@ TEST_CASE("postgresql: the server is killed: values are served on, and all recov
   }));
   CHECK(unserved == 0);
 
-  // News as well: from here on only it can tell of a change in time.
+  // News recovers as well: from here on only news can report a change in time.
   x.run("UPDATE cache_refresh.item SET ttl_ms = 3600000");
   const auto editor = there->edit();
   int number = 0;
@@ -374,7 +377,7 @@ TEST_CASE("postgresql: the server is killed: values are served on, and all recov
   }));
 }
 
-TEST_CASE("postgresql: nothing is served past the hard TTL, everything before") {
+TEST_CASE("postgresql: values are served up to the hard TTL, and not after it") {
   if (!installed()) return;
   const database x;
   const auto there = open_origin(x.made_up(1));

@@ -1,4 +1,4 @@
-// The origin that is an SQLite database.
+// An origin that is an SQLite database.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -34,7 +34,7 @@ std::string error_of_load(origin& there, const std::string& key) {
   return error_of([&] { there.connect()->load(key, nullptr, 1s); });
 }
 
-TEST_CASE("sqlite: a new database is filled with made-up rows, the same ones from the same seed") {
+TEST_CASE("sqlite: a new database is filled with generated rows, the same ones for the same seed") {
   const files a;
   const files b;
   const auto there = open_origin(a.made_up(1000));
@@ -73,7 +73,7 @@ TEST_CASE("sqlite: a catalogue that cannot be read leaves an empty database, whi
   CHECK(open_origin(x.made_up(5))->keys(0).size() == 5);
 }
 
-TEST_CASE("sqlite: a database that is there is left as it is") {
+TEST_CASE("sqlite: an existing database is not changed") {
   const files x;
   open_origin(x.made_up(5))->edit()->change("item/0000002", "7", [] {});
   const auto again = open_origin(x.made_up(100));
@@ -81,7 +81,7 @@ TEST_CASE("sqlite: a database that is there is left as it is") {
   CHECK(contains(again->connect()->load("item/0000002", nullptr, 1s).changed->value, "[edit 7]"));
 }
 
-TEST_CASE("sqlite: one line is said of what is no database of ours") {
+TEST_CASE("sqlite: a file that is not a database of the program is refused in one line") {
   const files x;
   x.write("text", "this is no database, and long enough not to be taken for an empty one");
   CHECK(contains(error_of_opening({.url = "sqlite:" + (x.path / "text").string()}), "not a database"));
@@ -94,7 +94,7 @@ TEST_CASE("sqlite: one line is said of what is no database of ours") {
   CHECK(x.ask("SELECT count(*) FROM sqlite_master") == "1");
 }
 
-TEST_CASE("sqlite: a load brings value, version and TTL, or says that the version is still the same") {
+TEST_CASE("sqlite: a load returns value, version and TTL, or that the version has not changed") {
   const files x;
   const auto there = open_origin(x.made_up(3));
   const auto loader = there->connect();
@@ -114,18 +114,18 @@ TEST_CASE("sqlite: a load brings value, version and TTL, or says that the versio
   REQUIRE(next.changed);
   CHECK(next.changed->value == "new");
   CHECK(next.changed->validator == "2");
-  CHECK(next.ttl.soft == 1s);  // not nothing, which would mean without a pause
+  CHECK(next.ttl.soft == 1s);  // not 0, which would mean loading without a pause
   CHECK(error_of_load(*there, "no") == "no: there is no such row");
 }
 
-TEST_CASE("sqlite: an editor's change is seen when it is committed") {
+TEST_CASE("sqlite: an editor's change is visible when it is committed") {
   const files x;
   const auto there = open_origin(x.made_up(3));
   const auto loader = there->connect();
   const auto editor = there->edit();
   const record old = *loader->load("item/0000001", nullptr, 1s).changed;
   const std::string validator = editor->change("item/0000001", "1", [&] {
-    CHECK(!loader->load("item/0000001", &old, 1s).changed);  // does not wait for the writer either
+    CHECK(!loader->load("item/0000001", &old, 1s).changed);  // and does not wait for the writer
   });
   const record next = *loader->load("item/0000001", &old, 1s).changed;
   CHECK(next.value == old.value + " [edit 1]");
@@ -134,7 +134,7 @@ TEST_CASE("sqlite: an editor's change is seen when it is committed") {
   CHECK(loader->load("item/0000001", nullptr, 1s).changed->value == old.value + " [edit 22]");
 }
 
-TEST_CASE("sqlite: a change that fails is none") {
+TEST_CASE("sqlite: a failed change changes nothing") {
   const files x;
   const auto there = open_origin(x.made_up(3));
   const auto editor = there->edit();
@@ -153,7 +153,7 @@ TEST_CASE("sqlite: a change that fails is none") {
   CHECK(x.ask("SELECT version FROM item") == "2");
 }
 
-TEST_CASE("sqlite: several connections load at once while an editor writes") {
+TEST_CASE("sqlite: several connections can load at once while an editor writes") {
   const files x;
   const auto there = open_origin(x.made_up(20));
   std::atomic<int> wrong{0};
@@ -198,7 +198,7 @@ struct own_database : files {
   }
 };
 
-TEST_CASE("sqlite: queries of the user's own read any database, and only read") {
+TEST_CASE("sqlite: the user's own queries can read any database, and only read") {
   const own_database x;
   const std::string before = x.read("origin.db");
   for (const char* load :
@@ -212,7 +212,7 @@ TEST_CASE("sqlite: queries of the user's own read any database, and only read") 
     CHECK(given.changed->validator == "200");
     CHECK(!given.ttl.soft);
     CHECK(!loader->load("2", &*given.changed, 1s).changed);
-    // Without a validator nothing can be said to be the same.
+    // Without a validator, a value never counts as unchanged.
     const record third = *loader->load("3", nullptr, 1s).changed;
     CHECK(third.validator.empty());
     CHECK(loader->load("3", &third, 1s).changed);
@@ -238,7 +238,7 @@ TEST_CASE("sqlite: queries that cannot work are refused at the start") {
   CHECK(!std::filesystem::exists(x.file + ".no"));
 }
 
-TEST_CASE("sqlite: a query that goes on for ever ends at the limit") {
+TEST_CASE("sqlite: an endless query ends at the limit") {
   const own_database x;
   const auto there = open_origin(x.queries(
       "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*), $1 FROM n"));

@@ -1,4 +1,4 @@
-// A refreshing_cache over an origin, as the program has one: a real timer, and a few threads that load.
+// A refreshing_cache over an origin, as in the program: with a real timer and a few threads that load.
 #pragma once
 
 #include <condition_variable>
@@ -28,7 +28,7 @@ class refreshed_origin {
       : cache(timer_, policy, [this](cache_type::load begun) { post(std::move(begun)); }) {
     for (std::size_t i = 0; i < threads; ++i)
       threads_.emplace_back([this, loader = from.connect()] { work(*loader); });
-    // With an empty key anything may have changed: the program's own answer is to load all keys.
+    // An empty key means that anything may have changed. The program itself then loads all keys.
     news_ = from.watch([this](const std::string& key) { cache.refresh(key); });
   }
 
@@ -43,7 +43,7 @@ class refreshed_origin {
     for (std::thread& each : threads_) each.join();
   }
 
-  // Of what may be served now; "" if that is nothing.
+  // The value that may be served now, or "" if there is none.
   std::string value(const std::string& key) {
     const auto found = cache.find(key);
     return found.value ? found.value->value : "";

@@ -1,4 +1,4 @@
-// How a refreshing_cache ends, and what happens when its scheduler ends before it; calls from inside its calls.
+// How a refreshing_cache ends, what happens when its scheduler ends first, and calls from inside its callbacks.
 #include "refreshing_cache.hpp"
 
 #include <algorithm>
@@ -18,8 +18,7 @@ using namespace cache_refresh;
 using namespace cache_refresh::test;
 
 TEST_CASE(
-    "close() with loads in flight: readers get nothing, at once; answers are dropped; nothing begins any "
-    "more") {
+    "close() during loads: readers get nothing, at once; answers are dropped; no load begins any more") {
   auto policy = plain_policy();
   policy.loads_at_once = 2;
   cache_trial t(policy);
@@ -44,7 +43,7 @@ TEST_CASE(
   CHECK(t.cache->held("b") == nullptr);
 }
 
-TEST_CASE("a cache that is closed serves nothing, tells readers so at once, and may be closed again") {
+TEST_CASE("a closed cache serves nothing, answers readers at once, and may be closed again") {
   cache_trial t;
   t.fill("a", 1);
   t.cache->close();
@@ -60,7 +59,7 @@ TEST_CASE("a cache that is closed serves nothing, tells readers so at once, and 
   CHECK(t.time.pending() == 0);
 }
 
-TEST_CASE("loads outlive the cache, and its scheduler, and then do nothing") {
+TEST_CASE("loads may outlive the cache and its scheduler, and then do nothing") {
   using cache_type = refreshing_cache<std::string, int>;
   std::list<cache_type::load> loads;
   journal notes;
@@ -88,7 +87,7 @@ TEST_CASE("loads outlive the cache, and its scheduler, and then do nothing") {
   CHECK(captured.use_count() == 1);
 }
 
-TEST_CASE("values outlive the cache") {
+TEST_CASE("values may outlive the cache") {
   std::shared_ptr<const int> value;
   {
     cache_trial t;
@@ -98,8 +97,7 @@ TEST_CASE("values outlive the cache") {
   CHECK(*value == 7);
 }
 
-TEST_CASE(
-    "when the scheduler has stopped there is no refreshing, but readers go on, and load what is stale") {
+TEST_CASE("after the scheduler has stopped nothing is refreshed ahead, but readers still load stale values") {
   cache_trial t;
   t.fill("a", 1);
   t.cache->find("b");
@@ -110,13 +108,13 @@ TEST_CASE(
   CHECK(t.loads.size() == 2);
   t.store("a", 2);
   CHECK(t.read("a") == "2 fresh");
-  t.store("b", 1);  // it has no deadline any more
+  t.store("b", 1);  // it no longer has a deadline
   CHECK(t.read("b") == "1 stale");
   t.time.elapse(10s);  // the pause after a slow load
   CHECK(t.read("b") == "1 stale");
   t.fail("b");
   CHECK(t.read("b") == "1 stale");
-  CHECK(t.loads.empty());  // the backoff still holds
+  CHECK(t.loads.empty());  // the backoff is still in effect
   t.time.elapse(2s);
   t.cache->find("b");
   CHECK(t.loads.size() == 1);
@@ -128,7 +126,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "keys without room under the scheduler's limit are loaded by readers, and refreshed once there is room") {
+    "keys for which the scheduler has no room are loaded by readers, and refreshed once there is room") {
   auto options = exact_ticks();
   options.max_pending = 1;
   cache_trial t(plain_policy(), options);
@@ -148,7 +146,7 @@ TEST_CASE(
   CHECK(t.loads.size() == 1);
 }
 
-TEST_CASE("a reader who waits for a load without a deadline gives it one, if there is room") {
+TEST_CASE("a reader that waits for a load without a deadline gives it one, if there is room") {
   auto options = exact_ticks();
   options.max_pending = 1;
   cache_trial t(plain_policy(), options);
@@ -164,7 +162,7 @@ TEST_CASE("a reader who waits for a load without a deadline gives it one, if the
   CHECK(t.cache->stats().failed == 1);
 }
 
-TEST_CASE("a reader who is told may read, refresh and remove keys; the slot of the load that ended is free") {
+TEST_CASE("an answered reader may read, refresh and remove keys; the slot of the ended load is free") {
   auto policy = plain_policy();
   policy.loads_at_once = 1;
   cache_trial t(policy);
@@ -187,8 +185,7 @@ TEST_CASE("a reader who is told may read, refresh and remove keys; the slot of t
 }
 
 TEST_CASE(
-    "a reader may read again when it gets nothing, and waits for the next load no sooner than the backoff "
-    "ends") {
+    "a reader that gets nothing may read again, and waits for a load only after the backoff has ended") {
   cache_trial t;
   int calls = 0;
   std::function<void(const lookup<int>&)> again = [&](const lookup<int>&) {
@@ -200,7 +197,7 @@ TEST_CASE(
   CHECK(t.begins.size() == 1);
 }
 
-TEST_CASE("the function that begins loads may read other keys: their loads begin when it has returned") {
+TEST_CASE("the function that begins loads may read other keys, whose loads begin when it has returned") {
   cache_trial t;
   int depth = 0, deepest = 0;
   t.origin = [&](cache_trial<>::load begun) {
@@ -215,7 +212,7 @@ TEST_CASE("the function that begins loads may read other keys: their loads begin
   CHECK(t.cache->count().fresh == 1000);
 }
 
-TEST_CASE("what a reader throws when it is told is dropped: the others are told, and the load has ended") {
+TEST_CASE("an exception of a reader is dropped: the other readers are answered, and the load has ended") {
   cache_trial t;
   const auto throwing = [](const lookup<int>&) { throw std::runtime_error("the reader's"); };
   const auto read = [&] {
@@ -227,7 +224,7 @@ TEST_CASE("what a reader throws when it is told is dropped: the others are told,
   SUBCASE("store()") {
     t.store("a", 1);
     CHECK(t.notes.take() == "before: 1 fresh, after waiting; after: 1 fresh, after waiting;");
-    CHECK_THROWS_AS(t.cache->find("a", throwing), std::runtime_error);  // its own call, at once
+    CHECK_THROWS_AS(t.cache->find("a", throwing), std::runtime_error);  // from its own call, at once
   }
   SUBCASE("the load is destroyed") { t.take("a"); }
   SUBCASE("its deadline") {
@@ -248,7 +245,7 @@ TEST_CASE("what a reader throws when it is told is dropped: the others are told,
   CHECK(t.cache->stats().in_progress == 0);
 }
 
-TEST_CASE("a reader who is told may destroy the cache") {
+TEST_CASE("an answered reader may destroy the cache") {
   cache_trial t;
   const auto destroying = [&](const lookup<int>&) {
     t.notes.add("told");
@@ -260,11 +257,11 @@ TEST_CASE("a reader who is told may destroy the cache") {
     t.store("a", 1);
     t.store("b", 1);
   }
-  SUBCASE("in a load that ends as it begins") {
+  SUBCASE("in a load that ends when it begins") {
     t.answer_all(1);
     t.cache->find("a", destroying);
   }
-  SUBCASE("in a load that the timer begins, and that fails as it begins") {
+  SUBCASE("in a load that the timer begins and that fails at once") {
     t.cache->find("a");
     t.fail("a");
     auto next = *t.next_load("a");
@@ -299,13 +296,13 @@ TEST_CASE("a reader who is told may destroy the cache") {
 }
 
 TEST_CASE(
-    "values and readers' functions are destroyed without a lock: what destroys them may call the cache") {
+    "values and readers' functions are destroyed without a lock: their destructors may call the cache") {
   using cache_type = refreshing_cache<int, std::shared_ptr<void>>;
   rondo::manual_timer time;
   auto policy = plain_policy();
   policy.forget_after = 85s;
   int destroyed = 0;
-  bool over = false;  // what is in the cache then is destroyed with it
+  bool over = false;  // contents of the cache are then destroyed with it
   std::list<cache_type::load> loads;
   cache_type cache(time, policy, [&](cache_type::load begun) { loads.push_back(std::move(begun)); });
   const auto calling = [&] {
@@ -369,7 +366,7 @@ TEST_CASE("the function that begins loads may close the cache") {
   CHECK(t.begins.size() == 1);
 }
 
-TEST_CASE("wait_for() returns what is there at once, and waits for nothing if it may not wait") {
+TEST_CASE("wait_for() returns an existing value at once, and does not wait without a positive limit") {
   cache_trial t;
   t.fill("a", 1);
   CHECK(text(t.cache->wait_for("a", rondo::duration::max())) == "1 fresh");
@@ -377,12 +374,12 @@ TEST_CASE("wait_for() returns what is there at once, and waits for nothing if it
     CHECK(text(t.cache->wait_for("b", limit)) == "nothing, after waiting");
   }
   CHECK(t.loads.size() == 1);
-  t.store("b", 2);  // the calls that have returned are told, and do nothing
+  t.store("b", 2);  // also answers the calls that have returned, which do nothing
   t.answer_all(3);
   CHECK(text(t.cache->wait_for("c", 1h)) == "3 fresh, after waiting");
 }
 
-TEST_CASE("wait_for() waits no less than its limit") {
+TEST_CASE("wait_for() waits at least until its limit") {
   cache_trial t;
   const auto began = std::chrono::steady_clock::now();
   CHECK(text(t.cache->wait_for("a", 20ms)) == "nothing, after waiting");

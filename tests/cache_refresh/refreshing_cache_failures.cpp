@@ -15,7 +15,7 @@ namespace {
 using namespace cache_refresh;
 using namespace cache_refresh::test;
 
-TEST_CASE("while loads fail the stale value is served until its hard TTL, and nothing after that") {
+TEST_CASE("while loads fail, the stale value is served until its hard TTL, and nothing after that") {
   cache_trial t;
   t.fill("a", 1);
   t.fail_all();
@@ -31,7 +31,7 @@ TEST_CASE("while loads fail the stale value is served until its hard TTL, and no
   CHECK(t.cache->count().empty == 1);
 }
 
-TEST_CASE("an origin that is down past the hard TTL and comes back is found without a reader's help") {
+TEST_CASE("an origin that comes back after the hard TTL is noticed without a read") {
   cache_trial t;
   t.fill("a", 1);
   t.fail_all();
@@ -47,8 +47,7 @@ TEST_CASE("an origin that is down past the hard TTL and comes back is found with
 }
 
 TEST_CASE(
-    "a load has failed at its deadline: its readers are told then, another one follows, the answer is "
-    "dropped") {
+    "a load fails at its deadline: readers are answered, another load follows, the late answer is dropped") {
   cache_trial t;
   t.read_later("a", "reader");
   t.advance_to(at(10s - 1ns));
@@ -63,7 +62,7 @@ TEST_CASE(
   CHECK(*retry <= at(11s));
   t.advance_to(at(11s));
   REQUIRE(t.loads.size() == 2);
-  t.store("a", 1);  // the first one
+  t.store("a", 1);  // the answer of the first load
   CHECK(t.cache->stats().late_answers == 1);
   CHECK(t.read("a") == "nothing");
   t.store("a", 2);
@@ -71,7 +70,7 @@ TEST_CASE(
   CHECK(t.cache->stats().in_progress == 0);
 }
 
-TEST_CASE("an answer that is dropped does not end the load that has followed") {
+TEST_CASE("a dropped answer does not end the load that has followed") {
   cache_trial t;
   t.fill("a", 1);
   t.advance_to(at(90s + 10s + 1s));
@@ -87,7 +86,7 @@ TEST_CASE("an answer that is dropped does not end the load that has followed") {
   CHECK(t.read("a") == "3 fresh");
 }
 
-TEST_CASE("an answer that comes after the deadline and before the next load is dropped as well") {
+TEST_CASE("an answer after the deadline and before the next load is dropped as well") {
   auto policy = plain_policy();
   policy.first_retry = policy.longest_retry = 1000s;
   cache_trial t(policy);
@@ -103,7 +102,7 @@ TEST_CASE("an answer that comes after the deadline and before the next load is d
   CHECK(t.next_load("a") == next);
 }
 
-TEST_CASE("without a load deadline a load may take for ever") {
+TEST_CASE("without a load deadline a load may take indefinitely") {
   auto policy = plain_policy();
   policy.load_deadline = rondo::duration::max();
   cache_trial t(policy);
@@ -117,7 +116,7 @@ TEST_CASE("without a load deadline a load may take for ever") {
   CHECK(t.notes.take() == "reader: 1 stale, after waiting;");
 }
 
-// From the n-th failure in a row of each of so many keys to its next load.
+// For each of `keys` keys: the times from its n-th consecutive failure to its next load.
 std::vector<std::vector<rondo::duration>> retries(int keys, std::size_t failures) {
   auto policy = plain_policy();
   policy.loads_at_once = 100;
@@ -136,7 +135,7 @@ std::vector<std::vector<rondo::duration>> retries(int keys, std::size_t failures
 }
 
 TEST_CASE(
-    "after failures in a row the next load comes after a random time, whose bound doubles up to a cap") {
+    "after consecutive failures the next load follows after a random time, whose bound doubles up to a cap") {
   const auto after = retries(1000, 8);
   for (std::size_t n = 0; n != after.size(); ++n) {
     CAPTURE(n);
@@ -155,7 +154,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a success ends a row of failures: the next failure is followed as a first one is") {
+TEST_CASE("a success resets the backoff: the next failure is treated like a first one") {
   cache_trial t;
   t.fail_all();
   t.cache->find("a");
@@ -173,7 +172,7 @@ TEST_CASE("a success ends a row of failures: the next failure is followed as a f
   }
 }
 
-TEST_CASE("readers do not break the backoff: they get what there is, at once") {
+TEST_CASE("reads do not bypass the backoff: they are answered at once with what there is") {
   auto policy = plain_policy();
   policy.first_retry = policy.longest_retry = 1000s;
   SUBCASE("ahead") {}
@@ -198,7 +197,7 @@ TEST_CASE("readers do not break the backoff: they get what there is, at once") {
   CHECK(t.loads.size() == 1);
 }
 
-TEST_CASE("a load that is destroyed, or whose beginning throws, has failed") {
+TEST_CASE("a load fails if it is destroyed, or if the function that begins it throws") {
   cache_trial t;
   SUBCASE("destroyed") {
     t.read_later("a", "reader");
@@ -212,7 +211,7 @@ TEST_CASE("a load that is destroyed, or whose beginning throws, has failed") {
     t.origin = [](cache_trial<>::load) { throw std::runtime_error("the pool is full"); };
     t.read_later("a", "reader");
   }
-  SUBCASE("it throws, not an exception") {
+  SUBCASE("it throws something that is not a std::exception") {
     t.origin = [](cache_trial<>::load) { throw 1; };
     t.read_later("a", "reader");
   }
@@ -224,7 +223,7 @@ TEST_CASE("a load that is destroyed, or whose beginning throws, has failed") {
   CHECK(t.read("a") == "1 fresh");
 }
 
-TEST_CASE("a beginning that throws when the load is with somebody else leaves it there") {
+TEST_CASE("if the function that begins a load throws after passing it on, the load stays where it is") {
   cache_trial t;
   t.origin = [&](cache_trial<>::load begun) {
     t.loads.push_back(std::move(begun));
@@ -235,7 +234,7 @@ TEST_CASE("a beginning that throws when the load is with somebody else leaves it
   CHECK(t.notes.take() == "reader: 1 fresh, after waiting;");
 }
 
-TEST_CASE("a cache without a function that begins loads fails all of them") {
+TEST_CASE("without a function that begins loads, all loads fail") {
   rondo::manual_timer time;
   refreshing_cache<int, int> cache(time, plain_policy(), {});
   journal notes;
@@ -244,7 +243,7 @@ TEST_CASE("a cache without a function that begins loads fails all of them") {
   CHECK(cache.stats().in_progress == 0);
 }
 
-TEST_CASE("a load ends once: what is said after that is ignored") {
+TEST_CASE("a load ends once: later calls on it are ignored") {
   cache_trial t;
   t.cache->find("a");
   auto load = t.take("a");
@@ -258,8 +257,7 @@ TEST_CASE("a load ends once: what is said after that is ignored") {
   CHECK(t.cache->stats().late_answers == 0);
 }
 
-TEST_CASE(
-    "retry_delay() stays within its bounds, however many failures there were, and whatever the bounds are") {
+TEST_CASE("retry_delay() stays within its bounds, whatever the number of failures and the bounds") {
   random_source random(1);
   refresh_policy policy;
   policy.first_retry = 100ms;

@@ -1,4 +1,4 @@
-// How many loads are in progress, which go first, what else changes a key, and when it is dropped.
+// How many loads are in progress and which come first, other changes of a key, and when a key is dropped.
 #include "refreshing_cache.hpp"
 
 #include <algorithm>
@@ -26,8 +26,7 @@ std::string begun(cache_trial<>& t) {
   return keys;
 }
 
-TEST_CASE(
-    "no more loads than that are in progress; the others begin in the order in which they were asked for") {
+TEST_CASE("at most loads_at_once loads are in progress; the others begin in the order of the requests") {
   cache_trial t(at_once(2));
   for (const char* const key : {"a", "b", "c", "d", "e"}) t.cache->find(key);
   CHECK(begun(t) == "ab");
@@ -46,7 +45,7 @@ TEST_CASE(
   CHECK(t.cache->stats().waiting == 0);
 }
 
-TEST_CASE("loads that readers wait for go before those that nobody waits for") {
+TEST_CASE("loads that readers wait for precede those that nobody waits for") {
   cache_trial t(at_once(1));
   t.cache->prefetch("a");
   t.cache->prefetch("b");
@@ -58,7 +57,7 @@ TEST_CASE("loads that readers wait for go before those that nobody waits for") {
   CHECK(begun(t) == "adebc");
 }
 
-TEST_CASE("a reader brings the load that he waits for forward, once") {
+TEST_CASE("a reader moves the load that it waits for forward, once") {
   cache_trial t(at_once(1));
   for (const char* const key : {"a", "b", "c", "d"}) t.cache->prefetch(key);
   t.read_later("d", "reader");
@@ -76,7 +75,7 @@ TEST_CASE("a reader brings the load that he waits for forward, once") {
   CHECK(t.cache->stats().waiting == 0);
 }
 
-TEST_CASE("refreshes of keys whose values are served wait behind those of a reader without one") {
+TEST_CASE("refreshes of keys that still have a value wait for loads whose readers have none") {
   cache_trial t(at_once(1));
   for (const char* const key : {"a", "b", "c"}) t.fill(key, 1);
   begun(t);
@@ -89,7 +88,7 @@ TEST_CASE("refreshes of keys whose values are served wait behind those of a read
   CHECK(begun(t).substr(0, 2) == first + "d");
 }
 
-TEST_CASE("a load that was given up keeps its slot until its answer has come") {
+TEST_CASE("a load that was given up keeps its slot until its answer arrives") {
   cache_trial t(at_once(2));
   t.cache->find("a");
   t.cache->find("b");
@@ -103,7 +102,7 @@ TEST_CASE("a load that was given up keeps its slot until its answer has come") {
   CHECK(t.cache->stats().late_answers == 1);
 }
 
-TEST_CASE("readers whose load cannot begin are told after the time that a load may take, and no later") {
+TEST_CASE("readers whose load cannot begin are answered after the time that a load may take, and no later") {
   cache_trial t(at_once(1));
   t.cache->find("hangs");
   t.time.advance(5s);
@@ -128,7 +127,7 @@ TEST_CASE("readers whose load cannot begin are told after the time that a load m
   CHECK(t.cache->stats().failed == 1);
 }
 
-TEST_CASE("a key that nobody has read for a while is dropped, instead of being loaded again") {
+TEST_CASE("a key that nobody has read for a while is dropped instead of being loaded again") {
   auto policy = plain_policy();
   policy.forget_after = 300s;
   cache_trial t(policy);
@@ -150,7 +149,7 @@ TEST_CASE("a key that nobody has read for a while is dropped, instead of being l
   CHECK(t.read("a") == "1 fresh");
 }
 
-TEST_CASE("a key that is prefetched is dropped when it has not been read for a while since") {
+TEST_CASE("a prefetched key is dropped if it is not read for a while after that") {
   auto policy = plain_policy();
   policy.forget_after = 300s;
   cache_trial t(policy);
@@ -164,7 +163,7 @@ TEST_CASE("a key that is prefetched is dropped when it has not been read for a w
   CHECK(t.cache->count().fresh == 0);
 }
 
-TEST_CASE("a key that fails, and that nobody reads, is dropped as well") {
+TEST_CASE("a key whose loads fail and that nobody reads is dropped as well") {
   auto policy = plain_policy();
   policy.forget_after = 300s;
   cache_trial t(policy);
@@ -175,7 +174,7 @@ TEST_CASE("a key that fails, and that nobody reads, is dropped as well") {
   CHECK(t.time.pending() == 0);
 }
 
-TEST_CASE("a key has one timer, whatever happens to it") {
+TEST_CASE("a key has exactly one timer, whatever happens to it") {
   cache_trial t;
   t.fill("a", 1);
   CHECK(t.time.pending() == 1);
@@ -191,7 +190,7 @@ TEST_CASE("a key has one timer, whatever happens to it") {
   CHECK(t.time.pending() == 0);
 }
 
-TEST_CASE("a key that is removed is gone, with its timer; its next read loads it") {
+TEST_CASE("a removed key is gone, and its timer with it; its next read loads it") {
   cache_trial t;
   t.fill("a", 1);
   CHECK(t.cache->remove("a"));
@@ -202,19 +201,19 @@ TEST_CASE("a key that is removed is gone, with its timer; its next read loads it
 }
 
 TEST_CASE(
-    "a key removed in mid-load: its readers get nothing, and the answer is dropped, also if the key is "
+    "a key removed during its load: readers get nothing, and the answer is dropped, even if the key is "
     "back") {
   cache_trial t;
   t.read_later("a", "reader");
   CHECK(t.cache->remove("a"));
   CHECK(t.notes.take() == "reader: nothing, after waiting;");
   CHECK(t.cache->stats().in_progress == 1);
-  SUBCASE("and stays away") {
+  SUBCASE("and not read again") {
     t.store("a", 1);
     CHECK(t.cache->held("a") == nullptr);
     CHECK(t.cache->count().empty == 0);
   }
-  SUBCASE("and comes back") {
+  SUBCASE("and read again") {
     t.read_later("a", "another");
     REQUIRE(t.loads.size() == 2);
     t.store("a", 1);
@@ -226,7 +225,7 @@ TEST_CASE(
   CHECK(t.cache->stats().in_progress == 0);
 }
 
-TEST_CASE("a key removed while its load waits for its turn is not loaded") {
+TEST_CASE("a key that is removed while its load waits for its turn is not loaded") {
   cache_trial t(at_once(1));
   t.cache->find("a");
   t.read_later("b", "reader");
@@ -240,7 +239,7 @@ TEST_CASE("a key removed while its load waits for its turn is not loaded") {
   CHECK(t.notes.take() == "");
 }
 
-TEST_CASE("refresh() loads a key now, if it is in the cache, and its schedule goes on from there") {
+TEST_CASE("refresh() loads a key now if it is in the cache, and its schedule continues from there") {
   cache_trial t;
   t.cache->refresh("a");
   CHECK(t.loads.empty());
@@ -254,7 +253,8 @@ TEST_CASE("refresh() loads a key now, if it is in the cache, and its schedule go
   CHECK(t.next_load("a") == at(140s));
 }
 
-TEST_CASE("refresh() in mid-load: one more load follows, whatever that one says, and then no other") {
+TEST_CASE(
+    "after refresh() during a load, one more load follows, whatever the first returns, and then no other") {
   refresh_policy policy = plain_policy();
   SUBCASE("ahead") {}
   SUBCASE("on read") { policy.mode = refresh_mode::on_read; }
@@ -281,7 +281,7 @@ TEST_CASE("refresh() in mid-load: one more load follows, whatever that one says,
   }
 }
 
-TEST_CASE("refresh() while the load waits for its turn adds none: that one will find the change") {
+TEST_CASE("refresh() while a load waits for its turn adds none, because that load will find the change") {
   cache_trial t(at_once(1));
   t.cache->find("a");
   t.cache->find("b");
@@ -292,7 +292,7 @@ TEST_CASE("refresh() while the load waits for its turn adds none: that one will 
   CHECK(begun(t) == "ab");
 }
 
-TEST_CASE("reads between the changes of a key begin no load of their own") {
+TEST_CASE("reads between changes of a key begin no further loads") {
   cache_trial t;
   t.fill("a", 1);
   for (int i = 0; i != 1000; ++i) t.cache->find("a");
@@ -318,7 +318,7 @@ TEST_CASE("keys with a poor hash are kept apart") {
   CHECK(t.cache->count().fresh == 400);
 }
 
-TEST_CASE("nothing is kept of keys that are gone" * doctest::skip(!rondo::test::failing_new::available)) {
+TEST_CASE("removed keys leave no memory behind" * doctest::skip(!rondo::test::failing_new::available)) {
   cache_trial<int> t;
   t.begins.reserve(10'000);
   const auto pass = [&](int key) {
@@ -335,7 +335,7 @@ TEST_CASE("nothing is kept of keys that are gone" * doctest::skip(!rondo::test::
   CHECK(rondo::test::bytes_held() - before < 10'000);
 }
 
-TEST_CASE("a key of a string's size needs no memory for its timers, once the scheduler has had as many" *
+TEST_CASE("timers of short string keys allocate nothing once the scheduler has had as many" *
           doctest::skip(!rondo::test::failing_new::available)) {
   cache_trial t;
   const std::string key = "a short key";
@@ -349,7 +349,7 @@ TEST_CASE("a key of a string's size needs no memory for its timers, once the sch
   const auto before = rondo::test::allocations();
   t.time.advance(900s);
   CHECK(t.begins.size() == 14);
-  CHECK(rondo::test::allocations() - before <= 1);  // of the queue of loads, now and then
+  CHECK(rondo::test::allocations() - before <= 1);  // an occasional one of the queue of loads
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// When a refreshing_cache loads, what it serves meanwhile, and how long.
+// When a refreshing_cache loads, what it serves during that time, and for how long.
 #include "refreshing_cache.hpp"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 using namespace cache_refresh;
 using namespace cache_refresh::test;
 
-TEST_CASE("the first read begins a load and gets nothing; after the load reads get its value") {
+TEST_CASE("the first read begins a load and gets nothing; after the load, reads get its value") {
   cache_trial t;
   CHECK(t.read("a") == "nothing");
   REQUIRE(t.loads.size() == 1);
@@ -33,7 +33,7 @@ TEST_CASE("the first read begins a load and gets nothing; after the load reads g
   CHECK(stats.in_progress == 0);
 }
 
-TEST_CASE("a reader who waits is called when the load has ended, one whose value is there at once") {
+TEST_CASE("a reader is answered at once if there is a value, and otherwise when the load has ended") {
   cache_trial t;
   t.read_later("a", "first");
   t.read_later("a", "second");
@@ -48,7 +48,7 @@ TEST_CASE("a reader who waits is called when the load has ended, one whose value
 TEST_CASE(
     "a value is fresh until its soft TTL and served until its hard TTL, from the beginning of its load") {
   auto policy = plain_policy();
-  policy.refresh_at = 100;  // none before the hard TTL
+  policy.refresh_at = 100;  // no load before the hard TTL
   cache_trial t(policy);
   t.cache->find("a");
   t.time.advance(5s);
@@ -65,7 +65,7 @@ TEST_CASE(
   CHECK(t.read("a") == "nothing");
 }
 
-TEST_CASE("the next load begins at its share of the soft TTL though nobody reads, again and again") {
+TEST_CASE("each next load begins at its share of the soft TTL, even if nobody reads") {
   cache_trial t;
   t.answer_all(1);
   t.cache->find("a");
@@ -125,7 +125,7 @@ TEST_CASE("a thousand readers of a key begin one load, and all get its value") {
   CHECK(t.cache->stats().loads == 1);
 }
 
-// The times of the second load of each of so many keys, whose first ones began together.
+// The times of the second loads of `keys` keys whose first loads began together.
 std::vector<rondo::duration> second_loads(int keys, std::uint64_t seed) {
   auto policy = plain_policy();
   policy.jitter = 0.05;
@@ -141,7 +141,7 @@ std::vector<rondo::duration> second_loads(int keys, std::uint64_t seed) {
   return when;
 }
 
-TEST_CASE("jitter spreads loads over its bounds, evenly, and a seed repeats them") {
+TEST_CASE("jitter spreads loads evenly within its bounds, and a seed repeats them") {
   const auto when = second_loads(2000, 1);
   std::array<int, 10> tenths{};
   for (const rondo::duration each : when) {
@@ -157,7 +157,7 @@ TEST_CASE("jitter spreads loads over its bounds, evenly, and a seed repeats them
   CHECK(second_loads(2000, 1000) != when);
 }
 
-// The most loads that begin within a second, after the first of 10,000 keys that were loaded together.
+// The most second loads that begin within one second, of 10,000 keys that were first loaded together.
 std::size_t peak_of_10000_keys(double jitter) {
   auto policy = plain_policy();
   policy.jitter = jitter;
@@ -173,15 +173,14 @@ std::size_t peak_of_10000_keys(double jitter) {
   return most;
 }
 
-TEST_CASE(
-    "of 10,000 keys loaded together all are loaded in the same second without jitter, with it a tenth") {
+TEST_CASE("10,000 keys loaded together are all loaded again in one second without jitter, a tenth with it") {
   CHECK(peak_of_10000_keys(0) == 10'000);
   const std::size_t peak = peak_of_10000_keys(0.05);
   CHECK(peak >= 1000);
   CHECK(peak < 1200);
 }
 
-TEST_CASE("not_modified() makes the value that is held fresh again, without a copy") {
+TEST_CASE("not_modified() makes the existing value fresh again, without a copy") {
   cache_trial t;
   t.fill("a", 1);
   const auto held = t.cache->find("a").value;
@@ -198,7 +197,7 @@ TEST_CASE("not_modified() makes the value that is held fresh again, without a co
   CHECK(t.cache->stats().loaded == 1);
 }
 
-TEST_CASE("not_modified() of a key without a value is a failure") {
+TEST_CASE("not_modified() for a key without a value is a failure") {
   cache_trial t;
   t.read_later("a", "reader");
   t.take("a").not_modified();
@@ -208,7 +207,7 @@ TEST_CASE("not_modified() of a key without a value is a failure") {
   CHECK(t.cache->count().failing == 1);
 }
 
-TEST_CASE("a load is given the value that is held though it is too old to be served") {
+TEST_CASE("a load gets the existing value, even if that is too old to be served") {
   cache_trial t;
   t.fill("a", 1);
   t.fail_all();
@@ -224,7 +223,7 @@ TEST_CASE("a load is given the value that is held though it is too old to be ser
   CHECK(t.read("a") == "1 fresh");
 }
 
-TEST_CASE("a load brings its own TTLs; the hard one is never below the soft one") {
+TEST_CASE("a load may set its own TTLs; the hard TTL is never less than the soft one") {
   cache_trial t;
   t.fill("short", 1, {.soft = 10s, .hard = 20s});
   t.fill("long", 2, {.soft = 2000s});
@@ -247,7 +246,7 @@ TEST_CASE("a load brings its own TTLs; the hard one is never below the soft one"
   CHECK(t.read("long") == "nothing");
 }
 
-TEST_CASE("a load that is slower than its period is followed by the next one, after a pause, for ever") {
+TEST_CASE("a load that is slower than its period is followed by the next one after a pause, indefinitely") {
   auto policy = plain_policy();
   policy.load_deadline = 1h;
   cache_trial t(policy);
@@ -263,7 +262,7 @@ TEST_CASE("a load that is slower than its period is followed by the next one, af
   CHECK(t.begins.size() == 21);
 }
 
-TEST_CASE("a load that is slower than its value is served does not keep readers waiting for the next one") {
+TEST_CASE("if a load takes longer than its value is served, readers do not wait for the next load") {
   auto policy = plain_policy();
   policy.hard_ttl = policy.soft_ttl;
   policy.load_deadline = 1h;
@@ -278,7 +277,7 @@ TEST_CASE("a load that is slower than its value is served does not keep readers 
   CHECK(t.notes.take() == "second: 2 fresh, after waiting;");
 }
 
-TEST_CASE("loads that end before the function that begins them returns are loads like others") {
+TEST_CASE("loads may end before the function that begins them returns") {
   cache_trial t;
   int value = 0;
   t.origin = [&](cache_trial<>::load begun) { begun.store(++value); };
@@ -293,7 +292,7 @@ TEST_CASE("loads that end before the function that begins them returns are loads
 }
 
 TEST_CASE(
-    "prefetch() loads what is not fresh, without counting as a read; a first load is of no unread value") {
+    "prefetch() loads keys that are not fresh; it is not a read, and a first load is not an unread one") {
   auto policy = plain_policy();
   policy.mode = refresh_mode::on_read;
   cache_trial t(policy);
@@ -311,11 +310,11 @@ TEST_CASE(
   CHECK(t.cache->stats().unread_loads == 1);
 }
 
-TEST_CASE("the hard TTL and the soft TTL may be for ever") {
+TEST_CASE("the hard TTL and the soft TTL may be infinite") {
   auto policy = plain_policy();
   policy.hard_ttl = rondo::duration::max();
   policy.first_retry = policy.longest_retry = 24h * 30;
-  SUBCASE("the hard one") {
+  SUBCASE("the hard TTL") {
     cache_trial t(policy);
     t.fill("a", 1);
     t.fail_all();
@@ -331,7 +330,7 @@ TEST_CASE("the hard TTL and the soft TTL may be for ever") {
     CHECK(t.read("a") == "1 fresh");
     CHECK(t.begins.size() == 1);
   }
-  SUBCASE("on a clock that has run for long") {
+  SUBCASE("on a clock that has run for a long time") {
     policy.soft_ttl = rondo::duration::max() - 1s;
     cache_trial t(policy);
     t.time.advance(24h * 365 * 200);

@@ -1,4 +1,4 @@
-// The three modes, side by side.
+// The three modes, compared.
 #include "refreshing_cache.hpp"
 
 #include <string>
@@ -16,7 +16,7 @@ refresh_policy in_mode(refresh_mode mode) {
   return policy;
 }
 
-TEST_CASE("on read: nothing is loaded until a reader finds a stale value, and gets that") {
+TEST_CASE("on read: a load begins only when a reader finds a stale value, which it gets") {
   cache_trial t(in_mode(refresh_mode::on_read));
   t.fill("a", 1);
   t.advance_to(at(99s));
@@ -33,7 +33,7 @@ TEST_CASE("on read: nothing is loaded until a reader finds a stale value, and ge
 }
 
 TEST_CASE(
-    "on read: a stale value is served while loads fail, until its hard TTL; its readers do the retries") {
+    "on read: while loads fail, a stale value is served until its hard TTL, and reads trigger the retries") {
   cache_trial t(in_mode(refresh_mode::on_read));
   t.fill("a", 1);
   t.advance_to(at(100s));
@@ -73,8 +73,7 @@ TEST_CASE("expire: a stale value is not served; its readers wait for one load") 
 }
 
 TEST_CASE(
-    "expire: a value that is out of date when it arrives is for those who waited, and the next reader "
-    "waits") {
+    "expire: a value that arrives out of date goes to the readers that waited, and the next reader waits") {
   cache_trial t(in_mode(refresh_mode::expire));
   t.read_later("a", "first");
   t.store("a", 1, {.soft = 0s, .hard = 0s});
@@ -86,7 +85,7 @@ TEST_CASE(
   CHECK(t.notes.take() == "second: 2 fresh, after waiting;");
 }
 
-TEST_CASE("ahead: a value with a soft TTL of zero is not loaded without a pause") {
+TEST_CASE("ahead: there is a pause between loads even for a value with a soft TTL of zero") {
   cache_trial t(in_mode(refresh_mode::ahead));
   t.origin = [](cache_trial<>::load begun) { begun.store(1, {.soft = 0s}); };
   t.cache->find("a");
@@ -95,8 +94,7 @@ TEST_CASE("ahead: a value with a soft TTL of zero is not loaded without a pause"
   CHECK(t.read("a") == "1 stale");
 }
 
-TEST_CASE(
-    "on read and expire: a key that nobody reads is dropped when its value may not be served any more") {
+TEST_CASE("on read and expire: a key that nobody reads is dropped when its value may no longer be served") {
   auto policy = in_mode(refresh_mode::on_read);
   SUBCASE("on read") {}
   SUBCASE("expire") { policy.mode = refresh_mode::expire; }
@@ -135,7 +133,8 @@ TEST_CASE("on read and expire: refresh() loads a key that nobody reads") {
   CHECK(t.read("a") == "2 fresh");
 }
 
-TEST_CASE("the same reads: ahead serves fresh values, on read stale ones, and with expire readers wait") {
+TEST_CASE(
+    "with the same reads, ahead serves fresh values, on read stale ones, and expire makes readers wait") {
   for (const auto mode : {refresh_mode::ahead, refresh_mode::on_read, refresh_mode::expire}) {
     cache_trial t(in_mode(mode));
     t.answer_all(1);

@@ -1,5 +1,5 @@
-// What comes between the beginning of a timer's run and its lock, on one thread: it asks for the hash of the key there.
-// And calls without memory.
+// Events between the beginning of a timer's run and its lock, on one thread: the run asks for the key's hash in
+// between. Also calls without memory.
 #include "refreshing_cache.hpp"
 
 #include <functional>
@@ -15,7 +15,7 @@ using namespace cache_refresh;
 using namespace cache_refresh::test;
 
 struct hooked_hash {
-  static inline std::function<void()> next;  // called once, when a hash is asked for
+  static inline std::function<void()> next;  // called once, when a hash is computed
   std::size_t operator()(int key) const {
     if (next) std::exchange(next, nullptr)();
     return static_cast<std::size_t>(key);
@@ -24,7 +24,7 @@ struct hooked_hash {
 
 using trial = cache_trial<int, hooked_hash>;
 
-// Does `act` when the timer's run that is due at `when` has begun, before it has locked anything.
+// Calls `act` when the timer's run that is due at `when` has begun and has not locked anything yet.
 template <class Act>
 void between(trial& t, rondo::time_point when, Act act) {
   t.advance_to(when - 1ns);
@@ -37,7 +37,7 @@ void between(trial& t, rondo::time_point when, Act act) {
   REQUIRE(acted);
 }
 
-TEST_CASE("a load that begins as the timer for it fires is one load, and has not failed") {
+TEST_CASE("a load that begins as its timer fires is a single load, and has not failed") {
   trial t;
   t.fill(1, 1);
   between(t, at(90s), [&] { t.cache->refresh(1); });
@@ -48,7 +48,7 @@ TEST_CASE("a load that begins as the timer for it fires is one load, and has not
   CHECK(*t.cache->find(1).value == 2);
 }
 
-TEST_CASE("a load that is asked for as the timer for it fires, and waits for its turn, has not failed") {
+TEST_CASE("a load that is requested as its timer fires, and waits for its turn, has not failed") {
   auto policy = plain_policy();
   policy.loads_at_once = 1;
   trial t(policy);
@@ -63,7 +63,7 @@ TEST_CASE("a load that is asked for as the timer for it fires, and waits for its
   CHECK(*t.cache->find(1).value == 2);
 }
 
-TEST_CASE("a timer that fires does not answer a reader who comes just then and whose load is still queued") {
+TEST_CASE("a firing timer does not answer a reader that arrives just then and whose load is still queued") {
   auto policy = plain_policy();
   policy.loads_at_once = 1;
   trial t(policy);
@@ -80,7 +80,7 @@ TEST_CASE("a timer that fires does not answer a reader who comes just then and w
   CHECK(t.notes.take() == "nothing, after waiting");
 }
 
-TEST_CASE("a load that begins and ends as the timer for it fires is followed by the next one in time") {
+TEST_CASE("a load that begins and ends as its timer fires is followed by the next one on time") {
   trial t;
   t.fill(1, 1);
   between(t, at(90s), [&] {
@@ -92,7 +92,7 @@ TEST_CASE("a load that begins and ends as the timer for it fires is followed by 
   CHECK(t.time.pending() == 1);
 }
 
-TEST_CASE("an answer that comes as the deadline's timer fires is in time") {
+TEST_CASE("an answer that arrives as the deadline's timer fires is in time") {
   trial t;
   t.cache->find(1);
   between(t, at(10s), [&] { t.store(1, 1); });
@@ -102,7 +102,7 @@ TEST_CASE("an answer that comes as the deadline's timer fires is in time") {
   CHECK(t.time.pending() == 1);
 }
 
-TEST_CASE("a key that is removed as its timer fires is gone, and one that comes back has a load of its own") {
+TEST_CASE("a key that is removed as its timer fires is gone, and has a new load if it is read again") {
   trial t;
   t.fill(1, 1);
   SUBCASE("removed") {
@@ -120,7 +120,7 @@ TEST_CASE("a key that is removed as its timer fires is gone, and one that comes 
   }
 }
 
-TEST_CASE("a key that is read as the timer fires that would drop it stays") {
+TEST_CASE("a key that is read just as its timer would drop it stays") {
   auto policy = plain_policy();
   policy.forget_after = 90s;
   trial t(policy);
@@ -138,8 +138,8 @@ TEST_CASE("a cache that is closed as a timer fires loads nothing") {
   CHECK(t.time.pending() == 0);
 }
 
-// Does `operation` with the 1st, 2nd, … allocation failing, until none of them does. Whatever came of it, the key is
-// loaded afterwards by those who read it, and nothing is left in progress.
+// Runs `operation` with the 1st, 2nd, … allocation failing, until none fails. Whatever the outcome, later reads load
+// the key, and nothing stays in progress.
 template <class Operation>
 int without_memory(Operation operation) {
   for (int k = 0;; ++k) {
@@ -176,7 +176,7 @@ int without_memory(Operation operation) {
 
 TEST_SUITE_BEGIN("without memory" * doctest::skip(!rondo::test::failing_new::available));
 
-TEST_CASE("a read without memory throws or is answered, and keeps no other from loading the key") {
+TEST_CASE("a read without memory throws or is answered, and does not keep others from loading the key") {
   const int points = without_memory([](cache_trial<>& t, int& asked, int& told) {
     ++asked;
     bool waits = false;
@@ -190,7 +190,7 @@ TEST_CASE("a read without memory throws or is answered, and keeps no other from 
   CHECK(points > 5);
 }
 
-TEST_CASE("refreshes without memory are made up for") {
+TEST_CASE("refreshes that failed without memory are made up for") {
   const int points = without_memory([](cache_trial<>& t, int&, int&) {
     t.time.advance(90s);
     if (!t.loads.empty()) t.loads.front().fail();
@@ -200,7 +200,7 @@ TEST_CASE("refreshes without memory are made up for") {
   CHECK(points > 2);
 }
 
-TEST_CASE("a refresh without memory is tried again though nobody reads") {
+TEST_CASE("a refresh that failed without memory is tried again, even if nobody reads") {
   for (int k = 0;; ++k) {
     CAPTURE(k);
     REQUIRE(k < 1000);

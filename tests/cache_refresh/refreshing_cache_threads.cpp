@@ -26,7 +26,7 @@ using namespace rondo::test;
 
 using cache_type = refreshing_cache<int, int>;
 
-// Threads that end loads, each in the way that `end` likes.
+// Threads that end loads by calling `end`.
 class origin {
  public:
   using ending = std::function<void(cache_type::load&, std::mt19937_64&)>;
@@ -75,7 +75,7 @@ class origin {
   std::vector<std::thread> threads_;
 };
 
-TEST_CASE("keys are loaded in their period though nobody reads them, in real time") {
+TEST_CASE("keys are loaded in their period even if nobody reads them, in real time") {
   std::atomic<int> loads{0};
   rondo::timer timer;
   refresh_policy policy;
@@ -92,7 +92,7 @@ TEST_CASE("keys are loaded in their period though nobody reads them, in real tim
   CHECK(cache.stats().unread_loads >= 5);
 }
 
-TEST_CASE("a thousand readers on many threads: one load, and all get its value") {
+TEST_CASE("a thousand readers on many threads begin one load, and all get its value") {
   rondo::timer timer;
   std::optional<cache_type::load> begun;
   std::atomic<int> begins{0};
@@ -113,14 +113,14 @@ TEST_CASE("a thousand readers on many threads: one load, and all get its value")
     });
   }
   REQUIRE(asked.wait(10));
-  let_pass(5ms);  // for some of them to wait
+  let_pass(5ms);  // so that some of them wait
   begun->store(7);
   for (std::thread& each : readers) each.join();
   CHECK(served == 1000);
   CHECK(begins == 1);
 }
 
-TEST_CASE("close() returns when no load is being begun") {
+TEST_CASE("close() returns when no call that begins a load is in progress") {
   rondo::timer timer;
   gate begins;
   std::atomic<bool> begun{false};
@@ -138,7 +138,7 @@ TEST_CASE("close() returns when no load is being begun") {
   CHECK(told);
 }
 
-// What many threads do to a cache until it is closed in the midst of that.
+// What many threads do to a cache until it is closed in the middle of that.
 struct trouble {
   std::size_t loads_at_once = 4;
   std::atomic<long> asked{0}, told{0}, wrong{0}, too_many{0};
@@ -152,7 +152,7 @@ struct trouble {
   void end(cache_type::load& load, std::mt19937_64& random) {
     spin(static_cast<unsigned>(random() % 2000));
     const int key = load.key();
-    // Counted before: as soon as it ends, the next one may begin.
+    // Counted before the load ends, because then the next one may begin.
     --of_key[static_cast<std::size_t>(key)];
     --in_progress;
     switch (random() % 8) {
@@ -238,7 +238,7 @@ void make_trouble(refresh_policy policy, bool removes, bool gives_up) {
   cache.close();
   ends = true;
   for (std::thread& each : readers) each.join();
-  threads.reset();  // all loads have ended
+  threads.reset();  // now all loads have ended
   CHECK(t.told == t.asked);
   CHECK(t.wrong == 0);
   CHECK(t.too_many == 0);
@@ -252,8 +252,7 @@ void make_trouble(refresh_policy policy, bool removes, bool gives_up) {
 }
 
 TEST_CASE(
-    "whatever many threads do, each read is answered once, with its own key's value, and loads keep their "
-    "bound") {
+    "whatever many threads do, each read gets one answer with its key's value, and loads keep their limit") {
   refresh_policy policy;
   SUBCASE("ahead") { make_trouble(policy, false, false); }
   SUBCASE("ahead, with keys that are removed") { make_trouble(policy, true, false); }
@@ -272,7 +271,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a cache is destroyed while loads end, timers fire, and its scheduler lives on") {
+TEST_CASE("a cache may be destroyed while loads end and timers fire, and its scheduler lives on") {
   rondo::timer timer;
   for (std::size_t i = 0; i != 200 / times_slower; ++i) {
     std::atomic<bool> alive{true};

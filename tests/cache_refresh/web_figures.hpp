@@ -1,4 +1,4 @@
-// A snapshot and a wheel with small, different figures.
+// A snapshot and a picture of a wheel, with small, different numbers.
 #pragma once
 
 #include <rondo/manual_timer.hpp>
@@ -52,7 +52,7 @@ inline wheel_picture small_wheel() {
   return wheel;
 }
 
-// What a timer has recorded that ran one task 3 ms late and one on time.
+// The statistics of a timer that ran one task 3 ms late and one on time.
 inline rondo::statistics two_runs() {
   using namespace std::chrono_literals;
   rondo::manual_timer timer({.tick = 1ms});

@@ -1,4 +1,4 @@
-// The text for Prometheus.
+// The text format for Prometheus.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ std::uint64_t count_until(const std::string& text, const std::string& name, cons
   return std::stoull(value_of(text, name + "_bucket{le=\"" + bound + "\"}"));
 }
 
-// All but the buckets of histograms.
+// Everything except the buckets of histograms.
 constexpr char expected[] =
     R"(# HELP cache_refresh_info The origin of this cache, and how it refreshes.
 # TYPE cache_refresh_info gauge
@@ -137,7 +137,7 @@ cache_refresh_timer_run_seconds_sum 0
 cache_refresh_timer_run_seconds_count 0
 )";
 
-TEST_CASE("metrics: each with its help, type and value") {
+TEST_CASE("metrics: each has its help, type and value") {
   std::istringstream lines(prometheus_text(small_snapshot()));
   std::string without_buckets;
   for (std::string line; std::getline(lines, line);)
@@ -162,7 +162,7 @@ TEST_CASE("metrics: buckets are cumulative, and a bound is inclusive") {
   CHECK(std::is_sorted(counts.begin(), counts.end()));
 }
 
-TEST_CASE("metrics: ages reach beyond an hour") {
+TEST_CASE("metrics: the buckets of ages reach beyond an hour") {
   snapshot now = small_snapshot();
   now.ages.buckets = {{500us, 1}, {1h, 2}, {24h, 4}};
   const std::string text = prometheus_text(now);
@@ -174,13 +174,13 @@ TEST_CASE("metrics: ages reach beyond an hour") {
   CHECK(count_until(text, name, "+Inf") == 7);
 }
 
-TEST_CASE("metrics: the count is that of the buckets, whatever was recorded meanwhile") {
+TEST_CASE("metrics: the count equals the sum of the buckets, even if more is recorded meanwhile") {
   snapshot now = small_snapshot();
   now.reads.count = 11;
   CHECK(value_of(prometheus_text(now), "cache_refresh_read_wait_seconds_count") == "10");
 }
 
-TEST_CASE("metrics: the timer's histograms") {
+TEST_CASE("metrics: the timer's histograms are included") {
   snapshot now = small_snapshot();
   now.timer = two_runs();
   const std::string text = prometheus_text(now);

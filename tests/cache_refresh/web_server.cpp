@@ -1,4 +1,4 @@
-// The routes, asked over HTTP.
+// The routes, tested over HTTP.
 #include <doctest/doctest.h>
 #include <httplib.h>
 #include <netinet/in.h>
@@ -84,10 +84,10 @@ TEST_CASE_FIXTURE(served, "web: the page is complete in itself, and its policy l
   }
   CHECK(answer->body.find("function drawWheel(") != std::string::npos);
   CHECK(answer->body.rfind("</html>\n") == answer->body.size() - 8);
-  CHECK(get(server, "/")->body.find(nonce) == std::string::npos);  // the next one has another
+  CHECK(get(server, "/")->body.find(nonce) == std::string::npos);  // the next page has another nonce
 }
 
-TEST_CASE_FIXTURE(served, "web: the state as JSON") {
+TEST_CASE_FIXTURE(served, "web: the state is served as JSON") {
   const auto answer = get(server, "/state.json");
   REQUIRE(answer);
   CHECK(answer->status == 200);
@@ -144,7 +144,7 @@ TEST_CASE("web: the health check compares the share that is stale or empty with 
   CHECK(health({}, 0) == "200 ok\n");
 }
 
-TEST_CASE_FIXTURE(served, "web: HEAD, unknown paths and other methods") {
+TEST_CASE_FIXTURE(served, "web: HEAD works, unknown paths and other methods get 404") {
   std::string url = server.url();
   url.pop_back();
   httplib::Client client(url);
@@ -168,11 +168,11 @@ TEST_CASE_FIXTURE(served, "web: HEAD, unknown paths and other methods") {
   CHECK(posted->status == 404);
 }
 
-TEST_CASE_FIXTURE(served, "web: many who ask at once cost few looks") {
+TEST_CASE_FIXTURE(served, "web: many simultaneous requests take few snapshots") {
   const auto began = std::chrono::steady_clock::now();
   std::vector<std::thread> viewers;
   std::atomic<int> answered{0};
-  for (int i = 0; i < 4; ++i) {  // few enough for the library's short queue of connections
+  for (int i = 0; i < 4; ++i) {  // few enough for the HTTP library's short queue of connections
     viewers.emplace_back([&] {
       for (int j = 0; j < 20; ++j) answered += get(server, "/state.json")->status == 200 ? 1 : 0;
     });
@@ -184,7 +184,7 @@ TEST_CASE_FIXTURE(served, "web: many who ask at once cost few looks") {
   CHECK(looks >= 1);
 }
 
-TEST_CASE("web: a look is repeated when it is old") {
+TEST_CASE("web: an old snapshot is taken again") {
   served all;
   get(all.server, "/state.json");
   const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
@@ -192,7 +192,7 @@ TEST_CASE("web: a look is repeated when it is old") {
   CHECK(all.looks == 2);
 }
 
-TEST_CASE("web: a look that throws is an answer") {
+TEST_CASE("web: an exception while taking a snapshot is the answer") {
   const web_server server(
       "127.0.0.1:0", []() -> snapshot { throw std::runtime_error("no memory"); },
       [] { return wheel_picture{}; }, 1);
@@ -202,7 +202,7 @@ TEST_CASE("web: a look that throws is an answer") {
   CHECK(answer->body == "no memory\n");
 }
 
-TEST_CASE("web: a port in use is refused, and free again afterwards") {
+TEST_CASE("web: a port in use is refused, and can be used again afterwards") {
   std::string address;
   {
     const served first;
@@ -213,7 +213,7 @@ TEST_CASE("web: a port in use is refused, and free again afterwards") {
   CHECK(refusal(address).empty());
 }
 
-// Another program that would share the port may set SO_REUSEPORT: that must not be enough.
+// Another program may try to share the port by setting SO_REUSEPORT. That must not be enough.
 TEST_CASE_FIXTURE(served, "web: the port is not shared") {
   const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
   REQUIRE(socket >= 0);
@@ -227,7 +227,7 @@ TEST_CASE_FIXTURE(served, "web: the port is not shared") {
   close(socket);
 }
 
-TEST_CASE("web: addresses") {
+TEST_CASE("web: invalid and unavailable addresses are refused") {
   for (const char* bad :
        {"", "8080", "127.0.0.1", "127.0.0.1:", "127.0.0.1:http", "127.0.0.1:65536", "127.0.0.1:-1",
         "127.0.0.1:80x", "example.org:80", "::1:8080", "[::1]", "[127.0.0.1]:80", ":8080"}) {
@@ -242,7 +242,7 @@ TEST_CASE("web: addresses") {
   CHECK(named.url().rfind("http://127.0.0.1:", 0) == 0);
 }
 
-TEST_CASE("web: IPv6") {
+TEST_CASE("web: the server can listen on an IPv6 address") {
   if (refusal("[::1]:0").find("Cannot assign requested address") != std::string::npos) {
     MESSAGE("this machine has no IPv6");
     return;
@@ -256,7 +256,7 @@ TEST_CASE("web: IPv6") {
   CHECK(answer->status == 200);
 }
 
-TEST_CASE("web: it stops although somebody is connected and silent") {
+TEST_CASE("web: the server stops even if a client is connected and silent") {
   auto all = std::make_unique<served>();
   const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in at{};
@@ -264,7 +264,7 @@ TEST_CASE("web: it stops although somebody is connected and silent") {
   at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   at.sin_port = htons(static_cast<std::uint16_t>(port_of(all->server)));
   REQUIRE(connect(socket, reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0);
-  REQUIRE(get(all->server, "/healthz"));  // by now the silent one has been accepted
+  REQUIRE(get(all->server, "/healthz"));  // after this the silent client has been accepted
   all.reset();
   char byte = 0;
   CHECK(recv(socket, &byte, 1, 0) <= 0);  // closed

@@ -1,5 +1,5 @@
-// What nearly every test includes, read by the compiler once for each suite. Each file includes what it uses all the
-// same: one of CI's builds is made without this (-Db_pch=false).
+// The headers that nearly every test includes, which the compiler reads once for each suite. Each file still includes
+// what it uses: one of CI's builds does without precompiled headers (-Db_pch=false).
 #include <doctest/doctest.h>
 
 #include <algorithm>
