@@ -3,8 +3,8 @@
 
   page_test.py [--screenshots DIR] [--ripe SECONDS] PROGRAM [ARGUMENT ...]
 
-The program serves the page, and says "Listening on http://.../" in a line of its standard output. Exit status: 0 if all
-is well, 1 if not, 77 where there is no browser to test with.
+The program serves the page, and prints "Listening on http://.../" in a line of its standard output. Exit status: 0 if
+all checks pass, 1 if not, 77 if there is no browser to test with.
 """
 
 import argparse
@@ -22,9 +22,9 @@ import urllib.error
 import urllib.request
 
 SKIPPED = 77
-LIMIT = 60  # seconds, for whatever is waited for: a busy machine is no failure
+LIMIT = 60  # seconds, for every wait: a busy machine must not cause a failure
 
-# What a reader sees: each text's colour against the nearest background behind it. Colours are "rgb(1, 2, 3)".
+# The contrast that a reader sees: each text's colour against the nearest background. Colours are "rgb(1, 2, 3)".
 CONTRASTS = """
 const parts = (colour) => colour.match(/[0-9.]+/g).map(Number);
 const luminance = (colour) => {
@@ -51,7 +51,7 @@ while (texts.nextNode()) {
   if (!text || !element.checkVisibility() || element.matches("script, noscript")) continue;
   found.push([text, contrast(getComputedStyle(element).color, behind(element))]);
 }
-// What is written on the canvases has the colours of variables.
+// Text on the canvases has the colours of variables.
 const probe = document.querySelector("#wheel").parentElement.appendChild(document.createElement("i"));
 for (const name of ["text", "muted", "turn"]) {
   probe.style.color = `var(--${name})`;
@@ -100,7 +100,7 @@ def wait_for(what, condition):
 
 
 class Program:
-    """The program under test; what else it says is ignored, but read."""
+    """The program under test. Its other output is read and ignored."""
 
     def __init__(self, command):
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
@@ -142,7 +142,7 @@ class Browser:
         for each in (f"--user-data-dir={profile}", "--headless=new", "--disable-dev-shm-usage", "--disable-gpu"):
             options.add_argument(each)
         if os.geteuid() == 0:
-            options.add_argument("--no-sandbox")  # Chromium refuses to be root with it
+            options.add_argument("--no-sandbox")  # with the sandbox, Chromium refuses to run as root
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
         self.driver = webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options)
         self.driver.set_page_load_timeout(LIMIT)
@@ -204,7 +204,7 @@ def test_moves(browser, failures):
 
     now, pixels = picture()
     wait_for("the wheel has turned", lambda: int(picture()[0]) > int(now))
-    wait_for("the wheel is drawn anew", lambda: picture()[1] != pixels)
+    wait_for("the wheel is drawn again", lambda: picture()[1] != pixels)
     inked = browser.run("""const c = document.querySelector('#wheel');
         const data = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
         return data.filter((value, i) => i % 4 === 3 && value > 0).length / data.length * 4;""")
@@ -226,7 +226,7 @@ def test_figures(browser, program, failures):
     for name, text in page["cells"]:
         failures.check(name in after, f"{name} is among the metrics")
         if not name.endswith(("_total", "_count")):
-            continue  # it may have gone up and down in between
+            continue  # it may have risen and fallen in between
         counters += 1
         moved += number(text) > 0
         failures.check(before[name] <= number(text) <= after[name],
@@ -257,7 +257,7 @@ def test_phone(browser, failures):
 
 
 def test_still(browser, failures):
-    """Who prefers reduced motion sees what the server has said, and nothing between two answers."""
+    """Readers who prefer reduced motion see the server's answers, and no movement between them."""
     browser.prefer(color_scheme="light", reduced_motion="reduce")
     browser.next_answer()
     for _ in range(3):
@@ -328,7 +328,7 @@ def main():
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--screenshots", metavar="DIR", type=pathlib.Path, help="save pictures of the page there")
     arguments.add_argument("--ripe", metavar="SECONDS", type=float, default=0,
-                           help="take them when the program has run so long")
+                           help="take them once the program has run that long")
     arguments.add_argument("command", nargs=argparse.REMAINDER, metavar="PROGRAM [ARGUMENT ...]")
     options = arguments.parse_args()
     if not options.command:

@@ -201,8 +201,7 @@ TEST_CASE("a removed key is gone, and its timer with it; its next read loads it"
 }
 
 TEST_CASE(
-    "a key removed during its load: readers get nothing, and the answer is dropped, even if the key is "
-    "back") {
+    "a key removed during its load: readers get nothing, the answer is dropped, even if the key is back") {
   cache_trial t;
   t.read_later("a", "reader");
   CHECK(t.cache->remove("a"));

@@ -1,4 +1,4 @@
-"""A copy of the project with all mutants in it, each behind a switch; and what is built from that."""
+"""Makes a copy of the project with all mutants in it, each behind a switch, and builds programs from it."""
 import os
 import re
 import shlex
@@ -9,17 +9,17 @@ from trial import program_of
 
 
 def switch(mutant, original):
-    """C++ that is `to` if the mutant is switched on, and `original`, which `from` has become, otherwise."""
+    """C++ that is `to` if the mutant is on, and otherwise `original`, which is `from` with inner switches."""
     on = f"rondo_mutant(0x{mutant.id})"
-    changed = " ".join(mutant.after.split())  # in one line: the compiler's errors name those of the original
+    changed = " ".join(mutant.after.split())  # in one line: errors keep the original line numbers
     code = mutant.before.rstrip()
-    if code.endswith(";") or (code.endswith("}") and ";" in code):  # while type{1} is an expression
+    if code.endswith(";") or (code.endswith("}") and ";" in code):  # in contrast, type{1} is an expression
         return f"if ({on}) {{ {changed} }} else {{ {original} }}"
     return f"({on} ? ({changed}) : ({original}))"
 
 
 def with_switches(text, sites):
-    """The outermost first, as the inner ones are part of what they keep."""
+    """Replaces the outermost sites first, because their originals contain the inner ones."""
     def rewrite(begin, end, inside):
         result = ""
         while inside:
@@ -34,7 +34,7 @@ def with_switches(text, sites):
 
 
 def write(path, content):
-    """Only if it changes: so little is compiled again."""
+    """Writes only if the content changes, so that little is compiled again."""
     if not path.exists() or path.read_bytes() != content:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
@@ -55,7 +55,7 @@ def copy_project(target, sites):
 
 
 def errors(log, target, source, sites):
-    """What the compiler found wrong, with the mutants that are there."""
+    """The compiler's errors, with the mutants at those places."""
     for file, line, text in sorted(set(re.findall(r"^(\S+?):(\d+):\d+: error: (.*)$", log, re.MULTILINE))):
         name = str((target / file).resolve()).removeprefix(f"{source}/")
         original = (PROJECT / name).read_text(encoding="utf-8") if name in sites else ""
@@ -67,13 +67,13 @@ def errors(log, target, source, sites):
 
 
 def with_later_boost():
-    """The environment, with the Boost that tests/run has unpacked, unless it names one."""
+    """The environment, with the Boost that tests/run has unpacked unless the environment names one."""
     unpacked = PROJECT / "build-boost" / "usr"
     return {**({"BOOST_ROOT": str(unpacked)} if unpacked.exists() else {}), **os.environ}
 
 
 def build(folder, suites, options, sites, jobs):
-    """The folder with the programs of the suites; exits, saying why, if they cannot be built."""
+    """Returns the folder with the programs of the suites. If they cannot be built, exits and says why."""
     source, target = folder / "source", folder / ("-".join(["build", *options]) or "build")
     copy_project(source, sites)
     meson = ["meson", "setup", target, source, "-Dbuildtype=debug", "-Doptimization=g", "-Ddebug=false",

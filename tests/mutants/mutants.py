@@ -1,4 +1,4 @@
-"""The lists of mutants, *.toml: reading them, and finding each mutant in the sources."""
+"""Reads the lists of mutants, *.toml, and finds each mutant in the sources."""
 import hashlib
 import pathlib
 import re
@@ -28,7 +28,7 @@ class Mutant:
 
     @property
     def id(self):
-        """Stays the same until the entry changes; neither its place in the list nor white space matters."""
+        """Stays the same until the code of the entry changes. Its place in the list and white space do not matter."""
         text = "\0".join([self.file, *(" ".join(tokens(t)) for t in (self.before, self.after, self.within))])
         return hashlib.sha1(text.encode()).hexdigest()[:6]
 
@@ -38,7 +38,7 @@ class Mutant:
 
 @dataclass(frozen=True)
 class Site:
-    """Where a mutant is in its file."""
+    """The place of a mutant in its file."""
     begin: int
     end: int
     mutant: Mutant
@@ -55,7 +55,7 @@ def tokens(code):
 
 
 def pattern(code):
-    """Matches the code, however it is broken into lines."""
+    """Matches the code, whatever its line breaks."""
     parts = tokens(code)
     text = r"(?<!\w)" if parts[0][0].isalnum() else ""
     for part, following in zip(parts, [*parts[1:], ""]):
@@ -65,7 +65,7 @@ def pattern(code):
 
 
 def is_whole(code):
-    """Statements, or an expression, as far as that can be told."""
+    """Whether this is statements, or an expression, as far as can be told."""
     balanced = all(code.count(opening) == code.count(closing) for opening, closing in ("()", "[]", "{}"))
     begins_statement = re.match(r"\s*(return|if|for|while|break|continue|throw)\b", code)
     return balanced and (not begins_statement or code.rstrip().endswith((";", "}")))
@@ -102,7 +102,7 @@ def read_lists():
 
 
 def sites_by_file(mutants):
-    """{file: [sites]}; raises Mistake, naming each entry that does not fit the sources."""
+    """Returns {file: [sites]}. Raises Mistake, naming each entry that does not fit the sources."""
     sites, wrong = {}, []
     for mutant in mutants:
         try:

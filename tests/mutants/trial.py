@@ -1,4 +1,4 @@
-"""Running the suites with a mutant switched on."""
+"""Runs the suites with a mutant switched on."""
 import os
 import re
 import resource
@@ -8,16 +8,16 @@ import time
 
 ALL = ("values", "wheel", "scheduler", "on_top", "adapters", "readme", "model", "durable", "threads",
        "interleavings", "durable_servers", "calendar")
-# Where the programs of suites are that a meson.build of their own describes.
+# The folders of suites that have their own meson.build.
 FOLDERS = {"calendar": "calendar/"}
 
 
 def program_of(suite):
-    """In the build folder's tests."""
+    """The path of the suite's program, relative to the build folder's tests."""
     return f"{FOLDERS.get(suite, '')}{suite}_tests"
 
 
-# The suites likeliest to notice a change of a file, by the beginning of its name.
+# The suites that are most likely to notice a change of a file, by the beginning of its name.
 LIKELY = {
     "include/rondo/detail/keyed_core": ("on_top", "readme"),
     "include/rondo/detail/canceller": ("on_top", "readme"),
@@ -44,7 +44,7 @@ LIKELY = {
     "lib/values/": ("values", "scheduler", "model"),
     "include/rondo/": ("values", "scheduler", "model"),
 }
-MEMORY = 8 << 30  # of one program; a mutant may ask for ever more
+MEMORY = 8 << 30  # of one program; a mutant may allocate more and more
 OUTPUT = 64 << 20
 
 
@@ -59,7 +59,7 @@ def all_suites(mutant):
 
 def environment(mutant):
     changes = {"MALLOC_PERTURB_": "165",
-               "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0",  # whose blocks stay as they are
+               "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0",  # as MALLOC_PERTURB_ does not change cached blocks
                "ASAN_OPTIONS": "hard_rss_limit_mb=8192:allocator_may_return_null=1",
                "UBSAN_OPTIONS": "halt_on_error=1"}
     changes["RONDO_MUTANT"] = mutant.id if mutant else ""
@@ -67,7 +67,7 @@ def environment(mutant):
 
 
 def first_failure(output):
-    """The name of the test case that failed first, as doctest tells it."""
+    """The name of the test case that failed first, from doctest's output."""
     name = "?"
     for line in output.splitlines():
         if case := re.match(r"TEST CASE:\s+(.*)", line):
@@ -78,20 +78,20 @@ def first_failure(output):
 
 
 class Programs:
-    """The built suites. What they print lies in `log`."""
+    """The built suites. Their output is in `log`."""
     def __init__(self, folder, log, sanitized=False):
         self.folder, self.log, self.sanitized = folder, log, sanitized
-        self.normal = {}  # seconds that a suite takes, by name
+        self.normal = {}  # how many seconds each suite takes, by name
         log.mkdir(parents=True, exist_ok=True)
 
     def limit_resources(self):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_FSIZE, (OUTPUT, OUTPUT))
-        if not self.sanitized:  # whose shadows are larger than that
+        if not self.sanitized:  # shadow memory is larger than that
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
 
     def run(self, suite, mutant, seconds):
-        """What went wrong, in words; None: the suite passed."""
+        """What went wrong, in words, or None if the suite passed."""
         path = self.log / f"{mutant.id if mutant else 'none'}-{suite}.txt"
         with path.open("wb") as output:
             child = subprocess.Popen([self.folder / program_of(suite), "--abort-after=1"], stdout=output,
@@ -103,7 +103,7 @@ class Programs:
                 code = None
             finally:
                 try:
-                    os.killpg(child.pid, signal.SIGKILL)  # its children as well, which fork() made
+                    os.killpg(child.pid, signal.SIGKILL)  # including its children from fork()
                 except ProcessLookupError:
                     pass
                 child.wait()
@@ -113,7 +113,7 @@ class Programs:
         return case or ("it does not end" if code is None else f"it ends with {code}")
 
     def measure(self, suites):
-        """Runs them without a mutant; exits if one fails."""
+        """Runs the suites without a mutant, and exits if one fails."""
         for suite in suites:
             begun = time.monotonic()
             if wrong := self.run(suite, None, 3600):
@@ -122,7 +122,7 @@ class Programs:
             print(f"{suite} takes {self.normal[suite]:.1f} s", flush=True)
 
     def noticed(self, mutant, suites):
-        """By which suite, and by what in it; None: by none."""
+        """Which suite notices the mutant, and how; None if none does."""
         for suite in suites:
             if wrong := self.run(suite, mutant, 4 * self.normal[suite] + 20):
                 return f"{suite}: {wrong}"
