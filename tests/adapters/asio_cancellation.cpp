@@ -151,7 +151,8 @@ TEST_CASE("a wait whose job an executor has can be cancelled as well") {
   CHECK(time.stats().fired == 0);
 }
 
-TEST_CASE("a wait cancelled while a list from stop() holds its task ends at once, even after its scheduler") {
+TEST_CASE(
+    "a wait cancelled while a list from stop() holds its task ends at once, even if the scheduler is gone") {
   asio::io_context io;
   journal notes;
   cancellation_signal first, second;

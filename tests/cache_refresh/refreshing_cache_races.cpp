@@ -222,7 +222,7 @@ TEST_CASE("a refresh that failed without memory is tried again, even if nobody r
   }
 }
 
-TEST_CASE("refresh(), prefetch() and remove() without memory throw or not, and leave the cache in order") {
+TEST_CASE("refresh(), prefetch() and remove() may throw without memory, and leave the cache consistent") {
   const int points = without_memory([](cache_trial<>& t, int&, int&) {
     t.cache->prefetch("another one that is as long as it");
     t.cache->refresh("a key that is too long to be held in place");

@@ -61,7 +61,7 @@ int port_of(const web_server& server) {
   return std::stoi(url.substr(url.rfind(':') + 1));
 }
 
-TEST_CASE_FIXTURE(served, "web: the page is complete in itself, and its policy lets nothing else run") {
+TEST_CASE_FIXTURE(served, "web: the page is self-contained, and its policy allows nothing else to run") {
   const auto answer = get(server, "/");
   REQUIRE(answer);
   CHECK(answer->status == 200);
@@ -114,7 +114,7 @@ TEST_CASE_FIXTURE(served, "web: the state is served as JSON") {
   CHECK(wheel["landings"][1]["key"] == "\xef\xbf\xbd");
 }
 
-TEST_CASE_FIXTURE(served, "web: metrics") {
+TEST_CASE_FIXTURE(served, "web: the metrics are served as text") {
   const auto answer = get(server, "/metrics");
   REQUIRE(answer);
   CHECK(answer->status == 200);

@@ -49,7 +49,7 @@ settings read(int argc, char** argv) {
     else if (name == "--steps")
       s.steps = n;
     else
-      throw std::invalid_argument("there is no " + name);
+      throw std::invalid_argument("unknown option " + name);
   }
   if (s.steps < 2) throw std::invalid_argument("too few steps");
   return s;

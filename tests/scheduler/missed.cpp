@@ -25,7 +25,7 @@ std::string runs_of(const recurrence& r, duration end = 1600ms) {
   return what.take();
 }
 
-TEST_CASE("missed points are skipped, made up for, or delay the others") {
+TEST_CASE("missed points are skipped, made up for, or delay the following ones") {
   CHECK(runs_of(every(300ms)) == "300@300 600@950+1 1200@1200 1500@1500");
   CHECK(runs_of(every(300ms).on_missed(missed_runs::burst)) == "300@300 600@950 900@950 1200@1200 1500@1500");
   CHECK(runs_of(every(300ms).on_missed(missed_runs::burst, 1)) == "300@300 900@950+1 1200@1200 1500@1500");

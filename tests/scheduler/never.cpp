@@ -58,7 +58,7 @@ void with_each_way(Body&& body) {
   }
 }
 
-TEST_CASE("the maximum, and a deadline past the end of the clock, are pending and never due") {
+TEST_CASE("a timer at the maximum, or past the end of the clock, is pending and never due") {
   with_each_way([](manual_timer& time, timer_id id, const int& runs) {
     CHECK(time.pending(id));
     CHECK(time.pending() == 1);

@@ -98,7 +98,7 @@ TEST_CASE("slow runs that throw, and those on an executor, are reported as well"
     throw 1;
   });
   time.advance(0s);
-  time.elapse(1h);  // waiting for the executor is not running
+  time.elapse(1h);  // waiting for the executor is not run time
   jobs.at(0)();
   CHECK(failed == 1);
   REQUIRE(slow.size() == 1);

@@ -82,7 +82,7 @@ TEST_CASE("every call refuses a NaN, and changes nothing") {
   CHECK(since_epoch(time) == 0ms);
 }
 
-TEST_CASE("minus infinity is due at once") {
+TEST_CASE("a delay of minus infinity is due at once") {
   manual_timer time;
   int runs = 0;
   time.schedule_after(seconds_as_double(-std::numeric_limits<double>::infinity()), counting(runs));

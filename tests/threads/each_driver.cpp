@@ -15,7 +15,7 @@ namespace {
 using namespace rondo;
 using namespace rondo::test;
 
-// Each makes time pass until done().
+// Each of these makes time pass until done().
 template <class Done>
 bool pass_time(timer&, Done&& done) {
   const auto end = std::chrono::steady_clock::now() + patience;

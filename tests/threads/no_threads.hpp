@@ -1,4 +1,4 @@
-// Threads that cannot be started.
+// Makes it impossible to start threads.
 #pragma once
 
 #include <cstddef>

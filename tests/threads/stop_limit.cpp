@@ -27,7 +27,7 @@ struct held_run {
   }
 };
 
-TEST_CASE("stop(limit) returns the unfired when nothing is in progress") {
+TEST_CASE("stop(limit) returns the unfired timers when nothing is in progress") {
   timer t;
   t.schedule_after(1h, [] {});
   t.schedule_after(2h, [] {});
@@ -72,7 +72,7 @@ TEST_CASE("no run starts after stop(limit) has failed") {
   CHECK(others == before);
 }
 
-TEST_CASE("the longest limit waits as stop() does") {
+TEST_CASE("stop() with the longest limit waits like stop() without one") {
   held_run run;
   timer t;
   t.schedule_after(0s, run.task());

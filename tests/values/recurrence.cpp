@@ -57,13 +57,13 @@ TEST_CASE("each kind of recurrence has its own gaps") {
   CHECK(plan(backoff(100ms, 10, 100ms), 3) == "100 200 300");
 }
 
-TEST_CASE("lists may be vectors as well") {
+TEST_CASE("the gaps of a list may be given as a vector") {
   const std::vector<duration> gaps{1s, 2s};
   CHECK(intervals(gaps) == intervals({1s, 2s}));
   CHECK(cycle(gaps) == cycle({1s, 2s}));
 }
 
-TEST_CASE("times counts runs") {
+TEST_CASE("times() counts runs") {
   CHECK(plan(every(10ms).times(3), 9) == "10 20 30 end");
   CHECK(plan(every(10ms).times(1), 9) == "10 end");
   CHECK(plan(after_completion(10ms).times(2), 9) == "10 20 end");
@@ -152,7 +152,7 @@ TEST_CASE("if a burst exceeds its limit, the newest points run and the others ar
   CHECK(look_at(every(300ms).on_missed(missed_runs::burst, 2), 950ms).missed == 0);
 }
 
-TEST_CASE("delay moves the grid") {
+TEST_CASE("missed_runs::delay moves the grid") {
   const auto look = look_at(every(300ms).on_missed(missed_runs::delay), 950ms);
   CHECK(look.run.due == at(600ms));
   CHECK(look.missed == 1);

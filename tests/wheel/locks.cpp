@@ -57,7 +57,7 @@ TEST_CASE("a former top bucket with a later tick is not taken in place of an ove
   w.schedule(b, 6);
   interrupted_lock::before_next = [&] {
     CHECK(fired(w, 6) == "ab");
-    w.schedule(later, 5 + 8);  // in the bucket that a has left
+    w.schedule(later, 5 + 8);  // in the bucket that `a` has left
     w.schedule(overdue, 5);
   };
   SUBCASE("advance") {
