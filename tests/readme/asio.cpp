@@ -55,7 +55,8 @@ TEST_CASE("one of Asio's pools as the executor") {
   CHECK(ran.get_future().wait_for(1min) == std::future_status::ready);
 }
 
-TEST_CASE("the call for steady_timer::async_wait() waits, and ends with operation_aborted when it is cancelled") {
+TEST_CASE(
+    "the call for steady_timer::async_wait() waits, and ends with operation_aborted when it is cancelled") {
   boost::asio::io_context io;
   rondo::manual_timer timer;
   const rondo::duration d = 1h;
