@@ -243,7 +243,7 @@ struct asio_initiation {
 ///   system_executor, to Asio's own threads). It is not called under a lock, and only needs to be movable.
 /// - Until then the wait counts as outstanding work of that executor, so `io_context::run()` does not return.
 /// - The executor's context must outlive the wait: destroy the scheduler first. The slot may be emitted while the
-///   scheduler is being destroyed, and later; as Asio requires, on the handler's executor.
+///   scheduler is being destroyed, and afterwards, but only on the handler's executor, as Asio requires.
 /// - The call itself throws std::invalid_argument if `d` is NaN, and std::bad_alloc as every operation of Asio does. If
 ///   there is no memory to submit the handler of a wait that has elapsed, the handler is destroyed without being
 ///   called, and `on_error` receives the exception. If there is none for a wait whose task is destroyed,

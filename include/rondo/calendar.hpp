@@ -56,15 +56,15 @@ class step_listeners;
 ///
 /// - Zones come from the system's time zone database, under the names used there ("Europe/Berlin", "UTC"). A process
 ///   reads it once, when the first zone is requested: a later update of its files takes effect when the program is
-///   restarted. Changes of a zone are followed as far ahead as the files list them; after the last one its offset
-///   stays.
+///   restarted. Changes of a zone's offset are followed as far ahead as the files list them; after the last one, the
+///   offset no longer changes.
 /// - **A local time that does not exist**, because clocks are set forward over it, counts at the moment of that change:
-///   on the night when 02:00 becomes 03:00, 02:30 means 03:00. Several such times become one point, also together with
-///   a time that is named anyway.
+///   on the night when 02:00 becomes 03:00, 02:30 means 03:00. If a calendar names several such times, or such a time
+///   and 03:00 itself, they become a single point.
 /// - **A local time that occurs twice**, because clocks are set back, counts only the first time.
 /// - A cron() expression that names all hours (`*` in the second field) is different: it asks for elapsed time, not for
-///   an hour of the day. It counts whenever a local clock shows a time that it names: in both passes of the hour that
-///   occurs twice, and not in the hour that is skipped.
+///   an hour of the day. It has a point whenever a local clock shows a time that it names: in both passes of the hour
+///   that occurs twice, and not in the hour that is skipped.
 class RONDO_EXPORT calendar {
  public:
   /// The first point later than `after`. Returns std::nullopt if there is none before the end of the clock, in the year
@@ -89,7 +89,8 @@ RONDO_EXPORT calendar daily(any_duration time_of_day, const std::string& zone);
 /// As daily(), from Monday to Friday.
 RONDO_EXPORT calendar on_weekdays(any_duration time_of_day, const std::string& zone);
 
-/// As daily(), on these days of the week. Throws std::invalid_argument if there are none or one is not ok().
+/// As daily(), but only on these days of the week. Throws std::invalid_argument if `days` is empty or contains a day
+/// that is not ok().
 RONDO_EXPORT calendar weekly(std::initializer_list<std::chrono::weekday> days, any_duration time_of_day,
                              const std::string& zone);
 
@@ -118,9 +119,9 @@ class RONDO_EXPORT wall_clock {
   /// The time that the clock shows. It is called often, and while tasks wait, so it must not block.
   virtual wall_time now() const noexcept = 0;
 
-  /// Registers `stepped` to be called after each step of the clock, on any thread. If it throws, it must be called
-  /// again after a while. Destroying the result ends the registration and waits for a call in progress, except from
-  /// inside that call. Returns null if this clock does not report steps and must be polled.
+  /// Registers `stepped` to be called after each step of the clock, on any thread. If `stepped` throws, the clock must
+  /// call it again after a while. Destroying the result ends the registration and waits for a call in progress, except
+  /// from inside that call. Returns null if this clock does not report steps; it must then be checked regularly.
   virtual std::shared_ptr<void> on_step(std::function<void()> stepped) = 0;
 };
 
@@ -208,8 +209,8 @@ class wall_task {
 ///
 /// - Threads: all members may be called from any thread and from inside its tasks, which may also destroy it.
 /// - When the clock is set, each deadline moves with it. A task never starts before its deadline on the wall clock,
-///   even if the report of a step is late. With a clock that reports its steps, no wake-ups are needed to detect them.
-///   A clock that does not is polled every second: a step of a millisecond or more is followed after at most a second.
+///   even if the report of a step is late. If the clock reports its steps, no wake-ups are needed to detect them.
+///   Otherwise it is checked every second: a step of a millisecond or more is followed after at most a second.
 /// - **A deadline that the clock has passed** (because it was set forward, the machine was suspended, or the driver was
 ///   busy): the task runs at once, late. If several points of a calendar have passed, it runs once, for the oldest:
 ///   `wall_due` is that point, `missed` the number of the others. A task that is useless when it is late should check
@@ -220,8 +221,8 @@ class wall_task {
 /// - A run of a calendar never overlaps the previous one: points that arrive during a run count as missed.
 /// - The ids are the scheduler's, and its calls (cancel(), pending(), stop(), …) treat these timers as periodic timers,
 ///   except that its reschedule_after() and reschedule_at() move a timer only until the clock is set, and never to
-///   before its deadline. Each timer counts for `max_pending`, pending() and list(); so does the timer that polls a
-///   clock which does not report its steps. In the scheduler's stats(), a single timer that has run counts as
+///   before its deadline. Each timer counts for `max_pending`, pending() and list(); so does the timer that checks a
+///   clock which does not report its steps. In the scheduler's stats(), a one-shot timer that has run counts as
 ///   cancelled, and checks before a deadline count as runs, although no task runs.
 /// - The scheduler's drain() ends all of them, as it ends periodic timers. What stop() returns may be run by hand.
 /// - It may outlive its scheduler. It treats the scheduler's destruction as a stop().

@@ -25,8 +25,8 @@ namespace rondo::durable {
 /// Wall-clock times on the engine's clock: that of the database server or, for SQLite, of the host.
 using wall_time = std::chrono::system_clock::time_point;
 
-/// The database refused a call or could not be reached, this version does not know its schema, or the URL is not that
-/// of a store. The message says which.
+/// The database refused a call or could not be reached, this version does not know its schema, or the URL does not name
+/// a store. The message says which.
 class RONDO_EXPORT store_error : public std::runtime_error {
  public:
   /// Sets the results of what() and perhaps_done().
@@ -112,16 +112,17 @@ struct store_access;
 class RONDO_EXPORT store {
  public:
   /// Opens "sqlite:FILE" or "postgresql://…" (parsed by libpq), and creates or migrates the schema. Any number of
-  /// processes may do so at once. Throws store_error if the database cannot be reached, its schema is newer than this
-  /// version or damaged, or the URL is neither or names an engine that this library was built without.
+  /// processes may do so at once. Throws store_error if the database cannot be reached, if its schema is damaged or
+  /// newer than this version, if the URL has neither form, or if this library was built without the engine that the URL
+  /// names.
   static std::unique_ptr<store> open(const std::string& url);
   ~store();
   store(const store&) = delete;
   store& operator=(const store&) = delete;
 
   ///@{
-  /// Adds a task and returns its id, which is greater than zero and never reused. A delay counts on the engine's clock;
-  /// zero, a negative delay, or a time in the past means at once. Throws key_taken.
+  /// Adds a task and returns its id, which is greater than zero and never reused. A delay counts on the engine's clock.
+  /// The task is due at once if the delay is zero or negative or the time is in the past. Throws key_taken.
   std::int64_t submit_after(any_duration delay, const submission& what);
   std::int64_t submit_after(transaction in, any_duration delay, const submission& what);
   std::int64_t submit_at(wall_time due, const submission& what);
@@ -129,8 +130,9 @@ class RONDO_EXPORT store {
   ///@}
 
   ///@{
-  /// Removes a task: no further run of it begins. Returns true if the task existed and no run is in progress. Returns
-  /// false if it does not exist, or if a run of it has begun: that run continues, and is the last even if it fails.
+  /// Removes a task: no further run of it begins. Returns true if the task existed and no run of it is in progress.
+  /// Returns false if it does not exist, or if a run of it is in progress: that run continues, and is the last even if
+  /// it fails.
   bool cancel(std::int64_t id);
   bool cancel(transaction in, std::int64_t id);
   bool cancel(const std::string& queue, const std::string& key);
@@ -146,7 +148,7 @@ class RONDO_EXPORT store {
   ///@}
 
   ///@{
-  /// Returns a live task as it is in the database now. A task that was cancelled while it runs no longer has a key.
+  /// Returns a live task as it is in the database now. A task that was cancelled during its run no longer has a key.
   std::optional<task> find(std::int64_t id);
   std::optional<task> find(transaction in, std::int64_t id);
   ///@}
@@ -211,9 +213,10 @@ struct dispatcher_statistics {
 /// - **At least once.** A task is removed when its handler has returned. If the process dies before that, the lease
 ///   expires and another dispatcher runs the task again; the same can happen if a process is stalled for longer than
 ///   the lease. A handler is safe if it does its work in one transaction with a record that the task's id is done, or
-///   refuses smaller fences.
-/// - Tasks are never early on the engine's clock. They are late by the scheduler's tick, a transaction of the database,
-///   and the wait for a thread. A task whose process died is late by at most the lease plus half a window.
+///   if it refuses a fence smaller than one already seen for the task.
+/// - Tasks are never early on the engine's clock. They are late by up to one tick of the scheduler, plus a transaction
+///   of the database and the wait for a thread. A task whose process died is late by at most the lease plus half a
+///   window.
 /// - Steps of a node's wall clock do not matter, except with SQLite, which uses that clock.
 /// - Handlers run on threads of the dispatcher, several at a time.
 /// - While the database cannot be reached, the dispatcher retries with backoff; nothing is lost.
@@ -229,11 +232,11 @@ class RONDO_EXPORT dispatcher {
   dispatcher(const dispatcher&) = delete;
   dispatcher& operator=(const dispatcher&) = delete;
 
-  /// Hands back the tasks whose run has not begun, waits for runs in progress, and reports these to the database. If
-  /// the database does not answer, it retries for two seconds and finishes with the attempt then in progress, which can
-  /// take about 15 s more if a server hangs. What could not be reported is left to the leases. Idempotent. Throws
-  /// std::logic_error inside the handler. If stop() is called on the scheduler's driver, for example in an inline task,
-  /// the leases of the runs that it waits for are not renewed.
+  /// Hands back the tasks whose run has not begun, waits for runs in progress, and reports their results to the
+  /// database. If the database does not answer, stop() retries for two seconds and finishes with the attempt then in
+  /// progress, which can take about 15 s more if a server hangs. What could not be reported is left to the leases.
+  /// Idempotent. Throws std::logic_error inside the handler. If stop() is called on the scheduler's driver, for example
+  /// in an inline task, the leases of the runs that it waits for are not renewed.
   void stop();
 
   /// Takes time proportional to the number of the histograms' buckets. May be called from any thread.

@@ -7,13 +7,14 @@
 
 namespace rondo {
 
-/// A timer cannot be scheduled: after stop() or drain(), through an object that is being destroyed, or in a forked
-/// child. Also thrown into a coroutine that waits for a timer which will not fire.
+/// A timer cannot be scheduled because stop() or drain() has begun, because the object through which it is scheduled is
+/// closed or being destroyed, or because this is a forked child. Also thrown into a coroutine whose timer will not
+/// fire.
 struct RONDO_EXPORT stopped_error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// A timer cannot be scheduled: `options::max_pending` timers are pending.
+/// A timer cannot be scheduled because `options::max_pending` timers are already pending.
 struct RONDO_EXPORT capacity_error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

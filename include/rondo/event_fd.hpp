@@ -88,9 +88,9 @@ class alarm_descriptor {
 ///   descriptor is readable. When something is due, the descriptor is made readable by an ioctl(), which takes less
 ///   than a microsecond; arming a timerfd in the past takes twenty to forty. (On a kernel without that call,
 ///   TFD_IOC_SET_TICKS, it is armed in the past.)
-/// - Timers may be scheduled from any thread: the event_fd owns the timer's on_earlier(), and replaces a callback set
-///   before. A timer therefore has at most one event_fd, which must not outlive it. While it has one, creating a second
-///   one and calling on_earlier() throw std::logic_error and change nothing.
+/// - Timers may be scheduled from any thread: the event_fd owns the timer's on_earlier(), and replaces a callback that
+///   was set earlier. A timer therefore has at most one event_fd, which must not outlive it. While it has one, creating
+///   a second one or calling on_earlier() throws std::logic_error and changes nothing.
 /// - A child process created by fork() shares the descriptor with its parent. The child's copy of the event_fd leaves
 ///   the descriptor alone, even when it is destroyed: its run_due() is poll(), and the descriptor reports nothing about
 ///   the child's timers. To wait for the timers that the child has a copy of (see polled_timer), destroy the copy and

@@ -13,8 +13,8 @@ namespace rondo {
 /// Where tasks run. Only the driver calls an executor, once for each run, with a job that may be called on any thread,
 /// at once or later. An executor must not block or wait for the job, because all other timers wait while it does: a
 /// full pool should drop the job (see options::on_rejected). A checked build reports an executor that blocks for a
-/// second. If it throws, the exception is reported to `on_error` and counted as failed, and the run is over even if the
-/// executor kept the job.
+/// second. If an executor throws, the exception is reported to `on_error` and counted in statistics::failed, and the
+/// run is over even if the executor kept the job.
 using executor = std::function<void(job)>;
 
 /// Settings of a single timer, in addition to its deadline and its task:
@@ -36,8 +36,8 @@ struct timer_options {
 ///     const on workers(pool);
 ///     timer.schedule_every(1min, write_report, workers);
 ///
-/// Its copies, and the options made from them, share the executor: it is never copied, and it is destroyed with the
-/// last of them and of the callables of the timers that use it.
+/// Its copies, and the options made from them, share the executor, which is never copied. It is destroyed when none of
+/// them is left and the callables of all timers that use it are destroyed.
 class RONDO_EXPORT on {
  public:
   /// Throws std::invalid_argument if `where` is empty.

@@ -1,8 +1,8 @@
 // What a shared librondo exports. Everything else is hidden when the library is built by its own meson.build.
 #pragma once
 
-// A compiler stops at the missing include and prints only this sentence; after an #error it would print pages of
-// others.
+// The compiler stops at this missing include and prints only this sentence. After an #error it would go on and print
+// pages of other errors.
 #if defined(_MSVC_LANG)
 #if _MSVC_LANG < 202002L
 #error "Rondo needs C++20: compile with /std:c++20 or later"

@@ -65,8 +65,8 @@ class RONDO_EXPORT histogram {
   /// Throws std::bad_alloc.
   std::vector<bucket> buckets() const;
 
-  /// Adds the counts of the other histogram. The total count must be less than 2^64. Throws std::bad_alloc; strong
-  /// guarantee.
+  /// Adds the durations that the other histogram counts. The total count must be less than 2^64. Throws std::bad_alloc;
+  /// strong guarantee.
   histogram& operator+=(const histogram& other);
 
   /// Leaves what was recorded since `earlier`, an earlier reading of the same histogram; both may also be sums of such

@@ -32,9 +32,10 @@ class job_host {
 }  // namespace detail
 
 /// One run of a task, passed to an executor. Call it once, as `job()`, on any thread, at once or later: it runs the
-/// task and never throws. It does nothing if the timer has been cancelled or rescheduled, or its scheduler stopped. It
-/// may outlive the scheduler. Destroying a job without calling it means that the run does not happen; it counts as
-/// rejected. Move-only. A job is *spent* after it was called or moved from.
+/// task and never throws. It does nothing if the timer has been cancelled or rescheduled, or if its scheduler has been
+/// stopped. It may outlive the scheduler. If a job is destroyed without being called, the run does not happen and
+/// counts as rejected, unless it had already been cancelled or taken back. Move-only. A job is *spent* after it was
+/// called or moved from.
 class RONDO_EXPORT job {
  public:
   /// Creates a spent job.

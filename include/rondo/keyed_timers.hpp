@@ -26,7 +26,7 @@ namespace rondo {
 ///
 /// - Threads: all members may be called from any thread and from inside its tasks, which may also re-arm their own key
 ///   and destroy this object.
-/// - A key *has* a timer while that timer is pending: from the call that sets it until its task starts (for a recurring
+/// - A key *has* a timer while that timer is pending: from the call that sets it until its task starts (for a periodic
 ///   timer, until its last run starts). A key without a timer and without a task in progress is forgotten.
 /// - *Replacing* is a single step: at any time the key has either the old timer or the new one. After the call has
 ///   returned, the old task does not start (if it had already started, it may be in progress), and its callable is

@@ -34,11 +34,11 @@ class RONDO_EXPORT manual_timer final : public scheduler {
   /// As the destructor of scheduler.
   ~manual_timer() override;
 
-  /// Moves time to now() + d, with now() read when the call begins. On the way it stops at each due tick and, with
-  /// now() at that tick, runs what is due there (or submits it to the executor). Returns the number of tasks that it
-  /// ran or submitted. Tasks that become due before the end because of other tasks run too, in a later pass. Throws
-  /// std::invalid_argument if `d` is negative, and std::logic_error if a chain of zero delays continues for a million
-  /// passes at the same time.
+  /// Moves time to now() + d, with now() read before the first task runs (if another thread's call is in progress,
+  /// after that call has ended). On the way it stops at each due tick and, with now() at that tick, runs what is due
+  /// there (or submits it to the executor). Returns the number of tasks that it ran or submitted. Tasks that become due
+  /// before the end because of other tasks run too, in a later pass. Throws std::invalid_argument if `d` is negative,
+  /// and std::logic_error if a chain of zero delays continues for a million passes at the same time.
   std::size_t advance(any_duration d);
 
   /// Moves time to the next due tick, unless that tick is in the past, and runs what is due there. Returns the number

@@ -28,9 +28,9 @@ class polled_core;
 /// A child process created by fork() has a copy of the timer that is independent of its parent's: what was pending is
 /// pending in both processes, under the same ids, and runs in each process that polls; what one of them schedules,
 /// cancels or runs does not affect the other. If the child should not run what its parent has scheduled, it calls
-/// stop(), which returns those timers there, and creates a timer of its own. Condition: no other thread was inside a
-/// call of the timer when the process forked, because the locks of such a call are never released in the child. The
-/// on_earlier() callback is copied as well; event_fd.hpp documents what applies to an event_fd.
+/// stop(), which returns those timers there, and creates a timer of its own. All this requires that no other thread was
+/// inside a call of the timer when the process forked, because the locks of such a call are never released in the
+/// child. The on_earlier() callback is copied as well; event_fd.hpp documents what applies to an event_fd.
 class RONDO_EXPORT polled_timer final : public scheduler {
  public:
   /// Throws std::invalid_argument as documented for options.

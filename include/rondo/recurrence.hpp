@@ -15,8 +15,8 @@
 
 namespace rondo {
 
-/// What happens to grid points that were missed because the driver stalled or a task was slow. The examples are for
-/// every(300ms) from 0, where the run after 300 cannot start until 950.
+/// What happens to grid points that passed before their run could start, because the driver stalled or a task was slow.
+/// The examples are for every(300ms) from 0, where the run after 300 cannot start until 950.
 ///
 /// A point has passed when its tick has come, that is, the scheduler's first tick at or after it. A run that is late by
 /// less than a period, or that starts before the next point's tick, misses nothing and keeps the grid. A period of one
@@ -25,8 +25,8 @@ namespace rondo {
 enum class missed_runs {
   /// Runs once at 950 (`due` 600, `missed` 1), then at 1200, 1500, …
   skip,
-  /// Runs for 600 and for 900, each with its own `due`, then at 1200. If more points than the limit were missed, only
-  /// the newest of them run.
+  /// Runs for 600 and for 900, each with its own `due`, then at 1200. If more points than the limit have passed, only
+  /// the newest of them are run, and the others are missed.
   burst,
   /// Runs once at 950 (`missed` 1), then at 1250, 1550, …: the grid moves.
   delay
@@ -91,15 +91,15 @@ class RONDO_EXPORT recurrence {
   recurrence jitter(double fraction, std::uint64_t seed) const;
   ///@}
 
-  /// What happens to missed points, instead of `skip`. `burst_limit` is the maximum number of them that run; only burst
-  /// uses it. Throws std::invalid_argument if it is 0.
+  /// What happens to points that have passed, instead of `skip`. `burst_limit` is the maximum number of them that run;
+  /// only `burst` uses it. Throws std::invalid_argument if `burst_limit` is 0.
   recurrence on_missed(missed_runs, std::size_t burst_limit = 1000) const;
   /// What happens to points that arrive while a run is in progress, instead of `skip`.
   recurrence on_overlap(overlapping_runs) const;
 
   /// The maximum number of runs, if times() has set one.
   std::optional<std::uint64_t> times() const noexcept { return times_; }
-  /// What happens to missed points.
+  /// What happens to points that have passed.
   missed_runs on_missed() const noexcept { return missed_; }
   /// What happens to points that arrive while a run is in progress.
   overlapping_runs on_overlap() const noexcept { return overlap_; }

@@ -41,11 +41,11 @@ enum class cancel_result {
 
 /// A timer that stop() returned. Call `work()` to run it by hand.
 struct unfired {
-  timer_id id;  ///< every call reports it as `gone`
+  timer_id id;  ///< no longer identifies a timer: cancel() returns `gone` for it
   /// Its deadline. For a periodic timer, the deadline of its oldest job that has not started, or else of its next run.
   time_point due;
   task work;              ///< never empty
-  std::string name = {};  ///< as timer_options gave it
+  std::string name = {};  ///< the name in its timer_options; empty if it has none
 };
 
 /// The configuration of a scheduler. New members are always appended.
@@ -63,30 +63,34 @@ struct options {
   std::size_t max_pending = unlimited;
   /// Runs the tasks. If empty, they run inline, on the driver.
   executor run_on = {};
-  /// Called with any exception that a task (unless propagate_exceptions is set), an executor, `on_slow`, `on_rejected`,
-  /// or a polled_timer's `on_earlier` throws. If it is empty, or throws itself, one line is written to std::cerr.
+  /// Called with any exception thrown by a task (except one that runs inline with propagate_exceptions), an executor,
+  /// `on_slow`, `on_rejected`, or a polled_timer's `on_earlier`. If `on_error` is empty or throws itself, one line is
+  /// written to std::cerr.
   std::function<void(std::exception_ptr, const firing&)> on_error = {};
   /// The name of the driver thread, truncated to what the system allows (Linux: 15 characters).
   std::string name = "rondo";
-  /// A watchdog: each run that takes longer is reported to `on_slow`, because a slow task on the driver delays all
-  /// others. By default no run is reported. If it is negative, the constructor throws std::invalid_argument.
+  /// A watchdog: each run that takes longer than this is reported to `on_slow`, because a slow task on the driver
+  /// delays all others. By default no run is reported. If slow_after is negative, the constructor throws
+  /// std::invalid_argument.
   duration slow_after = duration::max();
-  /// Called after each slow run, on the thread that ran it; after a timer's last run, before its callable is destroyed.
-  /// If it is empty, one line is written to std::cerr. Exceptions that it throws are reported to `on_error`.
+  /// Called after each slow run, on the thread that ran it; if the run was the timer's last, before its callable is
+  /// destroyed. If `on_slow` is empty, one line is written to std::cerr. Exceptions that it throws are reported to
+  /// `on_error`.
   std::function<void(const slow_run&)> on_slow = {};
   /// Called for each run that does not happen because the executor destroyed its job without calling it, as a full pool
-  /// does. It is not called if the timer was cancelled, moved or stopped first. It runs on the thread that destroyed
-  /// the job (on the driver if that was before the executor returned), once the timer has ended or waits for its next
-  /// run. `lateness` is the lateness at which the job was submitted. Exceptions that it throws are reported to
-  /// `on_error`. If it is empty, rejected runs are only counted, in statistics::rejected.
+  /// does. It is not called if the timer was cancelled or rescheduled, or the scheduler was stopped, before that. It
+  /// runs on the thread that destroyed the job (on the driver if that was before the executor returned), once the timer
+  /// has ended or waits for its next run. `lateness` is measured at the time when the job was submitted. Exceptions
+  /// that it throws are reported to `on_error`. If it is empty, rejected runs are only counted, in
+  /// statistics::rejected.
   std::function<void(const firing&)> on_rejected = {};
   /// If true, an exception thrown by a task that runs inline propagates out of the call that drives the scheduler:
   /// polled_timer::poll(), event_fd::run_due(), manual_timer::advance(), advance_to_next() or drain(). It is not
-  /// reported to `on_error`. This is for loops that handle all exceptions in one place. By then the run is over and
-  /// counted as `failed`: a periodic timer waits for its next run, a one-shot is gone. Tasks that were due and have not
-  /// run stay due: call again. Tasks that run on an executor, even one that runs jobs at once, still report to
-  /// `on_error`; so do executors and handlers that throw. A `timer`, whose thread has no caller, refuses this option:
-  /// its constructor throws std::invalid_argument.
+  /// reported to `on_error`. When it propagates, the run is over and counted as `failed`: a periodic timer waits for
+  /// its next run, a one-shot is gone. Tasks that were due and have not run stay due: call again. Tasks that run on an
+  /// executor, even one that runs jobs at once, still report to `on_error`; so do executors and handlers that throw.
+  /// This option is for loops that handle all exceptions in one place. A `timer`, whose thread has no caller, refuses
+  /// it: its constructor throws std::invalid_argument.
   bool propagate_exceptions = false;
 };
 
@@ -127,7 +131,7 @@ class RONDO_EXPORT scheduler {
 
   ///@{
   /// Runs `work` once, `delay` from now (if zero or negative, in the driver's next pass), with the executor and the
-  /// name in `with`. Throws std::invalid_argument if the task is empty, stopped_error after stop() or drain(),
+  /// name in `with`. Throws std::invalid_argument if the task is empty, stopped_error once stop() or drain() has begun,
   /// capacity_error at max_pending, and std::bad_alloc. Strong guarantee: if it throws, nothing is scheduled.
   timer_id schedule_after(any_duration delay, task work);
   timer_id schedule_after(any_duration delay, task work, timer_options with);
@@ -183,8 +187,8 @@ class RONDO_EXPORT scheduler {
   ///@}
 
   ///@{
-  /// Runs `work` repeatedly, as `when` specifies; rondo::recurrence also decides about missed points and about points
-  /// that arrive while a run is in progress. A run that throws does not end the timer. Throws as schedule_after() does.
+  /// Runs `work` repeatedly, as `when` specifies; `when` also decides about points that have passed and points that
+  /// arrive while a run is in progress. A run that throws does not end the timer. Throws as schedule_after() does.
   timer_id schedule(const recurrence& when, task work);
   timer_id schedule(const recurrence& when, task work, timer_options with);
   template <detail::new_callable F>
@@ -201,7 +205,7 @@ class RONDO_EXPORT scheduler {
   }
   ///@}
 
-  /// Ends a timer. It takes effect until the task has started, even if an executor already has its job. The callable is
+  /// Ends a timer. A run that has not started will not start, even if an executor already has its job. The callable is
   /// destroyed before cancel() returns, on this thread, unless it is running: then it is destroyed when that run ends,
   /// and until then every cancel() of the timer returns `running`.
   cancel_result cancel(timer_id id);
@@ -265,9 +269,9 @@ class RONDO_EXPORT scheduler {
   /// the scheduler's clock: draining continues, so call it again, or call stop() for the rest.
   ///
   /// It advances a manual_timer and polls a polled_timer. With a manual_timer it waits for jobs on other threads in
-  /// real time, for at most `limit`. Any number of calls may wait. Throws std::logic_error from inside. After
-  /// std::bad_alloc, or after a task's exception with options::propagate_exceptions, call it again. (When it returns, a
-  /// cancel() in progress on another thread may still be destroying its callable.)
+  /// real time, for at most `limit`. Several threads may call it at once. Throws std::logic_error from inside,
+  /// std::bad_alloc, and what a task throws with options::propagate_exceptions; after the latter two, call it again.
+  /// (When it returns, a cancel() in progress on another thread may still be destroying its callable.)
   bool drain(any_duration limit);
 
   /// Counters and histograms of what the scheduler has done so far. Costs as much as copying two histograms, regardless
@@ -284,9 +288,10 @@ class RONDO_EXPORT scheduler {
   /// systems the memory of ended timers, about 200 bytes each, is kept for later timers. Ids stay valid: those of ended
   /// timers remain `gone` forever. Timers and their order do not change either.
   ///
-  /// What remains: up to 63 neighbours of each pending timer (12 KiB), up to 128 ended timers for each other thread
-  /// that has scheduled or ended timers, and a list of due timers of at most 1.5 MB. Measured: 222 MB after a million
-  /// timers have ended, and 5 MB after this call, as much as a new scheduler takes.
+  /// What remains: each pending timer keeps the memory of up to 63 neighbours (12 KiB), and so does each of up to 128
+  /// ended timers for every other thread that has scheduled or ended timers; a list of due timers keeps at most 1.5 MB.
+  /// Measured: 222 MB after a million timers have ended, and 5 MB after this call, as a process with a
+  /// new scheduler takes.
   ///
   /// Runs no user code and throws nothing: if it cannot allocate its own work space (one bit per timer), it releases
   /// less. O(buckets + timers that were pending at once): about a third of a second to a second after a million timers.

@@ -15,7 +15,7 @@ struct statistics {
   std::uint64_t fired = 0;      ///< runs, including those that threw
   /// Timers that ended by themselves or by drain(), or were running at stop(); counted when the last run is over.
   std::uint64_t completed = 0;
-  std::uint64_t cancelled = 0;   ///< timers that were cancelled; for periodic timers, even during a run
+  std::uint64_t cancelled = 0;   ///< cancelled timers, including periodic timers cancelled during a run
   std::uint64_t returned = 0;    ///< timers that stop() returned
   std::uint64_t failed = 0;      ///< runs that threw, and calls of the executor that threw
   std::uint64_t missed = 0;      ///< grid points of periodic timers that passed without a run

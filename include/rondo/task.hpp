@@ -72,8 +72,8 @@ class RONDO_CHECKED_ABI task {
   ///@}
 
   /// Copies or moves the callable into the task. Throws what copying or moving it throws, and std::bad_alloc if it is
-  /// too large to be held inside. By default `made_at` is the place of this call; code that wraps a task in another one
-  /// passes the made_at() of the inner task.
+  /// not held inside and there is no memory for it. By default `made_at` is the place of this call; code that wraps a
+  /// task in another one passes the made_at() of the inner task.
   template <class F>
   requires(!std::same_as<std::remove_cvref_t<F>, task> && detail::task_callable<std::decay_t<F>>)
       task(F&& callable,  // NOLINT(bugprone-forwarding-reference-overload)

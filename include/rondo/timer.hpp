@@ -16,9 +16,9 @@ class thread_core;
 ///     rondo::timer timer;
 ///     timer.schedule_after(50ms, [] { std::puts("hello"); });
 ///
-/// The thread sleeps until the earliest timer is due. It wakes when an earlier timer is scheduled, but not for a later
-/// one, and not while nothing is due. After the earliest timer was cancelled or postponed, it may wake once at the old
-/// time. On Linux it sets its timer slack to the minimum, so that it wakes on time.
+/// The thread sleeps until the earliest timer is due. It also wakes when an earlier timer is scheduled, but not for a
+/// later one, and it never wakes periodically. After the earliest timer was cancelled or postponed, it may wake once at
+/// the old time. On Linux it sets its timer slack to the minimum, so that it wakes on time.
 ///
 /// Signals (POSIX): the thread blocks all signals except the synchronous ones (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP
 /// and SIGSYS) from its first instruction. Your threads receive the others, even if you install a handler or call

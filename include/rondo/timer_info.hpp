@@ -18,8 +18,8 @@ struct timer_info {
   /// As scheduler::due(): the exact deadline of the run that the timer waits for, time_point::max() if it is never due,
   /// std::nullopt if it waits for no point in time.
   std::optional<time_point> due = {};
-  /// The number of its runs that have begun, or that ended without beginning because an executor rejected them, for
-  /// example.
+  /// The number of its runs that have begun, or that have ended without beginning, for example because an executor
+  /// rejected them.
   std::uint64_t runs = 0;
   bool periodic = false;    ///< whether it was scheduled with a recurrence
   std::size_t running = 0;  ///< the number of its runs in progress

@@ -18,7 +18,7 @@
 namespace rondo {
 
 /// Owns the timers scheduled through it: its destructor cancels them and waits for runs in progress. As the last member
-/// of an object that its tasks use, a scope guarantees that no task runs after the object is destroyed.
+/// of an object that its tasks use, a scope guarantees that none of its tasks runs after the object is destroyed.
 ///
 ///     class connection {
 ///       …

@@ -87,10 +87,10 @@ class wheel_node {
 ///     timeouts.schedule(r, timeouts.now() + 500);
 ///     timeouts.advance(tick_now, [](request& r) { … });
 ///
-/// - A *window* has as many ticks as there are buckets, and each of its ticks has its own bucket: tick t has bucket `t
-///   mod buckets`. The window moves with the ticks that are fired, in steps of one eighth. Timers due after the window,
-///   and overdue timers due before it, are in a few lists that all buckets share; they are redistributed when the
-///   window reaches them. The wheel therefore accepts timers of any distance.
+/// - A *window* has as many ticks as there are buckets, and each of its ticks has its own bucket: tick t has bucket
+///   `t mod buckets`. The window moves with the ticks that are fired, in steps of one eighth. Timers due after the
+///   window, and overdue timers due before it, are in a few lists that all buckets share; they are redistributed when
+///   the window reaches them. The wheel therefore accepts timers at any distance.
 /// - Order: earlier ticks first, even if time jumps; within a tick, the order of scheduling.
 /// - Cost of scheduling and cancelling: amortised O(1), however far away the timer is. Cost of firing: O(1) per timer,
 ///   plus O(log buckets) per tick that has timers, plus O(1) for each octal digit of a timer's distance, counted in
@@ -102,9 +102,9 @@ class wheel_node {
 ///   cancelled: the longest advance() that fires one timer takes 0.2 ms, the longest next_due() 0.03 ms, schedule()
 ///   0.05 ms and cancel() 0.003 ms.
 /// - Memory: 20 bytes in the node (24 with padding, which a payload of four bytes can use), 8 in the wheel, more where
-///   cancellations leave tombstones, and 128 for each bucket. Measured with a million timers, including nodes of 24
-///   bytes: 33 bytes per timer when all are new, at most 40 after millions of cancellations. With 10,000 timers it is
-///   50 to 77, because each tick and each list that has timers takes at least half a KiB.
+///   cancellations leave holes, and 128 for each bucket. Measured with a million timers, including nodes of 24 bytes:
+///   33 bytes per timer when all are new, at most 40 after millions of cancellations. With 10,000 timers it is 50 to
+///   77, because each tick and each list that has timers takes at least half a KiB.
 /// - Released memory: nearly all memory of a burst is released once the burst has fired. Part of the memory of
 ///   cancelled timers is released only when time reaches their ticks, or by next_due(). shrink_to_fit() releases the
 ///   rest.
@@ -191,14 +191,15 @@ class wheel {
   }
 
   /// The exact tick at which the earliest node is due; std::nullopt if the wheel is empty. O(1), except that it removes
-  /// the tombstones of cancelled nodes and, if the earliest node is in a list of far timers, searches that list.
+  /// the holes left by cancelled nodes and, if the earliest node is in a list of far timers, searches that list.
   std::optional<tick_number> next_due() const { return core_.next_due(); }
 
-  /// Releases, to operator delete, what a burst has left over: all memory that holds no timer, so that a wheel without
-  /// timers takes as much as a new one. Timers and their order do not change. With timers, this remains in addition:
-  /// the rest of each segment of 16 KiB that holds a timer, and tables of segments up to the last of these, 3 to 6 % of
-  /// the most that the wheel has held. Throws nothing: if there is no memory for smaller tables, they stay as they are.
-  /// May be called in callbacks of advance(). O(buckets + memory released).
+  /// Releases, to operator delete, the memory that a burst has left over: all memory that holds no timer, so that a
+  /// wheel without timers takes as much as a new one. Timers and their order do not change. In a wheel with timers, two
+  /// more things remain: the rest of each 16 KiB segment that holds a timer, and the tables of segments up to the last
+  /// such segment, which take 3 to 6 % of the most memory that the wheel has held. Throws nothing: if there is no
+  /// memory for smaller tables, they stay as they are. May be called in callbacks of advance(). O(buckets + memory
+  /// released).
   void shrink_to_fit() noexcept {
     core_.shrink_to_fit(advancing_);
     core_.check("shrink_to_fit()");
