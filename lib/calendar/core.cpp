@@ -15,7 +15,8 @@ namespace {
 constexpr duration soon = std::chrono::seconds(1);
 /// If the clock is set back further than this, its earlier time was wrong, and a calendar starts again.
 constexpr duration far_back = std::chrono::hours(3);
-/// A clock that does not report its steps, and differs by less, was not set: two clocks are not read at the same time.
+/// If a clock that does not report its steps differs by less than this, it was not set: two clocks are not read at the
+/// same time.
 constexpr duration smallest_step = std::chrono::milliseconds(1);
 constexpr std::uint64_t most_missed = 1000;
 
@@ -122,7 +123,7 @@ timer_id calendar_core::schedule(std::optional<calendar> when, wall_time due, ta
   return id;
 }
 
-/// Ends the scheduling of a timer. A step during it could not move the timer, whose id was not yet known.
+/// Completes the scheduling of a timer. A step during it could not move the timer, whose id was not yet known.
 void calendar_core::settle(timer_id id, wall_timer& t, std::uint64_t steps) {
   {
     const lock hold(mutex_);
@@ -136,8 +137,8 @@ void calendar_core::settle(timer_id id, wall_timer& t, std::uint64_t steps) {
   }
 }
 
-/// To the scheduler, a run that only checks the clock is a run too. A timer cancelled during such a run has not run yet
-/// and will not run.
+/// To the scheduler, a run that only checks the clock is a run too. A timer cancelled during such a run counts as
+/// cancelled, not as running, and no run follows.
 cancel_result calendar_core::cancel(timer_id id) {
   const cancel_result result = timers_.cancel(id);
   if (result != cancel_result::running) return result;
@@ -260,7 +261,8 @@ std::optional<wall_firing> calendar_core::begin(wall_timer& t, const firing& f) 
     t.due = next.value_or(wall_time::max());
     ++t.changes;
   }
-  if (!next) timers_.cancel(f.id);  // like other one-shot timers, it is not pending while it runs
+  // If this is its last run, then like any other timer it is not pending during that.
+  if (!next) timers_.cancel(f.id);
   return now;
 }
 

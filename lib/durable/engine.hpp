@@ -88,9 +88,9 @@ class session {
   /// Executes one transaction. Reconnects if the connection broke. Throws store_error; unless perhaps_done(), nothing
   /// was done.
   virtual turn_result take(const turn& what) = 0;
-  /// Waits for a call of interrupt() since the last wait, or until somebody submits a task that is due soon. Returns
-  /// true if there may be tasks to claim. Does not throw. Without a connection it waits only for interrupt(); take()
-  /// will reconnect after a while.
+  /// Waits until interrupt() has been called since the last wait, or until somebody submits a task that is due soon.
+  /// Returns true if there may be tasks to claim. Does not throw. Without a connection it waits only for interrupt();
+  /// take() will reconnect after a while.
   virtual bool wait() = 0;
   /// Whether somebody else has changed the database since the last call, where wait() cannot know (SQLite). Cheap. Does
   /// not throw: take() finds out whether the connection is good.

@@ -12,7 +12,7 @@ namespace rondo::durable {
 
 namespace {
 
-// Any past time means at once, which is zero.
+// A negative delay means at once, which is zero.
 detail::due_time after(duration delay) { return std::max(delay, duration::zero()); }
 
 std::int64_t submit_to(detail::engine& e, const detail::due_time& due, const submission& what,

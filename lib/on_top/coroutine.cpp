@@ -75,7 +75,7 @@ void wait::abandon() noexcept {
 }
 
 bool wait::slept() const {
-  if (phase_ == phase::dropped) throw stopped_error("rondo: a sleep was dropped before its time");
+  if (phase_ == phase::dropped) throw stopped_error("rondo: a sleep was dropped before its deadline");
   return phase_ == phase::slept;
 }
 

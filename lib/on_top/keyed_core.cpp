@@ -107,8 +107,8 @@ cancel_result keyed_call::cancel(keyed_entry& e) noexcept {
   return replaced != 0 ? cancel_result::running : cancel_result::gone;
 }
 
-/// If the old timer has just ended, with no task in progress, nobody asks the key about it any more. So it is forgotten
-/// here, under the lock that is held anyway.
+/// If the old timer has just ended, with no task in progress, no later call needs to find it through its key. So it is
+/// forgotten here, under the lock that is held anyway.
 void keyed_call::forget_ended(keyed_entry& e, timer_id old) noexcept {
   if (ended_ == nullptr) return;
   record_at(ended_).member.tag = nullptr;

@@ -46,7 +46,7 @@ constexpr time_point deadline_after(time_point now, duration delay) noexcept {
 /// The common core of all schedulers. Drivers derive from it: they provide the time, call run_pass() when something is
 /// due, and are notified when the next deadline moves earlier.
 ///
-/// A timer takes this path. Each step is one function, in the file named below it:
+/// A timer takes this path. Each step is one function. Below it is its file: _schedule is core_schedule.hpp.
 ///
 ///     schedule() ─> wheel ─> ready list ─> dispatch() ─> run() ──────────────────────────> end_run() ─> freed
 ///     _schedule     ^        run_pass()    _dispatch  └> submit() ─> executor ─> start() ─┘     │
@@ -72,7 +72,7 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   using record_type = record<Sync>;
 
   // What users call: see rondo::scheduler. The most frequent functions are flattened, because calls within them would
-  // take a fifth of their instructions.
+  // account for a fifth of their instructions.
 
   /// How a timer is scheduled: take_record() returns a free record that only the caller knows and that counts as a
   /// timer. The caller fills in the task, and perhaps its options, and calls schedule(). If schedule() or anything

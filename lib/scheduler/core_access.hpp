@@ -1,4 +1,4 @@
-// The core of a scheduler, for what stands on top of it.
+// The core of a scheduler, for components on top of it.
 #pragma once
 
 #include <memory>

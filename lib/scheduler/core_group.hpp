@@ -57,7 +57,8 @@ typename basic_core<Sync>::record_type* basic_core<Sync>::lock_both(record_type&
                                                                     record_lock& old_hold) const {
   record_type* const r = find(id);
   if (r == nullptr || r == &made || std::less<>()(&made, r)) made_hold.lock();
-  if (r == nullptr || r == &made) return nullptr;  // where a stale id's record has just been taken again
+  // r == &made if the id is stale and its record has just been taken again.
+  if (r == nullptr || r == &made) return nullptr;
   __builtin_prefetch(&r->member, 1);
   record_lock held(r->mutex);
   if (!made_hold) made_hold.lock();
@@ -78,9 +79,7 @@ void basic_core<Sync>::publish_member(record_type& r, time_point due, tick_numbe
   try {
     if (!publish_locked(r, tick, hooks)) refuse_stopped();
   } catch (...) {
-    end(r,
-        ending::
-            refused);  // a visit of the group may have come by and wait for the lock: it finds nothing to end
+    end(r, ending::refused);  // a visit of the group that waits for the lock then finds nothing to end
     group.withdraw(r);
     throw;
   }

@@ -173,7 +173,7 @@ std::optional<time_point> basic_core<Sync>::next_due() {
 template <class Sync>
 void basic_core<Sync>::dump(std::ostream& out) {
   if (abandoned()) {
-    out << "rondo: the copy, in a child made by fork(), of a scheduler whose driver is in the parent\n";
+    out << "rondo: this is a copy of a scheduler in a child made by fork(); the driver is in the parent\n";
     return;
   }
   picture p{.grid = grid_, .now = now(), .size = wheel_.buckets()};
@@ -199,7 +199,7 @@ void basic_core<Sync>::end_call(const char* name) noexcept {
     if (wrong.empty()) wrong = fault_when_quiescent();
     if (!wrong.empty()) {
       dump(std::cerr);
-      die("broken after " + std::string(name) + ": " + wrong);
+      die("the scheduler is broken after " + std::string(name) + ": " + wrong);
     }
   }
   checks_.end();

@@ -95,9 +95,10 @@ basic_core<Sync>::basic_core(const options& o, time_point start)
 
 template <class Sync>
 void basic_core<Sync>::refuse_stopped() const {
-  throw stopped_error(abandoned()
-                          ? "rondo: a timer was scheduled in a child made by fork(), without the driver"
-                          : "rondo: a timer was scheduled after stop() or drain()");
+  throw stopped_error(
+      abandoned()
+          ? "rondo: a timer was scheduled in a child made by fork(), where the scheduler has no driver"
+          : "rondo: a timer was scheduled after stop() or drain()");
 }
 
 template <class Sync>
@@ -124,7 +125,7 @@ void basic_core<Sync>::discard(record_type& r) noexcept {
       this->shared_from_this();  // the callable that is destroyed may be the last to own the scheduler
   {
     record_lock hold(r.mutex);
-    r.plain.store(false);  // perhaps it is not known yet
+    r.plain.store(false);  // whether it is plain may not have been determined yet
     finish(hold, r, ending::refused);
   }
   endings_.wake();  // drain() may have found it counted as pending

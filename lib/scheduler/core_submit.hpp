@@ -72,8 +72,9 @@ void basic_core<Sync>::drop(const job_ticket& ticket) noexcept {
   drop_submission(*static_cast<record_type*>(ticket.record), ticket.number, fact, failure::rejected);
 }
 
-/// Called when a submitted run will not happen. Does nothing if the run has started or was taken back. The handler is
-/// called once the timer has ended or waits for its next run. Precondition: a stack marker marks user code.
+/// Called when a submitted run will not happen. Does nothing if the run has started or was taken back. If the run was
+/// rejected, calls on_rejected after the timer has ended or waits for its next run. Precondition: a stack marker marks
+/// user code.
 template <class Sync>
 void basic_core<Sync>::drop_submission(record_type& r, run_ticket number, firing fact, failure why) noexcept {
   const time_point reading = now();

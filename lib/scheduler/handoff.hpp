@@ -37,8 +37,8 @@ class submitted_runs {
     recurrence::occurrence what;
   };
 
-  /// Makes one call of submit() legal. Throws std::bad_alloc; strong guarantee. (There is room for one run at a time,
-  /// unless runs may overlap. The first room is allocated when the timer is scheduled.)
+  /// Makes one call of submit() legal. Throws std::bad_alloc; strong guarantee. (Unless runs may overlap, room for one
+  /// run is enough. It is allocated when the timer is scheduled.)
   void reserve_one() {
     if (runs_.size() == runs_.capacity()) runs_.reserve(std::max<std::size_t>(2 * runs_.size(), 1));
   }

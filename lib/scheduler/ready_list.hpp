@@ -22,7 +22,8 @@ namespace rondo::detail {
 /// heap, and take their turn among the others.
 ///
 /// One thread at a time drives: it fills and empties the list. Other threads read it under the lock. The driver takes
-/// the lock only to change what lies between `begin_` and `end_`, not to move these: entries in between do not change.
+/// the lock to change entries between `begin_` and `end_`, but not merely to move `begin_` or `end_`: entries in
+/// between do not change without the lock.
 template <class Sync>
 class ready_list {
  public:

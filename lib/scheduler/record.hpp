@@ -110,8 +110,8 @@ struct alignas(64) record : node {
   // `plain`.
 
   bool reads_as_zero() const noexcept { return generation.peek() == 0; }
-  /// Makes a record free that reads as zero, or that did not lose its memory after all. Others may be reading it, with
-  /// ids of timers that are gone. Precondition: it never had a later generation or arming than these.
+  /// Turns a record that reads as zero, or that did not lose its memory after all, into a free one. Others may be
+  /// reading it, with ids of timers that are gone. Precondition: it never had a later generation or arming than these.
   void revive(std::uint32_t own_slot, std::uint64_t own_generation, std::uint64_t own_arming) noexcept {
     slot = own_slot;
     arming.store(own_arming, std::memory_order_relaxed);
@@ -122,17 +122,17 @@ struct alignas(64) record : node {
   bool has_generation(std::uint64_t g) const noexcept { return generation.peek() == g; }
   void next_generation() noexcept { generation.store(generation + 1); }
 
-  /// Marks what it waited for as no longer to come.
+  /// Invalidates the current wait: what the timer waited for will not come.
   void invalidate_wait() noexcept {
     arming.store(arming.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
 
-  /// Submits a one-shot.
+  /// Records that a one-shot is submitted.
   void submit(run_ticket number) noexcept {
     state.submit();
     order = number;
   }
-  /// Submits a run of a periodic timer.
+  /// Records that a run of a periodic timer is submitted.
   void submit(const submitted_runs::run& run) noexcept {
     state.submit();
     repeats->submitted.submit(run);

@@ -27,7 +27,7 @@ namespace rondo::detail {
 ///
 /// Memory: records are created in blocks, each as large as a magazine. shrink_to_fit() gives the pages of blocks whose
 /// records are all free back to the system, and puts these blocks aside; they then read as zero. Before the pool asks
-/// for new memory, it creates records in these blocks again, with generations that none of them had.
+/// for new memory, it creates records in these blocks again, with generations that none of their timers had.
 ///
 /// Memory order: only its owner writes a shard. When that thread ends, Sync::thread_number() hands its number on, which
 /// orders what both threads do. Other threads read only the counters, relaxed: see total().
@@ -186,7 +186,8 @@ class record_pool {
   static std::uint64_t begin_of(std::size_t segment) noexcept {
     return ((std::uint64_t{1} << segment) - 1) * batch;
   }
-  /// (If std::size_t has 32 bits, memory ends before the bytes of a segment exceed it: those before it are as large.)
+  /// (If std::size_t has 32 bits, memory runs out before the size of a segment overflows, because the segments before
+  /// it together are about as large.)
   static std::size_t size_of(std::size_t segment) noexcept { return std::size_t{batch} << segment; }
 
   record_type& at(std::uint32_t slot) const noexcept {
@@ -246,9 +247,10 @@ class record_pool {
   bool put_aside(std::uint32_t first_block) noexcept;
 
   std::array<shard, own_shards + shared_shards> shards_;
-  mutable typename Sync::depot_mutex depot_mutex_;  // also guards what is made, and the next three
-  block_set aside_;                                 // blocks whose memory was given back
-  // The least that records made from these blocks get: no less than any of them had.
+  // Guards the creation of records, and the next five members.
+  mutable typename Sync::depot_mutex depot_mutex_;
+  block_set aside_;  // blocks whose memory was given back
+  // The generation and arming that records made from these blocks get: not less than any of them had.
   std::uint64_t least_generation_ = 1;
   std::uint64_t least_arming_ = 1;
   record_type* depot_ = nullptr;  // the first of the first full magazine; its `next` is that of the next one

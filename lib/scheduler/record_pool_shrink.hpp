@@ -103,7 +103,7 @@ void record_pool<Sync>::for_each_of(record_type* batches, Visit&& visit) {
 }
 
 /// Returns, for each block, a bit for each of its records that is in `batches`. Empty if there is no memory; otherwise
-/// all blocks may be put aside.
+/// `aside_` has room for all blocks.
 template <class Sync>
 std::vector<std::uint64_t> record_pool<Sync>::find_blocks(record_type* batches) noexcept {
   std::vector<std::uint64_t> found;

@@ -47,8 +47,8 @@ class repetition {
   /// waits for a point. Returns the point to wait for from now on, or none if nothing changes.
   std::optional<time_point> run_ended(time_point ended, bool waits);
 
-  /// Makes the timer wait for `due`; its grid continues from there. `taken_back` submitted runs no longer start;
-  /// `oldest` is the first of them, or null if there are none.
+  /// Called when the timer has been moved to `due`; its grid continues from there. `taken_back` submitted runs no
+  /// longer start; `oldest` is the first of them, or null if there are none.
   void moved_to(time_point due, std::size_t taken_back, const occurrence* oldest) noexcept;
 
   /// Whether no run is to come, apart from those submitted.

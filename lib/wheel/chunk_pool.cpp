@@ -229,10 +229,10 @@ std::string chunk_pool::fault() const {
     listed -= segments_[s].free != 0 ? 1U : 0U;
     if (segments_[s].free != all_free) continue;
     ++empty;
-    if (spare_ != s) return "an empty segment is not the one that is kept";
+    if (spare_ != s) return "an empty segment is not the spare one";
   }
   if (listed != 0) return "the list of segments with free chunks is not complete";
-  return empty == (spare_ != 0 ? 1U : 0U) ? "" : "the segment that is kept is not empty";
+  return empty == (spare_ != 0 ? 1U : 0U) ? "" : "the spare segment is not empty";
 }
 
 }  // namespace rondo::detail

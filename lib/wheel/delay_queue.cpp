@@ -116,10 +116,12 @@ std::string delay_queue::fault() const {
     if (heap::comes_after{}(heap_->waiting.top(), own))
       return "entry " + std::to_string(e) + " comes before the top of the delay queue";
   }
-  if (taken != heap_->waiting.size()) return "the delay queue holds an entry that is not there";
+  if (taken != heap_->waiting.size())
+    return "the delay queue's heap has another number of entries than are queued";
   if (taken == 0) return empty() ? "" : "the delay queue is empty, but has a top";
   const heap::entry& top = heap_->waiting.top();
-  return top.number == top_ && top.due == top_due_ ? "" : "the delay queue's top is not what it was last";
+  return top.number == top_ && top.due == top_due_ ? ""
+                                                   : "the delay queue's stored top is not its actual top";
 }
 
 void delay_queue::note_top() noexcept {

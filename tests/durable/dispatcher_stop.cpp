@@ -174,7 +174,7 @@ TEST_CASE(
   const auto begin = std::chrono::steady_clock::now();
   runs.stop();
   CHECK(std::chrono::steady_clock::now() - begin >= 2s);
-  CHECK(w.was_told("5 tasks are left to their leases"));
+  CHECK(w.was_told("5 tasks stay claimed until their leases run out"));
   CHECK(runs.stats().handed_back == 0);
   CHECK(w.ask("SELECT count(*) FROM rondo_task WHERE state IN (1, 2)") == "5");
 }
@@ -324,8 +324,8 @@ TEST_CASE("what stop() cannot report to the database gives one line for the faul
     runs.stop();
     CHECK(w.ask("SELECT count(*) FROM rondo_task WHERE state = 1") == "3");
     CHECK(w.errors().size() <= lines + 3);  // stop() attempts another turn before its last ones
-    CHECK(w.was_told(answer_was_lost ? "what was claimed last may be left to its lease"
-                                     : "3 tasks are left to their leases"));
+    CHECK(w.was_told(answer_was_lost ? "the tasks claimed last may stay claimed until their leases run out"
+                                     : "3 tasks stay claimed until their leases run out"));
   }
 }
 

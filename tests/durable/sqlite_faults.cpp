@@ -62,7 +62,7 @@ TEST_CASE(
         error_of([&] { accepted.push_back(x.store->submit_after(1h, {.payload = std::string(1000, 'p')})); });
   }
   CHECK(said == "rondo: SQLite, " + x.db.file() +
-                    ": database or disk is full (nothing was changed; make room and try again)");
+                    ": database or disk is full (nothing was changed; free some disk space and try again)");
   CHECK(accepted.size() > 10);
   CHECK(x.rows() == std::to_string(accepted.size()));
   for (const std::int64_t id : accepted) CHECK(x.store->find(id)->payload.size() == 1000);

@@ -128,7 +128,7 @@ TEST_CASE("a chunk that is given back twice is found") {
   pool.give_back(only);
   CHECK(pool.fault() == "");
   pool.give_back(only);  // this frees the segment that is kept
-  CHECK(pool.fault() == "the segment that is kept is not empty");
+  CHECK(pool.fault() == "the spare segment is not empty");
 }
 
 TEST_CASE("a node in the wrong list of a far store is found") {

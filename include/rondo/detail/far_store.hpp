@@ -113,8 +113,8 @@ class RONDO_EXPORT far_store {
     if (due != std::numeric_limits<tick_number>::max()) nothing_before(due + 1);
   }
 
-  /// The earliest list, if it covers a single block, whatever is added to it; null if it must be redistributed first.
-  /// The list holds a node if nothing was erased since earliest() was called.
+  /// The earliest list, if it covers a single block (adding nodes does not change that); null if it must be
+  /// redistributed first. The list holds a node if nothing was erased since earliest() was called.
   chain* single_block() noexcept;
 
   /// Gives back the chunks of lists whose nodes were all erased. If no node is left, it also gives back the lists

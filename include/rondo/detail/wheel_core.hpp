@@ -24,9 +24,9 @@
 //
 // The delay queue. It is a mutable Fibonacci heap (Fredman and Tarjan, "Fibonacci heaps and their uses in improved
 // network optimization algorithms", 1987) of buckets, not of nodes. A bucket with chunks has an entry, whose key is the
-// bucket's tick in its next round. One more entry represents both far stores of a stripe. A driver sleeps until
-// next_due(), the top's key. An insert that makes the top earlier calls a hook, which wakes the driver. Ticks without
-// nodes are never visited.
+// tick of its nodes. One more entry represents both far stores of a stripe. A driver sleeps until next_due(), the top's
+// key. An insert that makes the top earlier calls a hook, which wakes the driver. Ticks without nodes are never
+// visited.
 //
 // Early keys. A key is never later than the earliest node of its entry, but it may be earlier: cancel() does not touch
 // the queue, and the key of far stores may be the first tick of a list. Only the top's key matters. take_due() and

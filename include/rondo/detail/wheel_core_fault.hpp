@@ -84,7 +84,7 @@ std::string wheel_core<Sync>::fault_of_key(const stripe& s) const {
   const std::lock_guard hold(queue_mutex_);
   const std::optional<tick_number> key = queue_.due_of(far_entry(s));
   const bool agree = s.queued ? key == s.key : !key;
-  return agree ? "" : "a stripe and the delay queue do not agree on its key";
+  return agree ? "" : "a stripe and the delay queue disagree on the key of its far stores";
 }
 
 template <class Sync>

@@ -126,7 +126,7 @@ bool database_thread::take_turn() {
     turn_result done = d_.database.take(t);
     const time_point received = d_.clock.now();
     d_.counts.add(&dispatcher_statistics::turns);
-    if (!t.adopt) failures_in_a_row_ = 0;  // an adopting turn asks for little: other turns may still fail
+    if (!t.adopt) failures_in_a_row_ = 0;  // an adopting turn does little, so other turns may still fail
     renew_ = false;
     if (!t.renewed.empty()) last_renewal_ = sent;
     const std::vector<ticket> own = t.adopt ? own_tickets(t) : std::vector<ticket>{};
@@ -175,8 +175,8 @@ turn database_thread::next_turn() {
 }
 
 /// A server that has crashed may have forgotten that runs had begun, and would then take their ends for those of other
-/// dispatchers' runs. So this turn reports the beginnings again, and the next turn reports the ends. A repeated
-/// beginning changes nothing that the server remembers.
+/// dispatchers' runs. So this turn reports the beginnings again, and the next turn reports the ends. If the server
+/// remembers a beginning, repeating it changes only the lease.
 void database_thread::begin_again(turn& t) {
   t.begun = d_.threads.tickets();
   gather();  // the runs that ended just before
@@ -320,7 +320,7 @@ std::vector<ticket> database_thread::own_tickets(const turn& told) const {
 void database_thread::failed(const char* what, bool perhaps_done) noexcept {
   d_.counts.add(&dispatcher_statistics::failures);
   if (!last_fault_is_told_)
-    d_.errors.say([&] { return std::string("the database failed, and is tried again: ") + what; });
+    d_.errors.say([&] { return std::string("the database failed and will be tried again: ") + what; });
   last_fault_is_told_ = last_;  // every 50 ms is too often
   if (perhaps_done) unsettled_.answer_lost();
   // The session may have a new connection, and some time has passed.
@@ -345,9 +345,10 @@ void database_thread::tell_the_last() {
   }
   if (unsettled_.empty() && !adopt_) return;
   d_.errors.say([&] {
-    const std::string which = unsettled_.empty()
-                                  ? "what was claimed last may be left to its lease"
-                                  : std::to_string(unsettled_.size()) + " tasks are left to their leases";
+    const std::string which =
+        unsettled_.empty()
+            ? "the tasks claimed last may stay claimed until their leases run out"
+            : std::to_string(unsettled_.size()) + " tasks stay claimed until their leases run out";
     return which + ": the database did not answer in time, or somebody's open transaction has them";
   });
 }

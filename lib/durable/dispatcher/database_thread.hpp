@@ -98,7 +98,7 @@ class database_thread {
   bool renew_ = false;
   bool adopt_ = false;
   bool backs_off_ = false;
-  bool some_are_locked_ = false;  // rows of the last turn, which must be repeated for them
+  bool some_are_locked_ = false;  // the last turn found locked rows; its requests for these must be repeated
   bool claims_ = true;
   bool closing_ = false;
   bool last_ = false;

@@ -100,7 +100,8 @@ void handler_threads::work() noexcept {
     hold.unlock();
     body_(*mine);
     hold.lock();
-    inbox_.ended(in_progress_, mine);  // under the lock, so that the run is never counted in neither place
+    // Under the lock, so that the run is always counted in one of the two places.
+    inbox_.ended(in_progress_, mine);
   }
 }
 

@@ -14,8 +14,9 @@
 namespace rondo::durable::detail::postgresql {
 namespace {
 
-// Every statement finds its rows by an index, and its plan is made once. So statistics cannot mislead the planner:
-// those of a queue are always outdated, and a queue whose table is read from the beginning comes to a standstill.
+// With these settings, every statement finds its rows by an index, and its plan is made once. So statistics cannot
+// mislead the planner. They are always outdated for a queue, and a queue whose table is scanned from the beginning
+// comes to a standstill.
 constexpr const char* own_settings =
     "set default_transaction_isolation = 'read committed'; set synchronous_commit = on;"
     "set plan_cache_mode = force_generic_plan;"

@@ -19,14 +19,14 @@ namespace rondo::durable::detail::postgresql {
 
 enum class commit { durable, soon };
 
-/// Used by one thread at a time. All members except the constructor throw store_error. Its perhaps_done() is true if
-/// the connection broke after something was sent and before the server answered; what the server refused has not been
-/// done.
+/// Used by one thread at a time. All members except the constructor and those marked noexcept may throw store_error.
+/// The error's perhaps_done() is true if the connection broke after something was sent and before the server answered;
+/// what the server refused has not been done.
 class connection {
  public:
   /// Connects when it is first used. `greeting` contains statements for each new connection, in addition to this
   /// class's own. `answers_within` is how long run_all() waits for a server that hangs. (If only the network is broken,
-  /// it waits as long.)
+  /// it waits just as long.)
   explicit connection(std::string url, std::string greeting = "",
                       std::chrono::milliseconds answers_within = std::chrono::seconds(15));
   ~connection() = default;

@@ -116,7 +116,7 @@ std::int64_t server_engine::submit(const due_time& due, const submission& what, 
   }
   throw store_error("rondo: PostgreSQL: the tasks with the key " + detail::quoted(what.key) +
                     " of the queue " + detail::quoted(what.queue) +
-                    " come and go too fast, or the transaction does not see them");
+                    " are added and removed too fast, or the transaction does not see them");
 }
 
 bool server_engine::cancel(std::int64_t id, const transaction* in) {

@@ -16,7 +16,7 @@ namespace {
 // Storage. Each task leaves some dead rows behind: one when it is claimed, one when its run begins, one when it ends.
 // - By default a table is vacuumed when a fifth of its rows are dead. With a million far-off tasks that would be
 //   200,000 dead entries at the beginning of the index that each claim reads, so the settings are 2,000 and one
-//   percent. Vacuum does not pause, because a queue's index soon needs the next one.
+//   percent. Vacuum does not pause, because a queue's index soon needs another vacuum.
 // - vacuum_truncate would lock everybody out for a moment to shorten a file that grows again at once.
 // - fillfactor stays at 100: an update changes `state`, `due` or `lease_until`, which the indices contain, so none can
 //   stay within its page, and space reserved for that would only make the table larger.

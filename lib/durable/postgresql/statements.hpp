@@ -186,7 +186,7 @@ inline constexpr statement adopt{"rondo_adopt", R"sql(
   returning id, fence, attempt, queue, key, payload, due, clock_timestamp(), false
 )sql"};
 
-/// $1: the queues, $2: the maximal number of tasks, $3: the window, $4: the lease, $5: the owner, $6: the maximal
+/// $1: the queues, $2: the maximum number of tasks, $3: the window, $4: the lease, $5: the owner, $6: the maximum
 /// number of attempts.
 ///
 /// The part for each queue reads its index from the beginning, skips rows that others are about to take, and stops

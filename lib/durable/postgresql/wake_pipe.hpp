@@ -14,7 +14,7 @@ class wake_pipe {
  public:
   wake_pipe() {
     if (::pipe2(ends_.data(), O_CLOEXEC | O_NONBLOCK) != 0)
-      throw std::system_error(errno, std::generic_category(), "rondo: a pipe");
+      throw std::system_error(errno, std::generic_category(), "rondo: cannot create a pipe");
   }
   ~wake_pipe() {
     ::close(ends_[0]);

@@ -14,7 +14,7 @@ const char* advice(int code) {
              "BEGIN "
              "IMMEDIATE)";
     case SQLITE_FULL:
-      return " (nothing was changed; make room and try again)";
+      return " (nothing was changed; free some disk space and try again)";
     case SQLITE_READONLY:
     case SQLITE_CANTOPEN:
     case SQLITE_PERM:

@@ -37,7 +37,7 @@ struct blob {
   const std::string& bytes;
 };
 struct text_or_null {
-  const std::string& text;  // empty: NULL
+  const std::string& text;  // bound as NULL if empty
 };
 ///@}
 

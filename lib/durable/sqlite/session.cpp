@@ -123,7 +123,7 @@ void file_session::renew(const turn& what, turn_result& done) {
 
 void file_session::begin(const turn& what, turn_result& done) {
   for (const ticket& t : what.begun) {
-    // In state 2 the request is repeated, because its answer was lost.
+    // State 2 means that this request is a repetition, because the first answer was lost.
     if (database_->change("UPDATE rondo_task SET state = 2, attempt = attempt + (state = 1), lease_until = ?"
                           " WHERE id = ? AND fence = ? AND (state = 1 OR state = 2 AND owner = ?)",
                           lease_from(now_), t.id, t.fence, owner_) != 0)
