@@ -55,8 +55,8 @@ void add_origin(CLI::App& app, options& chosen) {
   app.add_option("--origin", chosen.origin.url,
                  "Where the values come from: file:DIR, sqlite:FILE,\n"
                  "http(s)://HOST/FOLDER/ or postgresql://HOST/DATABASE.\n"
-                 "In a database it creates its own table, unless --load is\n"
-                 "given")
+                 "In a database the program creates its own table, unless\n"
+                 "--load is given")
       ->type_name("URL");
   app.add_option("--catalogue", chosen.origin.catalogue,
                  "Fill a new database with these package records, in the\n"
@@ -115,7 +115,9 @@ void add_policy(CLI::App& app, options& chosen, raw& given) {
                  "Share of the soft TTL after which the next load begins")
       ->check(CLI::Range(0.1, 1.0))
       ->type_name("SHARE");
-  app.add_option("--jitter", chosen.policy.jitter, "Share by which it may begin earlier or later, at random")
+  app.add_option("--jitter", chosen.policy.jitter,
+                 "Share of the soft TTL by which that load may begin earlier\n"
+                 "or later, at random")
       ->check(CLI::Range(0.0, 0.1))
       ->type_name("SHARE");
   add_seconds(app, "--load-deadline", given.load_deadline, "A load that takes longer counts as failed");

@@ -13,7 +13,8 @@ constexpr const char* about =
     "A second process opens the connections, sends requests on them, and plays slow\n"
     "clients: some send nothing, some a header byte by byte, some a body byte by byte.\n"
     "After the load it falls silent, and the server has to cut off every connection.\n"
-    "The exit status is 1 if one was cut off too early, or not at all.\n";
+    "The exit status is 1 if one was cut off too early or never, if an answer was\n"
+    "wrong, or if a timeout fired after it had been cleared.\n";
 
 constexpr unsigned longest_ms = 600'000;
 
