@@ -61,7 +61,7 @@ TEST_CASE(
   rondo::manual_timer timer;
   const rondo::duration d = 1h;
   error_code result;
-  const auto token = boost::asio::bind_executor(io, [&result](error_code e) { result = e; });
+  auto token = boost::asio::bind_executor(io, [&result](error_code e) { result = e; });
 
   rondo::async_wait_for(timer, d, token);
   timer.stop();
