@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include <rondo/manual_timer.hpp>
 #include <rondo/timer.hpp>
 
 #include "calendar/times.hpp"
