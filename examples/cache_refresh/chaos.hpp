@@ -10,16 +10,16 @@ namespace cache_refresh {
 
 enum class chaos {
   none,
-  slow,  // every other load takes 0.1 to 3 s longer
+  slow,  // about half of the loads, at random, take 0.1 to 3 s longer
   down,  // for 15 s, then up for 15 s, and so on
   flap,  // as down, but for 2 s at a time
-  wrong  // every third answer is impossible: no text, or a time to live of 0
+  wrong  // about a third of the answers, at random, are impossible: no text, or a time to live of 0
 };
 
 struct chaos_options {
   chaos kind = chaos::none;
   unsigned fail_percent = 0;                       // percentage of failing loads, whatever the kind
-  rondo::duration calm = std::chrono::seconds(5);  // how long all is well after the start
+  rondo::duration calm = std::chrono::seconds(5);  // how long after the start `kind` has no effect yet
   std::uint64_t seed = 0;
 };
 

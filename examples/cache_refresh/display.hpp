@@ -10,7 +10,7 @@ class display {
  public:
   explicit display(bool plain) : table_(plain, "q ends it") {}
 
-  // Whether a table is shown, on a terminal.
+  // Whether the output is a table, which needs a terminal.
   bool in_place() const noexcept { return table_.in_place(); }
 
   // The interval between updates.

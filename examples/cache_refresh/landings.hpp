@@ -28,8 +28,8 @@ class landings {
     latest_[number_ % latest_.size()] = {number_, key, began, succeeded, ended};
   }
 
-  // Returns the loads that ended since `since`, oldest first. Of many, picks some at even
-  // intervals, not many more than `most`.
+  // Returns the loads that ended since `since`, oldest first. If there are more than `most`, returns a selection of
+  // them at even intervals.
   std::vector<landing> latest(rondo::time_point since, std::size_t most) const {
     const std::lock_guard guard(lock_);
     const std::uint64_t held = std::min<std::uint64_t>(number_, latest_.size());

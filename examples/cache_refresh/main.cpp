@@ -108,7 +108,7 @@ void compare(const options& chosen, origin& from, const std::vector<std::string>
   finish(svg, chosen.svg);
 }
 
-// Does not show the user and password that the URL of a server may contain.
+// Returns the URL without the user and password that it may contain.
 std::string without_password(const std::string& url) {
   const std::size_t user = url.find("://");
   const std::size_t at = url.find('@');

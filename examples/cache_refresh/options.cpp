@@ -127,16 +127,16 @@ void add_policy(CLI::App& app, options& chosen, raw& given) {
               "Drop keys that nobody has read for this long (default:\nnever)")
       ->default_str("");
   app.add_option("--workers", chosen.policy.loads_at_once,
-                 "Threads that load, and thus the loads in progress at once")
+                 "Threads that load; each has one load in progress at a time")
       ->check(CLI::Range(1, 64))
       ->type_name("N");
 }
 
 void add_chaos(CLI::App& app, raw& given) {
   app.add_option("--chaos", given.chaos,
-                 "After five good seconds the origin is 'slow'; 'down' for\n"
-                 "15 s of every 30; down for 2 s of every 4 ('flap'); or\n"
-                 "gives 'wrong' answers")
+                 "How the origin misbehaves after five good seconds: 'slow'\n"
+                 "or 'wrong' answers at random, 'down' for 15 s of every 30,\n"
+                 "or 'flap', which is down for 2 s of every 4")
       ->check(CLI::IsMember({"none", "slow", "down", "flap", "wrong"}))
       ->type_name("HOW");
   app.add_option("--fail-percent", given.fail_percent,
@@ -220,7 +220,8 @@ command_line read_command_line(int argc, char** argv) {
   add_output(app, chosen);
   app.final_callback([&] {
     if (chosen.origin.rows != 0 && !has_own_table(chosen.origin))
-      throw CLI::ValidationError("--rows", "only a new database can be filled");
+      throw CLI::ValidationError("--rows",
+                                 "needs this program's own table: sqlite: or postgresql: without --load");
   });
   if (const std::optional<int> status = common::read(app, argc, argv)) return {chosen, status};
   set_origin(chosen, given, app.count("--origin") == 0);

@@ -14,7 +14,7 @@ namespace cache_refresh {
 
 enum class refresh_mode {
   ahead,    // by a timer, before the value is stale, whether or not anybody reads it
-  on_read,  // by the first reader of a stale value, who gets that one
+  on_read,  // by the first reader of a stale value, who gets the stale value
   expire    // a stale value is not served: its reader waits for a load
 };
 

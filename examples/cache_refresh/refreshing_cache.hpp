@@ -14,8 +14,8 @@
 //   readers wait for go first.
 // - Time is the scheduler's, so all of this can be tested with a manual_timer.
 //
-// All members may be called from any thread. The functions that you pass are called without a lock. What they throw is
-// dropped, except what a `then` throws that find() calls at once.
+// All members may be called from any thread. The functions that you pass are called without a lock. Their exceptions
+// are dropped, except those of a `then` that find() itself calls.
 //
 // The cache schedules timers while it holds the lock of one of its shards. If the scheduler is a polled_timer, its
 // on_earlier may therefore run under that lock, so it must not call the cache.

@@ -309,7 +309,7 @@ class refreshing_cache<Key, Value, Hash>::core : public std::enable_shared_from_
         if (!std::exchange(e.read, false) && e.value) ++counted_.unread_loads;
       }
     }
-    if (!begun) return queue_.release();  // the key was removed, or its load went first
+    if (!begun) return queue_.release();  // the key was removed, or an earlier entry has begun its load
     try {
       begin_(std::move(*begun));
     } catch (...) {
@@ -397,8 +397,9 @@ class refreshing_cache<Key, Value, Hash>::core : public std::enable_shared_from_
   std::atomic<bool> closed_{false};
   std::atomic<std::uint64_t> numbers_{0};
   cache_counters counted_;
-  load_queue<Key> queue_{policy_.loads_at_once};  // also holds keys that were removed or went first
-  rondo::timer_scope timers_{scheduler_};         // last member: its tasks use the others
+  load_queue<Key> queue_{
+      policy_.loads_at_once};              // may also hold keys that were removed or whose load has begun
+  rondo::timer_scope timers_{scheduler_};  // last member: its tasks use the others
 };
 
 }  // namespace cache_refresh

@@ -38,7 +38,7 @@ void print_summary(const snapshot& end, const agreement& at_end, const std::stri
              percent(static_cast<std::uint64_t>(end.driver.count()),
                      static_cast<std::uint64_t>(end.processor.count())),
              common::resident_memory() / 1'000'000);
-  fmt::print("  at the end {} equal to the origin, {} older, {} never loaded, {} wrong\n", at_end.equal,
+  fmt::print("  at the end {} equal to the origin, {} older, {} without a value, {} wrong\n", at_end.equal,
              at_end.older, at_end.empty, at_end.wrong);
   if (at_end.unread > 0) fmt::print("             {} not compared\n", at_end.unread);
   if (end.failed_edits > 0) fmt::print("  {} edits failed at the origin\n", end.failed_edits);

@@ -38,7 +38,7 @@ case $2 in
     complains --rows 0
     complains --origin file:. --rows 10
     complains --list 'SELECT key FROM mine'
-    [ ! -e origin.db ] || fail "a bad option made a database"
+    [ ! -e origin.db ] || fail "a database was created despite a bad option"
     ;;
   bad_origin)
     arguments="--catalogue catalogue"
@@ -53,7 +53,7 @@ case $2 in
     complains --origin sqlite:no/such/folder/origin.db
     cp catalogue before
     complains --origin sqlite:catalogue
-    cmp -s before catalogue || fail "a file of somebody else's was written to"
+    cmp -s before catalogue || fail "it wrote to a file that is not its own"
     # Each message names the origin, and does not show a password.
     complains --origin file:no/such/folder
     grep -q '^cache_refresh: file:no/such/folder: ' err || fail "it does not name the origin"
@@ -75,7 +75,7 @@ case $2 in
     shows '^ *1 s | keys fresh '
     shows '^Summary of 2.* 500 keys, refresh-ahead'
     shows '^  served .* current .* worst'
-    shows ', 0 never loaded, 0 wrong$'
+    shows ', 0 without a value, 0 wrong$'
     ! grep -n '^.\{101\}' out || fail "a line is longer than 100 columns"
     run 0 --seconds 1 --keys 10 --pick uniform
     shows ' 10 keys; seed '
@@ -93,17 +93,17 @@ case $2 in
     shows 'current [1-9][0-9.]* %, behind the origin p99 [1-9]'
     ! grep -q 'current 100 %' out || fail "edits went unnoticed"
     shows 'failed [1-9]'
-    shows ', 0 never loaded, 0 wrong$'
+    shows ', 0 without a value, 0 wrong$'
     ;;
   files)
     mkdir values
     for i in 1 2 3; do echo "value $i" > "values/$i"; done
     arguments=
     run 0 --origin file:values --seconds 1 --soft-ttl 0.3
-    ! grep -q '\[edit ' values/* || fail "a file was edited, unasked"
+    ! grep -q '\[edit ' values/* || fail "a file was edited without --edits"
     run 0 --origin file:values --seconds 2 --soft-ttl 0.5 --edits 20
     shows ' 3 keys; seed '
-    shows ', 0 never loaded, 0 wrong$'
+    shows ', 0 without a value, 0 wrong$'
     grep -q '\[edit ' values/1 || fail "no file was edited"
     ;;
   own_database)
@@ -113,7 +113,7 @@ case $2 in
     run 0 --origin sqlite:mine.db --list 'SELECT name FROM user' --seconds 1 --soft-ttl 0.3 \
       --load 'SELECT mail, changed FROM user WHERE name = ?1'
     shows ' 1 keys; seed '
-    shows '  at the end 1 equal to the origin, 0 older, 0 never loaded, 0 wrong'
+    shows '  at the end 1 equal to the origin, 0 older, 0 without a value, 0 wrong'
     ;;
   outage)
     # The origin never answers: nothing is served, everything is retried.
@@ -121,7 +121,7 @@ case $2 in
     shows 'without a value [1-9]'
     shows 'new 0, not modified 0, failed [1-9]'
     shows '^  the latest failure: failed on purpose'
-    shows ', 500 never loaded, 0 wrong$'
+    shows ', 500 without a value, 0 wrong$'
     ;;
   chaos)
     # Five good seconds, then two bad ones: stale values are served all the time.
@@ -135,7 +135,7 @@ case $2 in
     run 0 --seconds 7 --chaos wrong --fail-percent 0 --soft-ttl 1
     shows 'failed [1-9]'
     shows '^  the latest failure: an answer '
-    shows ', 0 never loaded, 0 wrong$'
+    shows ', 0 without a value, 0 wrong$'
     ;;
   modes)
     run 0 --seconds 3 --mode expire --soft-ttl 0.5 --keys 50 --fail-percent 0

@@ -61,7 +61,8 @@ class interrupt {
     return poll(&signals, 1, 0) > 0;
   }
 
-  // As wait_until(), but waits until a condition is true, without a time limit.
+  // Waits until `holds()` returns true, without a time limit, and returns false then. Returns true if the end is
+  // requested first.
   template <class Condition>
   bool wait_until_true(const Condition& holds) const {
     while (!holds()) {

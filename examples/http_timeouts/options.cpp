@@ -10,11 +10,12 @@ namespace {
 
 constexpr const char* about =
     "An HTTP server with three timeouts per connection, under load.\n\n"
-    "A second process opens the connections, sends requests on them, and plays slow\n"
-    "clients: some send nothing, some a header byte by byte, some a body byte by byte.\n"
-    "After the load it falls silent, and the server has to cut off every connection.\n"
-    "The exit status is 1 if one was cut off too early or never, if an answer was\n"
-    "wrong, or if a timeout fired after it had been cleared.\n";
+    "The server runs in a process of its own. This one opens the connections, sends\n"
+    "requests on them, and plays slow clients: some send nothing, some a header byte\n"
+    "by byte, some a body byte by byte. After the load all clients fall silent, and\n"
+    "the server has to cut off every connection. The exit status is 1 if a run has\n"
+    "faults: for example, if a connection was cut off too early or never, an answer\n"
+    "was wrong, or a cleared Rondo timeout fired.\n";
 
 constexpr unsigned longest_ms = 600'000;
 
@@ -51,7 +52,8 @@ command_line read_command_line(int argc, char** argv) {
   CLI::App app(about, "http_timeouts");
   app.option_defaults()->always_capture_default();
   add_load(app, chosen);
-  add_limit(app, limits, phase::idle, "--idle", "The timeout from a response to the first byte of a request");
+  add_limit(app, limits, phase::idle, "--idle",
+            "The timeout from connecting, or from a response,\nto the first byte of the next request");
   add_limit(app, limits, phase::header, "--header",
             "The timeout from the first byte of a request to the end\nof its header");
   add_limit(app, limits, phase::request, "--request",

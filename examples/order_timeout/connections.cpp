@@ -9,7 +9,8 @@ std::unique_ptr<database> database::open(const std::string& store) {
 #ifdef WITH_POSTGRESQL
   if (opened == nullptr) opened = open_postgresql(store);
 #endif
-  if (opened == nullptr) throw std::runtime_error("this program was built without " + store);
+  if (opened == nullptr)
+    throw std::runtime_error("this program was built without support for this kind of --store");
   return opened;
 }
 

@@ -30,7 +30,7 @@ namespace {
 using namespace std::chrono_literals;
 using clock = std::chrono::steady_clock;
 
-// A run of the shop. Its doors close before the end, so that the limits of the last orders pass before the end.
+// A run of the shop. Its doors close early, so that the limits of the last orders pass before the end.
 class shop {
  public:
   shop(const options& chosen, const common::interrupt& interrupted)
@@ -64,7 +64,7 @@ class shop {
     return start_ + std::max(whole / 2, whole - chosen_.limit - 1s);
   }
 
-  // Waits until the end, and longer while orders placed before are open, unless something is wrong.
+  // Waits until the end, and then while orders placed so far are open, up to a time limit or until interrupted.
   void settle(const node& node) {
     const std::int64_t last = last_order(database_);
     const clock::time_point latest = std::max(end(), clock::now() + chosen_.limit) + chosen_.lease + 5s;

@@ -25,13 +25,13 @@ case $2 in
     complains --pay-percent 101
     complains --threads 0
     complains --lease 1
-    [ ! -e shop.db ] || fail "a bad option made a database"
+    [ ! -e shop.db ] || fail "a database was created despite a bad option"
     ;;
   bad_store)
     echo 'this is no database, and long enough not to be taken for an empty one' > text
     cp text before
     complains --store sqlite:text
-    cmp -s before text || fail "a file of somebody else's was written to"
+    cmp -s before text || fail "it wrote to a file that is not its own"
     complains --store "sqlite:$folder"
     complains --store sqlite:no/such/folder/shop.db
     complains --store mysql://localhost/shop

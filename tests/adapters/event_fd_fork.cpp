@@ -50,7 +50,7 @@ TEST_CASE("whatever a child does with its copy of an event_fd, the parent's stay
   CHECK(due->run_due() == 1);
 }
 
-TEST_CASE("a child that runs what is due leaves the parent's descriptor readable") {
+TEST_CASE("a child that runs due timers leaves the parent's descriptor readable") {
   polled_timer timer;
   event_fd due(timer);
   const epoll loop(due.native_handle());

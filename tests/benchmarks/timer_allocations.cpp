@@ -1,5 +1,5 @@
-// Counts how often rondo::timer allocates in the long run, for callables of 48 bytes: never. Exits with status 1 if it
-// does. Argument: --small runs for a moment only, as a test.
+// Checks that a scheduler (here a manual_timer) never allocates in the long run, for callables of 48 bytes. Exits with
+// status 1 if it does. Argument: --small runs for a moment only, as a test.
 #include <rondo/manual_timer.hpp>
 
 #include <array>

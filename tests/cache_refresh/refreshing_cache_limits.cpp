@@ -174,7 +174,7 @@ TEST_CASE("a key whose loads fail and that nobody reads is dropped as well") {
   CHECK(t.time.pending() == 0);
 }
 
-TEST_CASE("a key has exactly one timer, whatever happens to it") {
+TEST_CASE("a key in the cache has exactly one timer, whatever happens to it") {
   cache_trial t;
   t.fill("a", 1);
   CHECK(t.time.pending() == 1);
@@ -201,18 +201,19 @@ TEST_CASE("a removed key is gone, and its timer with it; its next read loads it"
 }
 
 TEST_CASE(
-    "a key removed during its load: readers get nothing, the answer is dropped, even if the key is back") {
+    "if a key is removed during its load, readers get nothing and the answer is dropped, even if it is read "
+    "again") {
   cache_trial t;
   t.read_later("a", "reader");
   CHECK(t.cache->remove("a"));
   CHECK(t.notes.take() == "reader: nothing, after waiting;");
   CHECK(t.cache->stats().in_progress == 1);
-  SUBCASE("and not read again") {
+  SUBCASE("it is not read again") {
     t.store("a", 1);
     CHECK(t.cache->held("a") == nullptr);
     CHECK(t.cache->count().empty == 0);
   }
-  SUBCASE("and read again") {
+  SUBCASE("it is read again") {
     t.read_later("a", "another");
     REQUIRE(t.loads.size() == 2);
     t.store("a", 1);

@@ -173,7 +173,8 @@ std::size_t peak_of_10000_keys(double jitter) {
   return most;
 }
 
-TEST_CASE("10,000 keys loaded together are all loaded again in one second without jitter, a tenth with it") {
+TEST_CASE(
+    "10,000 keys loaded together are all loaded again in one second without jitter, about a tenth with it") {
   CHECK(peak_of_10000_keys(0) == 10'000);
   const std::size_t peak = peak_of_10000_keys(0.05);
   CHECK(peak >= 1000);

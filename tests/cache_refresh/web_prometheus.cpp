@@ -87,7 +87,7 @@ cache_refresh_loads_failed_total 3
 # HELP cache_refresh_loads_unread_total Loads of keys that nobody had read since the load before.
 # TYPE cache_refresh_loads_unread_total counter
 cache_refresh_loads_unread_total 11
-# HELP cache_refresh_late_answers_total Answers dropped because their load had been given up.
+# HELP cache_refresh_late_answers_total Answers dropped because their load had been given up or their key was gone.
 # TYPE cache_refresh_late_answers_total counter
 cache_refresh_late_answers_total 12
 # HELP cache_refresh_forgotten_keys_total Keys dropped because nobody read them.

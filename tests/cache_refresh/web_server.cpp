@@ -144,7 +144,7 @@ TEST_CASE("web: the health check compares the share that is stale or empty with 
   CHECK(health({}, 0) == "200 ok\n");
 }
 
-TEST_CASE_FIXTURE(served, "web: HEAD works, unknown paths and other methods get 404") {
+TEST_CASE_FIXTURE(served, "web: HEAD works; unknown paths and other methods get 404") {
   std::string url = server.url();
   url.pop_back();
   httplib::Client client(url);
@@ -233,7 +233,7 @@ TEST_CASE("web: invalid and unavailable addresses are refused") {
         "127.0.0.1:80x", "example.org:80", "::1:8080", "[::1]", "[127.0.0.1]:80", ":8080"}) {
     CAPTURE(bad);
     CHECK(refusal(bad) ==
-          std::string(bad) + " is not an address to listen on; use 127.0.0.1:8080 or [::1]:8080");
+          std::string(bad) + " is not an address to listen on; use one such as 127.0.0.1:8080 or [::1]:8080");
   }
   // From the range for documentation: no interface has it.
   CHECK(refusal("192.0.2.1:0") == "cannot listen on 192.0.2.1:0: Cannot assign requested address");

@@ -56,7 +56,7 @@ TEST_CASE("times in the hour that occurs twice count the first time") {
   CHECK(points(daily(2h, "Europe/Berlin"), "2026-10-24 12:00:00", 2) == "2026-10-25 00:00, 2026-10-26 01:00");
   CHECK(points(daily(2h + 30min, "Europe/Berlin"), "2026-10-23 12:00:00", 3) ==
         "2026-10-24 00:30, 2026-10-25 00:30, 2026-10-26 01:30");
-  // Also when asked from within the second of these hours.
+  // The same when the search starts within the repeated hour.
   CHECK(points(daily(2h + 30min, "Europe/Berlin"), "2026-10-25 01:10:00", 1) == "2026-10-26 01:30");
   CHECK(points(daily(3h, "Europe/Berlin"), "2026-10-24 12:00:00", 1) == "2026-10-25 02:00");
 }

@@ -88,7 +88,7 @@ TEST_CASE("the kernel accepts the request, and does not report a step at once") 
   CHECK(told.count() == 0);
 }
 
-TEST_CASE("each step is reported, and the request for the next one comes first") {
+TEST_CASE("each step is reported, after the next one has been requested from the kernel") {
   const kernel k;
   gate told;
   std::atomic<long> armed_when_told{0};

@@ -208,7 +208,7 @@ TEST_CASE("claims that are known are not held twice when they are found again") 
 }
 
 TEST_CASE(
-    "a server that forgot in a crash that a run had begun learns it again; the task does not run twice") {
+    "if a server lost the beginning of a run in a crash, it is reported again; the task does not run twice") {
   for (const bool ends_meanwhile : {false, true}) {
     workplace w;
     gate begun, may_end;
@@ -241,7 +241,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a database that somebody else has locked is waited for") {
+TEST_CASE("a dispatcher waits for a database that somebody else has locked") {
   workplace w;
   diary d(w);
   dispatcher runs(w.time, *w.tasks, d.handler(), w.options());
@@ -265,7 +265,7 @@ TEST_CASE("a database that somebody else has locked is waited for") {
   CHECK(w.was_told("locked"));
 }
 
-TEST_CASE("a database that only succeeds in adopting is not tried more often") {
+TEST_CASE("if only turns that adopt claims succeed, the database is not tried more often") {
   workplace w;
   diary d(w);
   dispatcher runs(w.time, *w.tasks, d.handler(), w.options());

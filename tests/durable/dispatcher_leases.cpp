@@ -39,7 +39,7 @@ TEST_CASE("the lease of a claimed task is counted from when it is due") {
   may_end.open();
 }
 
-TEST_CASE("the lease of a run in progress is renewed, every third of it") {
+TEST_CASE("the lease of a run in progress is renewed after each third of its length") {
   workplace w;
   gate begun, may_end;
   auto o = w.options();
@@ -270,7 +270,7 @@ TEST_CASE("tasks that no thread takes within a third of the lease are put back f
   CHECK(runs.stats().fired == 40);
 }
 
-TEST_CASE("a dispatcher whose wheel stood still for longer than the lease does not take over its own run") {
+TEST_CASE("a dispatcher whose wheel was halted for longer than the lease does not take over its own run") {
   workplace w;
   gate begun, may_end;
   auto o = w.options();
@@ -291,7 +291,7 @@ TEST_CASE("a dispatcher whose wheel stood still for longer than the lease does n
   REQUIRE(eventually([&] { return w.line().count() > turns && w.rest().at_rest().has_value(); }));
   CHECK(w.line().turns().back().claim_up_to != 0);
   CHECK(runs.stats().claimed == 1);
-  // Renewing once in half of the lease is enough.
+  // One renewal in every half lease is enough.
   w.time.elapse(3s);
   w.rest().notify();
   REQUIRE(eventually([&] { return w.line().count() > turns + 1 && w.rest().at_rest().has_value(); }));

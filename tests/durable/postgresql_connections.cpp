@@ -104,7 +104,7 @@ TEST_CASE("claims whose answer is lost are adopted by the next turn, and by nobo
   CHECK(s.take({.begun = {ticket_of(found[0])}}).begun.size() == 1);
 }
 
-TEST_CASE("a run whose beginning was not answered begins when that is repeated, with one attempt") {
+TEST_CASE("a run whose beginning was not answered begins when the request is repeated, with one attempt") {
   cut_session s;
   s.submit({});
   const auto t = ticket_of(s.take({.claim_up_to = 1}).claimed.at(0));
@@ -214,8 +214,8 @@ TEST_CASE("when the server restarts during a turn, either all of it is done or n
     const auto seen = while_it_waits(
         db, [&] { w.take({.finished = {t}, .claim_up_to = 1}); }, [&] { server.restart(how); });
     const bool was_done = db.ask("select count(*) from rondo_task where state = 2") == "0";
-    // A server that shuts down reports so, unless it first ends the session that held up the turn. After a crash
-    // nothing is known.
+    // A server that shuts down reports whether the turn was done, unless it first ends the session that blocks the
+    // turn. After a crash nothing is known.
     if (how == postgresql_server::how::immediate)
       CHECK((seen == outcome::perhaps_done && !was_done));
     else

@@ -17,8 +17,7 @@ struct record {
     begin = 'B',
     end = 'E',
     failure = 'F',  // the handler throws
-    stop =
-        'S',  // the process ends; `id` is the number of leases it has lost, `fence` of tasks it has completed
+    stop = 'S',  // the process ends; `id` is the number of leases lost, `fence` the number of tasks completed
   };
 
   char kind;

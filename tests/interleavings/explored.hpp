@@ -28,7 +28,7 @@ class explored_mutex {
     await_turn({"lock", sort_, {access{this, true}}}, [this] { return !held_; });
     held_ = true;
   }
-  /// For a step whose wait was also for this lock.
+  /// Takes the lock within a step that has already waited until it was free.
   void lock_at_once() noexcept { held_ = true; }
   void unlock() {
     if (std::exchange(held_, false)) note_released(this);  // with planted bugs it may not be held

@@ -63,7 +63,7 @@ void without_memory(Wheel& w) {
   } catch (const std::bad_alloc&) {
     refused = true;
   }
-  expect(refused && w.taken_ticks.empty(), "there is no memory for what comes into the window");
+  expect(refused && w.taken_ticks.empty(), "there is no memory for nodes that enter the window");
 }
 
 /// A user's calls for node 0, which is due at 66, or for node 7.

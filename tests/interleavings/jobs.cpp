@@ -43,7 +43,7 @@ TEST_CASE("job and cancel_and_wait") {
   explore_jobs(1, {drop, cancel_and_wait});
 }
 
-TEST_CASE("job and reschedule, and the pass that hands it over again") {
+TEST_CASE("job and reschedule, and the pass that submits it again") {
   explore_jobs(1, {start, move});
   explore_jobs(1, {drop, move});
   explore_jobs(1, {start, move, pass});

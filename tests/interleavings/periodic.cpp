@@ -33,7 +33,7 @@ void explore_pass(const recurrence& when, std::vector<part> others,
   check_every_schedule(on_stage(prepare, std::move(others)), preemptions);
 }
 
-/// The driver has submitted what was due by `now`, and the jobs have not been called.
+/// The driver has submitted the runs that were due by `now`, and their jobs have not been called.
 void explore_jobs(const recurrence& when, std::vector<part> parts, duration now = 1ms,
                   std::optional<std::size_t> preemptions = {}) {
   const auto prepare = [when, now](stage& s) {

@@ -71,8 +71,8 @@ thread_set schedule_tree::to_try_first(thread_set enabled, std::size_t favourite
   return would_preempt && preemptions_ == *bound_ ? only(running_) : enabled;
 }
 
-/// Makes the last step, at `depth_`, be tried before each step that it depends on and that its thread did not know of
-/// (`before`), together with the steps that this requires.
+/// Arranges that the last step, at `depth_`, is tried before each step that it depends on and that its thread did not
+/// know of (`before`), together with the steps that this requires.
 void schedule_tree::find_races(const step& last, const clock& before) {
   for (std::size_t i = 0; i != depth_; ++i) {
     step& s = path_[i];
@@ -94,8 +94,8 @@ void schedule_tree::find_races_of_blocked(const next_steps& next, thread_set ena
   }
 }
 
-/// Consider the steps from `index` to `depth_` that need not come after the step at `index`. If they are to be taken
-/// without it, one of the returned threads takes the first step.
+/// Returns the threads one of which must take the first step if the steps from `index` to `depth_` that need not come
+/// after the step at `index` are taken without it.
 thread_set schedule_tree::first_steps(std::size_t index) const {
   thread_set first = 0;
   clock begun{};  // where each thread's steps begin, plus 1; 0 if nowhere

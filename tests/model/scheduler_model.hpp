@@ -123,9 +123,10 @@ class scheduler_model {
     plan how;
     runs_on where = runs_on::driver;
     bool live = false;
-    bool waits = false;      // for the moment `due`, which may be never
-    bool in_turn = false;    // has a late run that takes its turn in the pass in progress
-    std::uint64_t left = 0;  // which leave() left it, or 0; timers of the same leave() are in order
+    bool waits = false;    // for the moment `due`, which may be never
+    bool in_turn = false;  // has a late run that takes its turn in the pass in progress
+    std::uint64_t left =
+        0;  // number of the leave() that left it over, or 0; timers of one leave() are in order
     ns due = 0, tick = 0;
     std::uint64_t armed = 0;  // its position in the order of calls
     int running = 0;

@@ -165,7 +165,7 @@ TEST_CASE("destroying a suspended coroutine removes it from the stop source") {
   CHECK(notes.take() == "");
 }
 
-TEST_CASE("a dropped coroutine is told so, and a later stop request does nothing") {
+TEST_CASE("a sleep that is dropped reports that, and a later stop request does nothing") {
   journal notes;
   std::stop_source source;
   auto time = std::make_unique<manual_timer>();
@@ -205,7 +205,7 @@ TEST_CASE("a coroutine that on_earlier asks to stop resumes and leaves no timer"
   CHECK(polled.stats().cancelled == 1);
 }
 
-TEST_CASE("a coroutine that on_earlier drops resumes once") {
+TEST_CASE("a coroutine that is dropped inside on_earlier resumes once") {
   polled_timer polled;
   journal notes;
   polled.on_earlier([&] { polled.stop(); });

@@ -153,7 +153,7 @@ TEST_CASE("reschedule_after() moves the key's timer") {
   CHECK(runs.size() == 3);
 }
 
-TEST_CASE("cancel() says what became of the key's timer") {
+TEST_CASE("cancel() returns what happened to the key's timer") {
   manual_timer time;
   by_name timers(time);
   const auto token = std::make_shared<int>(0);

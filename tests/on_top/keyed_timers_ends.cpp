@@ -128,7 +128,7 @@ TEST_CASE("drain() lets the keys' one-shots fire") {
   CHECK(timers.size() == 0);
 }
 
-TEST_CASE("if an executor drops a job, its key has no timer any more") {
+TEST_CASE("if an executor drops a job, its key no longer has a timer") {
   manual_timer time(options{.run_on = [](const job&) {}});
   by_name timers(time);
   const auto token = std::make_shared<int>(0);

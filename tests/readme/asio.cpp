@@ -31,7 +31,7 @@ namespace {
 using namespace std::chrono_literals;
 using boost::system::error_code;
 
-TEST_CASE("any of Asio's tokens waits") {
+TEST_CASE("any Asio completion token can wait") {
   boost::asio::io_context io;
   rondo::timer timer;
   std::string said;
@@ -45,7 +45,7 @@ TEST_CASE("any of Asio's tokens waits") {
   CHECK_NOTHROW(later.get());
 }
 
-TEST_CASE("one of Asio's pools as the executor") {
+TEST_CASE("an Asio thread pool as the executor") {
   boost::asio::thread_pool pool(2);
   std::promise<void> ran;
 
@@ -82,7 +82,7 @@ TEST_CASE("a strand as the executor of one timer") {
 }
 
 #ifdef BOOST_ASIO_HAS_CO_AWAIT
-TEST_CASE("one of Asio's coroutines waits") {
+TEST_CASE("an Asio coroutine waits") {
   boost::asio::io_context io;
   rondo::timer timer;
   int beats = 0;

@@ -1,4 +1,4 @@
-// The timeout of an operation of Asio's. Boost 1.77 and later.
+// A timeout for an Asio operation. Boost 1.77 and later.
 #include <rondo/asio.hpp>
 
 #include <array>
@@ -19,7 +19,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST_CASE("a timeout for an operation of Asio's") {
+TEST_CASE("a timeout for an Asio operation") {
   using boost::asio::ip::udp;
   boost::asio::io_context io;
   rondo::timer timer;

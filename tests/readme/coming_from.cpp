@@ -106,7 +106,7 @@ TEST_CASE("the callable of a cancelled timer is destroyed, where folly calls cal
   CHECK(is_destroyed);
 }
 
-TEST_CASE("the calls for a multimap of deadlines tell the next one and run what is due") {
+TEST_CASE("the calls for a multimap of deadlines return the next deadline and run due timers") {
   rondo::polled_timer timer;
   bool has_run = false;
   timer.schedule_after(0s, [&] { has_run = true; });

@@ -107,7 +107,7 @@ TEST_CASE("a loop of one's own polls") {
   CHECK(runs == 3);
 }
 
-TEST_CASE("a watchdog tells of slow tasks") {
+TEST_CASE("a watchdog reports slow tasks") {
   std::vector<rondo::duration> slow;
   const auto log = [&](rondo::timer_id, rondo::duration took) { slow.push_back(took); };
   rondo::options chosen;

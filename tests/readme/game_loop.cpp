@@ -41,7 +41,7 @@ TEST_CASE("a game's time stands still while it is paused") {
     game.draw();
   }
 
-  // 2 s are 125 frames, later 250; the game has stood still from frame 200 to 699.
+  // 2 s are 125 frames, later 250; the game is paused from frame 200 to 699.
   CHECK(spawned == std::vector{124, 799});
   CHECK(game_time.now() == rondo::time_point(200 * 16ms + 300 * 8ms));
 }

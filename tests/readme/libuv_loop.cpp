@@ -48,7 +48,7 @@ struct uv_driver {
   }
 };
 
-/// A loop for one test, which counts its turns; when it ends nothing may be open in it.
+/// A loop for one test, which counts its iterations. When it is destroyed, no handle may be open.
 struct counted_loop {
   uv_loop_t loop;
   uv_check_t each_turn;
@@ -67,7 +67,7 @@ struct counted_loop {
   }
 };
 
-TEST_CASE("libuv runs what is due, never before its time, and does not spin until then") {
+TEST_CASE("libuv runs due timers, never early, and does not spin until then") {
   counted_loop own;
   uv_driver driver(&own.loop);
   int runs = 0, early = 0;
@@ -78,11 +78,12 @@ TEST_CASE("libuv runs what is due, never before its time, and does not spin unti
   uv_run(&own.loop, UV_RUN_DEFAULT);
   CHECK(runs == 5);
   CHECK(early == 0);
-  // A turn or two for each run: libuv counts whole milliseconds from the last one, and may look too early.
+  // One or two iterations for each run: libuv counts whole milliseconds from the last iteration, and may wake too
+  // early.
   CHECK(own.turns < 50);
 }
 
-TEST_CASE("libuv is woken by what another thread schedules") {
+TEST_CASE("libuv is woken when another thread schedules a timer") {
   counted_loop own;
   uv_driver driver(&own.loop);
   driver.timer.schedule_after(1h, [] {});

@@ -1,4 +1,4 @@
-// The loop of event_loops.md whose interface names timers by numbers of its own.
+// The loop of event_loops.md whose interface identifies timers by its own numbers.
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -36,7 +36,7 @@ class event_loop {
   void run() {
     while (running_) {
       wait_until(timer_.next_due());
-      timer_.poll();  // what a task throws leaves run()
+      timer_.poll();  // an exception of a task leaves run()
     }
   }
   void quit() { running_ = false; }

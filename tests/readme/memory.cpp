@@ -33,7 +33,7 @@ struct routine {
 };
 routine sleep(rondo::scheduler& s) { co_await rondo::sleep_for(s, 30s); }
 
-/// What is held for each timer that `set` sets: set(number) has been called for all of them.
+/// The heap memory in use per timer after set(number) has been called for all of them.
 template <class Set>
 double bytes_of(Set&& set) {
   const std::size_t before = held_bytes();

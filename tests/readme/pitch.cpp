@@ -40,7 +40,7 @@ struct connection : rondo::wheel_node {
   void close() { is_open = false; }
 };
 
-TEST_CASE("the bare wheel fires what is due") {
+TEST_CASE("the bare wheel fires due timers") {
   connection heard_of, silent;
   const rondo::tick_number now = 100;
   rondo::wheel<connection> idle;  // a connection derives from rondo::wheel_node

@@ -36,7 +36,7 @@ class end_signals {
 };
 
 void end(rondo::scheduler& timer, rondo::duration grace) {
-  if (timer.drain(grace)) return;        // ends periodic timers, and lets the others fire until then
+  if (timer.drain(grace)) return;        // ends periodic timers; the others may still fire within `grace`
   if (const auto left = timer.stop(5s))  // waits at most 5 s for tasks in progress
     for (const rondo::unfired& u : *left) save(u);
 }

@@ -48,7 +48,7 @@ TEST_CASE("the lateness of a deadline at the beginning of the clock saturates") 
   CHECK(runs[0].lateness == duration::max());
 }
 
-TEST_CASE("a task that follows a slow one in the same pass is late by the slow task's duration") {
+TEST_CASE("a task that follows a slow one in the same pass is later by the slow task's duration") {
   manual_timer time;
   std::vector<firing> runs;
   time.schedule_after(1ms, [&] { time.elapse(40ms); });

@@ -52,7 +52,7 @@ TEST_CASE("if the machine sleeps during a task, other tasks are late and periodi
   CHECK(ran.take() == "every@2h+7h-3");
 }
 
-TEST_CASE("a timer that was set before the sleep of the machine for a time after it waits for that time") {
+TEST_CASE("a timer that is due shortly after the machine has woken still waits for its time") {
   manual_timer time;
   int runs = 0;
   time.schedule_after(8h + 1ms, counting(runs));

@@ -165,7 +165,7 @@ TEST_CASE("a slow task misses points of its own grid") {
   CHECK(time.stats().missed == 1);
 }
 
-TEST_CASE("a period that is no multiple of the tick does not drift") {
+TEST_CASE("a period that is not a multiple of the tick does not drift") {
   manual_timer time;
   constexpr duration period = 333'400us;
   std::int64_t runs = 0;

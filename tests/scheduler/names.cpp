@@ -89,7 +89,7 @@ TEST_CASE("a name is valid until the last run is over, even if the timer is canc
   CHECK(seen == long_name);
 }
 
-TEST_CASE("on_error and on_slow are told the name") {
+TEST_CASE("on_error and on_slow get the name") {
   journal told;
   manual_timer time(
       {.on_error = [&](std::exception_ptr, const firing& f) { told.add("error:" + std::string(f.name)); },

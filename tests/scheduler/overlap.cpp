@@ -336,7 +336,7 @@ TEST_CASE("a point that comes while the last late run is in progress follows it,
   CHECK(k.dues() == "300 600 900 ");
 }
 
-TEST_CASE("late runs beyond the limit that the run in progress holds back are missed") {
+TEST_CASE("late runs that wait for the run in progress are missed if they exceed the limit") {
   keeping k;
   k.schedule(every(10ms).on_missed(missed_runs::burst, 2));
   k.time.elapse(25ms);

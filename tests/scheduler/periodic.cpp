@@ -46,7 +46,7 @@ TEST_CASE("a periodic task runs at each multiple of its period, first after one 
   CHECK(time.next_due() == at(1200ms));
 }
 
-TEST_CASE("a period that is no multiple of the tick does not drift in 100000 runs") {
+TEST_CASE("a period that is not a multiple of the tick does not drift in 100000 runs") {
   manual_timer time;
   const duration period = 333'400us;
   std::int64_t runs = 0, off_the_grid = 0, off_the_tick = 0, late_by_a_tick = 0;

@@ -16,7 +16,8 @@ std::string run_all(std::vector<unfired>& list, journal& ran) {
 }
 
 TEST_CASE(
-    "stop() returns timers in due order, those of a tick in the order of scheduling, and never due last") {
+    "stop() returns timers in due order, those of one tick in the order of scheduling, those never due "
+    "last") {
   for (const std::size_t buckets : {1U, 8U, 512U}) {
     manual_timer time(options{.buckets = buckets});
     journal ran;

@@ -73,7 +73,7 @@ class keyed_sessions {
     }
     if (!is_set) return;
     ++station_.books().scheduled;
-    check_replaced(latest_[key]);  // the key had no timer any more
+    check_replaced(latest_[key]);  // the key no longer had a timer
     latest_[key] = {made};
   }
 

@@ -108,7 +108,7 @@ TEST_CASE("no ring is lost while the driver is between its check and its sleep")
     if (rung > enough) break;
     t.schedule_after(0s, [&] { ran.fetch_add(1); });
     while (ran.load() != i + 1 && !lost) lost = std::chrono::steady_clock::now() > rung + patience;
-    // The driver now checks for more work and goes to sleep: the next call occurs at some moment in between.
+    // The driver now checks for more work and goes to sleep: the next call occurs at some moment during that.
     state = state * 1664525U + 1013904223U;
     spin(state >> 26);
   }

@@ -193,7 +193,7 @@ TEST_CASE("the mean of huge durations does not overflow, and stays between the e
   }
 }
 
-TEST_CASE("the mean of equal durations is that duration, despite rounding") {
+TEST_CASE("the mean of equal durations is the value reported for them, despite rounding") {
   for (const std::uint64_t n : {1'471'773U, 3U, 1'000'003U}) {
     for (int k = 50; k != 63; ++k) {
       for (std::int64_t part = 0; part != 32; ++part) {

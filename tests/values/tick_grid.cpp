@@ -152,7 +152,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a grid point belongs to the first tick at or after it, even if only the point has passed") {
+TEST_CASE("a grid point belongs to the first tick at or after it, also between the point and that tick") {
   constexpr tick_grid grid(10ns, at(0ns));
   CHECK(grid.of_point(at(25ns)) == 3);
   CHECK(grid.of_point(at(20ns)) == 2);

@@ -54,7 +54,8 @@ TEST_CASE("a wheel that turns with the same load over and over does not allocate
       {"shorter than a turn", 100, 100, 0},
       {"a turn", 512, 512, 0},
       {"bursts", 300, 3, 0},
-      // One empty segment is kept. If the number of chunks in use varies by more, segments are allocated and freed.
+      // One empty segment is kept. If the number of chunks in use varies by more than a segment, segments are allocated
+      // and freed.
       {"many turns", 512 * 50 + 3, 512 * 50 + 3, 300 * 500 / 50}};
   for (const auto& load : loads) {
     CAPTURE(load.what);

@@ -50,7 +50,7 @@ struct directives {
   std::optional<seconds> max_age;
   std::optional<seconds> stale;   // the longer of the two
   bool stale_at_once = false;     // no-cache, no-store
-  bool never_when_stale = false;  // these, and must-revalidate
+  bool never_when_stale = false;  // these, must-revalidate and proxy-revalidate
 };
 
 directives read(std::string_view list) {

@@ -19,8 +19,8 @@ struct http_caching {
 // Fresh for max-age minus Age, and served while stale for the longer of stale-while-revalidate and stale-if-error.
 // - An answer that is stale at once (no-cache, no-store, max-age=0) counts as fresh for shortest_ttl, one second.
 //   Otherwise a cache that loads ahead would load it without a pause.
-// - With must-revalidate, no-cache or no-store, an answer is not served when stale.
-// - Without max-age, Expires and these, the result is empty.
+// - With must-revalidate, proxy-revalidate, no-cache or no-store, an answer is not served when stale.
+// - The result is empty if there is no max-age, Expires, no-cache or no-store.
 time_to_live ttl_of(const http_caching&);
 
 }  // namespace cache_refresh

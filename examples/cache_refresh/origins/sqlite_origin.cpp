@@ -61,7 +61,7 @@ void prepare(const std::filesystem::path& file, const origin_options& wanted) {
   if (ask(opened, "SELECT count(*) FROM sqlite_master") == 0) {
     fill(opened, wanted);
   } else if (ask(opened, "PRAGMA application_id") != our_application_id) {
-    throw origin_error("is a database of another program: give your own queries to use it");
+    throw origin_error("is a database of another program: to use it, give --list and --load");
   }
   change.commit();
   // With a write-ahead log, readers and the writer do not wait for each other.

@@ -116,7 +116,8 @@ void add_loads(exposition& out, const snapshot& now) {
   out.counter("cache_refresh_loads_failed_total", "Loads that failed or took too long.", cache.failed);
   out.counter("cache_refresh_loads_unread_total", "Loads of keys that nobody had read since the load before.",
               cache.unread_loads);
-  out.counter("cache_refresh_late_answers_total", "Answers dropped because their load had been given up.",
+  out.counter("cache_refresh_late_answers_total",
+              "Answers dropped because their load had been given up or their key was gone.",
               cache.late_answers);
   out.counter("cache_refresh_forgotten_keys_total", "Keys dropped because nobody read them.",
               cache.forgotten);

@@ -36,8 +36,8 @@ bool is_numeric(const std::string& host, int family) {
 // Addresses must be numeric, so that no name has to be resolved.
 endpoint parse(const std::string& address) {
   const auto fail = [&]() -> endpoint {
-    throw std::runtime_error(
-        fmt::format("{} is not an address to listen on; use 127.0.0.1:8080 or [::1]:8080", address));
+    throw std::runtime_error(fmt::format(
+        "{} is not an address to listen on; use one such as 127.0.0.1:8080 or [::1]:8080", address));
   };
   const std::size_t colon = address.rfind(':');
   if (colon == std::string::npos) return fail();
