@@ -140,7 +140,10 @@ class connection : public std::enable_shared_from_this<connection<Timeouts>> {
     }
     if (parser_->is_header_done()) clear(phase::header);
     if (parser_->is_done()) return answer(http::status::ok);
-    if (!result || result == http::error::need_more) return read();
+    // What the parser leaves in the input is one incomplete line, for example a chunk header. If there is no room for
+    // more of it, prepare() would throw.
+    const bool has_room = input_.size() + read_at_once <= input_.max_size();
+    if (has_room && (!result || result == http::error::need_more)) return read();
     ++around_.counted.bad_requests;
     answer(http::status::bad_request);
   }
@@ -163,12 +166,29 @@ class connection : public std::enable_shared_from_this<connection<Timeouts>> {
   void answered() {
     ++around_.counted.requests;
     clear(phase::header);
+    if (!response_->keep_alive()) return end_stream();
     clear(phase::request);
-    if (!response_->keep_alive()) return close();
     parser_.emplace();
     set(phase::idle, clock::now());
     if (input_.size() == 0) return read();
     parse();  // the beginning of the next request has arrived with this one
+  }
+
+  // Closing while the peer still sends would discard the answer. So the peer closes first, or the request's timeout ends
+  // the connection.
+  void end_stream() {
+    boost::system::error_code ignored;
+    socket_.shutdown(tcp_socket::shutdown_send, ignored);
+    discard_input();
+  }
+
+  void discard_input() {
+    input_.clear();
+    socket_.async_read_some(input_.prepare(read_at_once), [this, kept = this->shared_from_this()](
+                                                              boost::system::error_code failed, std::size_t) {
+      if (failed) return gone(failed);
+      discard_input();
+    });
   }
 
   // A read or write has failed: the peer has gone, unless close() was called.

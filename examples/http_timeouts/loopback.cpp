@@ -60,8 +60,9 @@ descriptor begin_to_connect(std::uint16_t port, std::size_t client) {
   return socket;
 }
 
-void send_to(const descriptor& socket, std::string_view bytes) {
-  ::send(socket.number(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+std::size_t send_to(const descriptor& socket, std::string_view bytes) {
+  const ssize_t n = ::send(socket.number(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  return n > 0 ? static_cast<std::size_t>(n) : 0;
 }
 
 std::optional<std::string_view> receive_from(const descriptor& socket, char* buffer, std::size_t size) {

@@ -19,9 +19,9 @@ std::uint16_t port_of(const descriptor&);
 // client's number chooses the address.
 descriptor begin_to_connect(std::uint16_t port, std::size_t client);
 
-// Sends as much as the socket takes at once, which is all of what these clients send. Only reading shows that a
-// connection has been closed.
-void send_to(const descriptor&, std::string_view);
+// Sends as much as the socket takes at once, and returns how many bytes that is. Small requests are sent whole. Only
+// reading shows that a connection has been closed.
+std::size_t send_to(const descriptor&, std::string_view);
 
 // Reads what has arrived into `buffer`, and returns a view of it, which is empty if there is nothing. Returns none if
 // the peer has closed the connection.

@@ -5,11 +5,13 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <memory>
 #include <stdexcept>
+#include <string_view>
 
 #include "loopback.hpp"
 #include "common/usage.hpp"
@@ -127,6 +129,30 @@ class clients {
   slow_clients slow_;
 };
 
+// A request that can never be complete: the parser would have to buffer the whole line before the first chunk.
+std::string endless_chunk_header() {
+  return "POST /status HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5;" +
+         std::string(100'000, 'x');
+}
+
+// Sends all of it, then returns everything that arrives until the server ends the connection.
+std::string answer_to(std::string_view request, std::uint16_t port) {
+  poller ready;
+  const descriptor socket = begin_to_connect(port, 0);
+  ready.add(socket, 0, true);
+  std::string answer;
+  for (const auto limit = clock::now() + patience; clock::now() < limit;) {
+    ready.wait(100, [](std::uint64_t) {});
+    std::array<char, 1024> buffer{};
+    const auto bytes = receive_from(socket, buffer.data(), buffer.size());
+    if (!bytes) break;
+    answer += *bytes;
+    request.remove_prefix(send_to(socket, request));
+    if (request.empty()) ready.watch_reading(socket, 0);
+  }
+  return answer;
+}
+
 quantiles of(const common::histogram& all) { return {all.quantile(0.50), all.quantile(0.99), all.max()}; }
 
 }  // namespace
@@ -147,6 +173,7 @@ outcome run(const options& chosen) {
   outcome result;
   result.with = chosen.with;
 
+  result.answer_to_endless = answer_to(endless_chunk_header(), server.port());
   all->connect();
   all->slow().open();
   const clock::time_point begin = clock::now();
@@ -183,7 +210,10 @@ std::vector<std::string> faults_of(const options& chosen, const outcome& o) {
   require_none(o.regular_cut_early, "connections were cut off although the server had just heard from them");
   require_none(o.regular_not_cut, "silent connections were not cut off");
   require_none(o.wrong_answers, "answers were wrong");
-  require_none(o.server.bad_requests, "requests were refused as malformed");
+  if (!o.answer_to_endless.starts_with("HTTP/1.1 400 "))
+    faults.push_back(fmt::format("an endless chunk header was answered with '{}'", o.answer_to_endless));
+  if (o.server.bad_requests != 1)
+    faults.push_back(fmt::format("{} requests were refused as malformed, not 1", o.server.bad_requests));
   require_none(o.server.early, "timeouts fired too early");
   require_none(o.server.left_open, "connections were left open");
   // Asio calls handlers even for connections that have gone. Those handlers must notice that themselves.
