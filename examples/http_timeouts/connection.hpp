@@ -113,14 +113,18 @@ class connection : public std::enable_shared_from_this<connection<Timeouts>> {
     timeouts_[index_of(p)].clear();
   }
 
+  // Waits until there is something to read. async_read_some() would try to read at once, so on a busy server connections
+  // whose next request has already arrived would be served again and again before those that wait in epoll's queue.
   void read() {
-    socket_.async_read_some(
-        input_.prepare(read_at_once),
-        [this, kept = this->shared_from_this()](boost::system::error_code failed, std::size_t n) {
-          if (failed) return gone(failed);
-          input_.commit(n);
-          parse();
-        });
+    socket_.async_wait(tcp_socket::wait_read,
+                       [this, kept = this->shared_from_this()](boost::system::error_code failed) {
+                         if (failed) return gone(failed);
+                         const std::size_t n = socket_.read_some(input_.prepare(read_at_once), failed);
+                         if (failed == boost::asio::error::would_block) return read();
+                         if (failed) return gone(failed);
+                         input_.commit(n);
+                         parse();
+                       });
   }
 
   // The input is a part of a request, at least its first byte.
