@@ -109,6 +109,9 @@ struct store_access;
 /// Throws store_error for whatever the database refuses; nothing has changed then, except where perhaps_done() says so.
 /// The next call reconnects after a broken connection. SQLite may roll back all of your transaction when the disk is
 /// full; sqlite3_get_autocommit() reports this. Throws std::invalid_argument if a delay is NaN.
+///
+/// In a child process made by fork(), a store of the parent can only be destroyed; calls throw store_error, because the
+/// connections are the parent's. Open another store there.
 class RONDO_EXPORT store {
  public:
   /// Opens "sqlite:FILE" or "postgresql://…" (parsed by libpq), and creates or migrates the schema. Any number of
@@ -222,6 +225,8 @@ struct dispatcher_statistics {
 /// - While the database cannot be reached, the dispatcher retries with backoff; nothing is lost.
 /// - Stop the dispatcher before the scheduler. Otherwise the dispatcher has no timers: tasks that it holds are left to
 ///   their leases or handed back, and runs in progress are reported but their leases are not renewed.
+/// - A child process made by fork() has no threads of its parent's dispatcher. It can destroy its copy, which stops
+///   nothing and keeps its memory until the child ends; stop() does nothing there, and stats() must not be called.
 class RONDO_EXPORT dispatcher {
  public:
   /// A handler that throws has failed: the task is retried, up to max_attempts. The scheduler must outlive the

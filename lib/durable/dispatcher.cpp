@@ -88,8 +88,8 @@ class dispatcher::implementation {
       : options_(checked(std::move(options), handler)),
         errors_(options_.on_error),
         engine_(detail::store_access::engine_of(from)),
-        session_(engine_->connect(owner_name(),
-                                  {options_.queues, options_.window, options_.lease, options_.max_attempts})),
+        session_(engine_->own().connect(
+            owner_name(), {options_.queues, options_.window, options_.lease, options_.max_attempts})),
         inbox_(*session_),
         wheel_(on, inbox_, held_),
         threads_(options_.threads, inbox_, mine(detail::attempt(on, counters_, errors_, std::move(handler)))),
@@ -102,6 +102,8 @@ class dispatcher::implementation {
       database_.run();
     });
   }
+
+  bool is_copy() const noexcept { return engine_->is_copy(); }
 
   void stop() {
     if (own_dispatcher == this) throw std::logic_error("rondo: a dispatcher cannot be stopped from inside");
@@ -149,9 +151,15 @@ dispatcher::dispatcher(scheduler& on, store& from, std::function<void(const task
                        dispatcher_options options)
     : impl_(std::make_unique<implementation>(on, from, std::move(handler), std::move(options))) {}
 
-dispatcher::~dispatcher() { stop(); }
+dispatcher::~dispatcher() {
+  stop();
+  // The child has copies of locks that may be held, and of threads that do not exist there: none can be destroyed.
+  if (impl_->is_copy()) static_cast<void>(impl_.release());
+}
 
-void dispatcher::stop() { impl_->stop(); }
+void dispatcher::stop() {
+  if (!impl_->is_copy()) impl_->stop();
+}
 
 dispatcher_statistics dispatcher::stats() const { return impl_->stats(); }
 

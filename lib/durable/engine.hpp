@@ -7,8 +7,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
+
+#include <unistd.h>
 
 #include <rondo/durable.hpp>
 
@@ -106,6 +109,20 @@ class session {
 class engine {
  public:
   virtual ~engine() = default;
+
+  /// Whether this process is a child made by fork(). The connections are then the parent's: if the child used or closed
+  /// one, the parent's session would break or end.
+  bool is_copy() const noexcept { return getpid() != process_; }
+  /// Returns *this. Throws store_error in a child.
+  engine& own() {
+    if (is_copy())
+      throw store_error(
+          "rondo: this store was opened before fork(), by the parent: open it again in the child");
+    return *this;
+  }
+  /// Keeps the object until the process ends, unless somebody else destroys it.
+  void keep(std::shared_ptr<engine> self) noexcept { self_ = std::move(self); }
+
   virtual std::int64_t submit(const due_time& due, const submission& what, const transaction* in) = 0;
   virtual bool cancel(std::int64_t id, const transaction* in) = 0;
   virtual bool cancel(const std::string& queue, const std::string& key, const transaction* in) = 0;
@@ -113,6 +130,10 @@ class engine {
   virtual std::optional<task> find(std::int64_t id, const transaction* in) = 0;
   /// `owner` is a unique name of the session, for operators to read.
   virtual std::unique_ptr<session> connect(const std::string& owner, const claim_rules& rules) = 0;
+
+ private:
+  const pid_t process_ = getpid();
+  std::shared_ptr<engine> self_;
 };
 
 /// Submissions due within this time wake the dispatchers of other processes, if the engine can do that. Dispatchers

@@ -38,46 +38,51 @@ transaction::transaction(pg_conn* connection) : postgresql_(connection) {
 }
 
 store::store(std::shared_ptr<detail::engine> engine) : engine_(std::move(engine)) {}
-store::~store() = default;
+
+store::~store() {
+  if (engine_->is_copy()) engine_->keep(engine_);
+}
 
 std::unique_ptr<store> store::open(const std::string& url) {
   return std::unique_ptr<store>(new store(detail::open_engine(url)));
 }
 
 std::int64_t store::submit_after(any_duration delay, const submission& what) {
-  return submit_to(*engine_, after(delay), what, nullptr);
+  return submit_to(engine_->own(), after(delay), what, nullptr);
 }
 std::int64_t store::submit_after(transaction in, any_duration delay, const submission& what) {
-  return submit_to(*engine_, after(delay), what, &in);
+  return submit_to(engine_->own(), after(delay), what, &in);
 }
 std::int64_t store::submit_at(wall_time due, const submission& what) {
-  return submit_to(*engine_, due, what, nullptr);
+  return submit_to(engine_->own(), due, what, nullptr);
 }
 std::int64_t store::submit_at(transaction in, wall_time due, const submission& what) {
-  return submit_to(*engine_, due, what, &in);
+  return submit_to(engine_->own(), due, what, &in);
 }
 
-bool store::cancel(std::int64_t id) { return engine_->cancel(id, nullptr); }
-bool store::cancel(transaction in, std::int64_t id) { return engine_->cancel(id, &in); }
+bool store::cancel(std::int64_t id) { return engine_->own().cancel(id, nullptr); }
+bool store::cancel(transaction in, std::int64_t id) { return engine_->own().cancel(id, &in); }
 bool store::cancel(const std::string& queue, const std::string& key) {
-  return cancel_in(*engine_, queue, key, nullptr);
+  return cancel_in(engine_->own(), queue, key, nullptr);
 }
 bool store::cancel(transaction in, const std::string& queue, const std::string& key) {
-  return cancel_in(*engine_, queue, key, &in);
+  return cancel_in(engine_->own(), queue, key, &in);
 }
 
 bool store::reschedule_after(std::int64_t id, any_duration delay) {
-  return engine_->reschedule(id, after(delay), nullptr);
+  return engine_->own().reschedule(id, after(delay), nullptr);
 }
 bool store::reschedule_after(transaction in, std::int64_t id, any_duration delay) {
-  return engine_->reschedule(id, after(delay), &in);
+  return engine_->own().reschedule(id, after(delay), &in);
 }
-bool store::reschedule_at(std::int64_t id, wall_time due) { return engine_->reschedule(id, due, nullptr); }
+bool store::reschedule_at(std::int64_t id, wall_time due) {
+  return engine_->own().reschedule(id, due, nullptr);
+}
 bool store::reschedule_at(transaction in, std::int64_t id, wall_time due) {
-  return engine_->reschedule(id, due, &in);
+  return engine_->own().reschedule(id, due, &in);
 }
 
-std::optional<task> store::find(std::int64_t id) { return engine_->find(id, nullptr); }
-std::optional<task> store::find(transaction in, std::int64_t id) { return engine_->find(id, &in); }
+std::optional<task> store::find(std::int64_t id) { return engine_->own().find(id, nullptr); }
+std::optional<task> store::find(transaction in, std::int64_t id) { return engine_->own().find(id, &in); }
 
 }  // namespace rondo::durable

@@ -7,12 +7,20 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
+#include <string>
 #include <thread>
+#include <utility>
+
+#include <rondo/durable.hpp>
+#include <rondo/timer.hpp>
 
 #include "durable/database.hpp"
 #include "durable/postgresql_server.hpp"
 #include "durable/worker.hpp"
+#include "threads/child.hpp"
+#include "threads/patience.hpp"
 
 namespace {
 
@@ -230,6 +238,52 @@ TEST_CASE("dispatchers that start at once on an empty database share it") {
     REQUIRE(s.stop());
     CHECK(s.now().tasks.size() == 40);
     s.check_runs();
+  });
+}
+
+TEST_CASE("in a child made by fork, a dispatcher and a store can be destroyed, and the parent's continue") {
+  on_both([](site& s) {
+    rondo::timer timer;
+    rondo::test::gate running, may_end, ran;
+    std::optional<rondo::durable::dispatcher> d(
+        std::in_place, timer, *s.tasks, [&](const rondo::durable::task& t) {
+          if (t.payload == "second") return ran.open();
+          running.open();  // so that a thread is busy when the process forks
+          CHECK(may_end.wait());
+        });
+    s.tasks->submit_after(0s, {.payload = "first"});
+    REQUIRE(running.wait());
+    CHECK(rondo::test::in_child([&] {
+            bool is_refused = false;
+            try {
+              s.tasks->submit_after(0s, {.payload = "third"});
+            } catch (const rondo::durable::store_error& e) {
+              is_refused = std::string(e.what()).find("fork") != std::string::npos;
+            }
+            d->stop();
+            d.reset();
+            s.tasks.reset();
+            return rondo::test::first_wrong({is_refused});
+          }) == "");
+    may_end.open();
+    s.tasks->submit_after(0s, {.payload = "second"});
+    CHECK(ran.wait());
+    d->stop();
+    CHECK(d->stats().completed == 2);
+    CHECK(d->stats().failures == 0);
+  });
+}
+
+TEST_CASE("a store that a child made by fork destroys without a dispatcher stays connected in the parent") {
+  on_both([](site& s) {
+    const auto id = s.tasks->submit_after(1h, {});
+    CHECK(rondo::test::in_child([&] {
+            s.tasks.reset();
+            return 0;
+          }) == "");
+    // The parent's connection would be broken, and the transaction with it: the first call after that reports it.
+    CHECK(s.tasks->find(id).has_value());
+    CHECK(s.tasks->cancel(id));
   });
 }
 
