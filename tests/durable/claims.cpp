@@ -1,6 +1,9 @@
 // Which tasks a session claims, and how. The same tests run for each engine.
 #include <doctest/doctest.h>
 
+#include <cstdint>
+#include <limits>
+
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -252,6 +255,14 @@ TEST_CASE("a task that another session took over, or that was cancelled or moved
   db->pass(1min);
   CHECK(other.claim_one().what.id == 3);
   CHECK(one.take({.adopt = true}).claimed.empty());
+}
+
+TEST_CASE("the largest claim takes all that there is") {
+  const auto db = new_database();
+  const auto tasks = db->open_store();
+  for (int i = 0; i != 3; ++i) tasks->submit_after(0s, {});
+  worker w(*db);
+  CHECK(w.claim_up_to(static_cast<std::size_t>(std::numeric_limits<std::int64_t>::max())).size() == 3);
 }
 
 }  // namespace

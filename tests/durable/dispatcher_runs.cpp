@@ -1,6 +1,9 @@
 // When, in which order, how many at a time, and with what the handler is called.
 #include <doctest/doctest.h>
 
+#include <cstdint>
+#include <limits>
+
 #include <map>
 #include <set>
 
@@ -125,6 +128,20 @@ TEST_CASE(
   w.pass(10s, {&runs}, 50ms);
   CHECK(runs.stats().turns - quiet >= 3);
   CHECK(runs.stats().turns - quiet <= 5);
+}
+
+TEST_CASE("max_held may be unlimited") {
+  workplace w;
+  auto o = w.options();
+  o.max_held = rondo::unlimited;
+  w.submit_many(20, 0s);
+  dispatcher runs(
+      w.time, *w.tasks, [](const task&) {}, o);
+  REQUIRE(w.settle({&runs}));
+  CHECK(runs.stats().completed == 20);
+  CHECK(runs.stats().failures == 0);
+  for (const turn& t : w.line().turns())
+    CHECK(t.claim_up_to <= static_cast<std::size_t>(std::numeric_limits<std::int64_t>::max()));
 }
 
 TEST_CASE("at most max_held tasks are claimed; as they end, others follow") {
