@@ -87,6 +87,27 @@ TEST_CASE("the search path of the caller's connection does not matter") {
   x.mine.run("drop schema elsewhere cascade");
 }
 
+TEST_CASE("the schema may have any name, also one that contains the table's") {
+  for (const std::string name :
+       {"a rondo_task", "rondo_task", " rondo_task rondo_task", "it's \" rondo_task"}) {
+    CAPTURE(name);
+    in_use x;
+    std::string quoted = "\"";
+    for (const char c : name) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+    quoted += '"';
+    x.mine.run(("create schema " + quoted).c_str());
+    x.mine.run(("alter role current_user set search_path = " + quoted).c_str());
+    const auto there = rondo::durable::store::open(x.db.url());
+    x.mine.run("alter role current_user reset search_path");
+    const auto id = there->submit_after(x.mine.get(), 1h, {.key = "k"});
+    CHECK_THROWS_AS(there->submit_after(x.mine.get(), 1h, {.key = "k"}), key_taken);
+    CHECK(there->find(x.mine.get(), id));
+    CHECK(there->reschedule_after(x.mine.get(), id, 2h));
+    CHECK(there->cancel(x.mine.get(), "default", "k"));
+    CHECK(!x.tasks->find(id));  // which is in another schema
+  }
+}
+
 TEST_CASE("a connection that is busy, in pipeline mode or of another encoding is refused, and not changed") {
   in_use x;
   const auto submit = [&] { x.tasks->submit_after(x.mine.get(), 1h, {}); };

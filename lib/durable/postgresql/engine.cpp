@@ -75,8 +75,11 @@ server_engine::server_engine(std::string url) : url_(std::move(url)), connection
 std::string server_engine::in_home(const char* text) const {
   constexpr std::string_view table = " rondo_task";
   std::string qualified = text;
-  for (auto at = qualified.find(table); at != std::string::npos; at = qualified.find(table, at + 1))
-    qualified.insert(at + 1, home_ + '.');
+  const std::string home = home_ + '.';
+  // Continues after what it has inserted, as the schema's name may contain that of the table.
+  for (auto at = qualified.find(table); at != std::string::npos;
+       at = qualified.find(table, at + home.size() + 1))
+    qualified.insert(at + 1, home);
   return qualified;
 }
 
