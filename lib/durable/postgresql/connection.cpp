@@ -50,12 +50,31 @@ bool needs_new_connection(const std::string& state) {
   return state.starts_with("08") || state.starts_with("57P") || state == "25006" || state == "26000";
 }
 
+/// libpq's own messages quote the part of a URL that is wrong, which may be of the password. A password with an
+/// unescaped @ or / ends up in the host or the port.
+bool is_well_formed(const std::string& url) {
+  const std::unique_ptr<PQconninfoOption, decltype(&PQconninfoFree)> all(
+      PQconninfoParse(url.c_str(), nullptr), PQconninfoFree);
+  if (all == nullptr) return false;
+  for (const PQconninfoOption* each = all.get(); each->keyword != nullptr; ++each) {
+    const std::string_view name = each->keyword;
+    const std::string_view value = each->val == nullptr ? "" : each->val;
+    if (name == "host" && value.find('@') != std::string_view::npos) return false;
+    if (name == "port" && value.find_first_not_of("0123456789,") != std::string_view::npos) return false;
+  }
+  return true;
+}
+
 constexpr int binary = 1;  // the format of all answers
 
 }  // namespace
 
 connection::connection(std::string url, std::string greeting, std::chrono::milliseconds answers_within)
-    : url_(std::move(url)), greeting_(std::move(greeting)), answers_within_(answers_within) {}
+    : url_(std::move(url)), greeting_(std::move(greeting)), answers_within_(answers_within) {
+  if (!is_well_formed(url_))
+    throw store_error(
+        "rondo: PostgreSQL: the URL is malformed (is % in the password written as %25, / as %2F, @ as %40?)");
+}
 
 bool connection::make() {
   if (connected_ != nullptr && !broken()) return false;

@@ -24,7 +24,7 @@ enum class commit { durable, soon };
 /// what the server refused has not been done.
 class connection {
  public:
-  /// Connects when it is first used. `greeting` contains statements for each new connection, in addition to this
+  /// Connects when it is first used. Throws store_error if the URL is malformed. `greeting` contains statements for each new connection, in addition to this
   /// class's own. `answers_within` is how long run_all() waits for a server that hangs. (If only the network is broken,
   /// it waits just as long.)
   explicit connection(std::string url, std::string greeting = "",
