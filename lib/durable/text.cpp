@@ -99,6 +99,12 @@ std::string as_utf8(std::string_view text, std::size_t most) {
   return result;
 }
 
+std::string on_one_line(std::string text) {
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = ' ';
+  return text;
+}
+
 void check_queue(const std::string& queue) {
   if (queue.empty()) throw std::invalid_argument("rondo: the queue \"\" is empty");
   check_name("queue", queue);

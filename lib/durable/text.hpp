@@ -16,6 +16,9 @@ std::string quoted(const std::string& text);
 /// "...". Precondition: most >= 3.
 std::string as_utf8(std::string_view text, std::size_t most);
 
+/// Returns the text on one line: with a space in place of each control character.
+std::string on_one_line(std::string text);
+
 ///@{
 /// Throws std::invalid_argument, whose message contains the value, if it is not valid.
 void check_queue(const std::string& queue);

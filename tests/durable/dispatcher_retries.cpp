@@ -187,6 +187,25 @@ TEST_CASE("the reason is kept as UTF-8 of at most 1000 bytes, whatever the handl
   CHECK((kept(umlauts) == umlauts.substr(0, 996) + "..."));
 }
 
+TEST_CASE("what a handler throws is one line for on_error, whatever it contains") {
+  workplace w;
+  auto o = w.options();
+  o.max_attempts = 1;
+  o.queues = {"two\nlines"};
+  w.tasks->submit_after(0s, {.queue = "two\nlines"});
+  dispatcher runs(
+      w.time, *w.tasks, [](const task&) { throw std::runtime_error("no\r\nstamps\tleft\x7f"); }, o);
+  REQUIRE(w.settle({&runs}));
+  REQUIRE(runs.stats().dead == 1);
+  for (const std::string& line : w.errors()) {
+    CAPTURE(line);
+    CHECK(line.find("queue 'two lines'") != std::string::npos);
+    CHECK(line.find("no  stamps left ") != std::string::npos);
+    CHECK(line.find_first_of("\r\n\t\x7f") == std::string::npos);
+  }
+  CHECK(w.errors().size() == 2);
+}
+
 TEST_CASE("the reason is sent to the database only if it will be kept") {
   workplace w;
   auto o = w.options();

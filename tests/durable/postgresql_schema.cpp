@@ -74,13 +74,14 @@ TEST_CASE("a newer schema is refused, and not changed") {
 }
 
 TEST_CASE("a damaged schema is refused, and the message describes the damage") {
-  const std::array<std::array<const char*, 2>, 9> damages{{
+  const std::array<std::array<const char*, 2>, 10> damages{{
       {"alter table rondo_task drop column fence", "column \"fence\" does not exist"},
       {"drop table rondo_task", "relation \"rondo_task\" does not exist"},
       {"drop table rondo_schema", "rondo_schema is missing"},
       {"alter table rondo_schema drop column version", "column \"version\" does not exist"},
       {"delete from rondo_schema", "rondo_schema does not have exactly one row"},
       {"insert into rondo_schema values (1)", "rondo_schema does not have exactly one row"},
+      {"update rondo_schema set version = 0", "rondo_schema must have a version greater than zero"},
       {"drop index rondo_task_due", "an index of rondo_task is missing"},
       {"drop index rondo_task_lease", "an index of rondo_task is missing"},
       {"drop index rondo_task_key", "an index of rondo_task is missing"},
@@ -93,6 +94,8 @@ TEST_CASE("a damaged schema is refused, and the message describes the damage") {
     CAPTURE(said);
     CHECK(said.find("damaged") != std::string::npos);
     CHECK(said.find(what) != std::string::npos);
+    CHECK(said.rfind("PostgreSQL:") ==
+          said.find("PostgreSQL:"));  // once, also around the server's own message
   }
 }
 

@@ -59,8 +59,10 @@ result ask(connection& database, const char* what) {
   try {
     return database.run_plain(what);
   } catch (const store_error& error) {
-    const std::string_view said = error.what();
-    if (said.ends_with("SQLSTATE 42P01") || said.ends_with("SQLSTATE 42703")) damaged(error.what());
+    constexpr std::string_view source = "rondo: PostgreSQL: ";
+    std::string_view said = error.what();
+    if (said.starts_with(source)) said.remove_prefix(source.size());  // damaged() names it too
+    if (said.ends_with("SQLSTATE 42P01") || said.ends_with("SQLSTATE 42703")) damaged(std::string(said));
     throw;
   }
 }
@@ -73,6 +75,7 @@ int version_of(connection& database) {
   if (!tables.boolean(0, 0)) damaged("rondo_schema is missing");
   const auto versions = ask(database, "select version from rondo_schema");
   if (versions.rows() != 1 || versions.null(0, 0)) damaged("rondo_schema does not have exactly one row");
+  if (versions.integer(0, 0) < 1) damaged("rondo_schema must have a version greater than zero");
   return static_cast<int>(versions.integer(0, 0));
 }
 
