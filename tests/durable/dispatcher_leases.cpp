@@ -214,6 +214,32 @@ TEST_CASE(
   CHECK(other.stats().leases_lost == 0);
 }
 
+TEST_CASE("a task that was given back for lack of a thread runs as soon as a thread is free") {
+  workplace w;
+  gate begun, may_end;
+  auto o = w.options();
+  o.threads = 1;
+  o.lease = 9s;
+  w.submit_many(2, 0s);
+  dispatcher runs(
+      w.time, *w.tasks,
+      [&](const task&) {
+        begun.open();
+        may_end.wait();
+      },
+      o);
+  REQUIRE(begun.wait());
+  for (int i = 0; i != 100 && runs.stats().held != 0;
+       ++i) {  // until it gives the task back, between two looks
+    w.time.advance(100ms);
+    REQUIRE(w.rests());
+  }
+  REQUIRE(w.ask("SELECT count(*) FROM rondo_task WHERE state = 0") == "1");
+  may_end.open();  // no time passes
+  CHECK(eventually([&] { return runs.stats().completed == 2; }));
+  CHECK(runs.stats().leases_lost == 0);
+}
+
 TEST_CASE(
     "a task that another dispatcher has taken before its run began does not run, and counts as a lost "
     "lease") {

@@ -118,6 +118,31 @@ TEST_CASE("a failed attempt does not wait longer than longest_retry") {
   for (std::size_t n = 1; n != e.size(); ++n) CHECK(e[n].what.due - e[n - 1].at <= 2s + 1us);
 }
 
+TEST_CASE("a retry runs when its wait is over, not at the next periodic look") {
+  workplace w;
+  diary d(w);
+  auto o = w.options();
+  o.longest_retry = 50ms;
+  o.max_attempts = 100;
+  w.tasks->submit_after(0s, {});
+  dispatcher runs(
+      w.time, *w.tasks,
+      [&](const task& t) {
+        d.write(t);
+        throw std::runtime_error("x");
+      },
+      o);
+  w.pass(1s, {&runs}, 1ms);
+  const auto e = d.entries();
+  REQUIRE(e.size() >= 20);
+  for (std::size_t n = 1; n != e.size(); ++n) {
+    CHECK(e[n].at >= e[n].what.due);
+    CHECK(e[n].at <= e[n].what.due + 2ms);  // a tick, and a step of the test
+  }
+  // The turn that reports the failure also claims the retry; another one begins it.
+  CHECK(w.line().count() <= 2 * e.size() + 10);
+}
+
 TEST_CASE("full jitter draws from the full range, and never outside it") {
   detail::backoff b(1);
   for (const int n : {1, 2, 5, 64, 1000}) {

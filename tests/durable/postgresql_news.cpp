@@ -75,6 +75,25 @@ TEST_CASE("tasks that a session hands back wake the others, but not itself") {
   CHECK(x.woken_by([&] { other.unstart(v); }));
 }
 
+TEST_CASE(
+    "a failed task that is to be tried again soon wakes the other sessions; one that waits long or is dead "
+    "does not") {
+  waiting x;
+  worker other(x.db, "other");
+  const auto running = [&] {
+    x.tasks->submit_after(0s, {});
+    CHECK(x.w.session().wait());
+    const auto t = ticket_of(other.claim_one());
+    CHECK(other.begin(t));
+    return t;
+  };
+  const auto t = running(), u = running(), v = running();
+  CHECK(!x.woken_by([] {}));
+  CHECK(!x.woken_by([&] { CHECK(other.retry(t, 1h)); }));
+  CHECK(!x.woken_by([&] { CHECK(other.give_up(u, "never works")); }));
+  CHECK(x.woken_by([&] { CHECK(other.retry(v, 4s)); }));
+}
+
 TEST_CASE("an interrupt ends a wait, or the next one, once") {
   waiting x;
   auto woken = std::async(std::launch::async, [&] { return x.w.session().wait(); });

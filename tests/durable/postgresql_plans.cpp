@@ -112,7 +112,7 @@ TEST_CASE("statements about tickets read only their rows, even if the statistics
   check(postgresql::renew, "rondo_renew(" + tickets(2) + ", 1000)");
   check(postgresql::finish, "rondo_finish(" + tickets(2) + ")");
   check(postgresql::give_back, "rondo_give_back(" + tickets(1) + ")");
-  check(postgresql::fail, "rondo_fail(" + tickets(2) + ", '{0,0,0,0,0}', '{a,a,a,a,a}')");
+  check(postgresql::fail, "rondo_fail(" + tickets(2) + ", '{0,0,0,0,0}', '{a,a,a,a,a}', 1000)");
   check(postgresql::take_back, "rondo_take_back(" + tickets(2) + ")");
 }
 

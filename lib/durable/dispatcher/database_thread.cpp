@@ -82,10 +82,11 @@ void database_thread::give_back_waiting() noexcept {
   const time_point now = d_.clock.now();
   run_list begun = d_.threads.take_waiting(saturating_add(now, options_.lease / 3 * 2));
   for (detail::run& r : begun) r.how = detail::run::outcome::not_started;
-  unsettled_.ended.splice(unsettled_.ended.end(), begun);
   // Their leases would run out before the next of these signals.
   run_list held = d_.held.take_due_with_lease_before(saturating_add(now, options_.lease / 3));
-  if (!held.empty()) too_busy_ = true;
+  // As soon as a thread is free, this dispatcher may take back what no other has taken.
+  if (!begun.empty() || !held.empty()) too_busy_ = look_ = true;
+  unsettled_.ended.splice(unsettled_.ended.end(), begun);
   unsettled_.returned.splice(unsettled_.returned.end(), held);
 }
 
@@ -165,7 +166,11 @@ turn database_thread::next_turn() {
   run_list next = d_.held.take_due(room > there ? room - there : 0);
   unsettled_.beginning.splice(unsettled_.beginning.end(), next);
   unsettled_.put_rest_into(t);
-  if (!adopt_) unsettled_.put_ends_into(t);
+  if (!adopt_) {
+    unsettled_.put_ends_into(t);
+    // The claim of this turn finds the tasks that it releases, also those that are to be tried again soon.
+    if (!no_room_ && unsettled_.release_before(options_.window)) look_ = true;
+  }
   t.adopt = adopt_;
   t.claim_up_to = adopt_ ? 0 : claims_wanted();
   // Even if the wheel stood still, a claim must not find our own runs expired.

@@ -51,6 +51,13 @@ class unsettled {
     }
   }
 
+  /// Whether a task of these ends can run again within this time.
+  bool release_before(duration window) const noexcept {
+    return std::ranges::any_of(ended, [&](const run& r) {
+      return r.how == run::outcome::not_started || (r.retry_after && *r.retry_after < window);
+    });
+  }
+
   /// Adds the tickets of all tasks that the database may still have as claims of this session. Throws std::bad_alloc.
   void add_tickets_to(std::vector<ticket>& all) const {
     for (const run_list* list : {&ended, &returned, &beginning})

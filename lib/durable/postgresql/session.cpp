@@ -98,7 +98,7 @@ std::vector<call> server_session::calls_for(const turn& what) const {
   const auto lease = microseconds_of(rules_.lease);
   std::vector<call> calls;
   if (!what.finished.empty()) calls.push_back({&finish, ids_and_fences(what.finished)});
-  if (!what.failed.empty()) calls.push_back({&fail, of_failures(what.failed)});
+  if (!what.failed.empty()) calls.push_back({&fail, of_failures(what.failed).integer(microseconds_of(soon))});
   if (!what.unstarted.empty()) calls.push_back({&take_back, ids_and_fences(what.unstarted)});
   if (!what.returned.empty()) calls.push_back({&give_back, ids_and_fences(what.returned)});
   if (!what.renewed.empty()) calls.push_back({&renew, ids_and_fences(what.renewed).integer(lease)});

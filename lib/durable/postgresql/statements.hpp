@@ -96,10 +96,11 @@ inline constexpr statement finish{"rondo_finish", R"sql(
   delete from rondo_task where id = any(array(select id from old)) returning id, fence
 )sql"};
 
-/// $3: after how long each task is tried again (null if never), $4: the reasons.
+/// $3: after how long each task is tried again (null if never), $4: the reasons, $5: how soon a retry must be to wake
+/// the other dispatchers. (The caller itself may have no place or thread for it, or may be about to stop.)
 inline constexpr statement fail{"rondo_fail", R"sql(
   with old as materialized (
-    select t.id, t.fence, t.state, u.retry_after, u.why
+    select t.id, t.fence, t.state, t.queue, u.retry_after, u.why
     from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[]) as u(id, fence, retry_after, why)
     join rondo_task t on t.id = u.id and t.fence = u.fence and t.state + 0 in (2, 4)
     for update of t skip locked
@@ -111,7 +112,8 @@ inline constexpr statement fail{"rondo_fail", R"sql(
       due = case when retry_after is null then due else clock_timestamp() + retry_after * interval '1 microsecond' end
     from old where t.id = old.id and old.state = 2
   )
-  select id, fence, state = 4 from old
+  select id, fence, state = 4,
+    case when state = 2 and retry_after < $5::bigint then pg_notify('rondo_task', queue)::text end from old
 )sql"};
 
 inline constexpr statement take_back{"rondo_take_back", R"sql(
