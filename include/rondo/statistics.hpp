@@ -15,10 +15,12 @@ struct statistics {
   std::uint64_t fired = 0;      ///< runs, including those that threw
   /// Timers that ended by themselves or by drain(), or were running at stop(); counted when the last run is over.
   std::uint64_t completed = 0;
-  std::uint64_t cancelled = 0;   ///< cancelled timers, including periodic timers cancelled during a run
-  std::uint64_t returned = 0;    ///< timers that stop() returned
-  std::uint64_t failed = 0;      ///< runs that threw, and calls of the executor that threw
-  std::uint64_t missed = 0;      ///< grid points of periodic timers that passed without a run
+  std::uint64_t cancelled = 0;  ///< cancelled timers, including periodic timers cancelled during a run
+  std::uint64_t returned = 0;   ///< timers that stop() returned
+  std::uint64_t failed = 0;     ///< runs that threw, and calls of the executor that threw
+  /// The sum of firing::missed over the runs that have started. What a run would have reported that was rejected, or
+  /// taken back before it started, is not counted.
+  std::uint64_t missed = 0;
   std::uint64_t overlapped = 0;  ///< grid points dropped because the previous run was in progress
   std::uint64_t rejected = 0;    ///< runs whose job was destroyed without being called
   std::uint64_t wakeups = 0;     ///< returns of the driver thread from its wait, including those to fire

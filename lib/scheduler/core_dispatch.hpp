@@ -92,12 +92,7 @@ void basic_core<Sync>::retry_insertions(tick_number until) noexcept {
 template <class Sync>
 bool basic_core<Sync>::begin(const ready_entry& entry, pass& p) {
   dispatch_result d = dispatch(entry, p);
-  if (d.overlapped != 0 || d.fact.missed != 0) {
-    pool_.count([&](counters& c) {
-      c.overlapped += d.overlapped;
-      c.missed += d.fact.missed;
-    });
-  }
+  if (d.overlapped != 0) pool_.count([&](counters& c) { c.overlapped += d.overlapped; });
   switch (d.what) {
     case verdict::run_here:
       p.reading = run(*entry.timer, d.fact, p.reading, p.user.propagate_exceptions ? &p.thrown : nullptr);
@@ -210,6 +205,8 @@ template <class Sync>
 time_point basic_core<Sync>::run(record_type& r, const firing& fact, time_point start,
                                  std::exception_ptr* thrown) noexcept {
   meter_.begins(fact.lateness);
+  // Only now: a run that was submitted may be taken back or rejected, and then reports nothing.
+  if (fact.missed != 0) pool_.count([&](counters& c) { c.missed += fact.missed; });
   if constexpr (is_checked) count_run_on_this_thread();
   const marker here(marker::kind::user_code, this, &r);
   try {

@@ -278,7 +278,6 @@ std::optional<scheduler_model::run> scheduler_model::come_to(std::size_t i) {
   }
   t.catching_up = t.how.bursts() && (look.points > 1 || t.held_back);
   t.held_back = false;
-  counts_.missed += look.missed;
   t.no_more_points = ++t.runs == t.how.times || (!t.how.from_end() && !look.next);
   if (look.next) t.upcoming = *look.next;
   if (!t.no_more_points) wait_for_next(t);
@@ -349,6 +348,7 @@ scheduler_model::run scheduler_model::hand(std::size_t i, const grid_point& p, n
 void scheduler_model::begin(timer& t, const run& r) {
   ++t.running;
   ++counts_.fired;
+  counts_.missed += r.missed;
   lateness_.add(r.lateness);
   end_if_over(t);
 }

@@ -172,14 +172,55 @@ TEST_CASE("a job that a throwing executor kept does not replace the next run") {
   CHECK(adds_up(time.stats()));
 }
 
-TEST_CASE("points that were missed before a rejected run are counted as well") {
+TEST_CASE("missed points are counted when the run that reports them starts") {
   keeping k;
-  k.time.schedule_every(100ms, recording(k.runs));
+  k.time.schedule_every(100ms, [&](const firing& f) {
+    k.runs.push_back(f);
+    CHECK(k.time.stats().missed == 2);
+  });
   k.time.elapse(350ms);
   CHECK(k.time.advance(0s) == 1);
-  k.jobs.clear();
-  CHECK(k.time.stats().rejected == 1);
+  CHECK(k.time.stats().missed == 0);
+  k.jobs.at(0)();
+  CHECK(k.runs.at(0).missed == 2);
   CHECK(k.time.stats().missed == 2);
+}
+
+TEST_CASE("missed points are not counted if the run that would report them does not start") {
+  std::vector<firing> rejected;
+  std::vector<job> jobs;
+  bool refuses = false;
+  manual_timer time(options{.run_on =
+                                [&](job j) {
+                                  if (refuses) throw std::runtime_error("full");
+                                  jobs.push_back(std::move(j));
+                                },
+                            .on_error = [](std::exception_ptr, const firing&) {},
+                            .on_rejected = [&](const firing& f) { rejected.push_back(f); }});
+  std::vector<firing> runs;
+  SUBCASE("refused") { refuses = true; }
+  const auto id = time.schedule_every(100ms, recording(runs));
+  time.elapse(350ms);
+  CHECK(time.advance(0s) == 1);
+  SUBCASE("cancelled") { time.cancel(id); }
+  SUBCASE("cancelled and waited for") { time.cancel_and_wait(id); }
+  SUBCASE("stopped") { CHECK(time.stop().size() == 1); }
+  SUBCASE("drained") { CHECK(time.drain(0s)); }
+  SUBCASE("rejected") {
+    jobs.clear();
+    REQUIRE(rejected.size() == 1);
+    CHECK(rejected[0].missed == 2);
+  }
+  SUBCASE("taken back") {
+    time.reschedule_after(id, 100ms);
+    time.advance(100ms);
+    jobs.at(1)();
+    CHECK(runs.at(0).missed == 0);
+  }
+  for (job& j : jobs) j();
+  CHECK(runs.size() <= 1);
+  CHECK(time.stats().missed == 0);
+  CHECK(adds_up(time.stats()));
 }
 
 TEST_CASE("after_completion() counts from the end of the last run, including submitted ones") {
