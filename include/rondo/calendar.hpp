@@ -218,7 +218,8 @@ class wall_task {
 /// - **A clock that is set back** by up to three hours since the last run: the next point stays the same, so no point
 ///   runs twice. If the clock is set back further, as after a wrong time, the calendar starts over at the new time, and
 ///   points repeat.
-/// - A run of a calendar never overlaps the previous one: points that arrive during a run count as missed.
+/// - A run of a calendar never overlaps the previous one: of the points that arrive during a run, the oldest runs late,
+///   once that run has ended, and the others count as missed. If only one arrives, its run has `missed` 0.
 /// - The ids are the scheduler's, and its calls (cancel(), pending(), stop(), …) treat these timers as periodic timers,
 ///   except that its reschedule_after() and reschedule_at() move a timer only until the clock is set, and never to
 ///   before its deadline. Each timer counts for `max_pending`, pending() and list(); so does the timer that checks a

@@ -36,6 +36,9 @@ class parser {
 
   calendar_rule rule() const {
     const std::vector<std::string> texts = split(expression_, " \t", true);
+    if (!texts.empty() && texts[0].front() == '@')
+      refuse("is a name, which is not supported: write its five fields");
+    if (texts.size() == 1) refuse("has 1 field, not five");
     if (texts.size() != fields.size()) refuse("has " + std::to_string(texts.size()) + " fields, not five");
     std::array<std::uint64_t, fields.size()> sets{};
     for (std::size_t i = 0; i != fields.size(); ++i) sets[i] = set_of(fields[i], texts[i]);

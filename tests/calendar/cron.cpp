@@ -113,7 +113,8 @@ TEST_CASE("a wrong expression is refused, and the message names the wrong part")
   CHECK(refused("") == "has 0 fields, not five");
   CHECK(refused("* * * *") == "has 4 fields, not five");
   CHECK(refused("0 * * * * *") == "has 6 fields, not five");
-  CHECK(refused("@daily") == "has 1 fields, not five");
+  CHECK(refused("*") == "has 1 field, not five");
+  CHECK(refused("@daily") == "is a name, which is not supported: write its five fields");
   CHECK(refused("60 * * * *") == "is wrong in its minute: \"60\" is not in 0-59");
   CHECK(refused("* 24 * * *") == "is wrong in its hour: \"24\" is not in 0-23");
   CHECK(refused("* * 0 * *") == "is wrong in its day of the month: \"0\" is not in 1-31");
