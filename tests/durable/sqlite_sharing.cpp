@@ -8,8 +8,12 @@
 #include <thread>
 #include <vector>
 
+#include <rondo/durable.hpp>
+#include <rondo/timer.hpp>
+
 #include "durable/child.hpp"
 #include "durable/sqlite_database.hpp"
+#include "threads/patience.hpp"
 
 namespace {
 
@@ -198,6 +202,29 @@ TEST_CASE("no statement reads or sorts all tasks") {
     }
   }
   CHECK(seen > 15);
+}
+
+TEST_CASE("threads that submit without a pause neither starve a dispatcher nor each other") {
+  sqlite_database db;
+  const auto tasks = store::open(db.url());
+  constexpr int due = 40;
+  for (int i = 0; i != due; ++i) tasks->submit_after(i * 50ms, {});
+  rondo::timer timer;
+  rondo::test::gate ran;
+  rondo::durable::dispatcher runs(timer, *tasks, [&](const rondo::durable::task&) { ran.open(); });
+  std::atomic<bool> over = false;
+  std::vector<std::thread> busy;
+  for (int i = 0; i != 4; ++i) {
+    busy.emplace_back([&] {
+      const auto own = store::open(db.url());
+      while (!over) CHECK_NOTHROW(own->submit_after(1h, {}));
+    });
+  }
+  const bool all_ran = ran.wait(due);
+  over = true;
+  for (std::thread& t : busy) t.join();
+  CHECK(all_ran);
+  CHECK(runs.stats().failures == 0);
 }
 
 }  // namespace

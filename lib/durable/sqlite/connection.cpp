@@ -99,7 +99,8 @@ connection::connection(const std::string& file, durability level, std::chrono::m
   if (code != SQLITE_OK) {
     throw error("rondo: SQLite, " + file + ": " + sqlite3_errstr(code) + advice(code), code);
   }
-  sqlite3_busy_timeout(opened, static_cast<int>(patience.count()));
+  wait_ = std::make_unique<lock_wait>(lock_wait{.patience = patience});
+  sqlite3_busy_handler(opened, nap, wait_.get());
   // SQLite opens a file that it cannot write read-only.
   if (sqlite3_db_readonly(opened, "main") == 1) {
     throw error("rondo: SQLite, " + file + ": the file cannot be written" + advice(SQLITE_READONLY),
@@ -110,6 +111,18 @@ connection::connection(const std::string& file, durability level, std::chrono::m
 }
 
 connection::connection(sqlite3* theirs) : handle_(theirs, closer{false}) {}
+
+/// SQLite's own handler sleeps for up to 100 ms at a time, and misses the microseconds in which a busy lock is free.
+/// (Beside four threads that submit without a pause, 40 tasks were late by 1.6 to 9 s (p50) with it and turns failed.
+/// With these naps it is 11 to 14 ms, at most 65 ms, and none fails, at as many submissions a second.)
+int connection::nap(void* self, int naps_before) noexcept {
+  auto& wait = *static_cast<lock_wait*>(self);
+  const auto now = std::chrono::steady_clock::now();
+  if (naps_before == 0) wait.until = now + wait.patience;
+  if (now >= wait.until) return 0;
+  std::this_thread::sleep_for(std::chrono::microseconds(300));
+  return 1;
+}
 
 void connection::use_wal(std::chrono::milliseconds patience) {
   // If several processes change the mode of a new database at once, SQLite refuses some of them without waiting.

@@ -115,9 +115,17 @@ class connection {
   bool theirs() const noexcept { return !handle_.get_deleter().close; }
 
  private:
+  /// A wait for another connection's lock.
+  struct lock_wait {
+    std::chrono::milliseconds patience{};
+    std::chrono::steady_clock::time_point until{};
+  };
+
+  static int nap(void* self, int naps_before) noexcept;
   rows begin(const char* sql);
   void use_wal(std::chrono::milliseconds patience);
 
+  std::unique_ptr<lock_wait> wait_;  // SQLite keeps a pointer to it
   std::unique_ptr<sqlite3, closer> handle_;
   std::unordered_map<const char*, compiled> kept_;
 };
