@@ -107,8 +107,10 @@ struct store_access;
 /// the call returns; with a `transaction` it is part of that one instead. Each call takes one or two statements.
 ///
 /// Throws store_error for whatever the database refuses; nothing has changed then, except where perhaps_done() says so.
-/// The next call reconnects after a broken connection. SQLite may roll back all of your transaction when the disk is
-/// full; sqlite3_get_autocommit() reports this. Throws std::invalid_argument if a delay is NaN.
+/// The next call reconnects after a broken connection. With PostgreSQL, a call gives up and the connection counts as
+/// broken when nothing has been sent or received for 15 s, also if the server waits for a lock. (A call in a
+/// transaction of yours waits without limit.) SQLite may roll back all of your transaction when the disk is full;
+/// sqlite3_get_autocommit() reports this. Throws std::invalid_argument if a delay is NaN.
 ///
 /// In a child process made by fork(), a store of the parent can only be destroyed; calls throw store_error, because the
 /// connections are the parent's. Open another store there.

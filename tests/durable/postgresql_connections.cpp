@@ -244,6 +244,34 @@ TEST_CASE("a server that does not answer is given up, and the turn may have been
   CHECK(own.run_plain("select 1").rows() == 1);
 }
 
+TEST_CASE("no call waits without end for a server that has stopped to answer") {
+  const postgresql_database db(*postgresql_server::get());
+  constexpr postgresql::statement slow{"slow", "select pg_sleep(60)"};
+  const auto begun = std::chrono::steady_clock::now();
+  postgresql::connection own(db.url(), "", 500ms);
+  CHECK(try_it([&] { own.run(slow, {}); }) == outcome::perhaps_done);
+  CHECK(own.get() == nullptr);
+  CHECK(try_it([&] { own.run_plain(slow.text); }) == outcome::perhaps_done);
+  CHECK(try_it([&] { own.run_script(slow.text); }) == outcome::perhaps_done);
+  own.begin();
+  CHECK(try_it([&] { own.run_plain(slow.text); }) == outcome::perhaps_done);
+  own.roll_back();
+  // As with a pooler that is paused: it completes the handshake, and answers nothing after it.
+  postgresql::connection greeted(db.url(), slow.text, 500ms);
+  CHECK(try_it([&] { greeted.make(); }) == outcome::refused);
+  CHECK(std::chrono::steady_clock::now() - begun < 50s);
+}
+
+TEST_CASE("an answer may take long as long as it arrives") {
+  const postgresql_database db(*postgresql_server::get());
+  constexpr postgresql::statement large{
+      "large", "select pg_sleep(0.02), repeat(md5(i::text), 1000) from generate_series(1, 150) i"};
+  postgresql::connection own(db.url(), "", 1s);
+  own.make();
+  CHECK(own.run_all({{&large, {}}}, postgresql::commit::soon).at(0).rows() == 150);
+  CHECK(own.run(large, {}).rows() == 150);
+}
+
 TEST_CASE("an interrupted turn reports the connection's error, not a later one") {
   cut_session s;
   s.proxy.cut_next(cutting_proxy::cut::answer);

@@ -1,6 +1,8 @@
 #include "durable/postgresql/connection.hpp"
 
+#include <algorithm>
 #include <array>
+#include <exception>
 #include <new>
 #include <string_view>
 #include <utility>
@@ -129,21 +131,49 @@ void connection::connect() {
                       std::string(encoding == nullptr ? "?" : encoding) + ", but must have UTF8");
   given_notice_ = false;
   PQsetNoticeReceiver(made.get(), hear, this);
-  const result answer(PQexec(made.get(), (own_settings + greeting_).c_str()));
+  const result answer =
+      answer_to(made.get(), PQsendQuery(made.get(), (own_settings + greeting_).c_str()), doubt::never);
   if (!answer.good()) throw store_error(message_of(made.get(), answer));
   connected_ = std::move(made);
 }
 
+/// Returns the last answer to the request that was `sent`; the first error is the last answer. libpq's own calls that
+/// wait, such as PQexec(), would wait without end for a server that hangs.
+result connection::answer_to(PGconn* on, int sent, doubt may_be_done) {
+  // Connecting takes no longer, however long the calls may take.
+  const auto within = on == get() ? answers_within_ : std::min(answers_within_, usual_patience);
+  result last;
+  while (sent != 0) {
+    if (!answer_comes(on, within)) {
+      connected_.reset();
+      throw silence(may_be_done == doubt::unless_answered);
+    }
+    result one(PQgetResult(on));
+    if (!one) break;
+    last = std::move(one);
+    if (PQstatus(on) != CONNECTION_OK) break;
+  }
+  return last;
+}
+
+store_error connection::silence(bool perhaps_done) const {
+  const auto waited = std::chrono::duration_cast<std::chrono::seconds>(answers_within_).count();
+  return store_error(one_line("the server has not answered for " + std::to_string(waited) + " s"),
+                     perhaps_done);
+}
+
 result connection::run_plain(const char* what) {
   make();
-  result answer(PQexecParams(get(), what, 0, nullptr, nullptr, nullptr, nullptr, binary));
+  result answer =
+      answer_to(get(), PQsendQueryParams(get(), what, 0, nullptr, nullptr, nullptr, nullptr, binary),
+                doubt::unless_answered);
   if (!answer.good()) fail(answer);
   return answer;
 }
 
 void connection::run_script(const char* what) {
   make();
-  const result answer(PQexec(get(), what));
+  const result answer = answer_to(get(), PQsendQuery(get(), what), doubt::unless_answered);
   if (!answer.good()) fail(answer);
 }
 
@@ -159,21 +189,29 @@ void connection::commit_all() {
 
 void connection::roll_back() noexcept {
   begun_ = false;
-  if (get() != nullptr && PQtransactionStatus(get()) != PQTRANS_IDLE) result(PQexec(get(), "rollback"));
+  if (get() == nullptr || PQtransactionStatus(get()) == PQTRANS_IDLE) return;
+  try {
+    answer_to(get(), PQsendQuery(get(), "rollback"), doubt::never);
+  } catch (const std::exception&) {  // the server rolls back when the connection ends
+    connected_.reset();
+  }
 }
 
 result connection::run(const statement& what, const parameters& with) {
   make();
   if (!prepared_.contains(&what)) prepare(what);
   const auto values = with.pointers();
-  result answer(PQexecPrepared(get(), what.name, with.count(), values.data(), with.lengths().data(),
-                               with.formats().data(), binary));
+  result answer = answer_to(get(),
+                            PQsendQueryPrepared(get(), what.name, with.count(), values.data(),
+                                                with.lengths().data(), with.formats().data(), binary),
+                            doubt::unless_answered);
   if (!answer.good()) fail(answer);
   return answer;
 }
 
 void connection::prepare(const statement& what) {
-  const result answer(PQprepare(get(), what.name, what.text, 0, nullptr));
+  const result answer =
+      answer_to(get(), PQsendPrepare(get(), what.name, what.text, 0, nullptr), doubt::never);
   if (!answer.good()) fail(answer, doubt::never);
   prepared_.insert(&what);
 }
@@ -202,8 +240,7 @@ std::vector<result> connection::run_together(const std::vector<call>& calls, com
   auto answers = together.answers(answers_within_);
   if (together.silent()) {
     connected_.reset();
-    const auto waited = std::chrono::duration_cast<std::chrono::seconds>(answers_within_).count();
-    throw store_error(one_line("the server has not answered for " + std::to_string(waited) + " s"), true);
+    throw silence(true);
   }
   if (!together.wrong().has_value()) return answers;
   const auto error = error_of(*together.wrong());

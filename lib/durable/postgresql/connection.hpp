@@ -19,16 +19,19 @@ namespace rondo::durable::detail::postgresql {
 
 enum class commit { durable, soon };
 
+/// How long nothing may be sent or received before a server counts as hanging.
+inline constexpr std::chrono::milliseconds usual_patience = std::chrono::seconds(15);
+
 /// Used by one thread at a time. All members except the constructor and those marked noexcept may throw store_error.
 /// The error's perhaps_done() is true if the connection broke after something was sent and before the server answered;
 /// what the server refused has not been done.
 class connection {
  public:
-  /// Connects when it is first used. Throws store_error if the URL is malformed. `greeting` contains statements for each new connection, in addition to this
-  /// class's own. `answers_within` is how long run_all() waits for a server that hangs. (If only the network is broken,
-  /// it waits just as long.)
+  /// Connects when it is first used. Throws store_error if the URL is malformed. `greeting` contains statements for each
+  /// new connection, in addition to this class's own. A call gives up when nothing has been sent or received for
+  /// `answers_within`. (If the network is broken, it waits for no longer than usual_patience.)
   explicit connection(std::string url, std::string greeting = "",
-                      std::chrono::milliseconds answers_within = std::chrono::seconds(15));
+                      std::chrono::milliseconds answers_within = usual_patience);
   ~connection() = default;
   connection(const connection&) = delete;  // libpq keeps a pointer to it
   connection& operator=(const connection&) = delete;
@@ -65,6 +68,8 @@ class connection {
   static void hear(void* self, const PGresult* notice) noexcept;
   bool broken() noexcept;
   void connect();
+  result answer_to(PGconn* on, int sent, doubt may_be_done);
+  store_error silence(bool perhaps_done) const;
   void prepare(const statement& what);
   std::vector<result> run_together(const std::vector<call>& calls, commit how);
   store_error error_of(const result& answer, doubt may_be_done = doubt::unless_answered);

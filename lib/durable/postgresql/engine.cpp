@@ -59,16 +59,15 @@ task task_of(const result& answer, int row) {
 }
 
 server_engine::server_engine(std::string url) : url_(std::move(url)), connections_(url_) {
-  connections_.with_one([&](connection& database) {
-    migrate(database);
-    home_ =
-        database
-            .run_plain(
-                "select quote_ident(nspname) from pg_class c join pg_namespace n on n.oid = c.relnamespace "
-                "where c.oid = 'rondo_task'::regclass")
-            .bytes(0, 0);
-    database_ = PQdb(database.get());
-  });
+  // A migration may be silent for long, and so may the wait for one of another process.
+  connection patient(url_, "", std::chrono::hours(24));
+  migrate(patient);
+  home_ = patient
+              .run_plain(
+                  "select quote_ident(nspname) from pg_class c join pg_namespace n on n.oid = c.relnamespace "
+                  "where c.oid = 'rondo_task'::regclass")
+              .bytes(0, 0);
+  database_ = PQdb(patient.get());
 }
 
 /// Qualifies the table for the caller's connection, which may search other schemas than the URL's connections.

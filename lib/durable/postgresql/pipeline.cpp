@@ -24,15 +24,16 @@ bool pipeline::send(const call& what) {
                              what.with.lengths().data(), what.with.formats().data(), 1) != 0;
 }
 
-/// Waits until PQgetResult() would not block. Returns false if the time is over.
-bool pipeline::comes() noexcept {
-  while (PQisBusy(connection_) != 0) {
-    const short writing = PQflush(connection_) == 1 ? POLLOUT : 0;
-    pollfd socket{.fd = PQsocket(connection_), .events = static_cast<short>(POLLIN | writing), .revents = 0};
-    const auto rest = std::chrono::ceil<std::chrono::milliseconds>(until_ - std::chrono::steady_clock::now());
+bool answer_comes(PGconn* on, std::chrono::milliseconds within) noexcept {
+  auto until = std::chrono::steady_clock::now() + within;
+  while (PQisBusy(on) != 0) {
+    const short writing = PQflush(on) == 1 ? POLLOUT : 0;
+    pollfd socket{.fd = PQsocket(on), .events = static_cast<short>(POLLIN | writing), .revents = 0};
+    const auto rest = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
     if (rest.count() <= 0) return false;
-    if (::poll(&socket, 1, static_cast<int>(rest.count())) > 0 && (socket.revents & ~POLLOUT) != 0 &&
-        PQconsumeInput(connection_) == 0)
+    if (::poll(&socket, 1, static_cast<int>(rest.count())) <= 0) continue;
+    until = std::chrono::steady_clock::now() + within;  // data flows
+    if ((socket.revents & ~POLLOUT) != 0 && PQconsumeInput(on) == 0)
       return true;  // PQgetResult() reports what is wrong
   }
   return true;
@@ -41,7 +42,7 @@ bool pipeline::comes() noexcept {
 /// libpq marks the end of each answer with a null result.
 result pipeline::next() {
   const auto one = [&] {
-    if (!silent_ && !comes()) silent_ = true;
+    if (!silent_ && !answer_comes(connection_, within_)) silent_ = true;
     return silent_ ? result() : result(PQgetResult(connection_));
   };
   result answer = one();
@@ -51,7 +52,7 @@ result pipeline::next() {
 }
 
 std::vector<result> pipeline::answers(std::chrono::milliseconds within) {
-  until_ = std::chrono::steady_clock::now() + within;
+  within_ = within;
   std::vector<result> wanted;
   for (const auto& each : sent_) {
     auto answer = next();
@@ -66,7 +67,7 @@ std::vector<result> pipeline::answers(std::chrono::milliseconds within) {
       prepared_.insert(each.prepares);
     }
   }
-  silent_ = !comes();
+  silent_ = !answer_comes(connection_, within_);
   if (silent_) return wanted;
   const result end(PQgetResult(connection_));
   if (PQresultStatus(end.get()) != PGRES_PIPELINE_SYNC || PQexitPipelineMode(connection_) == 0)

@@ -13,6 +13,10 @@
 
 namespace rondo::durable::detail::postgresql {
 
+/// Waits until PQgetResult() would not block. Returns false if neither side could send anything for that time. (A large
+/// answer over a slow line may take much longer.)
+bool answer_comes(PGconn* on, std::chrono::milliseconds within) noexcept;
+
 /// A statement that is prepared once on each connection.
 struct statement {
   const char* name;
@@ -38,10 +42,10 @@ class pipeline {
   bool send(const char* text);
   bool send(const call& what);
 
-  /// Returns the answers to the calls, in order; if something went wrong, not all of them. Leaves the pipeline mode
-  /// unless silent().
+  /// Returns the answers to the calls, in order; if something went wrong, not all of them. Waits as answer_comes() does.
+  /// Leaves the pipeline mode unless silent().
   std::vector<result> answers(std::chrono::milliseconds within);
-  /// Whether not all answers arrived in that time.
+  /// Whether the server stopped answering.
   bool silent() const noexcept { return silent_; }
   /// The first answer that is an error; an empty result if the connection broke and the server has not said why.
   const std::optional<result>& wrong() const noexcept { return wrong_; }
@@ -53,14 +57,13 @@ class pipeline {
     bool wanted = false;
   };
 
-  bool comes() noexcept;
   result next();
 
   PGconn* connection_;
   std::unordered_set<const statement*>& prepared_;
   std::vector<sent> sent_;
   std::optional<result> wrong_;
-  std::chrono::steady_clock::time_point until_;
+  std::chrono::milliseconds within_{};
   bool silent_ = false;
 };
 
