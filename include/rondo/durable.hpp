@@ -222,7 +222,11 @@ struct dispatcher_statistics {
 /// - Tasks are never early on the engine's clock. They are late by up to one tick of the scheduler, plus a transaction
 ///   of the database and the wait for a thread. A task whose process died is late by at most the lease plus half a
 ///   window.
-/// - Steps of a node's wall clock do not matter, except with SQLite, which uses that clock.
+/// - Steps of a node's wall clock do not matter, except with SQLite: there it is the engine's clock. When that clock (or
+///   a PostgreSQL server's) is set back, all tasks wait until it shows their due time again, and the leases of a process
+///   that then dies last longer by the step. When it is set forward, tasks that have become due run within a window;
+///   if the step is longer than what is left of a lease, other dispatchers take over tasks whose runs are in progress,
+///   and one whose last attempt it was is dead. A dispatcher never takes over what it runs itself.
 /// - Handlers run on threads of the dispatcher, several at a time.
 /// - While the database cannot be reached, the dispatcher retries with backoff; nothing is lost.
 /// - Stop the dispatcher before the scheduler. Otherwise the dispatcher has no timers: tasks that it holds are left to

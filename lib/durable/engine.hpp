@@ -53,8 +53,11 @@ struct turn {
   std::vector<ticket> returned = {};
   // Runs in progress. Their leases are counted from now.
   std::vector<ticket> renewed = {};
+  // Runs that have begun and not ended. If less than half of a lease is left by the engine's clock, which may have been
+  // set, it is counted from now: the claim of this turn must not find what this session runs expired.
+  std::vector<ticket> kept = {};
   // Tasks whose runs should begin. This counts an attempt and starts the lease from now. Repeating it for the same
-  // ticket changes only the lease.
+  // ticket changes only the lease. A task that is not due by the engine's clock, which may have been set, stays claimed.
   std::vector<ticket> begun = {};
   // Return all claims of this session that have not begun, because the answer to an earlier turn was lost.
   bool adopt = false;
@@ -62,11 +65,12 @@ struct turn {
   std::size_t claim_up_to = 0;
 };
 
-/// Which of these the database has done. A ticket that is neither here nor in `locked` belonged to another dispatcher,
+/// Which of these the database has done. A ticket that is in none of these lists belonged to another dispatcher,
 /// or its task had been cancelled or moved.
 struct turn_result {
   std::vector<ticket> finished, failed, renewed;
   std::vector<ticket> begun;
+  std::vector<ticket> early;  // not begun, as they are not yet due by the engine's clock
   // The failed tasks that had been cancelled during the run: neither tried again nor kept.
   std::vector<ticket> removed;
   // Left unchanged, because another, open transaction has changed them. The request must be repeated. (Renewals are not

@@ -318,15 +318,76 @@ TEST_CASE("a dispatcher whose wheel was halted for longer than the lease does no
   CHECK(w.line().turns().back().claim_up_to != 0);
   CHECK(runs.stats().claimed == 1);
   // One renewal in every half lease is enough.
+  const std::string lease = w.ask("SELECT lease_until FROM rondo_task");
   w.time.elapse(3s);
   w.rest().notify();
   REQUIRE(eventually([&] { return w.line().count() > turns + 1 && w.rest().at_rest().has_value(); }));
   CHECK(w.line().turns().back().claim_up_to != 0);
-  CHECK(w.line().turns().back().renewed.empty());
+  CHECK(w.ask("SELECT lease_until FROM rondo_task") == lease);
   may_end.open();
   REQUIRE(eventually([&] { return runs.stats().completed == 1; }));
   CHECK(runs.stats().fired == 1);
   CHECK(runs.stats().leases_lost == 0);
+}
+
+TEST_CASE("after the host's clock was set back, a held task still waits for its due time by that clock") {
+  workplace w;
+  diary d(w);
+  const auto id = w.tasks->submit_after(3s, {});
+  dispatcher runs(w.time, *w.tasks, d.handler(), w.options());
+  REQUIRE(w.settle({&runs}));
+  REQUIRE(runs.stats().held == 1);
+  w.step_clock(-1h);
+  w.pass(3599s, {&runs}, 1s);
+  CHECK(d.size() == 0);
+  CHECK(w.tasks->find(id)->attempt == 0);
+  w.pass(10s, {&runs}, 100ms);
+  REQUIRE(d.size() == 1);
+  CHECK(d.entries()[0].at >= workplace::beginning + 3s);
+  CHECK(d.entries()[0].at <= workplace::beginning + 3s + 101ms);
+  CHECK(d.entries()[0].what.attempt == 1);
+  CHECK(runs.stats().completed == 1);
+  CHECK(runs.stats().leases_lost == 0);
+  CHECK(runs.stats().withdrawn == 0);
+  CHECK(w.errors().empty());
+}
+
+TEST_CASE(
+    "after the host's clock was set forward, a dispatcher takes over, or declares dead, nothing that it "
+    "runs") {
+  for (const int attempts : {1, 10}) {
+    for (const bool cancelled : {false, true}) {
+      CAPTURE(attempts);
+      CAPTURE(cancelled);
+      workplace w;
+      gate begun, may_end;
+      auto o = w.options();
+      o.max_attempts = attempts;
+      const auto id = w.tasks->submit_after(0s, {});
+      dispatcher runs(
+          w.time, *w.tasks,
+          [&](const task&) {
+            begun.open();
+            may_end.wait();
+          },
+          o);
+      REQUIRE(begun.wait());
+      REQUIRE(w.rests());
+      if (cancelled) CHECK_FALSE(w.tasks->cancel(id));
+      w.step_clock(1h);
+      const auto turns = w.line().count();
+      w.rest().notify();
+      REQUIRE(eventually([&] { return w.line().count() > turns && w.rest().at_rest().has_value(); }));
+      CHECK(runs.stats().claimed == 1);
+      may_end.open();
+      CHECK(eventually([&] { return runs.stats().running == 0 && w.rest().at_rest().has_value(); }));
+      CHECK(runs.stats().completed == 1);
+      CHECK(runs.stats().fired == 1);
+      CHECK(runs.stats().dead == 0);
+      CHECK(runs.stats().leases_lost == 0);
+      CHECK(w.errors().empty());
+    }
+  }
 }
 
 }  // namespace

@@ -52,6 +52,7 @@ TEST_CASE(
   {
     dispatcher runs(w.time, *w.tasks, d.handler(), w.options());
     REQUIRE(w.settle({&runs}));
+    w.time.elapse(4s);
     unfired = w.time.stop();
     for (int twice = 0; twice != 2; ++twice)
       for (auto& u : unfired) u.work();

@@ -109,7 +109,7 @@ TEST_CASE("statements about tickets read only their rows, even if the statistics
     CHECK(rows_read(plan) <= 20);
   };
   check(postgresql::begin, "rondo_begin(" + tickets(1) + ", 1000, 'me')");
-  check(postgresql::renew, "rondo_renew(" + tickets(2) + ", 1000)");
+  check(postgresql::renew, "rondo_renew(" + tickets(2) + ", 1000, false)");
   check(postgresql::finish, "rondo_finish(" + tickets(2) + ")");
   check(postgresql::give_back, "rondo_give_back(" + tickets(1) + ")");
   check(postgresql::fail, "rondo_fail(" + tickets(2) + ", '{0,0,0,0,0}', '{a,a,a,a,a}', 1000)");

@@ -48,6 +48,7 @@ TEST_CASE("an attempt is counted when the run begins") {
   const claim again = x.w.claim_one();
   CHECK(again.what.attempt == 1);
   CHECK(again.what.fence > t.fence);
+  x.db->pass(1s);
   CHECK(x.w.begin(ticket_of(again)));
   CHECK(x.store->find(t.id)->attempt == 2);
 }
@@ -123,6 +124,47 @@ TEST_CASE("a lease that has run out is renewed if nobody has taken over the task
   x.db->pass(1min);
   CHECK(x.w.renew(t));
   CHECK(x.other.claim_up_to(10).empty());
+}
+
+TEST_CASE("a claimed task does not begin before it is due by the engine's clock, and can be given back") {
+  in_use x;
+  x.store->submit_after(3s, {});
+  const ticket t = ticket_of(x.w.claim_one());
+  const turn_result early = x.w.take({.begun = {t}});
+  CHECK(early.begun.empty());
+  CHECK(early.early == std::vector{t});
+  CHECK(early.locked.empty());
+  CHECK(x.column("state", t.id) == "1");
+  CHECK(x.column("attempt", t.id) == "0");
+  x.w.give_back(t);
+  const ticket again = ticket_of(x.other.claim_one());
+  CHECK(x.w.take({.begun = {t}}).early.empty());  // no longer its own
+  x.db->pass(3s);
+  const turn_result late = x.other.take({.begun = {again}});
+  CHECK(late.begun == std::vector{again});
+  CHECK(late.early.empty());
+}
+
+TEST_CASE(
+    "a claim leaves alone what its session runs, although the engine's clock was set forward; others do "
+    "not") {
+  in_use x;
+  const ticket t = x.begun(), cancelled = x.begun();
+  CHECK(!x.store->cancel(cancelled.id));
+  worker last(*x.db, "last", {.queues = {"default"}, .window = 5s, .lease = 30s, .max_attempts = 1});
+  x.db->pass(1h);
+  const auto own = last.take({.kept = {t, cancelled}, .claim_up_to = 10});
+  CHECK(own.claimed.empty());
+  CHECK(own.expired.empty());  // although this was its last attempt
+  CHECK(x.rows() == "2");
+  CHECK(x.w.finish(cancelled));
+  x.db->pass(14s);
+  CHECK(x.w.take({.kept = {t}, .claim_up_to = 10}).claimed.empty());  // more than half of the lease is left
+  x.db->pass(17s);
+  const auto others = x.other.claim_up_to(10);
+  REQUIRE(others.size() == 1);
+  CHECK(others[0].what.id == t.id);
+  CHECK(!x.w.finish(t));
 }
 
 TEST_CASE("a finished task is removed") {

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -213,7 +215,11 @@ class workplace {
   const std::string file = (folder.path() / "tasks.db").string();
 
   static constexpr wall_time beginning{std::chrono::hours(24 * 365 * 50)};
-  wall_time wall() const { return beginning + time.now().time_since_epoch(); }
+  wall_time wall() const {
+    return beginning + time.now().time_since_epoch() + std::chrono::microseconds(step_);
+  }
+  /// Sets the host's clock, which does not move the scheduler's.
+  void step_clock(std::chrono::microseconds by) { step_ += by.count(); }
 
   const std::shared_ptr<detail::engine> sqlite = detail::sqlite::open(file, settings());
   const std::shared_ptr<watched_engine> watched = std::make_shared<watched_engine>(sqlite);
@@ -299,6 +305,7 @@ class workplace {
     return s;
   }
 
+  std::atomic<std::int64_t> step_{0};
   mutable std::mutex mutex_;
   std::vector<std::string> errors_;
 };

@@ -129,7 +129,6 @@ bool database_thread::take_turn() {
     d_.counts.add(&dispatcher_statistics::turns);
     if (!t.adopt) failures_in_a_row_ = 0;  // an adopting turn does little, so other turns may still fail
     renew_ = false;
-    if (!t.renewed.empty()) last_renewal_ = sent;
     const std::vector<ticket> own = t.adopt ? own_tickets(t) : std::vector<ticket>{};
     std::ranges::sort(done.locked);
     some_are_locked_ = !done.locked.empty();
@@ -173,9 +172,9 @@ turn database_thread::next_turn() {
   }
   t.adopt = adopt_;
   t.claim_up_to = adopt_ ? 0 : claims_wanted();
-  // Even if the wheel stood still, a claim must not find our own runs expired.
-  const bool is_late = saturating_difference(d_.clock.now(), last_renewal_) > options_.lease / 2;
-  if (renew_ || (t.claim_up_to != 0 && is_late)) t.renewed = d_.threads.in_progress();
+  if (renew_) t.renewed = d_.threads.in_progress();
+  // The wheel may have stood still, or somebody has set the engine's clock.
+  if (t.claim_up_to != 0) t.kept = d_.threads.tickets();
   return t;
 }
 
@@ -232,11 +231,17 @@ void database_thread::settle_returned(const turn_result& done) noexcept {
 
 void database_thread::settle_begun(turn_result& done, time_point sent) {
   std::ranges::sort(done.begun);
+  std::ranges::sort(done.early);
   for (auto r = unsettled_.beginning.begin(); r != unsettled_.beginning.end();) {
     if (has(done.begun, r->of())) {
       ++r->what.attempt;
       r->lease_until = saturating_add(sent, options_.lease);
       ++r;
+      continue;
+    }
+    if (has(done.early, r->of())) {  // the next claim finds out anew how long it waits
+      unsettled_.returned.splice(unsettled_.returned.end(), unsettled_.beginning, r++);
+      look_ = true;
       continue;
     }
     if (has(done.locked, r->of())) {  // other due tasks come first

@@ -87,7 +87,7 @@ class database_thread {
   const bool polls_;  // the session does not notify
   backoff random_;
   unsettled unsettled_;
-  time_point last_claim_ = time_point::min(), last_renewal_ = time_point::min();
+  time_point last_claim_ = time_point::min();
   int failures_in_a_row_ = 0;
   bool look_ = true;  // there may be tasks to claim
   bool last_claim_was_full_ = false;

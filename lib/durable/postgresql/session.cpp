@@ -62,6 +62,11 @@ void add_claims(const result& from, turn_result& to) {
   }
 }
 
+void add_begun(const result& from, turn_result& to) {
+  for (int row = 0; row < from.rows(); ++row)
+    (from.boolean(row, 2) ? to.early : to.begun).push_back({from.integer(row, 0), from.integer(row, 1)});
+}
+
 void add_failures(const result& from, turn_result& to) {
   add_tickets(from, to.failed);
   for (int row = 0; row < from.rows(); ++row)
@@ -76,7 +81,7 @@ void add(const call& asked, const result& answer, turn_result& to) {
   else if (asked.what == &renew)
     add_tickets(answer, to.renewed);
   else if (asked.what == &begin)
-    add_tickets(answer, to.begun);
+    add_begun(answer, to);
   else if (asked.what == &adopt || asked.what == &claim_due)
     add_claims(answer, to);
 }
@@ -101,7 +106,9 @@ std::vector<call> server_session::calls_for(const turn& what) const {
   if (!what.failed.empty()) calls.push_back({&fail, of_failures(what.failed).integer(microseconds_of(soon))});
   if (!what.unstarted.empty()) calls.push_back({&take_back, ids_and_fences(what.unstarted)});
   if (!what.returned.empty()) calls.push_back({&give_back, ids_and_fences(what.returned)});
-  if (!what.renewed.empty()) calls.push_back({&renew, ids_and_fences(what.renewed).integer(lease)});
+  if (!what.renewed.empty())
+    calls.push_back({&renew, ids_and_fences(what.renewed).integer(lease).boolean(true)});
+  if (!what.kept.empty()) calls.push_back({&renew, ids_and_fences(what.kept).integer(lease).boolean(false)});
   if (!what.begun.empty()) calls.push_back({&begin, ids_and_fences(what.begun).integer(lease).text(owner_)});
   if (what.adopt) calls.push_back({&adopt, parameters().texts(rules_.queues).text(owner_).integer(lease)});
   if (what.claim_up_to != 0)

@@ -141,11 +141,12 @@ inline constexpr statement give_back{"rondo_give_back", R"sql(
   returning id, fence, pg_notify('rondo_task', queue)::text
 )sql"};
 
-/// $3: the lease.
+/// $3: the lease, $4: whether leases of which at least half is left are also renewed.
 inline constexpr statement renew{"rondo_renew", R"sql(
   with old as materialized (
     select t.id from unnest($1::bigint[], $2::bigint[]) as u(id, fence)
     join rondo_task t on t.id = u.id and t.fence = u.fence and t.state + 0 in (2, 4)
+      and ($4::boolean or t.lease_until < clock_timestamp() + $3::bigint / 2 * interval '1 microsecond')
     for update of t skip locked
   )
   update rondo_task set lease_until = clock_timestamp() + $3::bigint * interval '1 microsecond'
@@ -153,17 +154,19 @@ inline constexpr statement renew{"rondo_renew", R"sql(
   returning id, fence
 )sql"};
 
-/// $3: the lease, $4: the owner, which may repeat the statement.
+/// $3: the lease, $4: the owner, which may repeat the statement. The last column is true for a task that is not yet due.
 inline constexpr statement begin{"rondo_begin", R"sql(
   with old as materialized (
-    select t.id from unnest($1::bigint[], $2::bigint[]) as u(id, fence)
+    select t.id, t.fence, t.state = 1 and t.due > clock_timestamp() as early
+    from unnest($1::bigint[], $2::bigint[]) as u(id, fence)
     join rondo_task t on t.id = u.id and t.fence = u.fence and (t.state + 0 = 1 or t.state + 0 = 2 and t.owner = $4::text)
     for update of t skip locked
+  ), begun as (
+    update rondo_task set state = 2, attempt = attempt + case state when 1 then 1 else 0 end,
+      lease_until = clock_timestamp() + $3::bigint * interval '1 microsecond'
+    where id = any(array(select id from old where not early))
   )
-  update rondo_task set state = 2, attempt = attempt + case state when 1 then 1 else 0 end,
-    lease_until = clock_timestamp() + $3::bigint * interval '1 microsecond'
-  where id = any(array(select id from old))
-  returning id, fence
+  select id, fence, early from old
 )sql"};
 
 /// Takes tickets for which a statement above has done nothing, and returns those for which it could. $3: for each

@@ -119,15 +119,27 @@ void file_session::renew(const turn& what, turn_result& done) {
             lease_from(now_), t.id, t.fence) != 0)
       done.renewed.push_back(t);
   }
+  for (const ticket& t : what.kept) {
+    database_->change(
+        "UPDATE rondo_task SET lease_until = ? WHERE id = ? AND fence = ? AND state IN (2, 4) AND "
+        "lease_until < ?",
+        lease_from(now_), t.id, t.fence, now_ + microseconds_of(rules_.lease) / 2);
+  }
 }
 
 void file_session::begin(const turn& what, turn_result& done) {
   for (const ticket& t : what.begun) {
     // State 2 means that this request is a repetition, because the first answer was lost.
-    if (database_->change("UPDATE rondo_task SET state = 2, attempt = attempt + (state = 1), lease_until = ?"
-                          " WHERE id = ? AND fence = ? AND (state = 1 OR state = 2 AND owner = ?)",
-                          lease_from(now_), t.id, t.fence, owner_) != 0)
+    if (database_->change(
+            "UPDATE rondo_task SET state = 2, attempt = attempt + (state = 1), lease_until = ?"
+            " WHERE id = ? AND fence = ? AND (state = 1 AND due <= ? OR state = 2 AND owner = ?)",
+            lease_from(now_), t.id, t.fence, now_, owner_) != 0) {
       done.begun.push_back(t);
+      continue;
+    }
+    rows held =
+        database_->query("SELECT 1 FROM rondo_task WHERE id = ? AND fence = ? AND state = 1", t.id, t.fence);
+    if (held.next()) done.early.push_back(t);
   }
 }
 
