@@ -3,6 +3,7 @@
 #include <memory>
 #include <stdexcept>
 #include <thread>
+#include <vector>
 
 #include "scheduler/virtual_time.hpp"
 
@@ -241,6 +242,19 @@ TEST_CASE("the destructor of a callable may stop its scheduler") {
   CHECK(stopped == 1);
   CHECK(time.pending() == 0);
   CHECK(adds_up(time.stats()));
+}
+
+TEST_CASE("timers that take the memory of ended periodic ones run once") {
+  manual_timer time;
+  const auto token = std::make_shared<int>(0);
+  std::vector<timer_id> ids;
+  for (int i = 0; i != 100; ++i) ids.push_back(time.schedule_every(1ms, holding(token)));
+  for (const timer_id id : ids) time.cancel(id);
+  for (int i = 0; i != 100; ++i) time.schedule_after(1ms, holding(token));  // not plain: it owns something
+  for (const rondo::timer_info& t : time.list()) CHECK(!t.periodic);
+  time.advance(10ms);
+  CHECK(*token == 100);
+  CHECK(time.pending() == 0);
 }
 
 }  // namespace

@@ -163,4 +163,25 @@ TEST_CASE("a periodic timer that is running when drain() begins ends with that r
   CHECK(adds_up(time.stats()));
 }
 
+TEST_CASE("a periodic timer that is cancelled in a run during which drain() begins ends only once") {
+  std::vector<job> jobs;
+  manual_timer time({.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
+  bool drained = true;
+  rondo::timer_id id;
+  id = time.schedule_every(1ms, [&] {
+    CHECK(time.cancel(id) == rondo::cancel_result::running);
+    std::thread([&] { drained = time.drain(0s); }).join();
+  });
+  time.schedule_after(1h, doing_nothing());
+  time.advance(1ms);
+  jobs.at(0)();
+  CHECK(!drained);
+  CHECK(time.pending() == 1);
+  CHECK(time.stats().cancelled == 1);
+  CHECK(time.stats().completed == 0);
+  CHECK(adds_up(time.stats()));
+  CHECK(time.stop().size() == 1);
+  CHECK(adds_up(time.stats()));
+}
+
 }  // namespace
