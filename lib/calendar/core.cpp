@@ -270,6 +270,8 @@ void calendar_core::end(wall_timer& t) noexcept {
   {
     const lock hold(mutex_);
     t.running = false;
+    // Whoever has ended it during the run was told that it was running; so is who cancels it from now on.
+    t.ended = t.ended || !timers_.pending(t.id);
     if (t.ended) return;
   }
   arm_or_look_again(t);

@@ -307,4 +307,49 @@ TEST_CASE("system_wall_clock() shows the system's time") {
   CHECK(&system_wall_clock() == &system_wall_clock());
 }
 
+/// Cancels the timer at the reading of the clock, if there is one, between the end of its run and the destruction of its
+/// callable. `end` ends the timer during the run.
+std::vector<cancel_result> cancelled_after_the_run(
+    const std::function<void(place&, calendar_timers&, timer_id)>& end) {
+  place p("2026-05-01 12:00:30");
+  meddling_clock clock(p.wall);
+  calendar_timers timers(p.time, clock);
+  timer_id id;
+  std::vector<cancel_result> results;
+  const auto cancel = [&] { results.push_back(timers.cancel(id)); };
+  const std::shared_ptr<void> last(nullptr, [&](void*) { cancel(); });
+  id = timers.schedule(cron("* * * * *", "UTC"), [&, kept = last] {
+    end(p, timers, id);
+    clock.at_next_reading = cancel;
+  });
+  const_cast<std::shared_ptr<void>&>(last).reset();
+  p.time.advance(30s);
+  cancel();
+  return results;
+}
+
+TEST_CASE("a timer that has ended during a run is cancelled by nobody after it: it runs until it is gone") {
+  std::vector<cancel_result> results;
+  SUBCASE("cancelled") {
+    results = cancelled_after_the_run([](place&, calendar_timers& timers, timer_id id) {
+      CHECK(timers.cancel(id) == cancel_result::running);
+    });
+  }
+  SUBCASE("cancelled by the scheduler's call") {
+    results = cancelled_after_the_run(
+        [](place& p, calendar_timers&, timer_id id) { CHECK(p.time.cancel(id) == cancel_result::running); });
+  }
+  REQUIRE(results.size() >= 2);
+  CHECK(results.back() == cancel_result::gone);
+  results.pop_back();
+  for (const cancel_result r : results) CHECK(r == cancel_result::running);
+}
+
+TEST_CASE("a timer that is cancelled between two runs, while it looks at the clock, is cancelled once") {
+  const auto results = cancelled_after_the_run([](place&, calendar_timers&, timer_id) {});
+  REQUIRE(results.size() == 3);
+  CHECK(results[0] == cancel_result::cancelled);
+  CHECK(results[2] == cancel_result::gone);
+}
+
 }  // namespace
