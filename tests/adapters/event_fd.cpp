@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <new>
+#include <optional>
 #include <stdexcept>
 #include <system_error>
 #include <type_traits>
@@ -129,6 +130,37 @@ TEST_CASE("an earlier timer arms it; a later, cancelled or postponed one does no
   timer.cancel(hour);
   timer.reschedule_after(minute, 2h);
   CHECK(settime_calls() == 0);
+}
+
+/// Makes a call for each digit of `calls`, with times that do not come, and expects that the descriptor is set only if
+/// the earliest time is then earlier than the one that it is set for.
+void check_armings(int calls, int length) {
+  polled_timer timer;
+  event_fd due(timer);
+  std::vector<timer_id> ids;
+  std::optional<time_point> armed;
+  duration earlier = 10h, later = 10h;
+  settime_calls();
+  for (int i = 0; i != length; ++i, calls /= 6) {
+    const int call = calls % 6;
+    if (call == 0) ids.push_back(timer.schedule_after(earlier -= 10min, [] {}));
+    if (call == 1) ids.push_back(timer.schedule_after(later += 10min, [] {}));
+    if (call == 2 && !ids.empty()) timer.cancel(ids.back());
+    if (call == 3 && !ids.empty()) timer.reschedule_after(ids.back(), later += 10min);
+    if (call == 4) {
+      timer.schedule_after(0s, [] {});
+      CHECK(due.run_due() == 1);
+    }
+    if (call == 5) CHECK(due.run_due() == 0);
+    const auto earliest = timer.next_due();
+    const bool is_earlier = earliest && (!armed || *earliest < *armed);
+    CHECK(settime_calls() == (is_earlier ? 1 : 0));
+    if (is_earlier) armed = earliest;
+  }
+}
+
+TEST_CASE("whatever the calls, it is armed only for a time earlier than the one that it is armed for") {
+  for (int calls = 0; calls != 6 * 6 * 6 * 6 * 6; ++calls) check_armings(calls, 5);
 }
 
 TEST_CASE("a pass that finds nothing due does not arm it, even after the earliest timer was cancelled") {
