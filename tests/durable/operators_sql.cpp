@@ -72,6 +72,19 @@ TEST_CASE("operators: a dead task can be run again") {
   CHECK(store->find(id)->attempt == 0);
 }
 
+TEST_CASE("operators: the statements for a dead task wake a dispatcher of PostgreSQL") {
+  const auto db = new_database();
+  if (db->url().starts_with("sqlite:")) return;  // dispatchers look at the file
+  const auto store = db->open_store();
+  worker w(*db);
+  const std::string id = std::to_string(task_in(state::dead, *store, w));
+  const auto session = db->open()->connect("woken", worker::default_rules());
+  db->ask(statement(*db, "attempt = 0", "42", id));
+  db->ask(statement(*db, "pg_notify", "42", id));
+  CHECK(session->wait());
+  CHECK(session->take({.claim_up_to = 1}).claimed.size() == 1);
+}
+
 TEST_CASE("operators: tasks that a node holds can be taken from it, and it notices") {
   const auto db = new_database();
   const auto store = db->open_store();

@@ -365,6 +365,15 @@ TEST_CASE("a turn reports which of the failed runs had cancelled tasks") {
   CHECK(x.rows() == "2");
 }
 
+TEST_CASE("during a run its key is taken; the run may replace itself by its successor") {
+  in_use x;
+  const ticket t = x.begun({.key = "k"});
+  CHECK_THROWS_AS(x.store->submit_after(0s, {.key = "k"}), rondo::durable::key_taken);
+  const auto next = x.store->submit_after(0s, {.key = "k", .replace = true});
+  CHECK(x.w.finish(t));
+  CHECK(ticket_of(x.w.claim_one()).id == next);
+}
+
 TEST_CASE("an empty turn does nothing") {
   in_use x;
   x.claimed();
