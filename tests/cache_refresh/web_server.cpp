@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -59,6 +60,18 @@ std::string refusal(const std::string& address) {
 int port_of(const web_server& server) {
   const std::string url = server.url();
   return std::stoi(url.substr(url.rfind(':') + 1));
+}
+
+/// Returns a socket, or -1.
+int connect_to(const web_server& server) {
+  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  at.sin_port = htons(static_cast<std::uint16_t>(port_of(server)));
+  if (::connect(socket, reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0) return socket;
+  ::close(socket);
+  return -1;
 }
 
 TEST_CASE_FIXTURE(served, "web: the page is self-contained, and its policy allows nothing else to run") {
@@ -258,17 +271,36 @@ TEST_CASE("web: the server can listen on an IPv6 address") {
 
 TEST_CASE("web: the server stops even if a client is connected and silent") {
   auto all = std::make_unique<served>();
-  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in at{};
-  at.sin_family = AF_INET;
-  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  at.sin_port = htons(static_cast<std::uint16_t>(port_of(all->server)));
-  REQUIRE(connect(socket, reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0);
+  const int socket = connect_to(all->server);
+  REQUIRE(socket >= 0);
   REQUIRE(get(all->server, "/healthz"));  // after this the silent client has been accepted
   all.reset();
   char byte = 0;
   CHECK(recv(socket, &byte, 1, 0) <= 0);  // closed
   close(socket);
+}
+
+TEST_CASE_FIXTURE(served, "web: clients that send a byte now and then keep the server from nobody else") {
+  std::vector<int> slow(16);
+  for (int& each : slow) {
+    each = connect_to(server);
+    REQUIRE(each >= 0);
+    const std::string_view begin = "GET /healthz HTTP/1.1\r\nX-Slow: ";
+    REQUIRE(::send(each, begin.data(), begin.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(begin.size()));
+  }
+  std::atomic<bool> answered{false};
+  std::thread drip([&] {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (!answered && std::chrono::steady_clock::now() < end) {
+      for (const int each : slow) ::send(each, "x", 1, MSG_NOSIGNAL);
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    }
+  });
+  const auto answer = get(server, "/healthz");  // waits for 30 s
+  answered = true;
+  drip.join();
+  CHECK(answer);
+  for (const int each : slow) ::close(each);
 }
 
 }  // namespace

@@ -3,8 +3,12 @@
 #include <arpa/inet.h>
 #include <fmt/core.h>
 #include <httplib.h>
+#include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
@@ -89,6 +93,83 @@ std::string what(const std::exception_ptr& thrown) {
   }
 }
 
+using clock = std::chrono::steady_clock;
+
+// A connection with deadlines for the whole request and for the whole answer. The library only limits each read, so a
+// client that sends a byte now and then could keep a thread for as long as it liked.
+class limited_stream final : public httplib::Stream {
+ public:
+  static constexpr auto request_within = std::chrono::seconds(2);
+  static constexpr auto answer_within = std::chrono::seconds(5);
+
+  // `goes_on` is asked while a read waits.
+  limited_stream(socket_t socket, std::function<bool()> goes_on)
+      : socket_(socket), goes_on_(std::move(goes_on)) {}
+  ~limited_stream() override {
+    ::shutdown(socket_, SHUT_RDWR);
+    ::close(socket_);
+  }
+  limited_stream(const limited_stream&) = delete;
+  limited_stream& operator=(const limited_stream&) = delete;
+
+  bool is_readable() const override { return wait_for(POLLIN, read_until_); }
+  bool is_writable() const override { return wait_for(POLLOUT, write_until_); }
+
+  ssize_t read(char* to, std::size_t size) override {
+    if (used_ == filled_) {
+      if (!is_readable()) return -1;
+      const ssize_t n = ::recv(socket_, buffer_.data(), buffer_.size(), 0);
+      if (n <= 0) return n;
+      used_ = 0;
+      filled_ = static_cast<std::size_t>(n);
+    }
+    const std::size_t n = std::min(size, filled_ - used_);
+    std::copy_n(buffer_.data() + used_, n, to);
+    used_ += n;
+    return static_cast<ssize_t>(n);
+  }
+
+  ssize_t write(const char* from, std::size_t size) override {
+    if (!is_writable()) return -1;
+    return ::send(socket_, from, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+  }
+
+  // No handler asks for these.
+  void get_remote_ip_and_port(std::string& ip, int& port) const override { ip.clear(), port = 0; }
+  void get_local_ip_and_port(std::string& ip, int& port) const override { ip.clear(), port = 0; }
+  socket_t socket() const override { return socket_; }
+
+ private:
+  bool wait_for(short event, clock::time_point until) const {
+    constexpr std::chrono::milliseconds step{100};
+    while (event == POLLOUT || goes_on_()) {
+      const auto rest = std::chrono::ceil<std::chrono::milliseconds>(until - clock::now());
+      if (rest.count() <= 0) return false;
+      pollfd one{.fd = socket_, .events = event, .revents = 0};
+      if (::poll(&one, 1, static_cast<int>(std::min(rest, step).count())) > 0) return true;
+    }
+    return false;
+  }
+
+  const socket_t socket_;
+  const std::function<bool()> goes_on_;
+  const clock::time_point read_until_ = clock::now() + request_within;
+  const clock::time_point write_until_ = read_until_ + answer_within;
+  std::array<char, 1024> buffer_{};
+  std::size_t used_ = 0, filled_ = 0;
+};
+
+// Answers one request per connection: a kept connection would occupy a thread, and if there were more viewers than
+// threads, they would wait for each other.
+class limited_server final : public httplib::Server {
+ private:
+  bool process_and_close_socket(socket_t socket) override {
+    limited_stream stream(socket, [this] { return is_running(); });
+    bool closed = false;
+    return process_request(stream, true, closed, nullptr);
+  }
+};
+
 }  // namespace
 
 class web_server::implementation {
@@ -131,7 +212,7 @@ class web_server::implementation {
   std::mutex lock_;
   std::shared_ptr<const state> latest_;
 
-  httplib::Server server_;
+  limited_server server_;
   std::string url_;
   std::thread thread_;
 };
@@ -142,12 +223,6 @@ void web_server::implementation::set_up() {
     const int yes = 1;
     setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   });
-  // A kept connection would occupy a thread, and if there were more viewers than threads, they would wait for each
-  // other.
-  server_.set_keep_alive_max_count(1);
-  server_.set_keep_alive_timeout(1);
-  server_.set_read_timeout(2);
-  server_.set_write_timeout(5);
   server_.set_tcp_nodelay(true);
   server_.set_payload_max_length(1024);
   server_.new_task_queue = [] { return new httplib::ThreadPool(8); };
@@ -201,7 +276,6 @@ void web_server::implementation::bind(const std::string& address) {
 
 auto web_server::implementation::current() -> std::shared_ptr<const state> {
   const std::lock_guard guard(lock_);
-  using clock = std::chrono::steady_clock;
   if (latest_ && clock::now() < latest_->taken + std::chrono::milliseconds(200)) return latest_;
   auto fresh = std::make_shared<state>();
   fresh->figures = look_();
