@@ -59,6 +59,7 @@ dispatcher_options checked(dispatcher_options o, const std::function<void(const 
   refuse_unless(o.longest_retry >= duration::zero(),
                 "longest_retry must not be negative: " + text_of(o.longest_retry));
   refuse_unless_positive("threads", o.threads);
+  refuse_unless_positive("max_held_bytes", o.max_held_bytes);
   o.max_held = std::min<std::size_t>(
       o.max_held, std::numeric_limits<std::int32_t>::max());  // databases count with a sign
   return o;

@@ -63,6 +63,8 @@ struct turn {
   bool adopt = false;
   // Claim at most this many tasks that are due within the window, or whose lease has run out.
   std::size_t claim_up_to = 0;
+  // The claim ends with the task whose payload reaches this number of bytes.
+  std::size_t claim_bytes = unlimited;
 };
 
 /// Which of these the database has done. A ticket that is in none of these lists belonged to another dispatcher,

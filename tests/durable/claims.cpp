@@ -1,10 +1,9 @@
 // Which tasks a session claims, and how. The same tests run for each engine.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
-
-#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -263,6 +262,32 @@ TEST_CASE("the largest claim takes all that there is") {
   for (int i = 0; i != 3; ++i) tasks->submit_after(0s, {});
   worker w(*db);
   CHECK(w.claim_up_to(static_cast<std::size_t>(std::numeric_limits<std::int64_t>::max())).size() == 3);
+}
+
+TEST_CASE("a claim ends with the task whose payload reaches the number of bytes, and takes at least one") {
+  const auto db = new_database();
+  const auto tasks = db->open_store();
+  std::vector<std::int64_t> submitted;
+  for (const std::size_t size : {5000U, 4000U, 3000U, 0U, 1U})
+    submitted.push_back(tasks->submit_after(-1s, {.payload = std::string(size, 'x')}));
+  const auto claimed_by = [&](std::size_t count, std::size_t bytes) {
+    worker w(*db);
+    ids claimed;
+    for (const claim& c : w.take({.claim_up_to = count, .claim_bytes = bytes}).claimed) {
+      claimed.push_back(c.what.id);
+      w.take({.returned = {{c.what.id, c.what.fence}}});
+    }
+    std::sort(claimed.begin(), claimed.end());
+    return claimed;
+  };
+  const auto first = [&](int n) { return ids(submitted.begin(), submitted.begin() + n); };
+  CHECK(claimed_by(10, 1) == first(1));
+  CHECK(claimed_by(10, 5000) == first(1));
+  CHECK(claimed_by(10, 5001) == first(2));
+  CHECK(claimed_by(10, 12000) == first(3));
+  CHECK(claimed_by(10, 12001) == first(5));
+  CHECK(claimed_by(2, 12001) == first(2));
+  CHECK(claimed_by(10, rondo::unlimited) == first(5));
 }
 
 }  // namespace

@@ -1,10 +1,12 @@
 // When, in which order, how many at a time, and with what the handler is called.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <limits>
-
 #include <map>
+#include <optional>
 #include <set>
 
 #include "durable/workplace.hpp"
@@ -128,6 +130,53 @@ TEST_CASE(
   w.pass(10s, {&runs}, 50ms);
   CHECK(runs.stats().turns - quiet >= 3);
   CHECK(runs.stats().turns - quiet <= 5);
+}
+
+TEST_CASE("payloads of at most max_held_bytes and one more are held; as they end, others follow") {
+  workplace w;
+  gate begun, may_end;
+  auto o = w.options();
+  o.threads = 1;
+  o.max_held_bytes = 10'000;
+  for (int i = 0; i != 20; ++i) w.tasks->submit_after(0s, {.payload = std::string(4000, 'x')});
+  w.tasks->submit_after(0s, {.payload = std::string(50'000, 'x')});  // larger than the limit
+  std::atomic<std::size_t> most{0};
+  std::optional<dispatcher> runs;
+  runs.emplace(
+      w.time, *w.tasks,
+      [&](const task&) {
+        begun.open();
+        may_end.wait();
+        const auto s = runs->stats();
+        most = std::max<std::size_t>(most, s.held + s.running);
+      },
+      o);
+  REQUIRE(begun.wait());
+  REQUIRE(w.rests());
+  CHECK(runs->stats().held + runs->stats().running == 3);  // of 4,000 bytes each
+  may_end.open();
+  REQUIRE(eventually([&] { return runs->stats().completed == 21; }));
+  CHECK(most <= 3);
+  runs.reset();
+}
+
+TEST_CASE("after a turn that failed less is claimed, and after claims that succeed more again") {
+  workplace w;
+  auto o = w.options();
+  o.max_held = 64;
+  w.submit_many(1, 1h);
+  w.line().fail(3);
+  dispatcher runs(
+      w.time, *w.tasks, [](const task&) {}, o);
+  w.pass(30s, {&runs});
+  std::vector<std::size_t> asked;
+  for (const turn& t : w.line().turns())
+    if (t.claim_up_to != 0) asked.push_back(t.claim_up_to);
+  REQUIRE(asked.size() >= 5);
+  CHECK(asked[0] == 64);
+  CHECK(std::ranges::find(asked, 8U) != asked.end());  // after three failures
+  CHECK(asked.back() == 64);
+  CHECK(runs.stats().failures == 3);
 }
 
 TEST_CASE("max_held may be unlimited") {

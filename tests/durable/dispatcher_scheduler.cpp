@@ -127,6 +127,7 @@ TEST_CASE("options out of range are refused with a message") {
   CHECK(refusal([](auto& o) { o.window = 0s; }) == "rondo: window must be positive, not 0ns");
   CHECK(refusal([](auto& o) { o.lease = 99ms; }) == "rondo: lease must be at least 100ms, not 99000000ns");
   CHECK(refusal([](auto& o) { o.lease = 100ms; }) == "");
+  CHECK(refusal([](auto& o) { o.max_held_bytes = 0; }) == "rondo: max_held_bytes must be positive, not 0");
   CHECK(refusal([](auto& o) { o.max_held = 0; }) == "rondo: max_held must be positive, not 0");
   CHECK(refusal([](auto& o) { o.max_attempts = -3; }) == "rondo: max_attempts must be positive, not -3");
   CHECK(refusal([](auto& o) { o.max_attempts = 0; }) == "rondo: max_attempts must be positive, not 0");

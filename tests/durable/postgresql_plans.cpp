@@ -52,9 +52,11 @@ long rows_read(const std::string& plan) {
 
 TEST_CASE("a claim reads at most the rows that it may claim from each queue, by the indices") {
   crowd x;
-  x.own.run(postgresql::claim_due,
-            postgresql::parameters().texts({"none"}).integer(1).integer(1).integer(1).text("x").integer(3));
-  const auto plan = x.explained("rondo_claim('{a,b,c}', 10, 5000000, 30000000, 'me', 3)");
+  x.own.run(
+      postgresql::claim_due,
+      postgresql::parameters().texts({"none"}).integer(1).integer(1).integer(1).text("x").integer(3).integer(
+          1000000));
+  const auto plan = x.explained("rondo_claim('{a,b,c}', 10, 5000000, 30000000, 'me', 3, 1000000)");
   INFO(plan);
   CHECK(plan.find("Seq Scan") == std::string::npos);
   CHECK(plan.find("Index Scan using rondo_task_due") != std::string::npos);

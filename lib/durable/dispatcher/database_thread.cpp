@@ -109,12 +109,17 @@ std::size_t database_thread::free_places() const {
   return taken < options_.max_held ? options_.max_held - taken : 0;
 }
 
+std::size_t database_thread::free_bytes() const {
+  return *bytes_ < options_.max_held_bytes ? options_.max_held_bytes - *bytes_ : 0;
+}
+
 std::size_t database_thread::claims_wanted() const {
-  if (!claims_ || (too_busy_ && d_.threads.room() == 0)) return 0;
+  if (!claims_ || (too_busy_ && d_.threads.room() == 0) || free_bytes() == 0) return 0;
   const std::size_t free = free_places();
   if (look_) return free;
   // The database has more tasks, but a claim for each single place that becomes free would be too costly.
-  if (last_claim_was_full_ && (free >= (options_.max_held + 3) / 4 || d_.held.size() == 0)) return free;
+  const bool is_worth_it = free >= (options_.max_held + 3) / 4 && free_bytes() >= options_.max_held_bytes / 4;
+  if (last_claim_was_full_ && (is_worth_it || d_.held.size() == 0)) return free;
   return 0;
 }
 
@@ -137,14 +142,17 @@ bool database_thread::take_turn() {
     settle_begun(done, sent);
     settle_expired(done);
     if (t.claim_up_to != 0) {
-      last_claim_was_full_ = done.claimed.size() >= t.claim_up_to;
+      std::size_t bytes = 0;
+      for (const claim& c : done.claimed) bytes += c.what.payload.size();
+      last_claim_was_full_ = done.claimed.size() >= t.claim_up_to || bytes >= t.claim_bytes;
+      if (claim_divisor_ > 1) claim_divisor_ /= 2;
       too_busy_ = false;
       last_claim_ = received;
       look_ = false;
     }
-    for (const claim& c : done.claimed)
+    for (claim& c : done.claimed)
       if (!t.adopt)
-        hold(c, sent, received);
+        hold(std::move(c), sent, received);
       else if (!has(own, {c.what.id, c.what.fence}))
         give_back_unknown(c);
     adopt_ = false;
@@ -171,7 +179,10 @@ turn database_thread::next_turn() {
     if (!no_room_ && unsettled_.release_before(options_.window)) look_ = true;
   }
   t.adopt = adopt_;
-  t.claim_up_to = adopt_ ? 0 : claims_wanted();
+  if (const std::size_t wanted = adopt_ ? 0 : claims_wanted(); wanted != 0) {
+    t.claim_up_to = std::max<std::size_t>(wanted / claim_divisor_, 1);
+    t.claim_bytes = std::max<std::size_t>(free_bytes() / claim_divisor_, 1);
+  }
   if (renew_) t.renewed = d_.threads.in_progress();
   // The wheel may have stood still, or somebody has set the engine's clock.
   if (t.claim_up_to != 0) t.kept = d_.threads.tickets();
@@ -269,12 +280,14 @@ void database_thread::settle_expired(const turn_result& done) {
   }
 }
 
-void database_thread::hold(const claim& c, time_point sent, time_point received) {
+void database_thread::hold(claim c, time_point sent, time_point received) {
   // The engine's clock was read between `sent` and `received`.
   const time_point lease_until =
       saturating_add(saturating_add(sent, std::max(c.remaining, duration::zero())), options_.lease);
   run_list one;
-  one.push_back({c.what, saturating_add(received, c.remaining), lease_until});
+  const std::size_t bytes = c.what.payload.size();
+  one.push_back(
+      {std::move(c.what), saturating_add(received, c.remaining), lease_until, held_bytes(bytes_, bytes)});
   d_.counts.add(&dispatcher_statistics::claimed);
   if (!claims_) return unsettled_.returned.splice(unsettled_.returned.end(), one);
   if (c.remaining <= duration::zero()) return d_.held.add_due(one);
@@ -336,6 +349,8 @@ void database_thread::failed(const char* what, bool perhaps_done) noexcept {
   // The session may have a new connection, and some time has passed.
   adopt_ = renew_ = true;
   ++failures_in_a_row_;
+  // The claim may have been too large for the connection. (Half of 2^16 tasks is one for most limits.)
+  claim_divisor_ = std::min<std::size_t>(claim_divisor_ * 2, 1U << 16U);
 }
 
 void database_thread::back_off(duration rest) noexcept {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include <rondo/scheduler.hpp>
@@ -60,6 +61,7 @@ class database_thread {
   void stop_claiming() noexcept;
   bool is_turn_due() const;
   std::size_t free_places() const;
+  std::size_t free_bytes() const;
   std::size_t claims_wanted() const;
 
   // One turn
@@ -71,7 +73,7 @@ class database_thread {
   void settle_returned(const turn_result& done) noexcept;
   void settle_begun(turn_result& done, time_point sent);
   void settle_expired(const turn_result& done);
-  void hold(const claim& c, time_point sent, time_point received);
+  void hold(claim c, time_point sent, time_point received);
   void give_back_unknown(const claim& c);
   void give_back(run_list& held, const char* why) noexcept;
   std::vector<ticket> own_tickets(const turn& told) const;
@@ -89,7 +91,10 @@ class database_thread {
   unsettled unsettled_;
   time_point last_claim_ = time_point::min();
   int failures_in_a_row_ = 0;
-  bool look_ = true;  // there may be tasks to claim
+  std::size_t claim_divisor_ = 1;  // doubled after each failure, halved after each claim
+  const std::shared_ptr<std::size_t> bytes_ =
+      std::make_shared<std::size_t>(0);  // of the payloads of all runs
+  bool look_ = true;                     // there may be tasks to claim
   bool last_claim_was_full_ = false;
   bool too_busy_ = false;  // claims were given back for lack of a thread: claims none until a thread is free
   // The scheduler had no room for the timer of a claim. Until the next periodic check, tasks that others give back are

@@ -1,9 +1,12 @@
 // A task that a dispatcher has claimed.
 #pragma once
 
+#include <cstddef>
 #include <list>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <rondo/durable.hpp>
 #include <rondo/time.hpp>
@@ -11,6 +14,28 @@
 #include "durable/engine.hpp"
 
 namespace rondo::durable::detail {
+
+/// The bytes of a run that count as held by its dispatcher, until it is destroyed. All runs of a dispatcher are created
+/// and destroyed on its database thread, or after that thread has ended.
+class held_bytes {
+ public:
+  held_bytes() = default;
+  held_bytes(std::shared_ptr<std::size_t> total, std::size_t bytes)
+      : total_(std::move(total)), bytes_(bytes) {
+    *total_ += bytes_;
+  }
+  ~held_bytes() {
+    if (total_ != nullptr) *total_ -= bytes_;
+  }
+  held_bytes(held_bytes&&) = default;  // leaves no total behind
+  held_bytes& operator=(held_bytes&&) = delete;
+  held_bytes(const held_bytes&) = delete;
+  held_bytes& operator=(const held_bytes&) = delete;
+
+ private:
+  std::shared_ptr<std::size_t> total_;
+  std::size_t bytes_ = 0;
+};
 
 /// One task, from its claim until the database knows its outcome.
 struct run {
@@ -24,6 +49,7 @@ struct run {
   task what;
   time_point due;          ///< on the scheduler's clock; never earlier than by the engine's
   time_point lease_until;  ///< on the scheduler's clock; never later than by the engine's
+  held_bytes bytes = {};
   outcome how = outcome::open;
   std::string reason = {};                   ///< if failed: what the handler threw, in UTF-8
   std::optional<duration> retry_after = {};  ///< if failed: none means that it was the last attempt

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -86,6 +87,10 @@ void add(const call& asked, const result& answer, turn_result& to) {
     add_claims(answer, to);
 }
 
+std::int64_t in_64_bits(std::size_t n) {
+  return static_cast<std::int64_t>(std::min<std::size_t>(n, std::numeric_limits<std::int64_t>::max()));
+}
+
 bool concerns_tickets(const call& asked) { return asked.what != &adopt && asked.what != &claim_due; }
 
 }  // namespace
@@ -114,11 +119,12 @@ std::vector<call> server_session::calls_for(const turn& what) const {
   if (what.claim_up_to != 0)
     calls.push_back({&claim_due, parameters()
                                      .texts(rules_.queues)
-                                     .integer(static_cast<std::int64_t>(what.claim_up_to))
+                                     .integer(in_64_bits(what.claim_up_to))
                                      .integer(microseconds_of(rules_.window))
                                      .integer(lease)
                                      .text(owner_)
-                                     .integer(rules_.max_attempts)});
+                                     .integer(rules_.max_attempts)
+                                     .integer(in_64_bits(what.claim_bytes))});
   return calls;
 }
 

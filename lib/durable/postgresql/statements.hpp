@@ -192,7 +192,8 @@ inline constexpr statement adopt{"rondo_adopt", R"sql(
 )sql"};
 
 /// $1: the queues, $2: the maximum number of tasks, $3: the window, $4: the lease, $5: the owner, $6: the maximum
-/// number of attempts.
+/// number of attempts, $7: the claim ends with the task whose payload reaches this number of bytes. (The server knows the
+/// length of a payload without reading it.)
 ///
 /// The part for each queue reads its index from the beginning, skips rows that others are about to take, and stops
 /// after $2 rows. "= any(array(…))" makes the server look up rows by their ids, whatever number of rows it expects.
@@ -220,9 +221,13 @@ inline constexpr statement claim_due{"rondo_claim", R"sql(
       lease_until = greatest(due, clock_timestamp()) + $4::bigint * interval '1 microsecond'
     where id = any(array(
       select id from (
-        select id, due from waiting
-        union all select id, due from expired where state = 1 or state = 2 and attempt < $6::integer
-      ) c order by due limit $2::bigint
+        select id, sum(size) over (order by due, id) - size as bytes_before from (
+          select id, due, (select octet_length(t.payload) from rondo_task t where t.id = c.id) as size from (
+            select id, due from waiting
+            union all select id, due from expired where state = 1 or state = 2 and attempt < $6::integer
+          ) c order by due limit $2::bigint
+        ) sized
+      ) summed where bytes_before < $7::bigint
     ))
     returning id, fence, attempt, queue, key, payload, due
   )

@@ -56,7 +56,7 @@ turn_result file_session::take(const turn& what) {
     renew(what, done);
     begin(what, done);
     if (what.adopt) adopt(done);
-    if (what.claim_up_to != 0) claim_up_to(what.claim_up_to, done);
+    if (what.claim_up_to != 0) claim_tasks(what, done);
     all.commit();
     return done;
   } catch (const error& e) {
@@ -157,7 +157,8 @@ void file_session::adopt(turn_result& done) {
   }
 }
 
-void file_session::claim_up_to(std::size_t limit, turn_result& done) {
+void file_session::claim_tasks(const turn& what, turn_result& done) {
+  const std::size_t limit = what.claim_up_to;
   std::vector<candidate> found;
   for (const std::string& queue : rules_.queues) {
     end_expired(queue, done);
@@ -165,7 +166,12 @@ void file_session::claim_up_to(std::size_t limit, turn_result& done) {
   }
   std::sort(found.begin(), found.end());
   if (found.size() > limit) found.resize(limit);
-  for (const auto& [due, id] : found) take_over(id, done);
+  std::size_t bytes = 0;
+  for (const auto& [due, id] : found) {
+    if (bytes >= what.claim_bytes) break;
+    take_over(id, done);
+    bytes += done.claimed.back().what.payload.size();
+  }
 }
 
 void file_session::end_expired(const std::string& queue, turn_result& done) {

@@ -41,7 +41,7 @@ class file_session final : public session {
   void adopt(turn_result& done);
   void end_expired(const std::string& queue, turn_result& done);
   void find_claimable(const std::string& queue, std::size_t limit, std::vector<candidate>& found);
-  void claim_up_to(std::size_t limit, turn_result& done);
+  void claim_tasks(const turn& what, turn_result& done);
   void take_over(std::int64_t id, turn_result& done);
 
   std::string file_;
