@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <thread>
@@ -12,6 +15,7 @@
 #include <rondo/timer.hpp>
 
 #include "durable/child.hpp"
+#include "durable/sqlite/file_lock.hpp"
 #include "durable/sqlite_database.hpp"
 #include "threads/patience.hpp"
 
@@ -19,6 +23,7 @@ namespace {
 
 using namespace durable_test;
 using rondo::durable::store;
+using rondo::durable::detail::sqlite::file_lock;
 
 TEST_CASE("a session notices once that another changed the database, but not its own changes") {
   sqlite_database db;
@@ -202,6 +207,63 @@ TEST_CASE("no statement reads or sorts all tasks") {
     }
   }
   CHECK(seen > 15);
+}
+
+TEST_CASE("connections of a process get the lock in the order in which they asked") {
+  const sqlite_database db;
+  const auto lock = file_lock::of(db.file());
+  const auto end = std::chrono::steady_clock::now() + rondo::test::patience;
+  auto mine = lock->lock_until(end);
+  REQUIRE(mine != nullptr);
+  std::vector<std::size_t> order;  // written by who has the lock
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i != 4; ++i) {
+    threads.emplace_back([&, i] {
+      const auto turn = lock->lock_until(end);
+      if (turn != nullptr) order.push_back(i);
+    });
+    while (lock->waiting() <= i && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  }
+  CHECK(lock->lock_until(std::chrono::steady_clock::now() + 1ms) == nullptr);  // and it waits no more
+  mine.reset();
+  mine = lock->lock_until(end);  // at once, but after the others
+  CHECK(mine != nullptr);
+  CHECK(order == std::vector<std::size_t>{0, 1, 2, 3});
+  mine.reset();
+  for (std::thread& t : threads) t.join();
+}
+
+TEST_CASE(
+    "a call that does not get its turn in time is refused; one in a user's transaction waits for no turn") {
+  sqlite_database db;
+  const std::string link = db.file() + "-link";
+  store::open(db.url());
+  std::filesystem::create_symlink(db.file(), link);
+  auto settings = db.settings();
+  settings.patience = 20ms;
+  const auto engine = rondo::durable::detail::sqlite::open(link, settings);
+  const auto mine = rondo::durable::detail::store_access::make(engine);
+  const auto session = engine->connect("w", worker::default_rules());
+  const auto theirs = db.connect();
+  auto turn = file_lock::of(db.file())->lock_until(std::chrono::steady_clock::now());
+  REQUIRE(turn != nullptr);
+  const auto message = [](const auto& call) {
+    try {
+      call();
+      return std::string();
+    } catch (const rondo::durable::store_error& e) {
+      return std::string(e.what());
+    }
+  };
+  CHECK(message([&] { mine->submit_after(0s, {}); }).find("database is locked (") != std::string::npos);
+  CHECK(message([&] { session->take({.claim_up_to = 1}); }).find("database is locked (") !=
+        std::string::npos);
+  theirs->execute("BEGIN IMMEDIATE");
+  CHECK(mine->submit_after(theirs->handle(), 0s, {}) == 1);
+  theirs->execute("COMMIT");
+  turn.reset();
+  CHECK(mine->submit_after(0s, {}) == 2);
+  CHECK(session->take({.claim_up_to = 9}).claimed.size() == 2);
 }
 
 TEST_CASE("threads that submit without a pause neither starve a dispatcher nor each other") {

@@ -13,6 +13,8 @@
 
 #include <rondo/durable.hpp>
 
+#include "durable/sqlite/file_lock.hpp"
+
 namespace rondo::durable::detail::sqlite {
 
 /// An error that SQLite reported.
@@ -114,17 +116,23 @@ class connection {
   sqlite3* handle() const noexcept { return handle_.get(); }
   bool theirs() const noexcept { return !handle_.get_deleter().close; }
 
+  /// Begins a transaction with the write lock, when it is this connection's turn. The result must be kept until the
+  /// transaction has ended. For a connection of ours.
+  file_lock::holder begin_to_write();
+
  private:
   /// A wait for another connection's lock.
   struct lock_wait {
     std::chrono::milliseconds patience{};
     std::chrono::steady_clock::time_point until{};
+    bool has_begun = false;  // with the wait for this connection's turn, and `until` is set
   };
 
   static int nap(void* self, int naps_before) noexcept;
   rows begin(const char* sql);
   void use_wal(std::chrono::milliseconds patience);
 
+  std::shared_ptr<file_lock> lock_;  // null if the connection is the caller's
   std::unique_ptr<lock_wait> wait_;  // SQLite keeps a pointer to it
   std::unique_ptr<sqlite3, closer> handle_;
   std::unordered_map<const char*, compiled> kept_;
@@ -143,6 +151,7 @@ class unit_of_work {
 
  private:
   connection* database_;  // null once committed
+  file_lock::holder turn_;
 };
 
 }  // namespace rondo::durable::detail::sqlite

@@ -1,0 +1,73 @@
+#include "durable/sqlite/file_lock.hpp"
+
+#include <pthread.h>
+
+#include <filesystem>
+#include <map>
+#include <new>
+#include <system_error>
+
+#include <rondo/durable.hpp>
+
+#include "platform.hpp"
+
+namespace rondo::durable::detail::sqlite {
+
+namespace {
+
+/// The locks of all files that are open in this process. The mutex is held during fork(), so the child finds it free and
+/// the map consistent.
+struct open_files {
+  static inline constinit std::mutex mutex;
+
+  static std::map<std::string, std::weak_ptr<file_lock>>& locks() {
+    static auto& all =
+        *new std::map<std::string, std::weak_ptr<file_lock>>;  // also for stores with static lifetime
+    return all;
+  }
+
+  static void watch_forks() {
+#if RONDO_HAS_FORK
+    static const bool watching =
+        pthread_atfork([] { mutex.lock(); }, [] { mutex.unlock(); }, [] { mutex.unlock(); }) == 0;
+    if (!watching) throw std::bad_alloc();
+#endif
+  }
+};
+
+}  // namespace
+
+std::shared_ptr<file_lock> file_lock::of(const std::string& file) {
+  std::error_code failed;
+  const std::filesystem::path path = std::filesystem::weakly_canonical(file, failed);
+  open_files::watch_forks();
+  const std::lock_guard hold(open_files::mutex);
+  std::erase_if(open_files::locks(), [](const auto& entry) { return entry.second.expired(); });
+  std::weak_ptr<file_lock>& known = open_files::locks()[failed ? file : path.string()];
+  std::shared_ptr<file_lock> result = known.lock();
+  if (result == nullptr) known = result = std::make_shared<file_lock>();
+  return result;
+}
+
+file_lock::holder file_lock::lock_until(std::chrono::steady_clock::time_point end) {
+  std::unique_lock hold(mutex_);
+  if (!is_held_) {
+    is_held_ = true;
+    return holder(this);
+  }
+  const auto mine = waiting_.emplace(waiting_.end());
+  const bool has_lock = mine->woken.wait_until(hold, end, [&] { return mine->has_lock; });
+  waiting_.erase(mine);
+  return holder(has_lock ? this : nullptr);
+}
+
+/// Passes the lock on, so that nobody can overtake the first that waits.
+void file_lock::unlock() noexcept {
+  const std::lock_guard hold(mutex_);
+  is_held_ = !waiting_.empty();
+  if (!is_held_) return;
+  waiting_.front().has_lock = true;
+  waiting_.front().woken.notify_one();
+}
+
+}  // namespace rondo::durable::detail::sqlite

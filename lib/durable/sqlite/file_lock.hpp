@@ -1,0 +1,48 @@
+// Who may write to a file next, among the connections of this process.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+
+namespace rondo::durable::detail::sqlite {
+
+/// The connections of a process write to a file in the order in which they asked. A connection that waits for SQLite's
+/// own lock can only try again and again, so one that takes the lock in a loop keeps it from the others. That lock still
+/// excludes connections that do not ask here: those of other processes and of the caller.
+class file_lock {
+ public:
+  struct releaser {
+    void operator()(file_lock* held) const noexcept { held->unlock(); }
+  };
+  using holder = std::unique_ptr<file_lock, releaser>;
+
+  /// Returns the only lock for this file, whatever name it has.
+  static std::shared_ptr<file_lock> of(const std::string& file);
+
+  /// Waits for its turn. Returns null if that is not before `end`. Throws std::bad_alloc.
+  holder lock_until(std::chrono::steady_clock::time_point end);
+  /// How many wait. For tests.
+  std::size_t waiting() {
+    const std::lock_guard hold(mutex_);
+    return waiting_.size();
+  }
+
+ private:
+  struct waiter {
+    std::condition_variable woken;
+    bool has_lock = false;
+  };
+
+  void unlock() noexcept;
+
+  std::mutex mutex_;
+  bool is_held_ = false;
+  std::list<waiter> waiting_;  // in the order of arrival; empty unless the lock is held
+};
+
+}  // namespace rondo::durable::detail::sqlite
