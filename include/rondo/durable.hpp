@@ -113,7 +113,8 @@ struct store_access;
 /// sqlite3_get_autocommit() reports this. Throws std::invalid_argument if a delay is NaN.
 ///
 /// In a child process made by fork(), a store of the parent can only be destroyed; calls throw store_error, because the
-/// connections are the parent's. Open another store there.
+/// connections are the parent's. Open another store there, with SQLite only in a file that no connection of the parent
+/// had open: SQLite's locks do not work in the child. open() refuses a file of which the parent had a store.
 class RONDO_EXPORT store {
  public:
   /// Opens "sqlite:FILE" or "postgresql://…" (parsed by libpq), and creates or migrates the schema. Any number of

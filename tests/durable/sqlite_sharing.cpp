@@ -17,6 +17,7 @@
 #include "durable/child.hpp"
 #include "durable/sqlite/file_lock.hpp"
 #include "durable/sqlite_database.hpp"
+#include "threads/child.hpp"
 #include "threads/patience.hpp"
 
 namespace {
@@ -135,9 +136,10 @@ TEST_CASE("sessions of several processes run each task once") {
 
 TEST_CASE("tasks of a process that is killed between claim and end are left to the others") {
   sqlite_database db;
-  const auto mine = db.open_store();
+  auto mine = db.open_store();
   const std::int64_t held = mine->submit_after(0s, {});
   const std::int64_t run = mine->submit_after(0s, {});
+  mine.reset();  // a child may not open a file that its parent has open
   child killed([&] {
     worker w(db, "killed");
     const auto claims = w.claim_up_to(2);
@@ -264,6 +266,29 @@ TEST_CASE(
   turn.reset();
   CHECK(mine->submit_after(0s, {}) == 2);
   CHECK(session->take({.claim_up_to = 9}).claimed.size() == 2);
+}
+
+TEST_CASE("a child made by fork cannot open a file that its parent has open") {
+  sqlite_database db, other;
+  auto mine = store::open(db.url());
+  const auto is_refused = [&] {
+    try {
+      store::open(db.url());
+      return false;
+    } catch (const rondo::durable::store_error& e) {
+      return std::string(e.what()).find("fork()") != std::string::npos;
+    }
+  };
+  CHECK(rondo::test::in_child([&] {
+          const bool opens_another = store::open(other.url())->submit_after(1h, {}) == 1;
+          mine.reset();  // changes nothing
+          return rondo::test::first_wrong({is_refused(), opens_another});
+        }) == "");
+  mine->submit_after(1h, {});
+  mine.reset();
+  CHECK(rondo::test::in_child([&] { return store::open(db.url())->submit_after(1h, {}) == 2 ? 0 : 1; }) ==
+        "");
+  CHECK(db.ask("SELECT count(*) FROM rondo_task") == "2");
 }
 
 TEST_CASE("threads that submit without a pause neither starve a dispatcher nor each other") {

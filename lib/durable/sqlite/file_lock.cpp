@@ -46,6 +46,11 @@ std::shared_ptr<file_lock> file_lock::of(const std::string& file) {
   std::weak_ptr<file_lock>& known = open_files::locks()[failed ? file : path.string()];
   std::shared_ptr<file_lock> result = known.lock();
   if (result == nullptr) known = result = std::make_shared<file_lock>();
+  if (result->process_ != getpid()) {
+    throw store_error("rondo: SQLite, " + file +
+                      ": the parent of this process had the file open when it called fork(), so it cannot be "
+                      "opened here before exec()");
+  }
   return result;
 }
 

@@ -9,6 +9,8 @@
 #include <mutex>
 #include <string>
 
+#include <unistd.h>
+
 namespace rondo::durable::detail::sqlite {
 
 /// The connections of a process write to a file in the order in which they asked. A connection that waits for SQLite's
@@ -21,7 +23,10 @@ class file_lock {
   };
   using holder = std::unique_ptr<file_lock, releaser>;
 
-  /// Returns the only lock for this file, whatever name it has.
+  /// Returns the only lock for this file, whatever name it has. Throws store_error in a child made by fork() if its
+  /// parent had the file open at that time. SQLite keeps the locks of a process in that process's memory, so the child's
+  /// copy of them would be wrong: the child would not keep the parent from removing the log while the child writes to
+  /// it, and would wait without end for a lock that the parent held.
   static std::shared_ptr<file_lock> of(const std::string& file);
 
   /// Waits for its turn. Returns null if that is not before `end`. Throws std::bad_alloc.
@@ -40,6 +45,7 @@ class file_lock {
 
   void unlock() noexcept;
 
+  const pid_t process_ = getpid();
   std::mutex mutex_;
   bool is_held_ = false;
   std::list<waiter> waiting_;  // in the order of arrival; empty unless the lock is held
