@@ -113,7 +113,13 @@ class limited_stream final : public httplib::Stream {
   limited_stream& operator=(const limited_stream&) = delete;
 
   bool is_readable() const override { return wait_for(POLLIN, read_until_); }
-  bool is_writable() const override { return wait_for(POLLOUT, write_until_); }
+  bool is_writable() const { return wait_for(POLLOUT, write_until_); }
+  // Later versions of the library have these in place of is_writable().
+  bool wait_readable() const { return is_readable(); }
+  bool wait_writable() const { return is_writable(); }
+  time_t duration() const {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(clock::now() - begun_).count();
+  }
 
   ssize_t read(char* to, std::size_t size) override {
     if (used_ == filled_) {
@@ -153,7 +159,8 @@ class limited_stream final : public httplib::Stream {
 
   const socket_t socket_;
   const std::function<bool()> goes_on_;
-  const clock::time_point read_until_ = clock::now() + request_within;
+  const clock::time_point begun_ = clock::now();
+  const clock::time_point read_until_ = begun_ + request_within;
   const clock::time_point write_until_ = read_until_ + answer_within;
   std::array<char, 1024> buffer_{};
   std::size_t used_ = 0, filled_ = 0;
@@ -163,10 +170,20 @@ class limited_stream final : public httplib::Stream {
 // threads, they would wait for each other.
 class limited_server final : public httplib::Server {
  private:
+  // A template, so that only the call that the installed library knows is compiled: later versions also want the
+  // addresses of both ends.
+  template <class Server>
+  static bool answer(Server& self, limited_stream& stream) {
+    bool closed = false;
+    if constexpr (requires { self.process_request(stream, true, closed, nullptr); })
+      return self.process_request(stream, true, closed, nullptr);
+    else
+      return self.process_request(stream, "", 0, "", 0, true, closed, nullptr);
+  }
+
   bool process_and_close_socket(socket_t socket) override {
     limited_stream stream(socket, [this] { return is_running(); });
-    bool closed = false;
-    return process_request(stream, true, closed, nullptr);
+    return answer(*this, stream);
   }
 };
 

@@ -12,7 +12,8 @@ namespace cache_refresh {
 class web_server {
  public:
   // Listens on an address such as "127.0.0.1:8080", "localhost:8080" or "[::1]:8080", and answers from threads of its
-  // own. A connection has two seconds for its request, and then five to take the answer. Port 0 means any free port. Throws std::runtime_error with one line for the user.
+  // own. A connection has two seconds for its request, and then five to take the answer. Port 0 means any free port.
+  // Throws std::runtime_error with one line for the user.
   //
   // `look` and `wheel` are called by one thread at a time, and at most five times per second: requests in between get
   // the same figures. /healthz fails if the share of stale or empty keys exceeds `stale_limit`.
