@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <vector>
 
 #include "durable/workplace.hpp"
 
@@ -160,23 +161,42 @@ TEST_CASE("payloads of at most max_held_bytes and one more are held; as they end
   runs.reset();
 }
 
-TEST_CASE("after a turn that failed less is claimed, and after claims that succeed more again") {
-  workplace w;
-  auto o = w.options();
-  o.max_held = 64;
-  w.submit_many(1, 1h);
-  w.line().fail(3);
-  dispatcher runs(
-      w.time, *w.tasks, [](const task&) {}, o);
-  w.pass(30s, {&runs});
+std::vector<std::size_t> claims_asked_for(workplace& w) {
   std::vector<std::size_t> asked;
   for (const turn& t : w.line().turns())
     if (t.claim_up_to != 0) asked.push_back(t.claim_up_to);
-  REQUIRE(asked.size() >= 5);
-  CHECK(asked[0] == 64);
-  CHECK(std::ranges::find(asked, 8U) != asked.end());  // after three failures
-  CHECK(asked.back() == 64);
-  CHECK(runs.stats().failures == 3);
+  return asked;
+}
+
+TEST_CASE("each claim that fails halves the next, and each that succeeds doubles it again") {
+  workplace w;
+  auto o = w.options();
+  o.max_held = 64;
+  int failing = 3;
+  w.line().on_turn([&](const turn& t) {
+    if (t.claim_up_to != 0 && failing-- > 0) w.line().fail(1);
+  });
+  dispatcher runs(
+      w.time, *w.tasks, [](const task&) {}, o);
+  w.pass(30s, {&runs});
+  const auto asked = claims_asked_for(w);
+  REQUIRE(asked.size() >= 8);
+  CHECK(std::vector(asked.begin(), asked.begin() + 8) ==
+        std::vector<std::size_t>{64, 32, 16, 8, 16, 32, 64, 64});
+}
+
+TEST_CASE("turns that fail without a claim do not make the next claim smaller") {
+  workplace w;
+  auto o = w.options();
+  o.max_held = 64;
+  w.line().fail(5);  // a claim, then turns that would adopt claims
+  dispatcher runs(
+      w.time, *w.tasks, [](const task&) {}, o);
+  w.pass(30s, {&runs});
+  CHECK(runs.stats().failures == 5);
+  const auto asked = claims_asked_for(w);
+  REQUIRE(asked.size() >= 3);
+  CHECK(std::vector(asked.begin(), asked.begin() + 3) == std::vector<std::size_t>{64, 32, 64});
 }
 
 TEST_CASE("max_held may be unlimited") {

@@ -22,6 +22,9 @@ constexpr duration locked_rest = 50ms;
 // manual_timer may stand still.
 constexpr duration last_wait = 2s, last_rest = 50ms;
 
+// By this, claims are divided at most: the default limits then become one task and a kilobyte.
+constexpr std::size_t largest_divisor = 1U << 16U;
+
 bool has(const std::vector<ticket>& sorted, ticket t) { return std::ranges::binary_search(sorted, t); }
 
 }  // namespace
@@ -126,8 +129,10 @@ std::size_t database_thread::claims_wanted() const {
 // ---- One turn
 
 bool database_thread::take_turn() {
+  bool claims = false;
   try {
     const turn t = next_turn();
+    claims = t.claim_up_to != 0;
     const time_point sent = d_.clock.now();
     turn_result done = d_.database.take(t);
     const time_point received = d_.clock.now();
@@ -141,7 +146,7 @@ bool database_thread::take_turn() {
     settle_returned(done);
     settle_begun(done, sent);
     settle_expired(done);
-    if (t.claim_up_to != 0) {
+    if (claims) {
       std::size_t bytes = 0;
       for (const claim& c : done.claimed) bytes += c.what.payload.size();
       last_claim_was_full_ = done.claimed.size() >= t.claim_up_to || bytes >= t.claim_bytes;
@@ -162,6 +167,7 @@ bool database_thread::take_turn() {
   } catch (const std::exception& e) {  // out of memory, before the turn or after it
     failed(e.what(), true);
   }
+  if (claims) claim_divisor_ = std::min(claim_divisor_ * 2, largest_divisor);  // it may have been too large
   return false;
 }
 
@@ -349,8 +355,6 @@ void database_thread::failed(const char* what, bool perhaps_done) noexcept {
   // The session may have a new connection, and some time has passed.
   adopt_ = renew_ = true;
   ++failures_in_a_row_;
-  // The claim may have been too large for the connection. (Half of 2^16 tasks is one for most limits.)
-  claim_divisor_ = std::min<std::size_t>(claim_divisor_ * 2, 1U << 16U);
 }
 
 void database_thread::back_off(duration rest) noexcept {

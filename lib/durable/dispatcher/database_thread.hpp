@@ -91,10 +91,10 @@ class database_thread {
   unsettled unsettled_;
   time_point last_claim_ = time_point::min();
   int failures_in_a_row_ = 0;
-  std::size_t claim_divisor_ = 1;  // doubled after each failure, halved after each claim
-  const std::shared_ptr<std::size_t> bytes_ =
-      std::make_shared<std::size_t>(0);  // of the payloads of all runs
-  bool look_ = true;                     // there may be tasks to claim
+  std::size_t claim_divisor_ = 1;  // doubled after each claim that failed, halved after each other one
+  // The bytes of the payloads of all runs. Runs share it, as some are destroyed after this object.
+  const std::shared_ptr<std::size_t> bytes_ = std::make_shared<std::size_t>(0);
+  bool look_ = true;  // there may be tasks to claim
   bool last_claim_was_full_ = false;
   bool too_busy_ = false;  // claims were given back for lack of a thread: claims none until a thread is free
   // The scheduler had no room for the timer of a claim. Until the next periodic check, tasks that others give back are
