@@ -190,9 +190,9 @@ struct dispatcher_options {
   /// Called with one line for each failed attempt, each lost lease and each failure of the database, on any thread. If
   /// empty, the lines go to std::cerr.
   std::function<void(const std::string&)> on_error = {};
-  /// Tasks are claimed only while the payloads of all tasks claimed and not yet ended have fewer bytes than this. So
-  /// there are at most this many bytes and one payload in memory; the last claim takes as much again for a moment.
-  /// Must be positive.
+  /// Tasks are claimed only while the payloads of all tasks claimed and not yet ended have fewer bytes than this. So at
+  /// most this many bytes and one payload are held. A claim may need as much again while it is received. Must be
+  /// positive.
   std::size_t max_held_bytes = std::size_t{64} << 20;
 };
 

@@ -123,7 +123,7 @@ class engine {
   engine& own() {
     if (is_copy())
       throw store_error(
-          "rondo: this store was opened before fork(), by the parent: open it again in the child");
+          "rondo: the parent of this process opened this store before fork(): it cannot be used here");
     return *this;
   }
   /// Keeps the object until the process ends, unless somebody else destroys it.

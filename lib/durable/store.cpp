@@ -40,6 +40,7 @@ transaction::transaction(pg_conn* connection) : postgresql_(connection) {
 store::store(std::shared_ptr<detail::engine> engine) : engine_(std::move(engine)) {}
 
 store::~store() {
+  // Otherwise a child made by fork() would close the connections of its parent.
   if (engine_->is_copy()) engine_->keep(engine_);
 }
 

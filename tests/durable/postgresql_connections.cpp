@@ -244,7 +244,7 @@ TEST_CASE("a server that does not answer is given up, and the turn may have been
   CHECK(own.run_plain("select 1").rows() == 1);
 }
 
-TEST_CASE("no call waits without end for a server that has stopped to answer") {
+TEST_CASE("no call waits without end for a server that has stopped answering") {
   const postgresql_database db(*postgresql_server::get());
   constexpr postgresql::statement slow{"slow", "select pg_sleep(60)"};
   const auto begun = std::chrono::steady_clock::now();

@@ -16,7 +16,8 @@ class error_reports {
  public:
   explicit error_reports(std::function<void(const std::string&)> to) : to_(std::move(to)) {}
 
-  /// `words()` returns the line; what it quotes may contain line breaks. If memory for it runs out, or on_error throws, the report is lost.
+  /// `words()` returns the line; what it quotes may contain line breaks. If memory for it runs out, or on_error throws,
+  /// the report is lost.
   template <class Words>
   void say(const Words& words) const noexcept {
     try {

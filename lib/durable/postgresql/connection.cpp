@@ -67,6 +67,12 @@ bool is_well_formed(const std::string& url) {
   return true;
 }
 
+store_error silence(std::chrono::milliseconds waited, bool perhaps_done) {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(waited).count();
+  return store_error(one_line("the server has not answered for " + std::to_string(seconds) + " s"),
+                     perhaps_done);
+}
+
 constexpr int binary = 1;  // the format of all answers
 
 }  // namespace
@@ -146,7 +152,7 @@ result connection::answer_to(PGconn* on, int sent, doubt may_be_done) {
   while (sent != 0) {
     if (!answer_comes(on, within)) {
       connected_.reset();
-      throw silence(may_be_done == doubt::unless_answered);
+      throw silence(within, may_be_done == doubt::unless_answered);
     }
     result one(PQgetResult(on));
     if (!one) break;
@@ -154,12 +160,6 @@ result connection::answer_to(PGconn* on, int sent, doubt may_be_done) {
     if (PQstatus(on) != CONNECTION_OK) break;
   }
   return last;
-}
-
-store_error connection::silence(bool perhaps_done) const {
-  const auto waited = std::chrono::duration_cast<std::chrono::seconds>(answers_within_).count();
-  return store_error(one_line("the server has not answered for " + std::to_string(waited) + " s"),
-                     perhaps_done);
 }
 
 result connection::run_plain(const char* what) {
@@ -240,7 +240,7 @@ std::vector<result> connection::run_together(const std::vector<call>& calls, com
   auto answers = together.answers(answers_within_);
   if (together.silent()) {
     connected_.reset();
-    throw silence(true);
+    throw silence(answers_within_, true);
   }
   if (!together.wrong().has_value()) return answers;
   const auto error = error_of(*together.wrong());

@@ -69,7 +69,6 @@ class connection {
   bool broken() noexcept;
   void connect();
   result answer_to(PGconn* on, int sent, doubt may_be_done);
-  store_error silence(bool perhaps_done) const;
   void prepare(const statement& what);
   std::vector<result> run_together(const std::vector<call>& calls, commit how);
   store_error error_of(const result& answer, doubt may_be_done = doubt::unless_answered);

@@ -192,8 +192,8 @@ inline constexpr statement adopt{"rondo_adopt", R"sql(
 )sql"};
 
 /// $1: the queues, $2: the maximum number of tasks, $3: the window, $4: the lease, $5: the owner, $6: the maximum
-/// number of attempts, $7: the claim ends with the task whose payload reaches this number of bytes. (The server knows the
-/// length of a payload without reading it.)
+/// number of attempts, $7: the claim ends with the task whose payload reaches this number of bytes. (The server knows
+/// the length of a payload without reading it.)
 ///
 /// The part for each queue reads its index from the beginning, skips rows that others are about to take, and stops
 /// after $2 rows. "= any(array(…))" makes the server look up rows by their ids, whatever number of rows it expects.
