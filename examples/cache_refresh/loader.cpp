@@ -74,7 +74,7 @@ void loader::load(origin_connection& connection, record_cache::load begun) {
     }
     succeeded = true;
   } catch (const std::exception& bad) {
-    begun.fail();
+    begun.fail(bad.what());
     const std::lock_guard guard(lock_);
     last_error_ = bad.what();
   }

@@ -29,6 +29,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include <rondo/scheduler.hpp>
@@ -66,6 +67,9 @@ struct cache_statistics {
   std::uint64_t forgotten = 0;     // keys dropped, because nobody read them
   std::size_t in_progress = 0;     // loads whose answers are awaited now
   std::size_t waiting = 0;         // loads that wait for one of those to end
+  // Loads that have failed since the last one that succeeded, and when the first of these failed.
+  std::uint64_t failed_in_a_row = 0;
+  rondo::time_point failing_since{};  // only if failed_in_a_row is not 0
 };
 
 // fresh + stale + empty = all keys.
@@ -74,12 +78,21 @@ struct key_counts {
   std::size_t stale = 0;    // but still served
   std::size_t empty = 0;    // nothing to serve
   std::size_t failing = 0;  // of all keys: the last load failed
+  // Until then at least, every value that is served now will be served. None if no value is.
+  std::optional<rondo::time_point> served_until{};
 };
 
-// The times of one key.
-struct key_times {
-  std::optional<rondo::time_point> next_load;  // the earliest time; none while the key is being loaded
-  std::optional<rondo::time_point> timer_due;  // none if the key has no timer
+// The state of one key.
+struct key_state {
+  std::optional<rondo::time_point> next_load;     // the earliest time; none while the key is being loaded
+  std::optional<rondo::time_point> timer_due;     // none if the key has no timer
+  std::optional<rondo::time_point> served_until;  // may have passed; none if there is no value
+  struct failure {
+    rondo::time_point since;   // the key's first failed load since the last one that succeeded
+    rondo::time_point latest;  // its last failed load
+    std::string why;           // of the last one
+  };
+  const failure* failing = nullptr;  // null if the last load succeeded; valid during the visit
 };
 
 template <class Key, class Value, class Hash = std::hash<Key>>
@@ -96,7 +109,7 @@ class refreshing_cache {
     load(load&&) noexcept = default;
     load& operator=(load&&) = delete;
     ~load() {
-      if (core_) fail();
+      if (core_) fail("no answer");
     }
 
     const Key& key() const noexcept { return key_; }
@@ -106,18 +119,22 @@ class refreshing_cache {
     rondo::time_point deadline() const noexcept { return deadline_; }
 
     void store(Value value, time_to_live ttl = {}) {
-      end(std::make_shared<const Value>(std::move(value)), ttl);
+      end(std::make_shared<const Value>(std::move(value)), ttl, {});
     }
     // Confirms the value that the cache holds. If there is none, the load has failed.
-    void not_modified(time_to_live ttl = {}) { end(held_, ttl); }
-    void fail() { end(nullptr, {}); }
+    void not_modified(time_to_live ttl = {}) {
+      end(held_, ttl, held_ ? "" : "not modified, although no value is held");
+    }
+    // `why` is for people; for_each() tells it until a load of the key succeeds.
+    void fail(std::string why = "failed") { end(nullptr, {}, std::move(why)); }
 
    private:
     friend class core;
     load(std::shared_ptr<core> owner, Key key) : core_(std::move(owner)), key_(std::move(key)) {}
 
-    void end(std::shared_ptr<const Value> value, time_to_live ttl) noexcept {
-      if (const auto ended = std::exchange(core_, nullptr)) ended->end(*this, std::move(value), ttl);
+    void end(std::shared_ptr<const Value> value, time_to_live ttl, std::string why) noexcept {
+      if (const auto ended = std::exchange(core_, nullptr))
+        ended->end(*this, std::move(value), ttl, std::move(why));
     }
 
     std::shared_ptr<core> core_;
@@ -168,7 +185,7 @@ class refreshing_cache {
 
   // For monitoring. Returns the value that is held, which may be too old to be served; null if there is none.
   std::shared_ptr<const Value> held(const Key& key) const { return core_->held(key); }
-  // Calls visit(key, key_times) for every key, under a lock: `visit` must not call the cache.
+  // Calls visit(key, key_state) for every key, under a lock: `visit` must not call the cache.
   template <class F>
   void for_each(F&& visit) const {
     core_->for_each(visit);

@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -82,10 +84,12 @@ class refreshing_cache<Key, Value, Hash>::core : public std::enable_shared_from_
     for (const shard& s : shards_) {
       const std::lock_guard guard(s.lock);
       for (const auto& [key, e] : s.entries) {
-        key_times when;
-        if (e.stage == load_stage::over) when.next_load = e.next_load;
-        if (e.timer != rondo::timer_id()) when.timer_due = e.timer_due;
-        visit(key, when);
+        key_state now;
+        if (e.stage == load_stage::over) now.next_load = e.next_load;
+        if (e.timer != rondo::timer_id()) now.timer_due = e.timer_due;
+        if (e.value) now.served_until = end_of(e);
+        now.failing = e.failing.get();
+        visit(key, now);
       }
     }
   }
@@ -137,8 +141,9 @@ class refreshing_cache<Key, Value, Hash>::core : public std::enable_shared_from_
     queue_.close();
   }
 
-  // Ends a load. `value` is null if the load failed.
-  void end(const load& ended, std::shared_ptr<const Value> value, time_to_live ttl) noexcept {
+  // Ends a load. `value` is null if the load failed; then `why` says why.
+  void end(const load& ended, std::shared_ptr<const Value> value, time_to_live ttl,
+           std::string why) noexcept {
     shard& s = shard_of(ended.key());
     std::vector<on_found> told;
     found got = nothing();
@@ -157,7 +162,7 @@ class refreshing_cache<Key, Value, Hash>::core : public std::enable_shared_from_
           const rondo::time_point now = scheduler_.now();
           got = {e.value, now >= e.fresh_until, now - e.loaded_at, true};
         } else {
-          fail(s, ended.key(), e);
+          fail(s, ended.key(), e, std::move(why));
         }
         told = s.waiting.take(ended.key());
       }
@@ -180,7 +185,9 @@ class refreshing_cache<Key, Value, Hash>::core : public std::enable_shared_from_
             c.late_answers,
             c.forgotten,
             queue_.in_progress(),
-            c.waiting};
+            c.waiting,
+            c.failed_in_a_row,
+            c.failing_since.load()};
   }
 
   key_counts count() const {
@@ -192,6 +199,7 @@ class refreshing_cache<Key, Value, Hash>::core : public std::enable_shared_from_
         const found got = look(e, now);
         ++(!got.value ? all.empty : got.stale ? all.stale : all.fresh);
         if (e.failures != 0) ++all.failing;
+        if (got.value) all.served_until = std::min(end_of(e), all.served_until.value_or(end_of(e)));
       }
     }
     return all;
@@ -212,7 +220,9 @@ class refreshing_cache<Key, Value, Hash>::core : public std::enable_shared_from_
     rondo::timer_id timer;
     rondo::time_point timer_due;
     std::uint64_t load = 0;  // the number of the latest load
-    unsigned failures = 0;   // in a row
+    // Only of a key that fails, because few do. Null also if out of memory.
+    std::unique_ptr<key_state::failure> failing;
+    unsigned failures = 0;  // in a row
     load_stage stage = load_stage::over;
     bool read = false;   // since the last load began
     bool again = false;  // load once more after this load
@@ -236,8 +246,12 @@ class refreshing_cache<Key, Value, Hash>::core : public std::enable_shared_from_
 
   found look(const entry& e, rondo::time_point now) const {
     const bool stale = now >= e.fresh_until;
-    if (now >= (policy_.mode == refresh_mode::expire ? e.fresh_until : e.served_until)) return {};
+    if (now >= end_of(e)) return {};
     return {e.value, stale, now - e.loaded_at};
+  }
+
+  rondo::time_point end_of(const entry& e) const {
+    return policy_.mode == refresh_mode::expire ? e.fresh_until : e.served_until;
   }
 
   void count_read(const found& got) {
@@ -266,7 +280,7 @@ class refreshing_cache<Key, Value, Hash>::core : public std::enable_shared_from_
     e.timer = {};  // its run may have begun: it will see that it is no longer the entry's timer
     e.again = false;
     e.load = ++numbers_;
-    if (!enqueue(key, e, first)) fail(s, key, e);
+    if (!enqueue(key, e, first)) fail(s, key, e, "out of memory");
     return e.stage != load_stage::over;
   }
 
@@ -344,7 +358,7 @@ class refreshing_cache<Key, Value, Hash>::core : public std::enable_shared_from_
       const rondo::time_point now = scheduler_.now();
       if (e.stage !=
           load_stage::over) {  // past its deadline, or readers have waited long enough for it to begin
-        if (e.stage == load_stage::begun) fail(s, key, e);
+        if (e.stage == load_stage::begun) fail(s, key, e, "no answer");
         told = s.waiting.take(key);
       } else if (policy_.mode == refresh_mode::ahead ? now - e.read_at >= policy_.forget_after : !e.again) {
         ++counted_.forgotten;
@@ -365,6 +379,8 @@ class refreshing_cache<Key, Value, Hash>::core : public std::enable_shared_from_
     e.fresh_until = rondo::saturating_add(e.loaded_at, soft);
     e.served_until = rondo::saturating_add(e.loaded_at, hard);
     e.failures = 0;
+    e.failing.reset();
+    counted_.failed_in_a_row = 0;
     const rondo::time_point pause = rondo::saturating_add(scheduler_.now(), shortest_pause(soft));
     const bool ahead = policy_.mode == refresh_mode::ahead;
     const rondo::duration delay = ahead ? refresh_delay(policy_, soft, s.random) : soft;
@@ -372,10 +388,17 @@ class refreshing_cache<Key, Value, Hash>::core : public std::enable_shared_from_
     rest(ended.key(), e);
   }
 
-  void fail(shard& s, const Key& key, entry& e) {
+  void fail(shard& s, const Key& key, entry& e, std::string why) noexcept {
+    const rondo::time_point now = scheduler_.now();
     ++counted_.failed;
+    if (counted_.failed_in_a_row++ == 0) counted_.failing_since = now;
     ++e.failures;
-    e.next_load = rondo::saturating_add(scheduler_.now(), retry_delay(policy_, e.failures, s.random));
+    if (!e.failing) e.failing.reset(new (std::nothrow) key_state::failure{now, now, {}});
+    if (e.failing) {
+      e.failing->latest = now;
+      e.failing->why = std::move(why);
+    }
+    e.next_load = rondo::saturating_add(now, retry_delay(policy_, e.failures, s.random));
     rest(key, e);
   }
 

@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include <rondo/time.hpp>
+
 namespace cache_refresh {
 
 // The stage of a key's latest load.
@@ -31,6 +33,8 @@ struct cache_counters {
   std::atomic<std::uint64_t> hits{0}, stale_hits{0}, misses{0}, loads{0}, loaded{0}, confirmed{0}, failed{0},
       unread_loads{0}, late_answers{0}, forgotten{0};
   std::atomic<std::size_t> waiting{0};
+  std::atomic<std::uint64_t> failed_in_a_row{0};
+  std::atomic<rondo::time_point> failing_since{};
 };
 
 // Which loads are in progress, and which wait for one of them to end. Thread-safe: its lock is the last to be taken,

@@ -156,7 +156,7 @@ wheel_picture station::wheel() const {
   picture.this_turn.resize(wheel.buckets);
   picture.later.resize(wheel.buckets);
   std::vector<std::pair<rondo::time_point, key_number>> all;
-  cache_.for_each([&](key_number key, const key_times& when) {
+  cache_.for_each([&](key_number key, const key_state& when) {
     if (when.timer_due) all.emplace_back(*when.timer_due, key);
   });
   for (const auto& [due, key] : all) {

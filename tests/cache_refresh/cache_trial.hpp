@@ -100,7 +100,7 @@ class cache_trial {
   // When the next load of a key in the cache begins, unless one is in progress.
   std::optional<rondo::time_point> next_load(const Key& wanted) const {
     std::optional<rondo::time_point> when;
-    cache->for_each([&](const Key& key, const cache_refresh::key_times& times) {
+    cache->for_each([&](const Key& key, const cache_refresh::key_state& times) {
       if (key == wanted) when = times.next_load;
     });
     return when;

@@ -271,4 +271,80 @@ TEST_CASE("retry_delay() stays within its bounds, whatever the number of failure
   CHECK(retry_delay(policy, 7, random) == 0s);
 }
 
+// What for_each() tells about the key "a": its error, when it began and when it came last; or "-".
+std::string failure_of(const cache_trial<>& t) {
+  std::string said;
+  t.cache->for_each([&](const std::string&, const key_state& now) {
+    const auto seconds = [](rondo::time_point when) {
+      return std::to_string((when - rondo::time_point{}) / 1s);
+    };
+    said = now.failing
+               ? now.failing->why + ", " + seconds(now.failing->since) + " to " + seconds(now.failing->latest)
+               : "-";
+  });
+  return said;
+}
+
+TEST_CASE("a failure is told with its reason, its start and its latest time, until a load succeeds") {
+  cache_trial t;
+  t.fill("a", 1);
+  CHECK(failure_of(t) == "-");
+  t.origin = [](auto load) { load.fail("no route"); };
+  t.advance_to(at(90s));
+  CHECK(failure_of(t) == "no route, 90 to 90");
+  t.origin = nullptr;
+  t.advance_to(at(91s));  // the longest first retry
+  t.take("a").fail("no such host");
+  const auto latest = std::to_string((t.time.now() - rondo::time_point{}) / 1s);
+  CHECK(failure_of(t) == "no such host, 90 to " + latest);
+  t.answer_all(2);
+  t.time.advance(30s);
+  CHECK(failure_of(t) == "-");
+}
+
+TEST_CASE("a load that ends without an answer, or not in time, has failed with \"no answer\"") {
+  cache_trial t;
+  t.cache->find("a");
+  SUBCASE("at its deadline") { t.advance_to(at(10s)); }
+  SUBCASE("destroyed") {
+    t.advance_to(at(10s - 1ns));
+    t.take("a");
+  }
+  CHECK(failure_of(t).find("no answer, ") == 0);
+}
+
+TEST_CASE("failures in a row are those of all keys since a load succeeded") {
+  cache_trial t;
+  t.cache->find("a");
+  t.cache->find("b");
+  t.cache->find("c");
+  t.time.advance(3s);
+  CHECK(t.cache->stats().failed_in_a_row == 0);
+  t.fail("a");
+  t.time.advance(0s);
+  CHECK(t.cache->stats().failed_in_a_row == 1);
+  CHECK(t.cache->stats().failing_since == at(3s));
+  t.advance_to(at(10s));  // the deadline of b and c, and perhaps the end of a's pause
+  CHECK(t.cache->stats().failed_in_a_row == 3);
+  CHECK(t.cache->stats().failing_since == at(3s));
+  t.store("a", 1);
+  CHECK(t.cache->stats().failed_in_a_row == 0);
+  CHECK(t.cache->count().failing == 2);
+}
+
+TEST_CASE("count() tells until when all values are served that are served now") {
+  cache_trial t;
+  CHECK(!t.cache->count().served_until);
+  t.cache->find("empty");
+  CHECK(!t.cache->count().served_until);
+  t.fill("a", 1, {.soft = 1s, .hard = 50s});
+  t.fill("b", 1, {.soft = 1s, .hard = 70s});
+  t.fail_all();
+  CHECK(t.cache->count().served_until == at(50s));
+  t.advance_to(at(50s));
+  CHECK(t.cache->count().served_until == at(70s));
+  t.advance_to(at(70s));
+  CHECK(!t.cache->count().served_until);
+}
+
 }  // namespace

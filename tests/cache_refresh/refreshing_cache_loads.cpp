@@ -356,9 +356,9 @@ TEST_CASE("count() and for_each() show all keys") {
   CHECK(counts.failing == 1);
   std::vector<std::string> resting;
   std::vector<std::string> with_timer;
-  t.cache->for_each([&](const std::string& key, const cache_refresh::key_times& when) {
-    if (when.next_load) resting.push_back(key);
-    if (when.timer_due) with_timer.push_back(key);
+  t.cache->for_each([&](const std::string& key, const cache_refresh::key_state& now) {
+    if (now.next_load) resting.push_back(key);
+    if (now.timer_due) with_timer.push_back(key);
   });
   CHECK(with_timer.size() == 3);
   std::sort(resting.begin(), resting.end());

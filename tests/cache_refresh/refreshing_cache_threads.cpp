@@ -190,7 +190,7 @@ struct trouble {
         static_cast<void>(cache.stats());
         break;
       case 5:
-        if (random() % 16 == 0) cache.for_each([](int, const cache_refresh::key_times&) {});
+        if (random() % 16 == 0) cache.for_each([](int, const cache_refresh::key_state&) {});
         if (random() % 16 == 0) static_cast<void>(cache.count());
         break;
       case 6:
