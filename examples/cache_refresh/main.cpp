@@ -12,6 +12,7 @@
 //   ledger       which knows when each value was superseded
 //   station      one run: all of these with a timer. measured, landings: what they count
 //   snapshot     all figures at one moment: display shows them during the run, summary at the end, web/ in a browser
+//   failures     which keys fail, and why; history: the last two hours. Both for the page
 //   comparison   three stations, one after another; comparison_chart draws it
 // Code shared with other examples is in ../common.
 #include <fmt/core.h>
@@ -29,6 +30,7 @@
 #include "common/interrupt.hpp"
 #include "comparison.hpp"
 #include "display.hpp"
+#include "history.hpp"
 #include "options.hpp"
 #include "station.hpp"
 #include "summary.hpp"
@@ -42,16 +44,20 @@ namespace {
 using clock = std::chrono::steady_clock;
 
 #ifdef RONDO_EXAMPLE_WEB
-std::unique_ptr<web_server> listen(const options& chosen, const station& shown) {
+std::unique_ptr<web_server> listen(const options& chosen, const station& shown, const history& past) {
   if (chosen.listen.empty()) return nullptr;
   auto server = std::make_unique<web_server>(
-      chosen.listen, [&shown] { return shown.look(); }, [&shown] { return shown.wheel(); },
+      chosen.listen,
+      web_source{.look = [&shown] { return shown.look(); },
+                 .wheel = [&shown] { return shown.wheel(); },
+                 .failing = [&shown](const std::string& find) { return shown.failing(find); },
+                 .past = [&past] { return past.all(); }},
       chosen.stale_limit);
   fmt::print("Listening on {}\n", server->url());
   return server;
 }
 #else
-std::nullptr_t listen(const options& chosen, const station&) {
+std::nullptr_t listen(const options& chosen, const station&, const history&) {
   if (!chosen.listen.empty())
     throw std::runtime_error("--listen: this program was built without cpp-httplib and nlohmann-json");
   return nullptr;
@@ -63,7 +69,8 @@ void run(const options& chosen, origin& from, const std::vector<std::string>& na
   const zipf popular(names.size(), chosen.skewed);
   station run(chosen, from, names, popular);
   run.start();
-  auto page = listen(chosen, run);
+  history past;
+  auto page = listen(chosen, run, past);
   std::fflush(stdout);
 
   display display(chosen.plain);
@@ -75,7 +82,9 @@ void run(const options& chosen, origin& from, const std::vector<std::string>& na
   for (bool over = false; !over;) {
     next += display.interval();
     over = interrupted.wait_until(std::min(next, end)) || clock::now() >= end;
-    display.show(run.look());
+    const snapshot now = run.look();
+    past.add(now);
+    display.show(now);
   }
   page = nullptr;
   run.stop();

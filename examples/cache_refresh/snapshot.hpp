@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,6 +29,12 @@ struct distribution {
   rondo::duration max{};
 };
 
+// An error with which keys fail now.
+struct current_error {
+  std::string text;
+  rondo::duration lasts{};  // since the first failure of a key that fails with it
+};
+
 struct snapshot {
   std::string origin;  // its name
   std::string mode;    // "refresh-ahead", "refresh-on-read" or "expire-then-load"
@@ -36,6 +43,10 @@ struct snapshot {
 
   key_counts keys;
   cache_statistics cache;
+
+  std::optional<current_error> error;           // the latest; none if no key fails
+  rondo::duration failing_for{};                // since the first of cache.failed_in_a_row
+  std::optional<rondo::duration> served_for{};  // until keys.served_until
 
   distribution reads;          // how long readers waited for an answer
   distribution ages;           // of the values served, since the origin was asked
@@ -53,6 +64,27 @@ struct snapshot {
   rondo::duration processor{};  // processor time of the whole process
   rondo::duration driver{};     // processor time of the timer's thread
   rondo::statistics timer;      // its lateness is the lateness of refreshes
+};
+
+// The share of the keys whose values are stale or missing, 0 to 1; 0 if there are no keys.
+inline double stale_share(const key_counts& keys) {
+  const std::size_t all = keys.fresh + keys.stale + keys.empty;
+  return all == 0 ? 0 : static_cast<double>(keys.stale + keys.empty) / static_cast<double>(all);
+}
+
+// Keys whose last load failed.
+struct failing_keys {
+  std::size_t all = 0;
+  std::size_t matching = 0;  // of all: those that match the search
+
+  struct item {
+    std::string key;
+    std::string error;                         // of the last load
+    rondo::duration since{};                   // how long ago the first of its failed loads was
+    std::optional<rondo::duration> next_load;  // none while it is being loaded
+    rondo::duration served_for{};              // 0 if it has nothing to serve
+  };
+  std::vector<item> first;  // of those that match
 };
 
 // A picture of the timer's wheel: the bucket of each pending timer, and whether it is of this turn or of a later one.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/usage.hpp"
+#include "failures.hpp"
 
 namespace cache_refresh {
 namespace {
@@ -127,6 +128,10 @@ snapshot station::look() const {
   now.names = names_.size();
   now.keys = cache_.count();
   now.cache = since(cache_.stats(), before_counts_);
+  const rondo::time_point moment = timer_.now();
+  if (now.keys.failing != 0) now.error = latest_error(cache_, moment);
+  if (now.cache.failed_in_a_row != 0) now.failing_for = moment - now.cache.failing_since;
+  if (now.keys.served_until) now.served_for = *now.keys.served_until - moment;
   now.reads = of(measured_.reads);
   now.ages = of(measured_.ages);
   now.loads = of(measured_.loads);
@@ -156,8 +161,8 @@ wheel_picture station::wheel() const {
   picture.this_turn.resize(wheel.buckets);
   picture.later.resize(wheel.buckets);
   std::vector<std::pair<rondo::time_point, key_number>> all;
-  cache_.for_each([&](key_number key, const key_state& when) {
-    if (when.timer_due) all.emplace_back(*when.timer_due, key);
+  cache_.for_each([&](key_number key, const key_state& state) {
+    if (state.timer_due) all.emplace_back(*state.timer_due, key);
   });
   for (const auto& [due, key] : all) {
     const bool soon = due - now < wheel.tick * static_cast<std::int64_t>(wheel.buckets);
@@ -173,6 +178,10 @@ wheel_picture station::wheel() const {
         {each.number, names_[each.key], bucket_of(each.began), each.succeeded, each.ended - each.began});
   }
   return picture;
+}
+
+failing_keys station::failing(const std::string& find) const {
+  return find_failing(cache_, names_, find, timer_.now());
 }
 
 agreement station::compare(const std::function<bool()>& enough) const {

@@ -50,6 +50,7 @@ class station {
   // Thread-safe, but not concurrently with start() and stop().
   snapshot look() const;
   wheel_picture wheel() const;
+  failing_keys failing(const std::string& find) const;  // see find_failing()
 
   // Call it after stop(). Ends early, with the rest unread, at the first failure, after two seconds or when `enough`
   // returns true.

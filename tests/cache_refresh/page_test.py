@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 """Tests the page of cache_refresh in a headless Chromium (Debian: chromium chromium-driver python3-selenium).
 
-  page_test.py [--screenshots DIR] [--ripe SECONDS] PROGRAM [ARGUMENT ...]
+  page_test.py [--state STATE] [--screenshots DIR] [--ripe SECONDS] PROGRAM [ARGUMENT ...]
 
-The program serves the page, and prints "Listening on http://.../" in a line of its standard output. Exit status: 0 if
+The program serves the page, and prints "Listening on http://.../" in a line of its standard output. The state says how
+its origin does: "healthy" for all checks; "part" or "outage" for those of a page that shows failures. Exit status: 0 if
 all checks pass, 1 if not, 77 if there is no browser to test with.
 """
 
@@ -198,6 +199,33 @@ def test_loads(browser, program, failures):
     failures.check(unnamed == 0, f"{unnamed} heads of rows or columns have no scope, or pictures no role")
 
 
+def test_health(browser, failures):
+    def text(name):
+        return browser.run(f"return document.querySelector('#{name}').textContent")
+
+    failures.check(text("state") == "healthy", f"the state is {text('state')}")
+    failures.check(re.fullmatch(r"[\d,]+ of [\d,]+( \(.*\))?", text("failing-share")), text("failing-share"))
+    failures.check(re.fullmatch(r"[\d,]+|none; the (first|next) in .* m?s", text("without")), text("without"))
+    boxes = browser.run("""return ["health", "turning", "failing"].map((each) =>
+        document.querySelector("#" + each).getBoundingClientRect()).map((box) => [box.top, box.left]);""")
+    health, wheel, failing = boxes
+    failures.check(wheel[0] == health[0] < failing[0] and wheel[1] < health[1],
+                   f"on a wide screen the wheel is beside the health figures: {boxes}")
+
+
+def test_reload(browser, failures):
+    wait_for("some seconds of history", lambda: browser.run("return latest.elapsed > 6"))
+    browser.driver.refresh()
+    wait_for("the history after a reload", lambda: browser.run("""
+        return latest && past.length > 5 && past[0].at < 3 && past.at(-1).at - past.at(-2).at < 3"""))
+    rates = browser.run("return past.slice(0, -1).map((each) => each.loads)")
+    failures.check(max(rates) > 0, f"loads per second, from before the reload: {rates}")
+    for span, most in ((7200, "2 hours"), (120, "2 minutes")):
+        pressed = browser.run(f"""document.querySelector('[data-span="{span}"]').click();
+            return [...document.querySelectorAll('[aria-pressed="true"]')].map((each) => each.textContent);""")
+        failures.check(pressed == [most] and browser.run("return shown") == span, f"the charts show {pressed}")
+
+
 def test_moves(browser, failures):
     def picture():
         return browser.run("const all = document.querySelector('#wheel'); return [all.dataset.now, all.toDataURL()]")
@@ -254,6 +282,9 @@ def test_phone(browser, failures):
         failures.check(False, f"too wide on a phone: {each}")
     wheel = browser.run("return document.querySelector('#wheel').getBoundingClientRect().width")
     failures.check(wheel >= 280, f"the wheel is {wheel} pixels wide on a phone of 360")
+    tops = browser.run("""return ["health", "failing", "turning"].map((each) =>
+        document.querySelector("#" + each).getBoundingClientRect().top);""")
+    failures.check(tops == sorted(tops), f"on a phone the wheel comes after the health figures: {tops}")
 
 
 def test_still(browser, failures):
@@ -286,6 +317,57 @@ def test_lost(browser, program, failures):
     failures.check(tick() == drawn, "the wheel stands still")
 
 
+def test_failures(browser, program, failures, state):
+    browser.driver.get(program.url)
+    browser.size(1200, 900)
+    word, line = {"part": ("not healthy", "More than 10 % of the keys are stale or empty."),
+                  "outage": ("outage", "No load has succeeded since ")}[state]
+    wait_for(f"the state is {word}", lambda: browser.run("return document.querySelector('#state').textContent") == word)
+    wait_for(line, lambda: line in browser.run("return document.querySelector('#notice').textContent"))
+    colours = browser.run("""return ["#state", "#notice", "#error"].map((each) =>
+        getComputedStyle(document.querySelector(each)).color);""")
+    wanted = browser.run(f"""const probe = document.body.appendChild(document.createElement("i"));
+        probe.style.color = "var(--{'warn' if state == 'part' else 'bad'})";
+        const seen = getComputedStyle(probe).color; probe.remove(); return seen;""")
+    failures.check(colours == 3 * [wanted], f"the colours are {colours}, not {wanted}")
+    error = browser.run("return document.querySelector('#error').textContent")
+    failures.check(error == "failed on purpose (--fail-percent)", f"the latest error is {error}")
+    since = browser.run("return document.querySelector('#error-since').textContent")
+    failures.check(re.fullmatch(r"\d+:\d\d:\d\d.*, .* m?s ago", since), f"the latest error began {since}")
+    wait_for("failures per second", lambda: re.fullmatch(
+        r"[\d,.]+ failed", browser.run("return document.querySelector('#failed-now').textContent")))
+    test_search(browser, failures)
+    for width, phone in ((1200, False), (400, True)):
+        browser.size(width, 900, phone)
+        browser.next_answer()
+        for each in browser.run(TOO_WIDE):
+            failures.check(False, f"too wide at {width} pixels: {each}")
+        test_contrast(browser, failures, f"{state} at {width} pixels", dark=False)
+    for error in browser.errors():
+        failures.check(False, f"in the console: {error}")
+
+
+def test_search(browser, failures):
+    def search(text):
+        browser.run(f"""const find = document.querySelector("#find"); find.value = "{text}";
+            find.dispatchEvent(new Event("input"));""")
+
+    def rows():
+        return browser.run("return [...document.querySelectorAll('#failing-rows th')].map((each) => each.textContent)")
+
+    wait_for("failing keys are listed", rows)
+    search("ITEM/000012")
+    found = wait_for("the keys that were searched for",
+                     lambda: (lambda all: all and all[0].startswith("item/000012") and all)(rows()))
+    failures.check(len(found) <= 10 and all(each.startswith("item/000012") for each in found), f"found {found}")
+    failures.check(all("failed on purpose" in each for each in found), f"the errors are shown: {found}")
+    search("no such key")
+    wait_for("no key is found", lambda: not rows())
+    search("on purpose")
+    wait_for("keys are found by their error", lambda: len(rows()) > 10)
+    search("")
+
+
 def test_all(browser, program, failures, pictures, ripe):
     def save(name, *height):
         if pictures:
@@ -294,6 +376,8 @@ def test_all(browser, program, failures, pictures, ripe):
             browser.save(pictures / f"{name}.png", *height)
 
     test_loads(browser, program, failures)
+    test_health(browser, failures)
+    test_reload(browser, failures)
     test_moves(browser, failures)
     test_figures(browser, program, failures)
     test_contrast(browser, failures, "light", dark=False)
@@ -326,6 +410,7 @@ def lacks():
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("--state", choices=("healthy", "part", "outage"), default="healthy")
     arguments.add_argument("--screenshots", metavar="DIR", type=pathlib.Path, help="save pictures of the page there")
     arguments.add_argument("--ripe", metavar="SECONDS", type=float, default=0,
                            help="take them once the program has run that long")
@@ -346,7 +431,10 @@ def main():
         try:
             program.wait_until_it_listens()
             browser = Browser(profile)
-            test_all(browser, program, failures, options.screenshots, options.ripe)
+            if options.state == "healthy":
+                test_all(browser, program, failures, options.screenshots, options.ripe)
+            else:
+                test_failures(browser, program, failures, options.state)
         except (TimeoutError, RuntimeError) as error:
             failures.check(False, error)
         finally:

@@ -25,7 +25,11 @@ inline snapshot small_snapshot() {
                .late_answers = 12,
                .forgotten = 13,
                .in_progress = 14,
-               .waiting = 15};
+               .waiting = 15,
+               .failed_in_a_row = 9};
+  now.failing_for = 4s;
+  now.error = current_error{"no such item", 40s};
+  now.served_for = 25s;
   now.unserved = 16;
   now.edits = 17;
   now.reads = {.buckets = {{1us, 3}, {2us, 4}, {50s, 1}, {51s, 2}},

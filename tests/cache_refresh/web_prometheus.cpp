@@ -52,6 +52,9 @@ cache_refresh_keys{state="empty"} 1
 # HELP cache_refresh_keys_failing Keys whose last load failed.
 # TYPE cache_refresh_keys_failing gauge
 cache_refresh_keys_failing 4
+# HELP cache_refresh_served_for_seconds Every value that is served now will be served for this long.
+# TYPE cache_refresh_served_for_seconds gauge
+cache_refresh_served_for_seconds 25
 # HELP cache_refresh_hits_total Reads served at once, stale ones included.
 # TYPE cache_refresh_hits_total counter
 cache_refresh_hits_total 30
@@ -84,6 +87,9 @@ cache_refresh_loads_confirmed_total 8
 # HELP cache_refresh_loads_failed_total Loads that failed or took too long.
 # TYPE cache_refresh_loads_failed_total counter
 cache_refresh_loads_failed_total 3
+# HELP cache_refresh_loads_failed_in_a_row Loads that have failed since the last one that succeeded.
+# TYPE cache_refresh_loads_failed_in_a_row gauge
+cache_refresh_loads_failed_in_a_row 9
 # HELP cache_refresh_loads_unread_total Loads of keys that nobody had read since the load before.
 # TYPE cache_refresh_loads_unread_total counter
 cache_refresh_loads_unread_total 11
@@ -180,6 +186,12 @@ TEST_CASE("metrics: the count equals the sum of the buckets, even if more is rec
   CHECK(value_of(prometheus_text(now), "cache_refresh_read_wait_seconds_count") == "10");
 }
 
+TEST_CASE("metrics: without a value to serve there is no time for which it is served") {
+  snapshot now = small_snapshot();
+  now.served_for.reset();
+  CHECK(lines_with(prometheus_text(now), "served_for").empty());
+}
+
 TEST_CASE("metrics: the timer's histograms are included") {
   snapshot now = small_snapshot();
   now.timer = two_runs();
@@ -206,7 +218,7 @@ TEST_CASE("metrics: the number of series does not depend on the keys") {
     const std::string text = prometheus_text(now);
     return std::count(text.begin(), text.end(), '\n');
   };
-  CHECK(series(more) == series(snapshot{}));
+  CHECK(series(more) == series(small_snapshot()));
 }
 
 }  // namespace

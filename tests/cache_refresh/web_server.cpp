@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -15,11 +16,15 @@
 #include <vector>
 
 #include "cache_refresh/web/prometheus.hpp"
+#include "cache_refresh/web/state_json.hpp"
 #include "cache_refresh/web/web_server.hpp"
 #include "web_figures.hpp"
 
 namespace {
 
+using namespace std::chrono_literals;
+using cache_refresh::failing_keys;
+using cache_refresh::history;
 using cache_refresh::key_counts;
 using cache_refresh::snapshot;
 using cache_refresh::web_server;
@@ -39,18 +44,28 @@ struct served {
   std::atomic<int> looks{0};
   snapshot figures = small_snapshot();
   double stale_limit = 0.3;
+  failing_keys failing;
+  std::string searched;
+  std::vector<history::sample> past;
   web_server server{"127.0.0.1:0",
-                    [this] {
-                      ++looks;
-                      return figures;
-                    },
-                    [] { return small_wheel(); }, stale_limit};
+                    {.look =
+                         [this] {
+                           ++looks;
+                           return figures;
+                         },
+                     .wheel = [] { return small_wheel(); },
+                     .failing =
+                         [this](const std::string& find) {
+                           searched = find;
+                           return failing;
+                         },
+                     .past = [this] { return past; }},
+                    stale_limit};
 };
 
 std::string refusal(const std::string& address) {
   try {
-    const web_server server(
-        address, [] { return snapshot{}; }, [] { return wheel_picture{}; }, 1);
+    const web_server server(address, {}, 1);
   } catch (const std::runtime_error& error) {
     return error.what();
   }
@@ -114,7 +129,11 @@ TEST_CASE_FIXTURE(served, "web: the state is served as JSON") {
   CHECK(state["cache"]["unread_loads"] == 11);
   CHECK(state["reads"] == nlohmann::json{{"count", 10}, {"p50", 2e-6}, {"p99", 51.0}, {"max", 51.0}});
   CHECK(state["timer"]["wakeups"] == 21);
-  CHECK(state["healthy"] == true);
+  CHECK(state["cache"]["failed_in_a_row"] == 9);
+  CHECK(state["failing_for"] == 4.0);
+  CHECK(state["error"] == nlohmann::json{{"text", "no such item"}, {"lasts", 40.0}});
+  CHECK(state["served_for"] == 25.0);
+  CHECK(state["grade"] == "part");
   const auto& wheel = state["wheel"];
   CHECK(wheel["tick"] == 0.02);
   CHECK(wheel["now"] == 9);
@@ -127,6 +146,57 @@ TEST_CASE_FIXTURE(served, "web: the state is served as JSON") {
   CHECK(wheel["landings"][1]["key"] == "\xef\xbf\xbd");
 }
 
+TEST_CASE_FIXTURE(served, "web: the state has null where there is no error and no value") {
+  figures.error = std::nullopt;
+  figures.served_for = std::nullopt;
+  const auto state = nlohmann::json::parse(get(server, "/state.json")->body);
+  CHECK(state["error"] == nullptr);
+  CHECK(state["served_for"] == nullptr);
+}
+
+TEST_CASE_FIXTURE(served, "web: the failing keys that match are served as JSON") {
+  failing = {3, 2, {{"a\xff", "no \"route\"", 40s, 2s, 25s}, {"bob", "gone", 1s, std::nullopt, 0s}}};
+  const auto answer = get(server, "/failing.json?find=a%20b%26c");
+  REQUIRE(answer);
+  CHECK(answer->get_header_value("Content-Type") == "application/json");
+  CHECK(searched == "a b&c");
+  CHECK(nlohmann::json::parse(answer->body) == nlohmann::json::parse(R"({"all": 3, "matching": 2, "first": [
+    {"key": "a\ufffd", "error": "no \"route\"", "since": 40.0, "next_load": 2.0, "served_for": 25.0},
+    {"key": "bob", "error": "gone", "since": 1.0, "next_load": null, "served_for": 0.0}]})"));
+  get(server, "/failing.json");
+  CHECK(searched.empty());
+}
+
+TEST_CASE_FIXTURE(served, "web: the history is served as JSON, an array for each figure") {
+  past = {{1s, 100, 2.5, 0.25}, {2s, 1.0 / 3, 0, 1}};
+  const auto answer = get(server, "/history.json");
+  REQUIRE(answer);
+  CHECK(answer->get_header_value("Content-Type") == "application/json");
+  CHECK(nlohmann::json::parse(answer->body) ==
+        nlohmann::json::parse(
+            R"({"at": [1.0, 2.0], "loads": [100.0, 0.3333], "failed": [2.5, 0.0], "stale": [0.25, 1.0]})"));
+}
+
+TEST_CASE("web: ten failures in a row over five seconds are an outage, more keys than the limit a part") {
+  using cache_refresh::grade;
+  snapshot now;
+  now.keys = {.fresh = 10, .stale = 0, .empty = 0, .failing = 1};
+  now.cache.failed_in_a_row = 9;
+  now.failing_for = 1h;
+  CHECK(grade_of(now, 0.1) == grade::good);
+  now.cache.failed_in_a_row = 10;
+  CHECK(grade_of(now, 0.1) == grade::outage);
+  now.failing_for = 5s;
+  CHECK(grade_of(now, 0.1) == grade::outage);
+  now.failing_for = 5s - 1ns;
+  CHECK(grade_of(now, 0.1) == grade::good);
+  now.keys.failing = 2;
+  CHECK(grade_of(now, 0.1) == grade::part);
+  now.keys = {.fresh = 8, .stale = 1, .empty = 1, .failing = 0};
+  CHECK(grade_of(now, 0.1) == grade::part);
+  CHECK(grade_of(now, 0.2) == grade::good);
+}
+
 TEST_CASE_FIXTURE(served, "web: the metrics are served as text") {
   const auto answer = get(server, "/metrics");
   REQUIRE(answer);
@@ -137,14 +207,15 @@ TEST_CASE_FIXTURE(served, "web: the metrics are served as text") {
 
 TEST_CASE("web: the health check compares the share that is stale or empty with the limit") {
   const auto health = [](key_counts keys, double limit) {
-    const web_server server(
-        "127.0.0.1:0",
-        [&] {
-          snapshot now;
-          now.keys = keys;
-          return now;
-        },
-        [] { return wheel_picture{}; }, limit);
+    const web_server server("127.0.0.1:0",
+                            {.look =
+                                 [&] {
+                                   snapshot now;
+                                   now.keys = keys;
+                                   return now;
+                                 },
+                             .wheel = [] { return wheel_picture{}; }},
+                            limit);
     const auto answer = get(server, "/healthz");
     REQUIRE(answer);
     return std::to_string(answer->status) + " " + answer->body;
@@ -161,7 +232,7 @@ TEST_CASE_FIXTURE(served, "web: HEAD works; unknown paths and other methods get 
   std::string url = server.url();
   url.pop_back();
   httplib::Client client(url);
-  for (const char* path : {"/", "/state.json", "/metrics", "/healthz"}) {
+  for (const char* path : {"/", "/state.json", "/failing.json", "/history.json", "/metrics", "/healthz"}) {
     CAPTURE(path);
     const auto head = client.Head(path);
     REQUIRE(head);
@@ -206,9 +277,8 @@ TEST_CASE("web: an old snapshot is taken again") {
 }
 
 TEST_CASE("web: an exception while taking a snapshot is the answer") {
-  const web_server server(
-      "127.0.0.1:0", []() -> snapshot { throw std::runtime_error("no memory"); },
-      [] { return wheel_picture{}; }, 1);
+  const web_server server("127.0.0.1:0",
+                          {.look = []() -> snapshot { throw std::runtime_error("no memory"); }}, 1);
   const auto answer = get(server, "/metrics");
   REQUIRE(answer);
   CHECK(answer->status == 500);
@@ -250,8 +320,7 @@ TEST_CASE("web: invalid and unavailable addresses are refused") {
   }
   // From the range for documentation: no interface has it.
   CHECK(refusal("192.0.2.1:0") == "cannot listen on 192.0.2.1:0: Cannot assign requested address");
-  const web_server named(
-      "localhost:0", [] { return snapshot{}; }, [] { return wheel_picture{}; }, 1);
+  const web_server named("localhost:0", {}, 1);
   CHECK(named.url().rfind("http://127.0.0.1:", 0) == 0);
 }
 
@@ -260,8 +329,8 @@ TEST_CASE("web: the server can listen on an IPv6 address") {
     MESSAGE("this machine has no IPv6");
     return;
   }
-  const web_server server(
-      "[::1]:0", [] { return snapshot{}; }, [] { return wheel_picture{}; }, 1);
+  const web_server server("[::1]:0",
+                          {.look = [] { return snapshot{}; }, .wheel = [] { return wheel_picture{}; }}, 1);
   CHECK(server.url().rfind("http://[::1]:", 0) == 0);
   httplib::Client client("::1", port_of(server));
   const auto answer = client.Get("/healthz");

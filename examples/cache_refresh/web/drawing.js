@@ -179,20 +179,22 @@ function drawWheel(now) {
   canvas.dataset.now = Math.floor(ticks);
 }
 
-// Draws `limit`, if there is one, as a dashed line. The axis begins at 0.
-function drawChart(canvas, values, least, words, style, limit) {
+// Draws a line for each [field, style] of the past. `limit`, if there is one, is a dashed line. The axis begins at 0.
+function drawChart(canvas, lines, least, words, limit) {
   const { context, width, height } = contextOf(canvas);
   const top = 16, bottom = height - 17;
-  const end = history.at(-1).elapsed;
-  const highest = Math.max(least, ...values.map((each) => each ?? 0));
-  const x = (i) => width - ((end - history[i].elapsed) / 120) * width;
+  const end = past.at(-1).at;
+  const span = Math.min(shown, Math.max(end, 120));
+  const points = past.filter((each) => each.at >= end - span);
+  const highest = points.reduce((most, each) => Math.max(most, ...lines.map(([field]) => each[field] ?? 0)), least);
+  const x = (at) => width - ((end - at) / span) * width;
   const y = (value) => bottom - (value / highest) * (bottom - top);
 
   context.font = `400 11.5px ${getComputedStyle(document.body).fontFamily}`;
   context.fillStyle = colour.muted;
   context.textBaseline = "alphabetic";
   context.fillText(words(highest), 0, 11);
-  context.fillText("2 min ago", 0, height - 3);
+  context.fillText(wait(span).replace(/ 0 [a-z]+$/, "") + " ago", 0, height - 3);
   context.textAlign = "right";
   context.fillText("now", width, height - 3);
   context.textAlign = "left";
@@ -210,24 +212,26 @@ function drawChart(canvas, values, least, words, style, limit) {
     context.setLineDash([]);
   }
 
-  const points = values.map((value, i) => [x(i), value]).filter(([at, value]) => value !== null && at >= 0);
-  if (points.length < 2) return;
-  const line = new Path2D();
-  points.forEach(([at, value], i) => (i === 0 ? line.moveTo(at, y(value)) : line.lineTo(at, y(value))));
-  const area = new Path2D(line);
-  area.lineTo(points.at(-1)[0], bottom);
-  area.lineTo(points[0][0], bottom);
-  context.globalAlpha = 0.14;
-  context.fillStyle = style;
-  context.fill(area);
-  context.globalAlpha = 1;
-  context.strokeStyle = style;
-  context.lineWidth = 2;
-  context.lineJoin = "round";
-  context.stroke(line);
+  for (const [field, style] of lines) {
+    const known = points.filter((each) => each[field] !== null);
+    if (known.length < 2) continue;
+    const line = new Path2D();
+    for (const each of known) line.lineTo(x(each.at), y(each[field]));
+    const area = new Path2D(line);
+    area.lineTo(x(known.at(-1).at), bottom);
+    area.lineTo(x(known[0].at), bottom);
+    context.globalAlpha = 0.14;
+    context.fillStyle = style;
+    context.fill(area);
+    context.globalAlpha = 1;
+    context.strokeStyle = style;
+    context.lineWidth = known.length > width ? 1 : 2;
+    context.lineJoin = "round";
+    context.stroke(line);
+  }
 }
 
 function drawCharts() {
-  drawChart(byId("loads-chart"), history.map((each) => each.loads), 1, rate, colour.turn);
-  drawChart(byId("stale-chart"), history.map((each) => each.stale), 0.02, percent, colour.hand, latest.stale_limit);
+  drawChart(byId("loads-chart"), [["loads", colour.turn], ["failed", colour.bad]], 1, rate);
+  drawChart(byId("stale-chart"), [["stale", colour.hand]], 0.02, percent, latest.stale_limit);
 }

@@ -86,13 +86,18 @@ class exposition {
   std::string text_;
 };
 
-void add_keys(exposition& out, const key_counts& keys) {
+void add_keys(exposition& out, const snapshot& now) {
+  const key_counts& keys = now.keys;
   out.describe("cache_refresh_keys", "gauge",
                "Keys in the cache: fresh, stale but served, and without a value.");
   out.add("cache_refresh_keys{{state=\"fresh\"}} {}\n", keys.fresh);
   out.add("cache_refresh_keys{{state=\"stale\"}} {}\n", keys.stale);
   out.add("cache_refresh_keys{{state=\"empty\"}} {}\n", keys.empty);
   out.gauge("cache_refresh_keys_failing", "Keys whose last load failed.", keys.failing);
+  if (now.served_for) {
+    out.gauge("cache_refresh_served_for_seconds",
+              "Every value that is served now will be served for this long.", seconds(*now.served_for));
+  }
 }
 
 void add_reads(exposition& out, const snapshot& now) {
@@ -114,6 +119,8 @@ void add_loads(exposition& out, const snapshot& now) {
   out.counter("cache_refresh_loads_confirmed_total", "Loads that reported that the value has not changed.",
               cache.confirmed);
   out.counter("cache_refresh_loads_failed_total", "Loads that failed or took too long.", cache.failed);
+  out.gauge("cache_refresh_loads_failed_in_a_row",
+            "Loads that have failed since the last one that succeeded.", cache.failed_in_a_row);
   out.counter("cache_refresh_loads_unread_total", "Loads of keys that nobody had read since the load before.",
               cache.unread_loads);
   out.counter("cache_refresh_late_answers_total",
@@ -149,7 +156,7 @@ std::string prometheus_text(const snapshot& now) {
   out.describe("cache_refresh_info", "gauge", "The origin of this cache, and how it refreshes.");
   out.add("cache_refresh_info{{mode=\"{}\",origin=\"{}\"}} 1\n", label(now.mode), label(now.origin));
   out.gauge("cache_refresh_uptime_seconds", "Since the run began.", seconds(now.elapsed));
-  add_keys(out, now.keys);
+  add_keys(out, now);
   add_reads(out, now);
   add_loads(out, now);
   add_timer(out, now.timer);

@@ -1,8 +1,10 @@
-// The figures and the wheel for the page.
+// The figures, the wheel, the failing keys and the history for the page.
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "../history.hpp"
 #include "../snapshot.hpp"
 
 namespace cache_refresh {
@@ -16,7 +18,17 @@ struct health {
 // healthy, because nobody has asked it for anything.
 health judge(const key_counts&, double stale_limit);
 
-// Returns JSON. The names are those of the structures; durations are in seconds.
+// What the page tells at first sight.
+enum class grade {
+  good,
+  part,   // more keys than the limit are stale, empty or failing
+  outage  // at least ten loads have failed in a row, over at least five seconds
+};
+grade grade_of(const snapshot&, double stale_limit);
+
+// These return JSON. The names are those of the structures; durations are in seconds, and null if there are none.
 std::string state_json(const snapshot&, const wheel_picture&, double stale_limit);
+std::string failing_json(const failing_keys&);
+std::string history_json(const std::vector<history::sample>&);  // an array for each field
 
 }  // namespace cache_refresh

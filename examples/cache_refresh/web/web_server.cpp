@@ -191,9 +191,8 @@ class limited_server final : public httplib::Server {
 
 class web_server::implementation {
  public:
-  implementation(const std::string& address, std::function<snapshot()> look,
-                 std::function<wheel_picture()> wheel, double stale_limit)
-      : look_(std::move(look)), wheel_(std::move(wheel)), stale_limit_(stale_limit) {
+  implementation(const std::string& address, web_source source, double stale_limit)
+      : source_(std::move(source)), stale_limit_(stale_limit) {
     set_up();
     add_routes();
     bind(address);
@@ -222,12 +221,12 @@ class web_server::implementation {
   void bind(const std::string& address);
   std::shared_ptr<const state> current();
 
-  const std::function<snapshot()> look_;
-  const std::function<wheel_picture()> wheel_;
+  const web_source source_;
   const double stale_limit_;
 
   std::mutex lock_;
   std::shared_ptr<const state> latest_;
+  std::mutex lists_;  // held while a list is made, which may take longer
 
   limited_server server_;
   std::string url_;
@@ -262,6 +261,14 @@ void web_server::implementation::add_routes() {
   server_.Get("/state\\.json", [this](const Request&, Response& response) {
     response.set_content(current()->json, "application/json");
   });
+  server_.Get("/failing\\.json", [this](const Request& request, Response& response) {
+    const std::lock_guard guard(lists_);
+    response.set_content(failing_json(source_.failing(request.get_param_value("find"))), "application/json");
+  });
+  server_.Get("/history\\.json", [this](const Request&, Response& response) {
+    const std::lock_guard guard(lists_);
+    response.set_content(history_json(source_.past()), "application/json");
+  });
   server_.Get("/metrics", [this](const Request&, Response& response) {
     response.set_content(prometheus_text(current()->figures), "text/plain; version=0.0.4; charset=utf-8");
   });
@@ -295,16 +302,15 @@ auto web_server::implementation::current() -> std::shared_ptr<const state> {
   const std::lock_guard guard(lock_);
   if (latest_ && clock::now() < latest_->taken + std::chrono::milliseconds(200)) return latest_;
   auto fresh = std::make_shared<state>();
-  fresh->figures = look_();
-  fresh->json = state_json(fresh->figures, wheel_(), stale_limit_);
+  fresh->figures = source_.look();
+  fresh->json = state_json(fresh->figures, source_.wheel(), stale_limit_);
   fresh->taken = clock::now();  // not earlier: a look may take long
   latest_ = std::move(fresh);
   return latest_;
 }
 
-web_server::web_server(const std::string& address, std::function<snapshot()> look,
-                       std::function<wheel_picture()> wheel, double stale_limit)
-    : running_(std::make_unique<implementation>(address, std::move(look), std::move(wheel), stale_limit)) {}
+web_server::web_server(const std::string& address, web_source source, double stale_limit)
+    : running_(std::make_unique<implementation>(address, std::move(source), stale_limit)) {}
 
 web_server::~web_server() = default;
 

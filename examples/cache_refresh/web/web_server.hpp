@@ -4,21 +4,29 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "../history.hpp"
 #include "../snapshot.hpp"
 
 namespace cache_refresh {
+
+// Where the server gets what it shows. It calls each of these functions on one thread at a time, `look` and `wheel` at
+// most five times per second: requests in between get the same figures.
+struct web_source {
+  std::function<snapshot()> look{};
+  std::function<wheel_picture()> wheel{};
+  std::function<failing_keys(const std::string& find)> failing{};
+  std::function<std::vector<history::sample>()> past{};
+};
 
 class web_server {
  public:
   // Listens on an address such as "127.0.0.1:8080", "localhost:8080" or "[::1]:8080", and answers from threads of its
   // own. A connection has two seconds for its request, and then five to take the answer. Port 0 means any free port.
-  // Throws std::runtime_error with one line for the user.
-  //
-  // `look` and `wheel` are called by one thread at a time, and at most five times per second: requests in between get
-  // the same figures. /healthz fails if the share of stale or empty keys exceeds `stale_limit`.
-  web_server(const std::string& address, std::function<snapshot()> look, std::function<wheel_picture()> wheel,
-             double stale_limit);
+  // Throws std::runtime_error with one line for the user. /healthz fails if the share of stale or empty keys exceeds
+  // `stale_limit`.
+  web_server(const std::string& address, web_source, double stale_limit);
   // Waits for answers that are being sent, and a moment for connections that have not sent a whole request.
   ~web_server();
   web_server(const web_server&) = delete;
