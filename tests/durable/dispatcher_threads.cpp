@@ -45,4 +45,18 @@ TEST_CASE("no run begins after the threads are closed, and runs that wait for a 
   CHECK(in.take().ended.size() == 1);
 }
 
+TEST_CASE("no run is taken away from an idle thread that has not yet come for it") {
+  idle_session nobody;
+  detail::inbox in(nobody);
+  gate begun;
+  detail::handler_threads threads(2, in, [&](detail::run&) { begun.open(); });
+  for (int round = 1; round <= 200; ++round) {
+    detail::run_list two(2);
+    threads.add(two);
+    REQUIRE(threads.take_waiting(rondo::time_point::max()).empty());
+    REQUIRE(eventually([&] { return threads.size() == 0; }));
+  }
+  CHECK(begun.count() == 400);
+}
+
 }  // namespace

@@ -64,11 +64,14 @@ void handler_threads::ended(std::size_t n) noexcept {
 
 run_list handler_threads::take_waiting(time_point lease_before) noexcept {
   const std::lock_guard hold(mutex_);
+  // An idle thread is about to come for each of the first ones.
+  const auto idle = static_cast<run_list::difference_type>(closed_ ? 0 : count_ - in_progress_.size());
+  const auto first = std::ranges::next(waiting_.begin(), idle, waiting_.end());
   // Their leases were counted from when they began, so they run out in this order.
   const auto end =
-      std::ranges::find_if(waiting_, [&](const run& r) { return r.lease_until >= lease_before; });
+      std::find_if(first, waiting_.end(), [&](const run& r) { return r.lease_until >= lease_before; });
   run_list taken;
-  taken.splice(taken.end(), waiting_, waiting_.begin(), end);
+  taken.splice(taken.end(), waiting_, first, end);
   return taken;
 }
 

@@ -50,7 +50,7 @@ class handler_threads {
   void add(run_list& begun) noexcept;
   /// Reports that `n` runs have ended since the last call.
   void ended(std::size_t n) noexcept;
-  /// Takes away the waiting runs whose lease runs out before `lease_before`.
+  /// Takes away the runs for which no thread is free and whose lease runs out before `lease_before`.
   run_list take_waiting(time_point lease_before) noexcept;
   /// Takes away all waiting runs.
   run_list take_waiting() noexcept;
