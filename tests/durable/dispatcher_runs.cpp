@@ -199,6 +199,94 @@ TEST_CASE("turns that fail without a claim do not make the next claim smaller") 
   CHECK(std::vector(asked.begin(), asked.begin() + 3) == std::vector<std::size_t>{64, 32, 64});
 }
 
+TEST_CASE("tasks that are due when they are claimed begin in the very next turn, if there are threads") {
+  workplace w;
+  auto o = w.options();
+  o.threads = 2;
+  w.submit_many(3, 0s);
+  gate begun, may_end;
+  dispatcher runs(
+      w.time, *w.tasks,
+      [&](const task&) {
+        begun.open();
+        may_end.wait();
+      },
+      o);
+  REQUIRE(begun.wait(2));  // no time passes, and nobody wakes the dispatcher
+  const auto turns = w.line().turns();
+  REQUIRE(turns.size() >= 2);
+  CHECK(turns[0].claim_up_to != 0);
+  CHECK(turns[1].begun.size() == 2);
+  CHECK(turns[1].claim_up_to == 0);
+  may_end.open();
+  CHECK(eventually([&] { return runs.stats().completed == 3; }));
+}
+
+TEST_CASE(
+    "a claim that takes longer than a third of the lease is reported, runs what it can, and halves the "
+    "next") {
+  // After two thirds, what has not begun is given back.
+  for (const duration slow : {7000ms, 12000ms, 3001ms}) {
+    CAPTURE(slow.count());
+    workplace w;
+    auto o = w.options();
+    o.max_held = 16;
+    o.lease = 9s;
+    o.threads = 2;
+    w.submit_many(40, 0s);
+    std::atomic<std::size_t> in_time{2}, slow_claims{0};  // claims of more tasks than this are slow
+    std::atomic<std::size_t> begun{0}, ran{0};
+    w.line().after_turn([&](const turn& t) {
+      if (t.claim_up_to > in_time) {
+        CHECK(eventually([&] { return ran == begun; }));  // the threads are faster than that claim
+        ++slow_claims;
+        w.time.advance(slow);
+      } else if (t.claim_up_to != 0) {
+        in_time = 100;
+      }
+      begun += t.begun.size();
+    });
+    dispatcher runs(
+        w.time, *w.tasks, [&](const task&) { ++ran; }, o);
+    REQUIRE(eventually([&] { return runs.stats().completed == 40; }));
+    REQUIRE(w.settle({&runs}));
+    const auto turns = w.line().turns();
+    REQUIRE(turns.size() >= 2);
+    CHECK(turns[0].claim_up_to == 16);
+    CHECK(turns[1].begun.size() == 2);
+    CHECK(turns[1].returned.size() == (slow == 3001ms ? 0 : 14));
+    CHECK(turns[1].claim_up_to == 0);  // that would delay what begins
+    const auto asked = claims_asked_for(w);
+    REQUIRE(asked.size() > slow_claims);
+    for (std::size_t i = 1; i <= slow_claims; ++i) CHECK(asked[i] <= 16U >> i);
+    const auto lines = w.errors();
+    REQUIRE(lines.size() == slow_claims);
+    CHECK(lines[0] == "a claim of 16 tasks took " + std::to_string(slow / 1ms) +
+                          " ms, more than a third of the lease: the next one asks for less");
+    CHECK(runs.stats().failures == 0);
+    CHECK(runs.stats().leases_lost == 0);
+  }
+}
+
+TEST_CASE("a claim that takes a third of the lease, or takes longer and finds nothing, is like any other") {
+  for (const bool finds : {false, true}) {
+    workplace w;
+    auto o = w.options();
+    o.lease = 9s;
+    w.submit_many(finds ? 4 : 0, 0s);
+    std::atomic<bool> first{true};
+    w.line().after_turn([&](const turn&) {
+      if (first.exchange(false)) w.time.advance(finds ? 3s : 30s);
+    });
+    dispatcher runs(
+        w.time, *w.tasks, [](const task&) {}, o);
+    w.pass(5s, {&runs});
+    CHECK(runs.stats().completed == (finds ? 4 : 0));
+    for (const std::size_t asked : claims_asked_for(w)) CHECK(asked >= o.max_held - 4);
+    CHECK(w.errors().empty());
+  }
+}
+
 TEST_CASE("max_held may be unlimited") {
   workplace w;
   auto o = w.options();

@@ -80,8 +80,17 @@ void database_thread::add_ended(run_list& ended) {
   unsettled_.ended.splice(unsettled_.ended.end(), ended);
 }
 
+/// As many due tasks begin with the next turn as the threads have room for.
+void database_thread::begin_due() noexcept {
+  const std::size_t room = d_.threads.room();
+  const std::size_t there = unsettled_.beginning.size();
+  run_list next = d_.held.take_due(room > there ? room - there : 0);
+  unsettled_.beginning.splice(unsettled_.beginning.end(), next);
+}
+
 /// Gives back tasks that have waited so long for a thread that another dispatcher may have one sooner.
 void database_thread::give_back_waiting() noexcept {
+  begin_due();  // if their claim took long, all would be given back, for ever
   const time_point now = d_.clock.now();
   run_list begun = d_.threads.take_waiting(saturating_add(now, options_.lease / 3 * 2));
   for (detail::run& r : begun) r.how = detail::run::outcome::not_started;
@@ -118,6 +127,8 @@ std::size_t database_thread::free_bytes() const {
 
 std::size_t database_thread::claims_wanted() const {
   if (!claims_ || (too_busy_ && d_.threads.room() == 0) || free_bytes() == 0) return 0;
+  // Claims have taken long, which would delay what begins in the same turn.
+  if (claim_divisor_ > 1 && !unsettled_.beginning.empty()) return 0;
   const std::size_t free = free_places();
   if (look_) return free;
   // The database has more tasks, but a claim for each single place that becomes free would be too costly.
@@ -146,15 +157,7 @@ bool database_thread::take_turn() {
     settle_returned(done);
     settle_begun(done, sent);
     settle_expired(done);
-    if (claims) {
-      std::size_t bytes = 0;
-      for (const claim& c : done.claimed) bytes += c.what.payload.size();
-      last_claim_was_full_ = done.claimed.size() >= t.claim_up_to || bytes >= t.claim_bytes;
-      if (claim_divisor_ > 1) claim_divisor_ /= 2;
-      too_busy_ = false;
-      last_claim_ = received;
-      look_ = false;
-    }
+    if (claims) settle_claim(t, done, sent, received);
     for (claim& c : done.claimed)
       if (!t.adopt)
         hold(std::move(c), sent, received);
@@ -167,17 +170,19 @@ bool database_thread::take_turn() {
   } catch (const std::exception& e) {  // out of memory, before the turn or after it
     failed(e.what(), true);
   }
-  if (claims) claim_divisor_ = std::min(claim_divisor_ * 2, largest_divisor);  // it may have been too large
+  if (claims) claim_less();
   return false;
+}
+
+/// The last claim may have been too large.
+void database_thread::claim_less() noexcept {
+  claim_divisor_ = std::min(claim_divisor_ * 2, largest_divisor);
 }
 
 turn database_thread::next_turn() {
   turn t;
   if (adopt_) begin_again(t);
-  const std::size_t room = d_.threads.room();
-  const std::size_t there = unsettled_.beginning.size();
-  run_list next = d_.held.take_due(room > there ? room - there : 0);
-  unsettled_.beginning.splice(unsettled_.beginning.end(), next);
+  begin_due();
   unsettled_.put_rest_into(t);
   if (!adopt_) {
     unsettled_.put_ends_into(t);
@@ -284,6 +289,25 @@ void database_thread::settle_expired(const turn_result& done) {
              " attempts: the lease of the last one ran out";
     });
   }
+}
+
+void database_thread::settle_claim(const turn& t, const turn_result& done, time_point sent,
+                                   time_point received) {
+  std::size_t bytes = 0;
+  for (const claim& c : done.claimed) bytes += c.what.payload.size();
+  last_claim_was_full_ = done.claimed.size() >= t.claim_up_to || bytes >= t.claim_bytes;
+  too_busy_ = look_ = false;
+  last_claim_ = received;
+  const duration took = saturating_difference(received, sent);
+  if (done.claimed.empty() || took <= options_.lease / 3) {
+    if (claim_divisor_ > 1) claim_divisor_ /= 2;
+    return;
+  }
+  claim_less();
+  d_.errors.say([&] {
+    return "a claim of " + std::to_string(done.claimed.size()) + " tasks took " + std::to_string(took / 1ms) +
+           " ms, more than a third of the lease: the next one asks for less";
+  });
 }
 
 void database_thread::hold(claim c, time_point sent, time_point received) {

@@ -56,6 +56,7 @@ class database_thread {
   // Pending work
   void gather();
   void add_ended(run_list& ended);
+  void begin_due() noexcept;
   void give_back_waiting() noexcept;
   void close() noexcept;
   void stop_claiming() noexcept;
@@ -73,6 +74,8 @@ class database_thread {
   void settle_returned(const turn_result& done) noexcept;
   void settle_begun(turn_result& done, time_point sent);
   void settle_expired(const turn_result& done);
+  void settle_claim(const turn& t, const turn_result& done, time_point sent, time_point received);
+  void claim_less() noexcept;
   void hold(claim c, time_point sent, time_point received);
   void give_back_unknown(const claim& c);
   void give_back(run_list& held, const char* why) noexcept;
@@ -91,7 +94,8 @@ class database_thread {
   unsettled unsettled_;
   time_point last_claim_ = time_point::min();
   int failures_in_a_row_ = 0;
-  std::size_t claim_divisor_ = 1;  // doubled after each claim that failed, halved after each other one
+  // Doubled after each claim that failed or took long, halved after each other one.
+  std::size_t claim_divisor_ = 1;
   // The bytes of the payloads of all runs. Runs share it, as some are destroyed after this object.
   const std::shared_ptr<std::size_t> bytes_ = std::make_shared<std::size_t>(0);
   bool look_ = true;  // there may be tasks to claim
