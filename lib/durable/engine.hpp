@@ -79,7 +79,7 @@ struct turn_result {
   // listed here.)
   std::vector<ticket> locked;
   std::vector<claim> claimed;  // including the adopted ones
-  std::vector<task> expired;   // dead, because the lease of their last attempt ran out
+  std::vector<task> expired;   // dead, because the lease of their last attempt ran out; without payloads
 };
 
 /// The part of dispatcher_options that the database needs.

@@ -295,7 +295,7 @@ TEST_CASE("a task whose last attempt's lease runs out is dead, and reported") {
   CHECK(dead.id == first.id);
   CHECK(dead.queue == "default");
   CHECK(dead.key == "k");
-  CHECK(dead.payload == "p");
+  CHECK(dead.payload.empty());  // nobody needs it, and claim_bytes would not limit it
   CHECK(dead.attempt == 3);
   CHECK(!x.store->find(dead.id));
   CHECK(x.column("state", dead.id) == "3");

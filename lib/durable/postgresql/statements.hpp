@@ -215,7 +215,7 @@ inline constexpr statement claim_due{"rondo_claim", R"sql(
   ), dead as (
     update rondo_task set state = 3, owner = null, lease_until = null, reason = 'lease ran out'
     where id = any(array(select id from expired where state = 2 and attempt >= $6::integer))
-    returning id, fence, attempt, queue, key, payload, due
+    returning id, fence, attempt, queue, key, bytea '' as payload, due
   ), claimed as (
     update rondo_task set state = 1, owner = $5::text, fence = fence + 1,
       lease_until = greatest(due, clock_timestamp()) + $4::bigint * interval '1 microsecond'

@@ -181,7 +181,7 @@ void file_session::end_expired(const std::string& queue, turn_result& done) {
   rows dead = database_->query(
       "UPDATE rondo_task SET state = 3, reason = 'lease ran out', owner = NULL, lease_until = NULL"
       " WHERE queue = ? AND state IN (1, 2, 4) AND lease_until < ? AND state = 2 AND attempt >= ?"
-      " RETURNING id, queue, key, due, attempt, fence, payload",
+      " RETURNING id, queue, key, due, attempt, fence, ''",
       queue, now_, rules_.max_attempts);
   while (dead.next()) done.expired.push_back(task_of(dead));
 }
