@@ -4,6 +4,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -310,7 +311,8 @@ TEST_CASE("system_wall_clock() shows the system's time") {
 /// Cancels the timer at the reading of the clock, if there is one, between the end of its run and the destruction of its
 /// callable. `end` ends the timer during the run.
 std::vector<cancel_result> cancelled_after_the_run(
-    const std::function<void(place&, calendar_timers&, timer_id)>& end) {
+    const std::function<void(place&, calendar_timers&, timer_id)>& end,
+    const std::function<void()>& afterwards = [] {}) {
   place p("2026-05-01 12:00:30");
   meddling_clock clock(p.wall);
   calendar_timers timers(p.time, clock);
@@ -325,6 +327,7 @@ std::vector<cancel_result> cancelled_after_the_run(
   const_cast<std::shared_ptr<void>&>(last).reset();
   p.time.advance(30s);
   cancel();
+  afterwards();
   return results;
 }
 
@@ -338,6 +341,16 @@ TEST_CASE("a timer that has ended during a run is cancelled by nobody after it: 
   SUBCASE("cancelled by the scheduler's call") {
     results = cancelled_after_the_run(
         [](place& p, calendar_timers&, timer_id id) { CHECK(p.time.cancel(id) == cancel_result::running); });
+  }
+  SUBCASE("drained") {
+    std::thread other;
+    results = cancelled_after_the_run(
+        [&](place& p, calendar_timers& timers, timer_id id) {
+          CHECK(timers.pending(id));
+          other = std::thread([&p] { CHECK(p.time.drain(1h)); });  // waits for the run
+          while (timers.pending(id)) std::this_thread::yield();
+        },
+        [&] { other.join(); });
   }
   REQUIRE(results.size() >= 2);
   CHECK(results.back() == cancel_result::gone);
