@@ -50,7 +50,7 @@ bool send_all(int to, const char* bytes, std::size_t size) {
 
 class cutting_proxy::pair {
  public:
-  pair(int client, int server) noexcept : client_(client), server_(server) {}
+  pair(int client, int server, passes what) noexcept : client_(client), server_(server), passes_(what) {}
   ~pair() {
     ::close(client_);
     ::close(server_);
@@ -62,18 +62,25 @@ class cutting_proxy::pair {
   int server() const noexcept { return server_; }
 
   /// Returns false if the connection ends.
-  bool pass_on(bool from_client, std::atomic<cut>& next_cut) const {
+  bool pass_on(bool from_client, cutting_proxy& of) {
     std::array<char, 65536> bytes;
     const auto got = ::recv(from_client ? client_ : server_, bytes.data(), bytes.size(), 0);
     if (got <= 0) return false;
     auto where = from_client ? cut::request : cut::answer;
-    if (next_cut.compare_exchange_strong(where, cut::nowhere)) return false;
+    if (of.next_cut_.compare_exchange_strong(where, cut::nowhere)) return false;
+    if (passes_ == passes::all && of.passes_ != passes::all) return false;
+    if (from_client && passes_ == passes::handshakes && bytes[0] == 'Q') passes_ = passes::nothing;
+    if (passes_ == passes::nothing) {
+      if (from_client) of.withheld_.open();
+      return true;
+    }
     return send_all(from_client ? server_ : client_, bytes.data(), static_cast<std::size_t>(got));
   }
 
  private:
   int client_;
   int server_;
+  passes passes_;
 };
 
 silent_port::silent_port() : listener_(new_socket()), port_(listen_on(listener_)) {}
@@ -105,12 +112,13 @@ void cutting_proxy::serve() {
     if (sockets[0].revents != 0) return;
     std::size_t at = 2;
     for (auto p = pairs.begin(); p != pairs.end(); at += 2) {
-      const bool goes_on = (sockets[at].revents == 0 || p->pass_on(true, next_cut_)) &&
-                           (sockets[at + 1].revents == 0 || p->pass_on(false, next_cut_));
+      const bool goes_on = (sockets[at].revents == 0 || p->pass_on(true, *this)) &&
+                           (sockets[at + 1].revents == 0 || p->pass_on(false, *this));
       p = goes_on ? std::next(p) : pairs.erase(p);
     }
     if (sockets[1].revents == 0) continue;
-    const auto& made = pairs.emplace_back(::accept(listener_, nullptr, nullptr), new_socket());
+    const auto& made =
+        pairs.emplace_back(::accept(listener_, nullptr, nullptr), new_socket(), passes_.load());
     const auto server = local(server_port_);
     if (::connect(made.server(), reinterpret_cast<const sockaddr*>(&server), sizeof server) != 0)
       pairs.pop_back();

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <thread>
 
+#include "threads/patience.hpp"
+
 namespace durable_test {
 
 /// Forwards what both sides send, for any number of connections on 127.0.0.1.
@@ -25,6 +27,13 @@ class cutting_proxy {
   void cut_next(cut where) noexcept { next_cut_ = where; }
   bool has_cut() const noexcept { return next_cut_ == cut::nowhere; }
 
+  enum class passes { all, handshakes, nothing };
+  /// With `handshakes` or `nothing` it is as a pooler that is paused: it cuts each earlier connection at its next
+  /// message, takes new ones, and passes on so much of them.
+  void let_pass(passes what) noexcept { passes_ = what; }
+  /// Counts the messages of clients that have been withheld.
+  rondo::test::gate& withheld() noexcept { return withheld_; }
+
  private:
   class pair;
 
@@ -35,6 +44,8 @@ class cutting_proxy {
   int port_;
   int end_[2] = {-1, -1};
   std::atomic<cut> next_cut_ = cut::nowhere;
+  std::atomic<passes> passes_ = passes::all;
+  rondo::test::gate withheld_;
   std::thread thread_;
 };
 

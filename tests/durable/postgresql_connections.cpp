@@ -1,13 +1,17 @@
 // Connections to PostgreSQL that break, and servers that stop and restart.
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <string>
 
+#include <rondo/timer.hpp>
+
 #include "durable/cutting_proxy.hpp"
 #include "durable/postgresql/connection.hpp"
 #include "durable/postgresql_database.hpp"
+#include "threads/patience.hpp"
 
 namespace {
 
@@ -16,6 +20,7 @@ using rondo::durable::key_taken;
 namespace postgresql = rondo::durable::detail::postgresql;
 using rondo::durable::store;
 using rondo::durable::store_error;
+using rondo::test::gate;
 
 enum class outcome { done, refused, perhaps_done };
 
@@ -312,6 +317,37 @@ TEST_CASE("if the server cannot be reached, open() throws within seconds, with a
   CHECK(reason("postgresql://rondo@127.0.0.1:" + std::to_string(nobody.port()) + "/x")
             .find("timeout expired") != std::string::npos);
   CHECK(std::chrono::steady_clock::now() - begun < 60s);
+}
+
+TEST_CASE("stop() ends with the attempt in progress if a reconnection gets no answer") {
+  for (const auto passed : {cutting_proxy::passes::nothing, cutting_proxy::passes::handshakes}) {
+    cut_store s;
+    gate begun, may_end;
+    std::atomic<int> left{0};
+    rondo::timer time;
+    rondo::durable::dispatcher runs(
+        time, *s.tasks,
+        [&](const rondo::durable::task&) {
+          begun.open();
+          may_end.wait();
+        },
+        {.on_error = [&](const std::string& line) {
+          if (line.find("stay claimed until their leases run out") != std::string::npos) ++left;
+        }});
+    s.tasks->submit_after(0s, {});
+    REQUIRE(begun.wait());
+    s.proxy.let_pass(passed);
+    may_end.open();  // the turn that reports the end finds the connection cut, and makes another
+    REQUIRE(s.proxy.withheld().wait());
+    const auto from = std::chrono::steady_clock::now();
+    runs.stop();
+    const auto took = std::chrono::steady_clock::now() - from;
+    CHECK(took < 2 * postgresql::usual_patience - 1s);
+    CHECK(left == 1);
+    CHECK(runs.stats().completed == 0);
+    s.proxy.let_pass(cutting_proxy::passes::all);
+    CHECK(s.db.ask("select state from rondo_task") == "2");
+  }
 }
 
 }  // namespace

@@ -70,7 +70,10 @@ void database_thread::gather() {
     give_back_waiting();
   }
   if ((c.signals & inbox::closing) != 0) close();
-  if ((c.signals & inbox::last) != 0) last_ = true;
+  if ((c.signals & inbox::last) != 0) {
+    last_ = true;
+    try_until_ = c.last_at + last_wait;
+  }
 }
 
 void database_thread::add_ended(run_list& ended) {
@@ -390,10 +393,11 @@ void database_thread::back_off(duration rest) noexcept {
 }
 
 void database_thread::tell_the_last() {
-  const auto until = std::chrono::steady_clock::now() + last_wait;
+  const auto is_over = [this] { return std::chrono::steady_clock::now() >= try_until_; };
   while (!unsettled_.empty() || adopt_) {
+    if (adopt_ && is_over()) break;  // the turn that was in progress has failed; the next may take as long
     if (take_turn() && !some_are_locked_) continue;
-    if (std::chrono::steady_clock::now() >= until) break;
+    if (is_over()) break;
     std::this_thread::sleep_for(last_rest);
   }
   if (unsettled_.empty() && !adopt_) return;

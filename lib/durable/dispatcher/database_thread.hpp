@@ -111,6 +111,7 @@ class database_thread {
   bool claims_ = true;
   bool closing_ = false;
   bool last_ = false;
+  std::chrono::steady_clock::time_point try_until_;  // after `last`
   bool last_fault_is_told_ = false;
 };
 

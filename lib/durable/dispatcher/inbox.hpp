@@ -1,6 +1,7 @@
 // What other threads leave for the database thread.
 #pragma once
 
+#include <chrono>
 #include <mutex>
 #include <utility>
 
@@ -25,6 +26,7 @@ class inbox {
   struct contents {
     run_list ended;
     unsigned signals = 0;
+    std::chrono::steady_clock::time_point last_at = {};  ///< when `last` was raised
     bool empty() const noexcept { return ended.empty() && signals == 0; }
   };
 
@@ -39,7 +41,10 @@ class inbox {
   }
 
   void raise(unsigned signals) noexcept {
-    add([&] { contents_.signals |= signals; });
+    add([&] {
+      contents_.signals |= signals;
+      if ((signals & last) != 0) contents_.last_at = std::chrono::steady_clock::now();
+    });
   }
 
   // From the database thread.
