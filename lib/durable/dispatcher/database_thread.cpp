@@ -22,9 +22,6 @@ constexpr duration locked_rest = 50ms;
 // manual_timer may stand still.
 constexpr duration last_wait = 2s, last_rest = 50ms;
 
-// By this, claims are divided at most: the default limits then become one task and a kilobyte.
-constexpr std::size_t largest_divisor = 1U << 16U;
-
 bool has(const std::vector<ticket>& sorted, ticket t) { return std::ranges::binary_search(sorted, t); }
 
 }  // namespace
@@ -38,9 +35,9 @@ database_thread::database_thread(const dispatcher_parts& parts, const dispatcher
       random_(seed) {}
 
 void database_thread::run() noexcept {
-  while (!last_) {
+  while (!last_at_) {
     gather();
-    if (last_) break;
+    if (last_at_) break;
     if (backs_off_ || !is_turn_due()) {
       if (d_.database.wait() && !no_room_) look_ = true;
     } else if (!take_turn()) {
@@ -70,10 +67,7 @@ void database_thread::gather() {
     give_back_waiting();
   }
   if ((c.signals & inbox::closing) != 0) close();
-  if ((c.signals & inbox::last) != 0) {
-    last_ = true;
-    try_until_ = c.last_at + last_wait;
-  }
+  if ((c.signals & inbox::last) != 0) last_at_ = c.last_at;
 }
 
 void database_thread::add_ended(run_list& ended) {
@@ -131,7 +125,7 @@ std::size_t database_thread::free_bytes() const {
 std::size_t database_thread::claims_wanted() const {
   if (!claims_ || (too_busy_ && d_.threads.room() == 0) || free_bytes() == 0) return 0;
   // Claims have taken long, which would delay what begins in the same turn.
-  if (claim_divisor_ > 1 && !unsettled_.beginning.empty()) return 0;
+  if (claim_size_.is_reduced() && !unsettled_.beginning.empty()) return 0;
   const std::size_t free = free_places();
   if (look_) return free;
   // The database has more tasks, but a claim for each single place that becomes free would be too costly.
@@ -173,13 +167,8 @@ bool database_thread::take_turn() {
   } catch (const std::exception& e) {  // out of memory, before the turn or after it
     failed(e.what(), true);
   }
-  if (claims) claim_less();
+  if (claims) claim_size_.halve();
   return false;
-}
-
-/// The last claim may have been too large.
-void database_thread::claim_less() noexcept {
-  claim_divisor_ = std::min(claim_divisor_ * 2, largest_divisor);
 }
 
 turn database_thread::next_turn() {
@@ -194,8 +183,8 @@ turn database_thread::next_turn() {
   }
   t.adopt = adopt_;
   if (const std::size_t wanted = adopt_ ? 0 : claims_wanted(); wanted != 0) {
-    t.claim_up_to = std::max<std::size_t>(wanted / claim_divisor_, 1);
-    t.claim_bytes = std::max<std::size_t>(free_bytes() / claim_divisor_, 1);
+    t.claim_up_to = claim_size_.of(wanted);
+    t.claim_bytes = claim_size_.of(free_bytes());
   }
   if (renew_) t.renewed = d_.threads.in_progress();
   // The wheel may have stood still, or somebody has set the engine's clock.
@@ -302,11 +291,8 @@ void database_thread::settle_claim(const turn& t, const turn_result& done, time_
   too_busy_ = look_ = false;
   last_claim_ = received;
   const duration took = saturating_difference(received, sent);
-  if (done.claimed.empty() || took <= options_.lease / 3) {
-    if (claim_divisor_ > 1) claim_divisor_ /= 2;
-    return;
-  }
-  claim_less();
+  if (done.claimed.empty() || took <= options_.lease / 3) return claim_size_.redouble();
+  claim_size_.halve();
   d_.errors.say([&] {
     return "a claim of " + std::to_string(done.claimed.size()) + " tasks took " + std::to_string(took / 1ms) +
            " ms, more than a third of the lease: the next one asks for less";
@@ -377,7 +363,7 @@ void database_thread::failed(const char* what, bool perhaps_done) noexcept {
   d_.counts.add(&dispatcher_statistics::failures);
   if (!last_fault_is_told_)
     d_.errors.say([&] { return std::string("the database failed and will be tried again: ") + what; });
-  last_fault_is_told_ = last_;  // every 50 ms is too often
+  last_fault_is_told_ = last_at_.has_value();  // every 50 ms is too often
   if (perhaps_done) unsettled_.answer_lost();
   // The session may have a new connection, and some time has passed.
   adopt_ = renew_ = true;
@@ -393,7 +379,7 @@ void database_thread::back_off(duration rest) noexcept {
 }
 
 void database_thread::tell_the_last() {
-  const auto is_over = [this] { return std::chrono::steady_clock::now() >= try_until_; };
+  const auto is_over = [this] { return std::chrono::steady_clock::now() >= *last_at_ + last_wait; };
   while (!unsettled_.empty() || adopt_) {
     if (adopt_ && is_over()) break;  // the turn that was in progress has failed; the next may take as long
     if (take_turn() && !some_are_locked_) continue;

@@ -6,11 +6,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <rondo/scheduler.hpp>
 
 #include "durable/dispatcher/backoff.hpp"
+#include "durable/dispatcher/claim_size.hpp"
 #include "durable/dispatcher/counters.hpp"
 #include "durable/dispatcher/error_reports.hpp"
 #include "durable/dispatcher/handler_threads.hpp"
@@ -75,7 +77,6 @@ class database_thread {
   void settle_begun(turn_result& done, time_point sent);
   void settle_expired(const turn_result& done);
   void settle_claim(const turn& t, const turn_result& done, time_point sent, time_point received);
-  void claim_less() noexcept;
   void hold(claim c, time_point sent, time_point received);
   void give_back_unknown(const claim& c);
   void give_back(run_list& held, const char* why) noexcept;
@@ -94,8 +95,7 @@ class database_thread {
   unsettled unsettled_;
   time_point last_claim_ = time_point::min();
   int failures_in_a_row_ = 0;
-  // Doubled after each claim that failed or took long, halved after each other one.
-  std::size_t claim_divisor_ = 1;
+  claim_size claim_size_;
   // The bytes of the payloads of all runs. Runs share it, as some are destroyed after this object.
   const std::shared_ptr<std::size_t> bytes_ = std::make_shared<std::size_t>(0);
   bool look_ = true;  // there may be tasks to claim
@@ -110,8 +110,7 @@ class database_thread {
   bool some_are_locked_ = false;  // the last turn found locked rows; its requests for these must be repeated
   bool claims_ = true;
   bool closing_ = false;
-  bool last_ = false;
-  std::chrono::steady_clock::time_point try_until_;  // after `last`
+  std::optional<std::chrono::steady_clock::time_point> last_at_;  // when stop() had nothing else to wait for
   bool last_fault_is_told_ = false;
 };
 
