@@ -187,8 +187,8 @@ struct dispatcher_options {
   duration longest_retry = std::chrono::minutes(10);
   ///@}
   std::size_t threads = 4;  ///< the number of threads that run the handler. Must be positive
-  /// Called with one line for each failed attempt, each lost lease and each failure of the database, on any thread. If
-  /// empty, the lines go to std::cerr.
+  /// Called with one line for each failed attempt, each lost lease, each failure of the database, and each claim that
+  /// takes longer than a third of the lease, on any thread. If empty, the lines go to std::cerr.
   std::function<void(const std::string&)> on_error = {};
   /// Tasks are claimed only while the payloads of all tasks claimed and not yet ended have fewer bytes than this. So at
   /// most this many bytes and one payload are held. A claim may need as much again while it is received. Must be
