@@ -3,7 +3,7 @@
 
 #include "durable/workplace.hpp"
 
-namespace {
+namespace durable_dispatcher_leases {
 
 using namespace durable_test;
 
@@ -163,8 +163,10 @@ TEST_CASE("a task does not run if its lease ran out before its run had begun") {
 TEST_CASE("a held task whose lease ran out still runs if nobody else has taken it") {
   workplace w;
   diary d(w);
+  auto o = w.options();
+  o.max_held = 1;  // so that no claim after the stall takes the task a second time, before it begins
   w.tasks->submit_after(3s, {});
-  dispatcher runs(w.time, *w.tasks, d.handler(), w.options());
+  dispatcher runs(w.time, *w.tasks, d.handler(), o);
   REQUIRE(w.settle({&runs}));
   w.time.elapse(1min);
   w.pass(0s, {&runs});
@@ -390,4 +392,4 @@ TEST_CASE(
   }
 }
 
-}  // namespace
+}  // namespace durable_dispatcher_leases
