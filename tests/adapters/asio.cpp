@@ -18,7 +18,7 @@
 
 #include "failing_new.hpp"
 
-namespace {
+namespace adapters_asio {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -303,4 +303,4 @@ TEST_CASE("without memory a wait throws, reports the error or begins: nothing is
   }
 }
 
-}  // namespace
+}  // namespace adapters_asio

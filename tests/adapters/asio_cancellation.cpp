@@ -16,7 +16,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #endif
 
-namespace {
+namespace adapters_asio_cancellation {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -266,4 +266,4 @@ TEST_CASE("the first of two waits cancels the other one") {
 
 #endif
 
-}  // namespace
+}  // namespace adapters_asio_cancellation

@@ -16,7 +16,7 @@
 
 #include "threads/patience.hpp"
 
-namespace {
+namespace adapters_asio_cancellation_threads {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -91,4 +91,4 @@ TEST_CASE("waits may be cancelled while their scheduler is being destroyed, and 
   }
 }
 
-}  // namespace
+}  // namespace adapters_asio_cancellation_threads

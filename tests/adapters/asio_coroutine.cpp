@@ -12,7 +12,7 @@
 // The Asio of Boost 1.74 supports them only with g++.
 #ifdef BOOST_ASIO_HAS_CO_AWAIT
 
-namespace {
+namespace adapters_asio_coroutine {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -97,6 +97,6 @@ TEST_CASE("use_awaitable: waiting coroutines are destroyed with their context") 
   CHECK(token.use_count() == 1);
 }
 
-}  // namespace
+}  // namespace adapters_asio_coroutine
 
 #endif

@@ -7,7 +7,7 @@
 
 #include <rondo/polled_timer.hpp>
 
-namespace {
+namespace adapters_asio_ends {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -131,4 +131,4 @@ TEST_CASE("a wait that is dropped, or run by hand, while it begins ends once") {
   CHECK(notes.take() == expected);
 }
 
-}  // namespace
+}  // namespace adapters_asio_ends

@@ -9,7 +9,7 @@
 #include <boost/asio/thread_pool.hpp>
 #include <rondo/timer.hpp>
 
-namespace {
+namespace adapters_asio_post_to {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -57,4 +57,4 @@ TEST_CASE("post_to: jobs that are destroyed with their context are counted as re
   CHECK(time.pending() == 0);
 }
 
-}  // namespace
+}  // namespace adapters_asio_post_to

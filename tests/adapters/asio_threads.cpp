@@ -11,7 +11,7 @@
 
 #include "threads/patience.hpp"
 
-namespace {
+namespace adapters_asio_threads {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -84,4 +84,4 @@ TEST_CASE("stop() ends each wait once: on time, or aborted when the list is dest
   }
 }
 
-}  // namespace
+}  // namespace adapters_asio_threads

@@ -18,7 +18,7 @@
 #include "adapters/epoll.hpp"
 #include "failing_new.hpp"
 
-namespace {
+namespace adapters_event_fd {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -368,4 +368,4 @@ TEST_CASE("the constructor throws if no descriptor is left, and on_earlier stays
   CHECK(told == 1);
 }
 
-}  // namespace
+}  // namespace adapters_event_fd

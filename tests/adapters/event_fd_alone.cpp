@@ -17,7 +17,7 @@
 #include "adapters/epoll.hpp"
 #include "failing_new.hpp"
 
-namespace {
+namespace adapters_event_fd_alone {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -136,4 +136,4 @@ TEST_CASE("if several threads create an event_fd for one timer, exactly one succ
   CHECK(works(timer, due));
 }
 
-}  // namespace
+}  // namespace adapters_event_fd_alone

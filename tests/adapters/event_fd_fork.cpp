@@ -11,7 +11,7 @@
 #include "adapters/epoll.hpp"
 #include "threads/child.hpp"
 
-namespace {
+namespace adapters_event_fd_fork {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -96,4 +96,4 @@ TEST_CASE("a child may replace its copy with a new event_fd, of which its own ch
   CHECK(armed_for(*due) > 30min);
 }
 
-}  // namespace
+}  // namespace adapters_event_fd_fork

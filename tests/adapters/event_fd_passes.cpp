@@ -6,7 +6,7 @@
 #include "adapters/counted_settime.hpp"
 #include "adapters/epoll.hpp"
 
-namespace {
+namespace adapters_event_fd_passes {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -124,4 +124,4 @@ TEST_CASE("after a task has thrown, it is readable while timers are due, and wak
   CHECK(runs == 2);
 }
 
-}  // namespace
+}  // namespace adapters_event_fd_passes

@@ -7,7 +7,7 @@
 
 #include "adapters/epoll.hpp"
 
-namespace {
+namespace adapters_event_fd_threads {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -93,4 +93,4 @@ TEST_CASE("an event_fd may be destroyed while other threads schedule, and anothe
   run_until(due, loop, rondo::unlimited, [&] { return ran; });
 }
 
-}  // namespace
+}  // namespace adapters_event_fd_threads

@@ -11,7 +11,7 @@
 
 #include <rondo/manual_timer.hpp>
 
-namespace {
+namespace cache_refresh_failures {
 
 using namespace std::chrono_literals;
 using cache_refresh::failing_keys;
@@ -147,4 +147,4 @@ TEST_CASE_FIXTURE(failing_cache,
   CHECK(slow->lasts == 5s + 1ns);
 }
 
-}  // namespace
+}  // namespace cache_refresh_failures

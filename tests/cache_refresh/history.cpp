@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace {
+namespace cache_refresh_history {
 
 using namespace std::chrono_literals;
 using cache_refresh::history;
@@ -56,4 +56,4 @@ TEST_CASE("history: the last two hours are kept") {
   CHECK(samples.front().loads == 1);
 }
 
-}  // namespace
+}  // namespace cache_refresh_history

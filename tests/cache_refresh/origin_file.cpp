@@ -10,7 +10,7 @@
 #include "cache_refresh/refreshed_origin.hpp"
 #include "cache_refresh/temporary_folder.hpp"
 
-namespace {
+namespace cache_refresh_origin_file {
 
 using namespace cache_refresh;
 using namespace cache_refresh_test;
@@ -238,4 +238,4 @@ TEST_CASE("file: a changed file is loaded at once into a cache whose TTL is an h
 }
 #endif
 
-}  // namespace
+}  // namespace cache_refresh_origin_file

@@ -9,7 +9,7 @@
 #include "cache_refresh/refreshed_origin.hpp"
 #include "origins/http_caching.hpp"
 
-namespace {
+namespace cache_refresh_origin_http {
 
 using namespace cache_refresh;
 using namespace cache_refresh_test;
@@ -287,4 +287,4 @@ TEST_CASE("http: after the server is killed, values are still served, and loaded
   CHECK(unserved == 0);
 }
 
-}  // namespace
+}  // namespace cache_refresh_origin_http

@@ -9,7 +9,7 @@
 #include "cache_refresh/temporary_folder.hpp"
 #include "durable/postgresql_server.hpp"
 
-namespace {
+namespace cache_refresh_origin_postgresql {
 
 using namespace cache_refresh;
 using namespace cache_refresh_test;
@@ -401,4 +401,4 @@ TEST_CASE("postgresql: values are served up to the hard TTL, and not after it") 
   CHECK(becomes([&] { return !running.value(key).empty(); }));
 }
 
-}  // namespace
+}  // namespace cache_refresh_origin_postgresql

@@ -9,7 +9,7 @@
 #include "cache_refresh/temporary_folder.hpp"
 #include "common/sqlite.hpp"
 
-namespace {
+namespace cache_refresh_origin_sqlite {
 
 using namespace cache_refresh;
 using namespace cache_refresh_test;
@@ -246,4 +246,4 @@ TEST_CASE("sqlite: an endless query ends at the limit") {
       contains(error_of([&] { there->connect()->load("1", nullptr, 100ms); }), "no answer within the limit"));
 }
 
-}  // namespace
+}  // namespace cache_refresh_origin_sqlite

@@ -12,7 +12,7 @@
 
 #include "cache_refresh/cache_trial.hpp"
 
-namespace {
+namespace cache_refresh_refreshing_cache_ends {
 
 using namespace cache_refresh;
 using namespace cache_refresh::test;
@@ -386,4 +386,4 @@ TEST_CASE("wait_for() waits at least until its limit") {
   CHECK(std::chrono::steady_clock::now() - began >= 20ms);
 }
 
-}  // namespace
+}  // namespace cache_refresh_refreshing_cache_ends

@@ -10,7 +10,7 @@
 
 #include "cache_refresh/cache_trial.hpp"
 
-namespace {
+namespace cache_refresh_refreshing_cache_failures {
 
 using namespace cache_refresh;
 using namespace cache_refresh::test;
@@ -347,4 +347,4 @@ TEST_CASE("count() tells until when all values are served that are served now") 
   CHECK(!t.cache->count().served_until);
 }
 
-}  // namespace
+}  // namespace cache_refresh_refreshing_cache_failures

@@ -8,7 +8,7 @@
 #include "cache_refresh/cache_trial.hpp"
 #include "failing_new.hpp"
 
-namespace {
+namespace cache_refresh_refreshing_cache_limits {
 
 using namespace cache_refresh;
 using namespace cache_refresh::test;
@@ -352,4 +352,4 @@ TEST_CASE("timers of short string keys allocate nothing once the scheduler has h
   CHECK(rondo::test::allocations() - before <= 1);  // an occasional one of the queue of loads
 }
 
-}  // namespace
+}  // namespace cache_refresh_refreshing_cache_limits

@@ -10,7 +10,7 @@
 
 #include "cache_refresh/cache_trial.hpp"
 
-namespace {
+namespace cache_refresh_refreshing_cache_loads {
 
 using namespace cache_refresh;
 using namespace cache_refresh::test;
@@ -367,4 +367,4 @@ TEST_CASE("count() and for_each() show all keys") {
   CHECK(t.cache->held("nowhere") == nullptr);
 }
 
-}  // namespace
+}  // namespace cache_refresh_refreshing_cache_loads

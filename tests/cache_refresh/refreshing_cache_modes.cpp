@@ -5,7 +5,7 @@
 
 #include "cache_refresh/cache_trial.hpp"
 
-namespace {
+namespace cache_refresh_refreshing_cache_modes {
 
 using namespace cache_refresh;
 using namespace cache_refresh::test;
@@ -152,4 +152,4 @@ TEST_CASE(
   }
 }
 
-}  // namespace
+}  // namespace cache_refresh_refreshing_cache_modes

@@ -9,7 +9,7 @@
 #include "cache_refresh/cache_trial.hpp"
 #include "failing_new.hpp"
 
-namespace {
+namespace cache_refresh_refreshing_cache_races {
 
 using namespace cache_refresh;
 using namespace cache_refresh::test;
@@ -234,4 +234,4 @@ TEST_CASE("refresh(), prefetch() and remove() may throw without memory, and leav
 
 TEST_SUITE_END();
 
-}  // namespace
+}  // namespace cache_refresh_refreshing_cache_races

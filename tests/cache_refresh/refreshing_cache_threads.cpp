@@ -19,7 +19,7 @@
 #include "threads/patience.hpp"
 #include "times_slower.hpp"
 
-namespace {
+namespace cache_refresh_refreshing_cache_threads {
 
 using namespace cache_refresh;
 using namespace rondo::test;
@@ -296,4 +296,4 @@ TEST_CASE("a cache may be destroyed while loads end and timers fire, and its sch
   }
 }
 
-}  // namespace
+}  // namespace cache_refresh_refreshing_cache_threads

@@ -10,7 +10,7 @@
 #include "cache_refresh/web/prometheus.hpp"
 #include "web_figures.hpp"
 
-namespace {
+namespace cache_refresh_web_prometheus {
 
 using namespace std::chrono_literals;
 using cache_refresh::prometheus_text;
@@ -221,4 +221,4 @@ TEST_CASE("metrics: the number of series does not depend on the keys") {
   CHECK(series(more) == series(small_snapshot()));
 }
 
-}  // namespace
+}  // namespace cache_refresh_web_prometheus

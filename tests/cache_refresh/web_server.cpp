@@ -20,7 +20,7 @@
 #include "cache_refresh/web/web_server.hpp"
 #include "web_figures.hpp"
 
-namespace {
+namespace cache_refresh_web_server {
 
 using namespace std::chrono_literals;
 using cache_refresh::failing_keys;
@@ -372,4 +372,4 @@ TEST_CASE_FIXTURE(served, "web: clients that send a byte now and then keep the s
   for (const int each : slow) ::close(each);
 }
 
-}  // namespace
+}  // namespace cache_refresh_web_server

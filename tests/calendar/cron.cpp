@@ -3,7 +3,7 @@
 
 #include "calendar/almanac.hpp"
 
-namespace {
+namespace calendar_cron {
 
 using namespace calendar_test;
 
@@ -152,4 +152,4 @@ TEST_CASE("a wrong expression is refused, and the message names the wrong part")
         "rondo: the cron expression \"*\\x0a* * * *\" has 4 fields, not five");
 }
 
-}  // namespace
+}  // namespace calendar_cron

@@ -5,7 +5,7 @@
 
 #include "calendar/almanac.hpp"
 
-namespace {
+namespace calendar_days {
 
 using namespace calendar_test;
 using namespace std::chrono;
@@ -124,4 +124,4 @@ TEST_CASE("the ends of the clock") {
   CHECK(west.next(wall_time::min()).has_value());
 }
 
-}  // namespace
+}  // namespace calendar_days

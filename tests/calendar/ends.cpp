@@ -8,7 +8,7 @@
 
 #include "calendar/almanac.hpp"
 
-namespace {
+namespace calendar_ends {
 
 using namespace calendar_test;
 
@@ -143,4 +143,4 @@ TEST_CASE("another listener may destroy the calendar_timers while the clock repo
   CHECK(p.time.pending() == 0);
 }
 
-}  // namespace
+}  // namespace calendar_ends

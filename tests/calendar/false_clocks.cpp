@@ -10,7 +10,7 @@
 
 #include "calendar/almanac.hpp"
 
-namespace {
+namespace calendar_false_clocks {
 
 using namespace calendar_test;
 
@@ -365,4 +365,4 @@ TEST_CASE("a timer that is cancelled between two runs, while it looks at the clo
   CHECK(results[2] == cancel_result::gone);
 }
 
-}  // namespace
+}  // namespace calendar_false_clocks

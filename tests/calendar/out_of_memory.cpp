@@ -6,7 +6,7 @@
 #include "calendar/almanac.hpp"
 #include "failing_new.hpp"
 
-namespace {
+namespace calendar_out_of_memory {
 
 using namespace calendar_test;
 
@@ -146,4 +146,4 @@ TEST_CASE("a timer that fires early still waits for its deadline when memory run
 
 TEST_SUITE_END();
 
-}  // namespace
+}  // namespace calendar_out_of_memory

@@ -8,7 +8,7 @@
 
 #include "calendar/almanac.hpp"
 
-namespace {
+namespace calendar_runs {
 
 using namespace calendar_test;
 
@@ -308,4 +308,4 @@ TEST_CASE("max_pending counts each timer") {
   p.timers->schedule(daily(0s, "UTC"), p.noting("b"));
 }
 
-}  // namespace
+}  // namespace calendar_runs

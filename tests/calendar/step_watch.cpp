@@ -20,7 +20,7 @@
 
 #include "threads/patience.hpp"
 
-namespace {
+namespace calendar_step_watch {
 
 std::atomic<bool> stands_in{false};
 std::atomic<int> made{-1};
@@ -30,9 +30,7 @@ std::atomic<long long> armed_for{0};
 std::atomic<int> settime_result{0};
 std::atomic<int> fails_with{0};
 
-}  // namespace
-
-// These replace the C library's functions.
+// These replace the C library's functions, whatever their namespace.
 extern "C" int timerfd_create(int clock, int flags) noexcept {
   if (fails_with != 0) {
     errno = fails_with;
@@ -56,8 +54,6 @@ extern "C" int timerfd_settime(int fd, int flags, const itimerspec* at, itimersp
   ++armed;
   return 0;
 }
-
-namespace {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -186,4 +182,4 @@ TEST_CASE("a timer still runs while the kernel reports steps") {
   CHECK(ran.wait());
 }
 
-}  // namespace
+}  // namespace calendar_step_watch

@@ -7,7 +7,7 @@
 
 #include "calendar/almanac.hpp"
 
-namespace {
+namespace calendar_steps {
 
 using namespace calendar_test;
 
@@ -213,4 +213,4 @@ TEST_CASE(
   }
 }
 
-}  // namespace
+}  // namespace calendar_steps

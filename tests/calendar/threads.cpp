@@ -12,7 +12,7 @@
 #include "threads/patience.hpp"
 #include "threads/pool.hpp"
 
-namespace {
+namespace calendar_threads {
 
 using namespace calendar_test;
 using namespace rondo::test;
@@ -174,4 +174,4 @@ TEST_CASE("a task destroys its calendar_timers while the clock is being set") {
   }
 }
 
-}  // namespace
+}  // namespace calendar_threads

@@ -8,7 +8,7 @@
 
 #include "calendar/almanac.hpp"
 
-namespace {
+namespace calendar_zones {
 
 using namespace calendar_test;
 
@@ -70,4 +70,4 @@ TEST_CASE(
   }
 }
 
-}  // namespace
+}  // namespace calendar_zones

@@ -6,7 +6,7 @@
 
 #include "durable/database.hpp"
 
-namespace {
+namespace durable_cancel {
 
 using namespace durable_test;
 
@@ -200,4 +200,4 @@ TEST_CASE("a task that is running, dead, done or never existed is not moved") {
     CHECK(!store->reschedule_after(id, 1h));
 }
 
-}  // namespace
+}  // namespace durable_cancel

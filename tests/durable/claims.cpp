@@ -10,7 +10,7 @@
 
 #include "durable/database.hpp"
 
-namespace {
+namespace durable_claims {
 
 using namespace durable_test;
 using ids = std::vector<std::int64_t>;
@@ -290,4 +290,4 @@ TEST_CASE("a claim ends with the task whose payload reaches the number of bytes,
   CHECK(claimed_by(10, rondo::unlimited) == first(5));
 }
 
-}  // namespace
+}  // namespace durable_claims

@@ -3,7 +3,7 @@
 
 #include "durable/workplace.hpp"
 
-namespace {
+namespace durable_dispatcher_changes {
 
 using namespace durable_test;
 
@@ -147,4 +147,4 @@ TEST_CASE("the store may be destroyed before the dispatcher") {
   CHECK(runs.stats().completed == 1);
 }
 
-}  // namespace
+}  // namespace durable_dispatcher_changes

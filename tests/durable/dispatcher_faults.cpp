@@ -5,7 +5,7 @@
 
 #include "durable/workplace.hpp"
 
-namespace {
+namespace durable_dispatcher_faults {
 
 using namespace durable_test;
 using fault = line_to_the_database::fault;
@@ -282,4 +282,4 @@ TEST_CASE("if only turns that adopt claims succeed, the database is not tried mo
   CHECK(in_a_minute <= 60);
 }
 
-}  // namespace
+}  // namespace durable_dispatcher_faults

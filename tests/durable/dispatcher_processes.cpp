@@ -22,7 +22,7 @@
 #include "threads/child.hpp"
 #include "threads/patience.hpp"
 
-namespace {
+namespace durable_dispatcher_processes {
 
 using namespace durable_test;
 using namespace std::chrono_literals;
@@ -287,4 +287,4 @@ TEST_CASE("a store that a child made by fork destroys without a dispatcher stays
   });
 }
 
-}  // namespace
+}  // namespace durable_dispatcher_processes

@@ -4,7 +4,7 @@
 #include "durable/dispatcher/backoff.hpp"
 #include "durable/workplace.hpp"
 
-namespace {
+namespace durable_dispatcher_retries {
 
 using namespace durable_test;
 
@@ -246,4 +246,4 @@ TEST_CASE("the reason is sent to the database only if it will be kept") {
   CHECK(reasons == std::vector<std::string>{"", "x"});
 }
 
-}  // namespace
+}  // namespace durable_dispatcher_retries

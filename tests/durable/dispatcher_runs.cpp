@@ -12,7 +12,7 @@
 
 #include "durable/workplace.hpp"
 
-namespace {
+namespace durable_dispatcher_runs {
 
 using namespace durable_test;
 
@@ -396,4 +396,4 @@ TEST_CASE("many ends and beginnings share a transaction") {
   CHECK(runs.stats().turns < 500);
 }
 
-}  // namespace
+}  // namespace durable_dispatcher_runs

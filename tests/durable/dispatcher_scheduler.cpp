@@ -5,7 +5,7 @@
 
 #include "durable/workplace.hpp"
 
-namespace {
+namespace durable_dispatcher_scheduler {
 
 using namespace durable_test;
 
@@ -146,4 +146,4 @@ TEST_CASE("a dispatcher cannot be created on a stopped scheduler") {
                   rondo::stopped_error);
 }
 
-}  // namespace
+}  // namespace durable_dispatcher_scheduler

@@ -5,7 +5,7 @@
 
 #include "durable/workplace.hpp"
 
-namespace {
+namespace durable_dispatcher_stop {
 
 using namespace durable_test;
 using fault = line_to_the_database::fault;
@@ -329,4 +329,4 @@ TEST_CASE("what stop() cannot report to the database gives one line for the faul
   }
 }
 
-}  // namespace
+}  // namespace durable_dispatcher_stop

@@ -5,7 +5,7 @@
 #include "durable/dispatcher/inbox.hpp"
 #include "durable/workplace.hpp"
 
-namespace {
+namespace durable_dispatcher_threads {
 
 using namespace durable_test;
 
@@ -59,4 +59,4 @@ TEST_CASE("no run is taken away from an idle thread that has not yet come for it
   CHECK(begun.count() == 400);
 }
 
-}  // namespace
+}  // namespace durable_dispatcher_threads

@@ -9,7 +9,7 @@
 
 namespace durable_test {
 
-namespace {
+namespace durable_operators_sql {
 
 /// The statements of the SQL listings that are for this engine. Each part begins with a comment, which may name an
 /// engine.
@@ -46,8 +46,6 @@ std::string statement(database& db, const std::string& part, const std::string& 
   FAIL("lib/durable/README.md has no ", part);
   return "";
 }
-
-}  // namespace
 
 TEST_CASE("operators: the database accepts every statement of the README") {
   const auto db = new_database();
@@ -104,4 +102,5 @@ TEST_CASE("operators: a queue can be renamed") {
   CHECK(store->find(id)->queue == "orders_us");
 }
 
+}  // namespace durable_operators_sql
 }  // namespace durable_test

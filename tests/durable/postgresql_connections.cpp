@@ -13,7 +13,7 @@
 #include "durable/postgresql_database.hpp"
 #include "threads/patience.hpp"
 
-namespace {
+namespace durable_postgresql_connections {
 
 using namespace durable_test;
 using rondo::durable::key_taken;
@@ -350,4 +350,4 @@ TEST_CASE("stop() ends with the attempt in progress if a reconnection gets no an
   }
 }
 
-}  // namespace
+}  // namespace durable_postgresql_connections

@@ -16,7 +16,7 @@
 #include "durable/postgresql_database.hpp"
 #include "threads/patience.hpp"
 
-namespace {
+namespace durable_postgresql_locks {
 
 using namespace durable_test;
 using rondo::durable::dispatcher;
@@ -228,4 +228,4 @@ TEST_CASE("a run that waits for an open transaction begins when that transaction
   CHECK(one.stats().completed == 2);
 }
 
-}  // namespace
+}  // namespace durable_postgresql_locks

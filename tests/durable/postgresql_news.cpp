@@ -7,7 +7,7 @@
 
 #include "durable/postgresql_database.hpp"
 
-namespace {
+namespace durable_postgresql_news {
 
 using namespace durable_test;
 
@@ -125,4 +125,4 @@ TEST_CASE("a session whose connection broke waits only for an interrupt") {
   server.start();
 }
 
-}  // namespace
+}  // namespace durable_postgresql_news

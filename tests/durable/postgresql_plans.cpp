@@ -8,7 +8,7 @@
 #include "durable/postgresql/statements.hpp"
 #include "durable/postgresql_database.hpp"
 
-namespace {
+namespace durable_postgresql_plans {
 
 using namespace durable_test;
 namespace postgresql = rondo::durable::detail::postgresql;
@@ -118,4 +118,4 @@ TEST_CASE("statements about tickets read only their rows, even if the statistics
   check(postgresql::take_back, "rondo_take_back(" + tickets(2) + ")");
 }
 
-}  // namespace
+}  // namespace durable_postgresql_plans

@@ -11,7 +11,7 @@
 #include "durable/postgresql/schema.hpp"
 #include "durable/postgresql_database.hpp"
 
-namespace {
+namespace durable_postgresql_schema {
 
 using namespace durable_test;
 using rondo::durable::store;
@@ -162,4 +162,4 @@ TEST_CASE(
   CHECK(store::open(url)->submit_after(1h, {}) > 0);
 }
 
-}  // namespace
+}  // namespace durable_postgresql_schema

@@ -7,7 +7,7 @@
 
 #include "durable/postgresql_database.hpp"
 
-namespace {
+namespace durable_postgresql_transactions {
 
 using namespace durable_test;
 using rondo::durable::key_taken;
@@ -242,4 +242,4 @@ TEST_CASE("claims skip tasks that an open transaction has locked") {
   CHECK(ids_of(w.claim_up_to(10)) == std::vector{locked});
 }
 
-}  // namespace
+}  // namespace durable_postgresql_transactions

@@ -11,7 +11,7 @@
 
 #include "durable/database.hpp"
 
-namespace {
+namespace durable_runs {
 
 using namespace durable_test;
 using rondo::durable::task;
@@ -398,4 +398,4 @@ TEST_CASE("interrupt() ends a wait, even if called before it") {
   waiter.join();
 }
 
-}  // namespace
+}  // namespace durable_runs

@@ -8,7 +8,7 @@
 
 #include "durable/sqlite_database.hpp"
 
-namespace {
+namespace durable_sqlite_faults {
 
 using namespace durable_test;
 using rondo::durable::store_error;
@@ -209,4 +209,4 @@ TEST_CASE("changed() returns true if there is no memory to connect, and the turn
   CHECK(x.session->take({.claim_up_to = 1}).claimed.size() == 1);
 }
 
-}  // namespace
+}  // namespace durable_sqlite_faults

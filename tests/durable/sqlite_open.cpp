@@ -14,7 +14,7 @@
 #include "durable/child.hpp"
 #include "durable/sqlite_database.hpp"
 
-namespace {
+namespace durable_sqlite_open {
 
 using namespace durable_test;
 using rondo::durable::store;
@@ -260,4 +260,4 @@ TEST_CASE("a due time that an operator wrote may be any number") {
   CHECK(adopted.claimed[0].remaining > 24h);
 }
 
-}  // namespace
+}  // namespace durable_sqlite_open

@@ -8,7 +8,7 @@
 
 #include "durable/sqlite_database.hpp"
 
-namespace {
+namespace durable_sqlite_schema {
 
 using namespace durable_test;
 using rondo::durable::store;
@@ -147,4 +147,4 @@ TEST_CASE("a migration of a damaged schema is refused, and undone") {
   CHECK(db.ask("SELECT version FROM rondo_schema") == "1");
 }
 
-}  // namespace
+}  // namespace durable_sqlite_schema

@@ -20,7 +20,7 @@
 #include "threads/child.hpp"
 #include "threads/patience.hpp"
 
-namespace {
+namespace durable_sqlite_sharing {
 
 using namespace durable_test;
 using rondo::durable::store;
@@ -314,4 +314,4 @@ TEST_CASE("threads that submit without a pause neither starve a dispatcher nor e
   CHECK(runs.stats().failures == 0);
 }
 
-}  // namespace
+}  // namespace durable_sqlite_sharing

@@ -7,7 +7,7 @@
 
 #include "durable/database.hpp"
 
-namespace {
+namespace durable_submit {
 
 using namespace durable_test;
 using rondo::durable::key_taken;
@@ -302,4 +302,4 @@ TEST_CASE("a live task is found, even while it runs; one that is dead, done or n
   }
 }
 
-}  // namespace
+}  // namespace durable_submit

@@ -6,7 +6,7 @@
 
 #include "durable/database.hpp"
 
-namespace {
+namespace durable_transactions {
 
 using namespace durable_test;
 using rondo::durable::key_taken;
@@ -173,4 +173,4 @@ TEST_CASE("a null transaction, or one of the other engine or of another database
   CHECK(rows(*other.db) == "0");
 }
 
-}  // namespace
+}  // namespace durable_transactions

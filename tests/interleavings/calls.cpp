@@ -1,7 +1,7 @@
 // Users' calls, interleaved with the driver's pass and with each other.
 #include "interleavings/stage.hpp"
 
-namespace {
+namespace interleavings_calls {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -103,4 +103,4 @@ TEST_CASE("due, and a cancel after which the record is reused for another timer"
   }
 }
 
-}  // namespace
+}  // namespace interleavings_calls

@@ -13,7 +13,7 @@
 #include "scheduler/record_pool.hpp"
 #include "sync/short_lock.hpp"
 
-namespace {
+namespace interleavings_components {
 
 using namespace rondo::test;
 using rondo::detail::counters;
@@ -195,4 +195,4 @@ TEST_CASE("a thread that was alone while it read has not seen a call half done")
   check_every_schedule(reading_when_quiescent);
 }
 
-}  // namespace
+}  // namespace interleavings_components

@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace {
+namespace interleavings_driving {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -145,4 +145,4 @@ TEST_CASE("an alarm that loses a wake-up is detected") {
   CHECK(is_found_out<resetting_after_the_look>());
 }
 
-}  // namespace
+}  // namespace interleavings_driving

@@ -1,7 +1,7 @@
 // stop(), drain() and the destructor, interleaved with everything else that may be in progress.
 #include "interleavings/stage.hpp"
 
-namespace {
+namespace interleavings_ends {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -122,4 +122,4 @@ TEST_CASE("the number of pending timers never exceeds the limit") {
   check_every_schedule(on_stage(one_is_due, {scheduling(1ms), pass}, {.buckets = 2, .max_pending = 1}));
 }
 
-}  // namespace
+}  // namespace interleavings_ends

@@ -9,7 +9,7 @@
 #include <new>
 #include <vector>
 
-namespace {
+namespace interleavings_far_nodes {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -180,4 +180,4 @@ TEST_CASE("far nodes: the driver sees the earliest node or is notified of it") {
   check_earliest(overdue<far_wheel<2>>);
 }
 
-}  // namespace
+}  // namespace interleavings_far_nodes

@@ -9,7 +9,7 @@
 
 #include "scheduler/timer_group.hpp"
 
-namespace {
+namespace interleavings_groups {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -265,4 +265,4 @@ TEST_CASE("at the limit only one of two timers can replace the same timer") {
   explore(1, {replace_and_look, replace_and_look}, few, {.max_pending = 1});
 }
 
-}  // namespace
+}  // namespace interleavings_groups

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-namespace {
+namespace interleavings_jobs {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -79,4 +79,4 @@ TEST_CASE("a timer that its task and another thread cancel") {
   check_every_schedule(on_stage(prepare, {start, cancel}, {.buckets = 2}, stage::tasks_run::as_jobs));
 }
 
-}  // namespace
+}  // namespace interleavings_jobs

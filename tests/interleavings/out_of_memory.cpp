@@ -4,7 +4,7 @@
 
 #include <optional>
 
-namespace {
+namespace interleavings_out_of_memory {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -52,4 +52,4 @@ TEST_CASE("a timer that waits for memory, pass and drain") {
 
 TEST_SUITE_END();
 
-}  // namespace
+}  // namespace interleavings_out_of_memory

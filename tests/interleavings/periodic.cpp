@@ -3,7 +3,7 @@
 
 #include <optional>
 
-namespace {
+namespace interleavings_periodic {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -133,4 +133,4 @@ TEST_CASE("periodic: runs that overlap, and the end") {
   explore_jobs(fixed_rate, {drain, start, cancel}, 1ms, 2);
 }
 
-}  // namespace
+}  // namespace interleavings_periodic

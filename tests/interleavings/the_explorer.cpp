@@ -14,7 +14,7 @@
 #include "scheduler/seeds.hpp"
 #include "scheduler/virtual_time.hpp"
 
-namespace {
+namespace interleavings_the_explorer {
 
 using namespace rondo::test;
 
@@ -368,4 +368,4 @@ TEST_CASE("the schedules that are left out have no new outcome") {
   }
 }
 
-}  // namespace
+}  // namespace interleavings_the_explorer

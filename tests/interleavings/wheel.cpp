@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-namespace {
+namespace interleavings_wheel {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -107,4 +107,4 @@ TEST_CASE("a wheel whose stripes are not locked fails") {
   CHECK(e.failure != "");
 }
 
-}  // namespace
+}  // namespace interleavings_wheel

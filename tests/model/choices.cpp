@@ -3,9 +3,9 @@
 
 #include "model/choices.hpp"
 
-using namespace rondo::test;
+namespace model_choices {
 
-namespace {
+using namespace rondo::test;
 
 /// Makes choices of every kind; some of them depend on earlier ones.
 std::vector<std::uint64_t> choose_all(choices& c) {
@@ -113,4 +113,4 @@ TEST_CASE("the weight of the simplest choice never becomes 0, others may") {
   CHECK(choices::replayed({}).varied({1, 5}) == choices::weights{1, 5});
 }
 
-}  // namespace
+}  // namespace model_choices

@@ -8,7 +8,7 @@
 
 #include "model/failing_program.hpp"
 
-namespace {
+namespace model_corpus {
 
 using namespace rondo::test;
 
@@ -32,4 +32,4 @@ TEST_CASE("the programs that the fuzzer has found run as the model says") {
   }
 }
 
-}  // namespace
+}  // namespace model_corpus

@@ -7,7 +7,7 @@
 #include "model/failing_program.hpp"
 #include "scheduler/seeds.hpp"
 
-namespace {
+namespace model_random_programs {
 
 using namespace rondo::test;
 
@@ -138,4 +138,4 @@ TEST_CASE("a program that is out of time takes no step, and neither does its rep
   }
 }
 
-}  // namespace
+}  // namespace model_random_programs

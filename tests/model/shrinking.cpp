@@ -6,9 +6,9 @@
 
 #include "model/shrinker.hpp"
 
-using namespace rondo::test;
+namespace model_shrinking {
 
-namespace {
+using namespace rondo::test;
 
 choices::list drawn(std::uint64_t seed, std::size_t size) {
   choices c = choices::drawn(seed);
@@ -128,4 +128,4 @@ TEST_CASE("shrinking ends when the time is up, and returns the best list so far"
   CHECK(shrunk(first, slow, std::chrono::milliseconds(0)) == first);
 }
 
-}  // namespace
+}  // namespace model_shrinking

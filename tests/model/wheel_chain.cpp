@@ -16,10 +16,10 @@
 #include "nodes_of.hpp"
 #include "wheel_random.hpp"
 
+namespace model_wheel_chain {
+
 using model::nodes_of;
 using namespace rondo::detail;
-
-namespace {
 
 class chains_trial {
  public:
@@ -157,8 +157,6 @@ class chains_trial {
   model::random_numbers random_;
 };
 
-}  // namespace
-
 TEST_CASE("chains keep their order and only as many chunks as they need, whatever is erased and appended") {
   const std::uint64_t seed = model::base_seed();
   for (const std::uint64_t filling : {4U, 7U, 8U, 11U}) {
@@ -291,3 +289,5 @@ TEST_CASE("the earliest tick of a merged chunk is the earlier one of its parts")
   CHECK(pool.next(nodes.first_chunk()) == second);
   CHECK(pool.earliest(second) <= many[3 * chunk_pool::chunk_nodes - 1].due);
 }
+
+}  // namespace model_wheel_chain

@@ -18,12 +18,12 @@
 #include "times_slower.hpp"
 #include "wheel_random.hpp"
 
+namespace model_wheel_far_store {
+
 using model::later_by;
 using model::nodes_of;
 using model::tick_number;
 using namespace rondo::detail;
-
-namespace {
 
 /// The ticks of a trial: where they begin, and how far apart they are.
 struct ticks {
@@ -327,8 +327,6 @@ constexpr tick_number first = model::first_tick;
 constexpr tick_number last = model::last_tick;
 constexpr tick_number year = tick_number{1} << 35;  // in milliseconds
 
-}  // namespace
-
 TEST_CASE(
     "far nodes enter the window in the order of their ticks, and those of a tick in the order of addition") {
   const ticks ranges[] = {
@@ -377,3 +375,5 @@ TEST_CASE("nodes added in any order, even before the base, are taken in the orde
     }
   }
 }
+
+}  // namespace model_wheel_far_store

@@ -14,11 +14,11 @@
 
 #include "nodes_of.hpp"
 
+namespace model_wheel_far_store_parts {
+
 using model::nodes_of;
 using namespace rondo;
 using namespace rondo::detail;
-
-namespace {
 
 /// A store and its nodes, which are numbered in the order in which they were added.
 struct store_in_use {
@@ -47,8 +47,6 @@ struct store_in_use {
   std::deque<node> nodes;
   chain taken;
 };
-
-}  // namespace
 
 TEST_CASE("during redistribution, a node that is added in the range follows the others of its tick") {
   store_in_use s;
@@ -140,3 +138,5 @@ TEST_CASE("a store whose nodes were all erased has no chunks after earliest()") 
   CHECK(s.pool.chunks() == 0);
   CHECK(s.store.fault() == "");
 }
+
+}  // namespace model_wheel_far_store_parts

@@ -7,9 +7,9 @@
 #include "times_slower.hpp"
 #include "wheel_trial.hpp"
 
-using namespace model;
+namespace model_wheel_random_operations {
 
-namespace {
+using namespace model;
 
 constexpr tick_number far = tick_number{1} << 40;
 
@@ -35,8 +35,6 @@ void run_worlds(const world (&worlds)[Size], std::uint64_t trials, std::size_t s
     run_trials<wheel_of<rondo::test::stripes_with_locks>>(w, "with stripes and locks", fewer, steps);
   }
 }
-
-}  // namespace
 
 TEST_CASE("wheels of all sizes do what the model does") {
   const world worlds[] = {
@@ -130,3 +128,5 @@ TEST_CASE("wheels do what the model does across the ticks where narrower integer
     }
   }
 }
+
+}  // namespace model_wheel_random_operations

@@ -8,7 +8,7 @@
 #include <rondo/manual_timer.hpp>
 #include <rondo/timer_scope.hpp>
 
-namespace {
+namespace on_top_callables {
 
 using namespace std::chrono_literals;
 using namespace rondo;
@@ -106,4 +106,4 @@ TEST_CASE("null callables are refused by scopes and keys, and change nothing") {
   CHECK(keys.size() == 0);
 }
 
-}  // namespace
+}  // namespace on_top_callables

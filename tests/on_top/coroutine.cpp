@@ -7,7 +7,7 @@
 #include "on_top/coroutines.hpp"
 #include "scheduler/virtual_time.hpp"
 
-namespace {
+namespace on_top_coroutine {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -374,4 +374,4 @@ TEST_CASE("a sleep that is not awaited schedules nothing, and may be moved befor
   sleeper.rethrow();
 }
 
-}  // namespace
+}  // namespace on_top_coroutine

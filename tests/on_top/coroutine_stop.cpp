@@ -12,7 +12,7 @@
 #ifdef __cpp_lib_jthread
 #include <stop_token>
 
-namespace {
+namespace on_top_coroutine_stop {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -271,6 +271,6 @@ TEST_CASE("a sleep that cannot be scheduled throws, and may then be asked to sto
   sleeper.rethrow();
 }
 
-}  // namespace
+}  // namespace on_top_coroutine_stop
 
 #endif

@@ -10,7 +10,7 @@
 #include "threads/patience.hpp"
 #include "threads/pool.hpp"
 
-namespace {
+namespace on_top_coroutine_threads {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -226,4 +226,4 @@ TEST_CASE("a coroutine that resumes inside request_stop() blocks neither the dri
 
 #endif
 
-}  // namespace
+}  // namespace on_top_coroutine_threads

@@ -14,7 +14,7 @@
 #include "failing_new.hpp"
 #include "threads/patience.hpp"
 
-namespace {
+namespace on_top_during_the_call_threads {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -114,4 +114,4 @@ TEST_CASE("a task whose key is set again does not start after the new task has")
   CHECK(old_runs == 0);
 }
 
-}  // namespace
+}  // namespace on_top_during_the_call_threads

@@ -16,7 +16,7 @@
 #include "failing_new.hpp"
 #include "scheduler/seeds.hpp"
 
-namespace {
+namespace on_top_key_table {
 
 using namespace rondo::test;
 
@@ -130,4 +130,4 @@ TEST_CASE("a key is not added if moving it throws or there is no memory") {
   for (int i = 0; i != 64; ++i) CHECK(t.find(counted_key(i)) != nullptr);
 }
 
-}  // namespace
+}  // namespace on_top_key_table

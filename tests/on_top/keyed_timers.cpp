@@ -11,7 +11,7 @@
 
 #include "scheduler/virtual_time.hpp"
 
-namespace {
+namespace on_top_keyed_timers {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -319,4 +319,4 @@ TEST_CASE("keys may be move-only, and have their own hash and equality") {
   CHECK(runs == 1);
 }
 
-}  // namespace
+}  // namespace on_top_keyed_timers

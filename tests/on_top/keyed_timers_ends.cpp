@@ -10,7 +10,7 @@
 
 #include "scheduler/virtual_time.hpp"
 
-namespace {
+namespace on_top_keyed_timers_ends {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -221,4 +221,4 @@ TEST_CASE("keyed timers keep nothing of a key that has no timer") {
   CHECK(counted_key::alive == 0);
 }
 
-}  // namespace
+}  // namespace on_top_keyed_timers_ends

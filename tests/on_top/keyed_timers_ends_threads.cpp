@@ -13,7 +13,7 @@
 #include "threads/patience.hpp"
 #include "threads/pool.hpp"
 
-namespace {
+namespace on_top_keyed_timers_ends_threads {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -193,4 +193,4 @@ TEST_CASE("stop() while threads set keys neither loses nor leaks a timer") {
   }
 }
 
-}  // namespace
+}  // namespace on_top_keyed_timers_ends_threads

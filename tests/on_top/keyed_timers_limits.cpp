@@ -8,7 +8,7 @@
 
 #include "scheduler/virtual_time.hpp"
 
-namespace {
+namespace on_top_keyed_timers_limits {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -246,4 +246,4 @@ TEST_CASE("at the limit, the destructor of a replaced callable may set, move and
   CHECK(adds_up(time.stats()));
 }
 
-}  // namespace
+}  // namespace on_top_keyed_timers_limits

@@ -8,7 +8,7 @@
 
 #include "threads/patience.hpp"
 
-namespace {
+namespace on_top_keyed_timers_limits_threads {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -38,4 +38,4 @@ TEST_CASE("at the limit, a task that begins inside the call that sets it is not 
   CHECK(timers.size() == 0);
 }
 
-}  // namespace
+}  // namespace on_top_keyed_timers_limits_threads

@@ -11,7 +11,7 @@
 #include "failing_new.hpp"
 #include "scheduler/virtual_time.hpp"
 
-namespace {
+namespace on_top_keyed_timers_options {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -207,4 +207,4 @@ static_assert(takers<std::string>() == 0);
 static_assert(takers<options>() == 0);
 static_assert(takers<on, on>() == 0);
 
-}  // namespace
+}  // namespace on_top_keyed_timers_options

@@ -12,7 +12,7 @@
 #include "threads/pool.hpp"
 #include "times_slower.hpp"
 
-namespace {
+namespace on_top_keyed_timers_threads {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -356,4 +356,4 @@ TEST_CASE("at the limit, others find no free place while a timer is replaced, an
   CHECK(adds_up(t.stats()));
 }
 
-}  // namespace
+}  // namespace on_top_keyed_timers_threads

@@ -10,7 +10,7 @@
 #include "failing_new.hpp"
 #include "scheduler/virtual_time.hpp"
 
-namespace {
+namespace on_top_keyed_timers_waits {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -172,4 +172,4 @@ TEST_CASE("inside its own task, a key has no due() until the task sets the key a
   CHECK(next == at(4ms));
 }
 
-}  // namespace
+}  // namespace on_top_keyed_timers_waits

@@ -11,7 +11,7 @@
 #include "threads/patience.hpp"
 #include "threads/pool.hpp"
 
-namespace {
+namespace on_top_keyed_timers_waits_threads {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -222,4 +222,4 @@ TEST_CASE("the scheduler may stop while cancel_and_wait() waits") {
   CHECK(adds_up(t.stats()));
 }
 
-}  // namespace
+}  // namespace on_top_keyed_timers_waits_threads

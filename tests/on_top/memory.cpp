@@ -10,7 +10,7 @@
 #include "scheduler/virtual_time.hpp"
 #include "times_slower.hpp"
 
-namespace {
+namespace on_top_memory {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -115,4 +115,4 @@ TEST_CASE("a million sleeps that are asked to stop leave nothing behind") {
 
 #endif
 
-}  // namespace
+}  // namespace on_top_memory

@@ -11,7 +11,7 @@
 #include "failing_new.hpp"
 #include "scheduler/virtual_time.hpp"
 
-namespace {
+namespace on_top_out_of_memory {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -321,4 +321,4 @@ TEST_CASE("a co_await that found no memory may be tried again") {
 
 TEST_SUITE_END();
 
-}  // namespace
+}  // namespace on_top_out_of_memory

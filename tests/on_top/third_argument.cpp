@@ -10,7 +10,7 @@
 #include <rondo/manual_timer.hpp>
 #include <rondo/timer_scope.hpp>
 
-namespace {
+namespace on_top_third_argument {
 
 using namespace std::chrono_literals;
 using namespace rondo;
@@ -99,4 +99,4 @@ TEST_CASE("a type that derives from rondo::on is used as a rondo::on") {
   CHECK(jobs == 2);
 }
 
-}  // namespace
+}  // namespace on_top_third_argument

@@ -10,7 +10,7 @@
 #include <rondo/recurrence.hpp>
 #include <rondo/timer_scope.hpp>
 
-namespace {
+namespace on_top_time_arguments {
 
 using namespace std::chrono_literals;
 using keyed = rondo::keyed_timers<int>;
@@ -130,4 +130,4 @@ TEST_CASE("a function can return a manual timer by its constructor arguments") {
   CHECK(made(rondo::time_point(3ms)).now() == rondo::time_point(3ms));
 }
 
-}  // namespace
+}  // namespace on_top_time_arguments

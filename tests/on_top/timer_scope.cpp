@@ -15,7 +15,7 @@
 
 #include "scheduler/virtual_time.hpp"
 
-namespace {
+namespace on_top_timer_scope {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -451,4 +451,4 @@ TEST_CASE("a callable that cancel_all() destroys may cancel all timers, or some 
   CHECK(time.stats().cancelled == 10);
 }
 
-}  // namespace
+}  // namespace on_top_timer_scope

@@ -12,7 +12,7 @@
 #include "threads/patience.hpp"
 #include "threads/pool.hpp"
 
-namespace {
+namespace on_top_timer_scope_threads {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -237,4 +237,4 @@ TEST_CASE("a scope may be used by several threads at once") {
   CHECK(adds_up(t.stats()));
 }
 
-}  // namespace
+}  // namespace on_top_timer_scope_threads

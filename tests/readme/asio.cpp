@@ -26,7 +26,7 @@
 #include <rondo/event_fd.hpp>
 #endif
 
-namespace {
+namespace readme_asio {
 
 using namespace std::chrono_literals;
 using boost::system::error_code;
@@ -124,4 +124,4 @@ TEST_CASE("an io_context drives a polled timer") {
 }
 #endif
 
-}  // namespace
+}  // namespace readme_asio

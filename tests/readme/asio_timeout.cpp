@@ -15,7 +15,7 @@
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
-namespace {
+namespace readme_asio_timeout {
 
 using namespace std::chrono_literals;
 
@@ -40,6 +40,6 @@ TEST_CASE("a timeout for an Asio operation") {
   CHECK(given_up);
 }
 
-}  // namespace
+}  // namespace readme_asio_timeout
 
 #endif

@@ -10,7 +10,7 @@
 
 #include "../../examples/cache_refresh/refreshing_cache.hpp"
 
-namespace {
+namespace readme_cache_refresh {
 
 using namespace std::chrono_literals;
 
@@ -47,4 +47,4 @@ TEST_CASE("a cache that refreshes itself") {
   CHECK_FALSE(found.stale);
 }
 
-}  // namespace
+}  // namespace readme_cache_refresh

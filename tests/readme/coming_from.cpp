@@ -7,7 +7,7 @@
 #include <doctest/doctest.h>
 #include <rondo/rondo.hpp>
 
-namespace {
+namespace readme_coming_from {
 
 using namespace std::chrono_literals;
 
@@ -108,4 +108,4 @@ TEST_CASE("the calls for a multimap of deadlines return the next deadline and ru
   CHECK(timer.pending() == 0);
 }
 
-}  // namespace
+}  // namespace readme_coming_from

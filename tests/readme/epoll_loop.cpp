@@ -8,7 +8,7 @@
 #include <doctest/doctest.h>
 #include <rondo/event_fd.hpp>
 
-namespace {
+namespace readme_epoll_loop {
 
 using namespace std::chrono_literals;
 
@@ -72,4 +72,4 @@ TEST_CASE("a loop that always has other work runs timers in each turn") {
   CHECK(others >= 1);
 }
 
-}  // namespace
+}  // namespace readme_epoll_loop

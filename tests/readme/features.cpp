@@ -10,7 +10,7 @@
 
 #include <rondo/rondo.hpp>
 
-namespace {
+namespace readme_features {
 
 using namespace std::chrono_literals;
 
@@ -125,14 +125,14 @@ struct session_id {
   friend bool operator==(const session_id&, const session_id&) = default;
 };
 
-}  // namespace
+}  // namespace readme_features
 
 template <>
-struct std::hash<session_id> {
-  std::size_t operator()(const session_id& s) const { return std::hash<int>()(s.number); }
+struct std::hash<readme_features::session_id> {
+  std::size_t operator()(const readme_features::session_id& s) const { return std::hash<int>()(s.number); }
 };
 
-namespace {
+namespace readme_features {
 
 TEST_CASE("timers by key") {
   rondo::manual_timer timer;
@@ -173,4 +173,4 @@ TEST_CASE("timers that end with their owner") {
   CHECK(timer.pending() == 0);
 }
 
-}  // namespace
+}  // namespace readme_features

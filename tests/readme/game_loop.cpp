@@ -6,7 +6,7 @@
 #include <rondo/manual_timer.hpp>
 #include <rondo/polled_timer.hpp>
 
-namespace {
+namespace readme_game_loop {
 
 using namespace std::chrono_literals;
 
@@ -46,4 +46,4 @@ TEST_CASE("a game's time stands still while it is paused") {
   CHECK(game_time.now() == rondo::time_point(200 * 16ms + 300 * 8ms));
 }
 
-}  // namespace
+}  // namespace readme_game_loop

@@ -12,7 +12,7 @@
 #include <rondo/event_fd.hpp>
 #endif
 
-namespace {
+namespace readme_libuv_loop {
 
 using namespace std::chrono_literals;
 
@@ -120,4 +120,4 @@ TEST_CASE("libuv watches a descriptor") {
 }
 #endif
 
-}  // namespace
+}  // namespace readme_libuv_loop

@@ -13,7 +13,7 @@
 #include <rondo/keyed_timers.hpp>
 #include <rondo/polled_timer.hpp>
 
-namespace {
+namespace readme_loop_timers {
 
 using namespace std::chrono_literals;
 
@@ -68,4 +68,4 @@ TEST_CASE("a loop with numbers of its own for timers") {
   CHECK(log.front() == "often");
 }
 
-}  // namespace
+}  // namespace readme_loop_timers

@@ -9,7 +9,7 @@
 
 #include "benchmarks/held_bytes.hpp"
 
-namespace {
+namespace readme_memory {
 
 using namespace std::chrono_literals;
 
@@ -87,4 +87,4 @@ TEST_CASE("the memory of a pending timer") {
   }
 }
 
-}  // namespace
+}  // namespace readme_memory

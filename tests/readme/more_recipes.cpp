@@ -19,7 +19,7 @@
 
 #include <rondo/rondo.hpp>
 
-namespace {
+namespace readme_more_recipes {
 
 using namespace std::chrono_literals;
 
@@ -258,4 +258,4 @@ TEST_CASE("metrics for Prometheus") {
   CHECK(out.str().starts_with(scraped.substr(1)));
 }
 
-}  // namespace
+}  // namespace readme_more_recipes

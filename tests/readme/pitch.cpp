@@ -4,7 +4,7 @@
 #include <rondo/manual_timer.hpp>
 #include <rondo/wheel.hpp>
 
-namespace {
+namespace readme_pitch {
 
 using namespace std::chrono_literals;
 
@@ -54,4 +54,4 @@ TEST_CASE("the bare wheel fires due timers") {
   CHECK(!heard_of.is_open);
 }
 
-}  // namespace
+}  // namespace readme_pitch

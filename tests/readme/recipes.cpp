@@ -12,7 +12,7 @@
 
 #include <rondo/rondo.hpp>
 
-namespace {
+namespace readme_recipes {
 
 using namespace std::chrono_literals;
 
@@ -204,4 +204,4 @@ TEST_CASE("leases") {
   CHECK(of.take("printer", 10s));
 }
 
-}  // namespace
+}  // namespace readme_recipes

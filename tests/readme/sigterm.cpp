@@ -10,7 +10,7 @@
 #include <doctest/doctest.h>
 #include <rondo/timer.hpp>
 
-namespace {
+namespace readme_sigterm {
 
 using namespace std::chrono_literals;
 
@@ -65,4 +65,4 @@ TEST_CASE("an orderly end on SIGTERM") {
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-}  // namespace
+}  // namespace readme_sigterm

@@ -6,7 +6,7 @@
 
 #include "scheduler/virtual_time.hpp"
 
-namespace {
+namespace scheduler_anywhere_on_the_clock {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -141,4 +141,4 @@ TEST_CASE("a timer may be moved from one end of the clock to the other, and back
   CHECK(time.advance(1ns) == 1);
 }
 
-}  // namespace
+}  // namespace scheduler_anywhere_on_the_clock

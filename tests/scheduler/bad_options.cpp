@@ -6,7 +6,7 @@
 
 #include <rondo/timer.hpp>
 
-namespace {
+namespace scheduler_bad_options {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -76,4 +76,4 @@ TEST_CASE("the defaults of the options are those of the documentation") {
   CHECK(o.name == "rondo");
 }
 
-}  // namespace
+}  // namespace scheduler_bad_options

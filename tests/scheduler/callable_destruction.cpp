@@ -7,7 +7,7 @@
 
 #include "scheduler/virtual_time.hpp"
 
-namespace {
+namespace scheduler_callable_destruction {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -257,4 +257,4 @@ TEST_CASE("timers that take the memory of ended periodic ones run once") {
   CHECK(time.pending() == 0);
 }
 
-}  // namespace
+}  // namespace scheduler_callable_destruction

@@ -11,7 +11,7 @@
 
 #include "scheduler/virtual_time.hpp"
 
-namespace {
+namespace scheduler_callable_in_place {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -151,4 +151,4 @@ TEST_CASE("a refused callable may be the last owner of the scheduler") {
 static_assert(!std::is_default_constructible_v<rondo::detail::kept_call_site>);
 static_assert(!std::is_constructible_v<rondo::detail::kept_call_site, call_site>);
 
-}  // namespace
+}  // namespace scheduler_callable_in_place

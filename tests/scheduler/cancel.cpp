@@ -3,7 +3,7 @@
 
 #include "scheduler/virtual_time.hpp"
 
-namespace {
+namespace scheduler_cancel {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -155,4 +155,4 @@ TEST_CASE("cancelled timers in every round of a bucket do not come back") {
   CHECK(runs == 133);
 }
 
-}  // namespace
+}  // namespace scheduler_cancel

@@ -3,7 +3,7 @@
 
 #include "scheduler/virtual_time.hpp"
 
-namespace {
+namespace scheduler_cancel_and_wait {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -100,4 +100,4 @@ TEST_CASE("cancel_and_wait() does not wait for a job that has not started") {
   CHECK(runs == 0);
 }
 
-}  // namespace
+}  // namespace scheduler_cancel_and_wait

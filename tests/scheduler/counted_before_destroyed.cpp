@@ -8,7 +8,7 @@
 #include "failing_new.hpp"
 #include "scheduler/virtual_time.hpp"
 
-namespace {
+namespace scheduler_counted_before_destroyed {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -125,4 +125,4 @@ TEST_CASE("a timer that stop() hands back is counted before its executor is dest
   check(w, &statistics::returned);
 }
 
-}  // namespace
+}  // namespace scheduler_counted_before_destroyed

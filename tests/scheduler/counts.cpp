@@ -1,7 +1,7 @@
 // pending(), next_due() and stats() are exact, even inside tasks.
 #include "scheduler/virtual_time.hpp"
 
-namespace {
+namespace scheduler_counts {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -180,4 +180,4 @@ TEST_CASE("every way in which a timer can end is counted, once") {
   CHECK(s.wakeups == 0);  // there is no thread to wake
 }
 
-}  // namespace
+}  // namespace scheduler_counts

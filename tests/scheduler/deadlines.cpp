@@ -1,7 +1,7 @@
 // When a task runs, and in which order.
 #include "scheduler/virtual_time.hpp"
 
-namespace {
+namespace scheduler_deadlines {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -141,4 +141,4 @@ TEST_CASE("a timer fires once, even if the wheel turns again and again") {
   CHECK(time.advance(1h) == 0);
 }
 
-}  // namespace
+}  // namespace scheduler_deadlines

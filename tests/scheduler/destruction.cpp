@@ -3,7 +3,7 @@
 
 #include "scheduler/virtual_time.hpp"
 
-namespace {
+namespace scheduler_destruction {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -201,4 +201,4 @@ TEST_CASE("the handlers are released with the scheduler, even after stop()") {
   CHECK(token.use_count() == 1);
 }
 
-}  // namespace
+}  // namespace scheduler_destruction

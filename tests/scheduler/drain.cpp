@@ -3,7 +3,7 @@
 
 #include "scheduler/virtual_time.hpp"
 
-namespace {
+namespace scheduler_drain {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -184,4 +184,4 @@ TEST_CASE("a periodic timer that is cancelled in a run during which drain() begi
   CHECK(adds_up(time.stats()));
 }
 
-}  // namespace
+}  // namespace scheduler_drain

@@ -19,7 +19,7 @@
 #include "scheduler/seeds.hpp"
 #include "sync/threads.hpp"
 
-namespace {
+namespace scheduler_drawing {
 
 using namespace std::chrono_literals;
 using namespace rondo;
@@ -392,4 +392,4 @@ TEST_CASE("descriptions of random wheels have each node once, and no late key") 
   }
 }
 
-}  // namespace
+}  // namespace scheduler_drawing

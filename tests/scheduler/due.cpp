@@ -1,7 +1,7 @@
 // due(id): the moment that a timer waits for.
 #include "scheduler/virtual_time.hpp"
 
-namespace {
+namespace scheduler_due {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -119,4 +119,4 @@ TEST_CASE("due() of a timer with jitter includes the jitter") {
   }
 }
 
-}  // namespace
+}  // namespace scheduler_due

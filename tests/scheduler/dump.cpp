@@ -4,7 +4,7 @@
 
 #include "scheduler/virtual_time.hpp"
 
-namespace {
+namespace scheduler_dump {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -72,4 +72,4 @@ TEST_CASE("the stream of dump() may call the scheduler: no lock is held while it
   CHECK(time.stats().fired == 1);
 }
 
-}  // namespace
+}  // namespace scheduler_dump

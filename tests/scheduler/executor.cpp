@@ -7,7 +7,7 @@
 
 #include "scheduler/virtual_time.hpp"
 
-namespace {
+namespace scheduler_executor {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -320,4 +320,4 @@ TEST_CASE("a job may be destroyed by the task that it runs") {
   CHECK(k.time.stats().completed == 1);
 }
 
-}  // namespace
+}  // namespace scheduler_executor

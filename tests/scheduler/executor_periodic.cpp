@@ -5,7 +5,7 @@
 
 #include "scheduler/virtual_time.hpp"
 
-namespace {
+namespace scheduler_executor_periodic {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -255,4 +255,4 @@ TEST_CASE("runs that an executor had when they were cancelled do not overlap run
   CHECK(k.time.stats().overlapped == 0);
 }
 
-}  // namespace
+}  // namespace scheduler_executor_periodic

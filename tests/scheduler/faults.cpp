@@ -9,7 +9,7 @@
 #include "scheduler/virtual_time.hpp"
 #include "sync/threads.hpp"
 
-namespace {
+namespace scheduler_faults {
 
 using namespace rondo::detail;
 using namespace rondo::test;
@@ -133,4 +133,4 @@ TEST_CASE("counters and places that do not add up are found and reported with th
   CHECK(fault_of(sums, leaked) == "of 64 records 59 are free, but 4 timers are pending");
 }
 
-}  // namespace
+}  // namespace scheduler_faults

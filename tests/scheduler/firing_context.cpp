@@ -1,7 +1,7 @@
 // What a task is told about its run.
 #include "scheduler/virtual_time.hpp"
 
-namespace {
+namespace scheduler_firing_context {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -70,4 +70,4 @@ TEST_CASE("a task that is run by hand gets an empty firing") {
   CHECK(runs[0].run == 0);
 }
 
-}  // namespace
+}  // namespace scheduler_firing_context

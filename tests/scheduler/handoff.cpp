@@ -7,7 +7,7 @@
 #include "scheduler/record.hpp"
 #include "sync/threads.hpp"
 
-namespace {
+namespace scheduler_handoff {
 
 using namespace rondo::detail;
 
@@ -85,4 +85,4 @@ TEST_CASE("without memory for one more ticket, the existing tickets stay valid" 
   CHECK(runs.size() == 1);
   CHECK(runs.redeem(1));
 }
-}  // namespace
+}  // namespace scheduler_handoff

@@ -9,7 +9,7 @@
 #include "scheduler/core_members.hpp"
 #include "scheduler/virtual_time.hpp"
 
-namespace {
+namespace scheduler_immediate {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -166,4 +166,4 @@ TEST_CASE("a chain of zero delays may have a million passes at each instant if i
   CHECK(runs == 1'000'000);
 }
 
-}  // namespace
+}  // namespace scheduler_immediate

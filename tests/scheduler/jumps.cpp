@@ -5,7 +5,7 @@
 
 #include "scheduler/virtual_time.hpp"
 
-namespace {
+namespace scheduler_jumps {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -145,4 +145,4 @@ TEST_CASE("a stall of millions of rounds costs as much as the timers that are du
   }
 }
 
-}  // namespace
+}  // namespace scheduler_jumps

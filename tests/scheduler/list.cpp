@@ -7,7 +7,7 @@
 #include "failing_new.hpp"
 #include "scheduler/virtual_time.hpp"
 
-namespace {
+namespace scheduler_list {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -220,4 +220,4 @@ TEST_CASE("list() has each of many timers once") {
   CHECK(made.empty());
 }
 
-}  // namespace
+}  // namespace scheduler_list

@@ -4,7 +4,7 @@
 
 #include "scheduler/virtual_time.hpp"
 
-namespace {
+namespace scheduler_max_pending {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -127,4 +127,4 @@ TEST_CASE("a timer whose job the executor refuses frees its place") {
   CHECK_FALSE(is_full(time));
 }
 
-}  // namespace
+}  // namespace scheduler_max_pending

@@ -8,7 +8,7 @@
 #include "scheduler/virtual_time.hpp"
 #include "times_slower.hpp"
 
-namespace {
+namespace scheduler_memory {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -131,4 +131,4 @@ TEST_CASE("the records of a burst of a million timers are kept, and the next bur
 
 TEST_SUITE_END();
 
-}  // namespace
+}  // namespace scheduler_memory

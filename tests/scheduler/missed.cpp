@@ -3,7 +3,7 @@
 
 #include "scheduler/virtual_time.hpp"
 
-namespace {
+namespace scheduler_missed {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -321,4 +321,4 @@ TEST_CASE("bad recurrences and empty tasks schedule nothing") {
   CHECK(time.stats().scheduled == 0);
 }
 
-}  // namespace
+}  // namespace scheduler_missed

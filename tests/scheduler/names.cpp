@@ -9,7 +9,7 @@
 #include "scheduler/captured_cerr.hpp"
 #include "scheduler/virtual_time.hpp"
 
-namespace {
+namespace scheduler_names {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -231,4 +231,4 @@ TEST_CASE("dump() shows at most sixteen names") {
   CHECK(out.str().find("    … and 4 more\n") != std::string::npos);
 }
 
-}  // namespace
+}  // namespace scheduler_names

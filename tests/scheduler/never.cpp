@@ -3,7 +3,7 @@
 
 #include "scheduler/virtual_time.hpp"
 
-namespace {
+namespace scheduler_never {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -179,4 +179,4 @@ TEST_CASE("at the end of the clock, the longest duration still means never, and 
   CHECK(never == 0);
 }
 
-}  // namespace
+}  // namespace scheduler_never

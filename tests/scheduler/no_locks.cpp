@@ -13,7 +13,7 @@
 #include "scheduler/seeds.hpp"
 #include "scheduler/virtual_time.hpp"
 
-namespace {
+namespace scheduler_no_locks {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -331,4 +331,4 @@ TEST_CASE("with several threads, no lock is held in user code, and all are neste
   check_so_far();
 }
 
-}  // namespace
+}  // namespace scheduler_no_locks

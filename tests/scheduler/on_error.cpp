@@ -5,7 +5,7 @@
 #include "scheduler/captured_cerr.hpp"
 #include "scheduler/virtual_time.hpp"
 
-namespace {
+namespace scheduler_on_error {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -186,4 +186,4 @@ TEST_CASE("an empty task is refused by every call") {
   CHECK(time.pending() == 0);
 }
 
-}  // namespace
+}  // namespace scheduler_on_error

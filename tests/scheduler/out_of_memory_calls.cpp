@@ -6,7 +6,7 @@
 
 #include "scheduler/out_of_memory.hpp"
 
-namespace {
+namespace scheduler_out_of_memory_calls {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -169,4 +169,4 @@ TEST_CASE("cancelling and queries need no memory") {
 
 TEST_SUITE_END();
 
-}  // namespace
+}  // namespace scheduler_out_of_memory_calls

@@ -8,7 +8,7 @@
 
 #include "scheduler/out_of_memory.hpp"
 
-namespace {
+namespace scheduler_out_of_memory_ends {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -172,4 +172,4 @@ TEST_CASE("a task may destroy its scheduler without memory, and all other callab
 
 TEST_SUITE_END();
 
-}  // namespace
+}  // namespace scheduler_out_of_memory_ends

@@ -9,7 +9,7 @@
 
 #include "scheduler/out_of_memory.hpp"
 
-namespace {
+namespace scheduler_out_of_memory_runs {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -302,4 +302,4 @@ TEST_CASE("an exception of a task is reported even without memory") {
 
 TEST_SUITE_END();
 
-}  // namespace
+}  // namespace scheduler_out_of_memory_runs

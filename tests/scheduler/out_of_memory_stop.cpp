@@ -14,7 +14,7 @@
 #include "scheduler/virtual_time.hpp"
 #include "sync/threads.hpp"
 
-namespace {
+namespace scheduler_out_of_memory_stop {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -63,4 +63,4 @@ TEST_CASE(
 
 TEST_SUITE_END();
 
-}  // namespace
+}  // namespace scheduler_out_of_memory_stop

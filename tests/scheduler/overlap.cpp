@@ -3,7 +3,7 @@
 
 #include "scheduler/virtual_time.hpp"
 
-namespace {
+namespace scheduler_overlap {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -425,4 +425,4 @@ TEST_CASE("cancelling a timer also removes the run that is kept back") {
   CHECK(adds_up(k.time.stats()));
 }
 
-}  // namespace
+}  // namespace scheduler_overlap

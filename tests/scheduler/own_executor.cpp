@@ -4,7 +4,7 @@
 
 #include "scheduler/virtual_time.hpp"
 
-namespace {
+namespace scheduler_own_executor {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -157,4 +157,4 @@ TEST_CASE("one executor may serve many timers, and its exceptions are reported f
   CHECK(time.stats().completed == 10);
 }
 
-}  // namespace
+}  // namespace scheduler_own_executor

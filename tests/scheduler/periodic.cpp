@@ -4,7 +4,7 @@
 
 #include "scheduler/virtual_time.hpp"
 
-namespace {
+namespace scheduler_periodic {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -181,4 +181,4 @@ TEST_CASE("a periodic task stays pending during its runs, until it is cancelled"
   CHECK(runs == 3);
 }
 
-}  // namespace
+}  // namespace scheduler_periodic

@@ -10,7 +10,7 @@
 #include "scheduler/captured_cerr.hpp"
 #include "scheduler/virtual_time.hpp"
 
-namespace {
+namespace scheduler_propagate_exceptions {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -210,4 +210,4 @@ TEST_CASE("without the option no exception leaves the call") {
   CHECK(reported == 1);
 }
 
-}  // namespace
+}  // namespace scheduler_propagate_exceptions

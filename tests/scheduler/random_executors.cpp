@@ -8,7 +8,7 @@
 #include "scheduler/seeds.hpp"
 #include "scheduler/virtual_time.hpp"
 
-namespace {
+namespace scheduler_random_executors {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -177,4 +177,4 @@ TEST_CASE("with an executor that runs, keeps, drops and refuses jobs, all counts
   }
 }
 
-}  // namespace
+}  // namespace scheduler_random_executors

@@ -11,7 +11,7 @@
 #include "failing_new.hpp"
 #include "sync/threads.hpp"
 
-namespace {
+namespace scheduler_ready_list {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -106,4 +106,4 @@ TEST_CASE("the memory of a burst is given back when all of it has been popped" *
   CHECK(bytes_held() <= before);
 }
 
-}  // namespace
+}  // namespace scheduler_ready_list

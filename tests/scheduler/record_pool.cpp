@@ -9,7 +9,7 @@
 
 #include "sync/threads.hpp"
 
-namespace {
+namespace scheduler_record_pool {
 
 using rondo::detail::counters;
 using rondo::detail::record_pool;
@@ -105,4 +105,4 @@ TEST_CASE("a thread that takes and gives back a few records at a time always use
   }
 }
 
-}  // namespace
+}  // namespace scheduler_record_pool

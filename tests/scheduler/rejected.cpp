@@ -5,7 +5,7 @@
 #include "scheduler/captured_cerr.hpp"
 #include "scheduler/virtual_time.hpp"
 
-namespace {
+namespace scheduler_rejected {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -192,4 +192,4 @@ TEST_CASE("on_rejected may destroy the scheduler") {
   CHECK(time == nullptr);
 }
 
-}  // namespace
+}  // namespace scheduler_rejected

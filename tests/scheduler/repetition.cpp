@@ -7,7 +7,7 @@
 
 #include "scheduler/virtual_time.hpp"
 
-namespace {
+namespace scheduler_repetition {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -235,4 +235,4 @@ TEST_CASE("a timer with no points left has one more when it is moved") {
   CHECK(timer.over());
 }
 
-}  // namespace
+}  // namespace scheduler_repetition

@@ -1,7 +1,7 @@
 // Rescheduling one-shots.
 #include "scheduler/virtual_time.hpp"
 
-namespace {
+namespace scheduler_reschedule {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -164,4 +164,4 @@ TEST_CASE("the executor may move or cancel the timer whose job it has just got")
   CHECK(adds_up(time.stats()));
 }
 
-}  // namespace
+}  // namespace scheduler_reschedule

@@ -4,7 +4,7 @@
 
 #include "scheduler/virtual_time.hpp"
 
-namespace {
+namespace scheduler_reschedule_periodic {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -166,4 +166,4 @@ TEST_CASE(
   CHECK(moved_into_its_own_run(r.times(2).on_overlap(overlapping_runs::queue_one), 0) == "10#1 20#2");
 }
 
-}  // namespace
+}  // namespace scheduler_reschedule_periodic

@@ -5,7 +5,7 @@
 
 #include "scheduler/virtual_time.hpp"
 
-namespace {
+namespace scheduler_short_periods {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -96,4 +96,4 @@ TEST_CASE("a point whose tick has not begun does not overlap with the run before
   CHECK(time.stats().overlapped == 0);
 }
 
-}  // namespace
+}  // namespace scheduler_short_periods

@@ -16,7 +16,7 @@
 #include "sync/threads.hpp"
 #include "times_slower.hpp"
 
-namespace {
+namespace scheduler_shrink {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -250,4 +250,4 @@ TEST_CASE("stop() and drain() find all timers after shrink_to_fit(), which may a
   for (const timer_id id : ids) check_names_nothing(time, id);
 }
 
-}  // namespace
+}  // namespace scheduler_shrink

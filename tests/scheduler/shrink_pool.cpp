@@ -15,7 +15,7 @@
 #include "sync/pages.hpp"
 #include "sync/threads.hpp"
 
-namespace {
+namespace scheduler_shrink_pool {
 
 using namespace rondo::test;
 
@@ -246,4 +246,4 @@ TEST_CASE(
 
 TEST_SUITE_END();
 
-}  // namespace
+}  // namespace scheduler_shrink_pool

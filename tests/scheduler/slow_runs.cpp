@@ -9,7 +9,7 @@
 #include "scheduler/captured_cerr.hpp"
 #include "scheduler/virtual_time.hpp"
 
-namespace {
+namespace scheduler_slow_runs {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -158,4 +158,4 @@ TEST_CASE("checked builds know the line that scheduled a slow run, whatever call
   }
 }
 
-}  // namespace
+}  // namespace scheduler_slow_runs

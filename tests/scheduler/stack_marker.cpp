@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-namespace {
+namespace scheduler_stack_marker {
 
 using rondo::detail::stack_marker;
 
@@ -37,4 +37,4 @@ TEST_CASE("a core without a marker on this thread is not kept") {
   CHECK(watched.expired());
 }
 
-}  // namespace
+}  // namespace scheduler_stack_marker

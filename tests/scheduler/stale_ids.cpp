@@ -5,7 +5,7 @@
 
 #include "scheduler/virtual_time.hpp"
 
-namespace {
+namespace scheduler_stale_ids {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -84,4 +84,4 @@ TEST_CASE("ids that stop() hands back are gone") {
   check_names_nothing(time, often);
 }
 
-}  // namespace
+}  // namespace scheduler_stale_ids

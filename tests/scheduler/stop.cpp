@@ -4,7 +4,7 @@
 
 #include "scheduler/virtual_time.hpp"
 
-namespace {
+namespace scheduler_stop {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -299,4 +299,4 @@ TEST_CASE(
   CHECK(rest[1].due == at(50ms));
 }
 
-}  // namespace
+}  // namespace scheduler_stop

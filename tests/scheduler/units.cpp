@@ -5,7 +5,7 @@
 
 #include "scheduler/virtual_time.hpp"
 
-namespace {
+namespace scheduler_units {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -89,4 +89,4 @@ TEST_CASE("a delay of minus infinity is due at once") {
   CHECK(time.advance(0s) == 1);
 }
 
-}  // namespace
+}  // namespace scheduler_units

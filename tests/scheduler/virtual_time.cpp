@@ -3,7 +3,7 @@
 
 #include <stdexcept>
 
-namespace {
+namespace scheduler_virtual_time {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -175,4 +175,4 @@ TEST_CASE("the same program always gives the same runs, to the nanosecond") {
   CHECK(program() == program());
 }
 
-}  // namespace
+}  // namespace scheduler_virtual_time

@@ -11,6 +11,8 @@
 
 #include <rondo/manual_timer.hpp>
 
+#include "adds_up.hpp"
+
 namespace doctest {
 
 template <class Rep, class Period>
@@ -71,11 +73,6 @@ inline auto counting(int& runs) {
 
 inline auto recording(std::vector<firing>& runs) {
   return [&runs](const firing& f) { runs.push_back(f); };
-}
-
-/// Whether scheduled == pending + completed + cancelled + returned, which is true whenever nothing is in progress.
-inline bool adds_up(const statistics& s) {
-  return s.scheduled == s.pending + s.completed + s.cancelled + s.returned;
 }
 
 }  // namespace rondo::test

@@ -6,7 +6,7 @@
 #include "sync/threads.hpp"
 #include "threads/patience.hpp"
 
-namespace {
+namespace threads_alarm {
 
 using namespace rondo::test;
 
@@ -64,4 +64,4 @@ TEST_CASE("a ring during the sleep ends it") {
   }
 }
 
-}  // namespace
+}  // namespace threads_alarm

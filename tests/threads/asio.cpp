@@ -11,7 +11,7 @@
 
 #include "threads/patience.hpp"
 
-namespace {
+namespace threads_asio {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -82,4 +82,4 @@ TEST_CASE("runs of one timer may overlap on an Asio thread pool") {
   pool.join();
 }
 
-}  // namespace
+}  // namespace threads_asio

@@ -7,7 +7,7 @@
 #include "threads/patience.hpp"
 #include "threads/pool.hpp"
 
-namespace {
+namespace threads_cancel_and_wait {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -184,4 +184,4 @@ TEST_CASE("when cancel_and_wait() returns, the ended timer has been counted") {
   }
 }
 
-}  // namespace
+}  // namespace threads_cancel_and_wait

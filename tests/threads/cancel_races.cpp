@@ -7,7 +7,7 @@
 #include "threads/patience.hpp"
 #include "threads/pool.hpp"
 
-namespace {
+namespace threads_cancel_races {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -114,4 +114,4 @@ TEST_CASE("of two tasks that cancel each other, either both run or one is cancel
   }
 }
 
-}  // namespace
+}  // namespace threads_cancel_races

@@ -11,7 +11,7 @@
 #include "threads/patience.hpp"
 #include "threads/pool.hpp"
 
-namespace {
+namespace threads_destruction {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -222,4 +222,4 @@ TEST_CASE("jobs that outlive the timer do nothing, on any thread") {
   CHECK(ran == 0);
 }
 
-}  // namespace
+}  // namespace threads_destruction

@@ -9,7 +9,7 @@
 #include "threads/patience.hpp"
 #include "threads/pool.hpp"
 
-namespace {
+namespace threads_destruction_under_load {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -146,4 +146,4 @@ TEST_CASE("every job that a pool drops as it ends is counted") {
   }
 }
 
-}  // namespace
+}  // namespace threads_destruction_under_load

@@ -15,7 +15,7 @@
 #include "threads/patience.hpp"
 #include "threads/pool.hpp"
 
-namespace {
+namespace threads_drain {
 
 using namespace rondo::test;
 using namespace std::chrono_literals;
@@ -279,4 +279,4 @@ TEST_CASE("drain() ends a periodic timer whose run ends or is dropped after drai
   }
 }
 
-}  // namespace
+}  // namespace threads_drain

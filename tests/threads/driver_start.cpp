@@ -9,7 +9,7 @@
 #include "threads/no_threads.hpp"
 #include "threads/patience.hpp"
 
-namespace {
+namespace threads_driver_start {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -95,4 +95,4 @@ TEST_CASE("a driver that runs out of memory tries again, and loses nothing" *
   CHECK(adds_up(t.stats()));
 }
 
-}  // namespace
+}  // namespace threads_driver_start

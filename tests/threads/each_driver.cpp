@@ -10,7 +10,7 @@
 
 #include "threads/patience.hpp"
 
-namespace {
+namespace threads_each_driver {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -131,4 +131,4 @@ TEST_CASE_TEMPLATE("each of them can be used as a rondo::scheduler", T, RONDO_EA
   CHECK(s.stop().size() == 2);
 }
 
-}  // namespace
+}  // namespace threads_each_driver

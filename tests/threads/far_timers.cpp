@@ -11,7 +11,7 @@
 
 #include "threads/patience.hpp"
 
-namespace {
+namespace threads_far_timers {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -139,4 +139,4 @@ TEST_CASE(
   check_while_time_passes(8, 50ms);
 }
 
-}  // namespace
+}  // namespace threads_far_timers

@@ -18,7 +18,7 @@
 #include "threads/child.hpp"
 #include "threads/patience.hpp"
 
-namespace {
+namespace threads_fork {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -244,4 +244,4 @@ TEST_CASE("a child may create timers, and so may its own child") {
 }
 #endif
 
-}  // namespace
+}  // namespace threads_fork

@@ -10,7 +10,7 @@
 #include "scheduler/histogram_recorder.hpp"
 #include "sync/threads.hpp"
 
-namespace {
+namespace threads_histogram {
 
 using namespace rondo;
 
@@ -59,4 +59,4 @@ TEST_CASE("a histogram has everything that several threads record at once") {
   CHECK(shared.snapshot().sum() == alone.snapshot().sum());
 }
 
-}  // namespace
+}  // namespace threads_histogram

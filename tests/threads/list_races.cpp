@@ -8,7 +8,7 @@
 #include "threads/patience.hpp"
 #include "threads/pool.hpp"
 
-namespace {
+namespace threads_list_races {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -110,4 +110,4 @@ TEST_CASE("list() has every timer that stays pending exactly once, however it mo
   mover.join();
 }
 
-}  // namespace
+}  // namespace threads_list_races

@@ -12,7 +12,7 @@
 #include "sync/thread_numbers.hpp"
 #include "threads/patience.hpp"
 
-namespace {
+namespace threads_many_threads {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -85,4 +85,4 @@ TEST_CASE("no timer and no count is lost between a hundred threads and those tha
   CHECK(t.stop().size() == s.pending);
 }
 
-}  // namespace
+}  // namespace threads_many_threads

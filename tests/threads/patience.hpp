@@ -11,6 +11,8 @@
 
 #include <rondo/timer.hpp>
 
+#include "adds_up.hpp"
+
 namespace rondo::test {
 
 using namespace std::chrono_literals;
@@ -57,11 +59,6 @@ inline void let_pass(std::chrono::steady_clock::duration d) {
 inline void spin(unsigned turns) {
   for (std::atomic<unsigned> left{turns}; left.load(std::memory_order_relaxed) != 0;)
     left.fetch_sub(1, std::memory_order_relaxed);
-}
-
-/// Whether scheduled == pending + completed + cancelled + returned, which is true whenever nothing is in progress.
-inline bool adds_up(const statistics& s) {
-  return s.scheduled == s.pending + s.completed + s.cancelled + s.returned;
 }
 
 }  // namespace rondo::test

@@ -12,7 +12,7 @@
 
 #include "threads/patience.hpp"
 
-namespace {
+namespace threads_polled {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -330,4 +330,4 @@ TEST_CASE("a loop that sleeps until next_due() and is woken by on_earlier misses
   CHECK(timer.stats().completed == 2 * each);
 }
 
-}  // namespace
+}  // namespace threads_polled

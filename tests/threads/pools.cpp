@@ -10,7 +10,7 @@
 #include "threads/patience.hpp"
 #include "threads/pool.hpp"
 
-namespace {
+namespace threads_pools {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -177,4 +177,4 @@ TEST_CASE("a task on a pool may schedule itself again at once") {
   CHECK(done.wait());
 }
 
-}  // namespace
+}  // namespace threads_pools

@@ -7,7 +7,7 @@
 #include "threads/patience.hpp"
 #include "threads/pool.hpp"
 
-namespace {
+namespace threads_producers {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -156,4 +156,4 @@ TEST_CASE("queries from several threads are right while another thread changes t
   CHECK(wrong == 0);
 }
 
-}  // namespace
+}  // namespace threads_producers

@@ -14,7 +14,7 @@
 #include <sys/prctl.h>
 #endif
 
-namespace {
+namespace threads_punctual {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -161,4 +161,4 @@ TEST_CASE("many timers with few deadlines all run") {
   CHECK(ran.wait(many));
 }
 
-}  // namespace
+}  // namespace threads_punctual

@@ -6,7 +6,7 @@
 #include "threads/patience.hpp"
 #include "threads/pool.hpp"
 
-namespace {
+namespace threads_reschedule_races {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -105,4 +105,4 @@ TEST_CASE("a periodic task that is moved by other threads never runs twice at on
   CHECK(t.stats().missed < 100'000'000);  // more points than this cannot have passed
 }
 
-}  // namespace
+}  // namespace threads_reschedule_races

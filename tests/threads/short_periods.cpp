@@ -8,7 +8,7 @@
 
 #include "threads/patience.hpp"
 
-namespace {
+namespace threads_short_periods {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -37,4 +37,4 @@ TEST_CASE("with a period of one tick, a point is missed only if its tick has beg
   MESSAGE(runs.size() << " runs of " << points << " points");  // fewer only if the driver gets no processor
 }
 
-}  // namespace
+}  // namespace threads_short_periods

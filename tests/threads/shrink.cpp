@@ -9,7 +9,7 @@
 #include "threads/patience.hpp"
 #include "threads/pool.hpp"
 
-namespace {
+namespace threads_shrink {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -114,4 +114,4 @@ TEST_CASE("stop() misses no timer that is scheduled while memory is given back")
   }
 }
 
-}  // namespace
+}  // namespace threads_shrink

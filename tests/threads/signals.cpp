@@ -16,7 +16,7 @@
 #include "threads/no_threads.hpp"
 #include "threads/patience.hpp"
 
-namespace {
+namespace threads_signals {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -129,4 +129,4 @@ TEST_CASE("a handler that was installed after a timer was created does not run o
 
 #endif
 
-}  // namespace
+}  // namespace threads_signals

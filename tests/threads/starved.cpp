@@ -13,7 +13,7 @@
 #include "threads/patience.hpp"
 #include "threads/pool.hpp"
 
-namespace {
+namespace threads_starved {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -131,4 +131,4 @@ TEST_CASE("a driver and a pool that get little processor time are never early, a
   check_starved(2);
 }
 
-}  // namespace
+}  // namespace threads_starved

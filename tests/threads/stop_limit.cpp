@@ -8,7 +8,7 @@
 #include "threads/patience.hpp"
 #include "threads/pool.hpp"
 
-namespace {
+namespace threads_stop_limit {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -178,4 +178,4 @@ TEST_CASE("stopping() stays true after a drain() that failed") {
   CHECK(time.stopping());
 }
 
-}  // namespace
+}  // namespace threads_stop_limit

@@ -8,7 +8,7 @@
 #include "threads/patience.hpp"
 #include "threads/pool.hpp"
 
-namespace {
+namespace threads_stop_races {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -229,4 +229,4 @@ TEST_CASE("stop() inside a task on a pool works while other tasks run there") {
   }
 }
 
-}  // namespace
+}  // namespace threads_stop_races

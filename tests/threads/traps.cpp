@@ -11,7 +11,7 @@
 #include "threads/patience.hpp"
 #include "threads/pool.hpp"
 
-namespace {
+namespace threads_traps {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -99,5 +99,5 @@ TEST_CASE("an executor that blocks is reported with the timer's name; one that r
   CHECK(cerr.text().find("\"slow\"") == std::string::npos);
 }
 
-}  // namespace
+}  // namespace threads_traps
 #endif

@@ -5,7 +5,7 @@
 
 #include "threads/patience.hpp"
 
-namespace {
+namespace threads_wakeups {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -139,4 +139,4 @@ TEST_CASE("next_due() is what the driver sleeps for") {
   CHECK_FALSE(t.next_due().has_value());
 }
 
-}  // namespace
+}  // namespace threads_wakeups

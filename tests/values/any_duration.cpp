@@ -13,13 +13,13 @@
 
 #include <rondo/time.hpp>
 
+namespace values_any_duration {
+
 using namespace std::chrono_literals;
 using rondo::any_duration;
 using rondo::any_time_point;
 using rondo::duration;
 using rondo::time_point;
-
-namespace {
 
 using steady = std::chrono::steady_clock;
 template <class Duration>
@@ -63,8 +63,6 @@ template <class T>
 constexpr bool costs_what_a_number_costs =
     sizeof(T) == sizeof(std::int64_t) &&
     std::is_trivially_copyable_v<T>&& std::is_trivially_destructible_v<T>;
-
-}  // namespace
 
 static_assert(costs_what_a_number_costs<any_duration> && costs_what_a_number_costs<any_time_point>);
 static_assert(duration(any_duration(5ms)) == 5ms, "conversions are constant expressions");
@@ -159,3 +157,5 @@ TEST_CASE("a type that converts to a duration or a time point is converted by it
   const duration elsewhere = 9ms;
   CHECK(taken(std::cref(elsewhere)) == 9ms);
 }
+
+}  // namespace values_any_duration

@@ -12,11 +12,11 @@
 
 #include "failing_new.hpp"
 
+namespace values_delay_queue {
+
 using namespace rondo;
 using namespace rondo::test;
 using rondo::detail::delay_queue;
-
-namespace {
 
 class queue_trial {
  public:
@@ -80,8 +80,6 @@ class queue_trial {
   std::vector<std::optional<tick_number>> dues_;
   std::mt19937_64 random_;
 };
-
-}  // namespace
 
 TEST_CASE(
     "after every change the entry with the earliest tick is on top; among equal ticks, the least number") {
@@ -173,3 +171,5 @@ TEST_CASE("a delay queue allocates nothing after its constructor, even with all 
     CHECK(queue.fault() == "");
   }
 }
+
+}  // namespace values_delay_queue

@@ -15,6 +15,8 @@
 #include "scheduler/seeds.hpp"
 #include "values/histograms.hpp"
 
+namespace values_histogram {
+
 using namespace rondo;
 using rondo::detail::log_linear;
 using rondo::test::middle;
@@ -24,15 +26,11 @@ using rondo::test::of_counts;
 using rondo::test::random_value;
 using rondo::test::recorder;
 
-namespace {
-
 /// Whether two values differ by less than 1/64. Exact, because it uses integers.
 bool close(std::int64_t found, std::int64_t exact) {
   const std::int64_t off = found < exact ? exact - found : found - exact;
   return off == 0 || off < exact / 64 || (off == exact / 64 && exact % 64 != 0);
 }
-
-}  // namespace
 
 static_assert(std::is_copy_constructible_v<histogram> && std::is_nothrow_move_constructible_v<histogram>);
 static_assert(log_linear::middle_of(log_linear::bucket_of(duration(63))) == duration(63),
@@ -245,3 +243,5 @@ TEST_CASE("a snapshot does not change while recording continues") {
   CHECK((before == of({10})));
   CHECK((r.snapshot() == of({10, 20})));
 }
+
+}  // namespace values_histogram

@@ -16,6 +16,8 @@
 #include "scheduler/seeds.hpp"
 #include "values/histograms.hpp"
 
+namespace values_histogram_export {
+
 using namespace rondo;
 using rondo::detail::log_linear;
 using rondo::test::failing_new;
@@ -24,8 +26,6 @@ using rondo::test::most;
 using rondo::test::of;
 using rondo::test::of_counts;
 using rondo::test::recorder;
-
-namespace {
 
 using bucket = histogram::bucket;
 using buckets = std::vector<bucket>;
@@ -65,8 +65,6 @@ std::string refusal(histogram from, const histogram& earlier) {
 
 const std::string is_no_reading =
     "rondo: the subtracted histogram is not an earlier reading of the same histogram: it has ";
-
-}  // namespace
 
 TEST_CASE("buckets() has the non-empty buckets, in ascending order") {
   CHECK(histogram().buckets().empty());
@@ -260,3 +258,5 @@ TEST_CASE("adding a histogram without memory throws, and changes nothing") {
   }
   CHECK(same(h, before));
 }
+
+}  // namespace values_histogram_export

@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-namespace {
+namespace values_job {
 
 using namespace rondo;
 using rondo::detail::job_ticket;
@@ -58,4 +58,4 @@ TEST_CASE("a default-constructed job is spent") {
   j();
 }
 
-}  // namespace
+}  // namespace values_job

@@ -11,7 +11,7 @@
 
 #include "scheduler/seeds.hpp"
 
-namespace {
+namespace values_recurrence {
 
 using namespace std::chrono_literals;
 using namespace rondo;
@@ -391,4 +391,4 @@ TEST_CASE("a recurrence prints as the calls that create it") {
         "every(1s).on_missed(missed_runs::delay).on_overlap(overlapping_runs::allow)");
 }
 
-}  // namespace
+}  // namespace values_recurrence

@@ -8,10 +8,10 @@
 
 #include <rondo/time.hpp>
 
+namespace values_saturate {
+
 using namespace std::chrono_literals;
 using namespace rondo;
-
-namespace {
 
 template <class Rep, class Period>
 std::int64_t count(std::chrono::duration<Rep, Period> d) {
@@ -24,8 +24,6 @@ constexpr std::int64_t least = duration::min().count();
 using picoseconds = std::chrono::duration<std::int64_t, std::pico>;
 using real_seconds = std::chrono::duration<double>;
 using real_hours = std::chrono::duration<double, std::ratio<3600>>;
-
-}  // namespace
 
 static_assert(saturate(5ms) == duration(5'000'000), "conversions are constant expressions");
 
@@ -189,3 +187,5 @@ TEST_CASE("the distance of two time points saturates at the ends of a duration's
   CHECK((saturating_difference(time_point::min(), time_point(1ns)) == duration::min()));
   CHECK((saturating_difference(time_point::min(), time_point::min()) == 0ns));
 }
+
+}  // namespace values_saturate

@@ -8,9 +8,9 @@
 
 #include <rondo/task.hpp>
 
-using namespace rondo;
+namespace values_task_call {
 
-namespace {
+using namespace rondo;
 
 int function_calls = 0;
 void function() { ++function_calls; }
@@ -31,8 +31,6 @@ firing run_number(std::uint64_t run) {
   f.run = run;
   return f;
 }
-
-}  // namespace
 
 static_assert(!std::is_copy_constructible_v<task> && !std::is_copy_assignable_v<task>);
 static_assert(std::is_nothrow_move_constructible_v<task> && std::is_nothrow_move_assignable_v<task>);
@@ -152,3 +150,5 @@ TEST_CASE("a moved task calls the callable of its source") {
   c();
   CHECK(calls == 2);
 }
+
+}  // namespace values_task_call

@@ -4,9 +4,9 @@
 
 #include <rondo/task.hpp>
 
-using namespace rondo;
+namespace values_task_empty {
 
-namespace {
+using namespace rondo;
 
 void function() {}
 
@@ -14,8 +14,6 @@ void check_empty(task t) {
   CHECK_FALSE(static_cast<bool>(t));
   CHECK_THROWS_AS(t(), std::bad_function_call);
 }
-
-}  // namespace
 
 TEST_CASE("a task made from nothing is empty") {
   check_empty(task());
@@ -72,3 +70,5 @@ TEST_CASE("an empty task may be moved, reset and destroyed") {
   a.reset();
   check_empty(std::move(a));
 }
+
+}  // namespace values_task_empty

@@ -11,6 +11,8 @@
 
 #include "counted.hpp"
 
+namespace values_task_lifetime {
+
 using namespace values_test;
 using namespace rondo;
 
@@ -177,3 +179,5 @@ TEST_CASE("a callable that resets its own task in its destructor is destroyed on
   CHECK(c.alive == 0);
   CHECK(c.destroyed == c.made + c.moved);
 }
+
+}  // namespace values_task_lifetime

@@ -14,8 +14,6 @@ using namespace std::chrono_literals;
 using namespace rondo;
 using namespace rondo::detail;
 
-namespace {
-
 constexpr time_point at(duration since_epoch) { return time_point(since_epoch); }
 
 #if defined(__SIZEOF_INT128__)
@@ -23,6 +21,8 @@ __extension__ using int128 = __int128;
 #else
 using int128 = boost::multiprecision::int128_t;
 #endif
+
+namespace values_tick_grid {
 
 /// A tick grid in 128 bits, where nothing overflows. before() is the last tick boundary not later than `count`.
 struct wide_grid {
@@ -37,8 +37,6 @@ struct wide_grid {
     return boundary == count ? boundary : boundary + length;
   }
 };
-
-}  // namespace
 
 TEST_CASE("between two ticks, a deadline belongs to the later tick, and now to the earlier one") {
   constexpr tick_grid grid(10ns, at(0ns));
@@ -198,3 +196,5 @@ TEST_CASE("a tick's bucket is its remainder, even for negative ticks") {
   CHECK(bucket_of(std::numeric_limits<tick_number>::max(), 7) == 7);
   CHECK(bucket_of(12345, 0) == 0);
 }
+
+}  // namespace values_tick_grid

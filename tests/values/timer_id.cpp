@@ -13,6 +13,8 @@
 
 #include <rondo/timer_id.hpp>
 
+namespace values_timer_id {
+
 using namespace rondo;
 using rondo::detail::timer_id_access;
 
@@ -84,8 +86,6 @@ TEST_CASE("ids can be keys of unordered containers") {
   CHECK(ids.count(timer_id()) == 0);
 }
 
-namespace {
-
 /// Ids that differ from others in one part only, including the ends of the ranges.
 std::vector<timer_id> various_ids() {
   std::vector<timer_id> ids{timer_id()};
@@ -96,8 +96,6 @@ std::vector<timer_id> various_ids() {
         ids.push_back(timer_id_access::make(scheduler, slot, generation));
   return ids;
 }
-
-}  // namespace
 
 TEST_CASE("ids have a total order that agrees with ==, and the id of no timer is first") {
   const std::vector<timer_id> ids = various_ids();
@@ -134,3 +132,5 @@ TEST_CASE("different ids have different texts") {
     CHECK(texts.insert(text).second);
   }
 }
+
+}  // namespace values_timer_id

@@ -12,10 +12,10 @@
 #include "recording.hpp"
 #include "without_memory.hpp"
 
+namespace wheel_allocation_failure {
+
 using namespace wheel_test;
 using namespace rondo::test;
-
-namespace {
 
 /// The visible state of a wheel and its nodes.
 struct view {
@@ -72,8 +72,6 @@ std::vector<const timer*> in_order(const std::deque<timer>& timers) {
                    [](const timer* a, const timer* b) { return a->due() < b->due(); });
   return sorted;
 }
-
-}  // namespace
 
 // If operator new cannot be replaced, there is nothing to test.
 TEST_SUITE_BEGIN("without memory" * doctest::skip(!failing_new::available));
@@ -204,3 +202,5 @@ TEST_CASE("cancelling and destroying allocate nothing") {
 }
 
 TEST_SUITE_END();
+
+}  // namespace wheel_allocation_failure

@@ -16,13 +16,13 @@
 #include "recording.hpp"
 #include "without_memory.hpp"
 
+namespace wheel_allocation_failure_far {
+
 using namespace rondo;
 using namespace rondo::test;
 using wheel_test::fail_at_each_allocation;
 using wheel_test::first_tick;
 using wheel_test::last_tick;
-
-namespace {
 
 /// Memory comes in segments of 32 chunks. Trials begin with different numbers of chunks in use, so that every call has
 /// to allocate in some trial.
@@ -129,8 +129,6 @@ void in_each_state(Act&& act) {
   }
 }
 
-}  // namespace
-
 // If operator new cannot be replaced, there is nothing to test.
 TEST_SUITE_BEGIN("without memory" * doctest::skip(!failing_new::available));
 
@@ -227,3 +225,5 @@ TEST_CASE("a timer that is scheduled after an advance() that failed fires after 
 }
 
 TEST_SUITE_END();
+
+}  // namespace wheel_allocation_failure_far

@@ -6,6 +6,8 @@
 
 #include "recording.hpp"
 
+namespace wheel_construction {
+
 using namespace wheel_test;
 
 TEST_CASE("the number of buckets is rounded up to a power of two") {
@@ -107,3 +109,5 @@ TEST_CASE("a callback may be anything that can be called with a node, and is not
   w.advance(6, &function::count);
   CHECK(calls_of_function == 1);
 }
+
+}  // namespace wheel_construction

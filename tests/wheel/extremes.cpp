@@ -8,6 +8,8 @@
 
 #include "recording.hpp"
 
+namespace wheel_extremes {
+
 using namespace wheel_test;
 
 TEST_CASE("timers on negative ticks fire in order, each on its own tick, through zero") {
@@ -101,8 +103,6 @@ TEST_CASE("a wheel at its last tick still takes overdue timers") {
   CHECK(seen == "ba");
 }
 
-namespace {
-
 /// Advances a wheel in steps to `start`, and then for forty turns. Returns the ticks at which each of a hundred timers
 /// fires, relative to `start`.
 std::string forty_turns(std::size_t buckets, tick_number start) {
@@ -133,8 +133,6 @@ std::string forty_turns(std::size_t buckets, tick_number start) {
   return seen;
 }
 
-}  // namespace
-
 TEST_CASE("a wheel that has run for years behaves like a new one") {
   for (const std::size_t buckets : {1U, 8U, 512U}) {
     CAPTURE(buckets);
@@ -148,3 +146,5 @@ TEST_CASE("a wheel that has run for years behaves like a new one") {
     }
   }
 }
+
+}  // namespace wheel_extremes

@@ -13,9 +13,9 @@
 #include "core_wheel.hpp"
 #include "recording.hpp"
 
-using namespace wheel_test;
+namespace wheel_far {
 
-namespace {
+using namespace wheel_test;
 
 /// Enough timers to be redistributed in several parts.
 constexpr std::size_t thousands = 20'000;
@@ -56,8 +56,6 @@ tick_number scattered(std::size_t i, tick_number range) {
   x ^= x >> 29;
   return static_cast<tick_number>(x % static_cast<std::uint64_t>(range));
 }
-
-}  // namespace
 
 TEST_CASE("timers on both sides of the window's end fire in order, each at its own tick") {
   for (const std::size_t buckets : {1U, 8U, 64U, 512U}) {
@@ -346,3 +344,5 @@ TEST_CASE("with stripes and locks, thousands of timers that enter the window thr
   CHECK(fired == timers.size());
   CHECK(w.fault() == "");
 }
+
+}  // namespace wheel_far

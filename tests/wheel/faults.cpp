@@ -15,7 +15,7 @@
 
 #include "core_wheel.hpp"
 
-namespace {
+namespace wheel_faults {
 
 using namespace rondo;
 using namespace rondo::detail;
@@ -79,8 +79,6 @@ struct store_in_use {
 };
 
 bool has(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
-
-}  // namespace
 
 TEST_CASE("a wheel has no fault after any sequence of calls") {
   world w(8);
@@ -270,3 +268,5 @@ TEST_CASE("a node of another stripe is found") {
   n.due = 1005;
   CHECK(w.wheel.fault() == "it holds a node due at tick 1005, of another stripe");
 }
+
+}  // namespace wheel_faults

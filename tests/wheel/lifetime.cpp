@@ -7,6 +7,8 @@
 
 #include "recording.hpp"
 
+namespace wheel_lifetime {
+
 using namespace wheel_test;
 
 TEST_CASE("cancel() removes a node, once") {
@@ -138,3 +140,5 @@ TEST_CASE("size() and empty() count the scheduled nodes") {
   fired(w, 5);
   CHECK(w.empty());
 }
+
+}  // namespace wheel_lifetime

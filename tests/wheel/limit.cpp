@@ -2,6 +2,8 @@
 
 #include "recording.hpp"
 
+namespace wheel_limit {
+
 using namespace wheel_test;
 
 TEST_CASE("advance() returns how many timers it has fired") {
@@ -83,3 +85,5 @@ TEST_CASE("a limit includes timers that a callback schedules for ticks already r
   CHECK(w.now() == 3);
   CHECK(a.scheduled());
 }
+
+}  // namespace wheel_limit

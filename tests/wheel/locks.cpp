@@ -9,9 +9,9 @@
 
 #include "core_wheel.hpp"
 
-using rondo::tick_number;
+namespace wheel_locks {
 
-namespace {
+using rondo::tick_number;
 
 /// Calls `before_next` once, before it locks, as if another thread had taken the lock first.
 class interrupted_lock {
@@ -48,8 +48,6 @@ std::string fired(wheel& w, tick_number to) {
   return names;
 }
 
-}  // namespace
-
 TEST_CASE("a former top bucket with a later tick is not taken in place of an overdue timer of its old tick") {
   wheel w(8);
   timer a("a"), b("b"), later("later"), overdue("overdue");
@@ -71,3 +69,5 @@ TEST_CASE("a former top bucket with a later tick is not taken in place of an ove
   CHECK(later.scheduled());
   CHECK(w.fault() == "");
 }
+
+}  // namespace wheel_locks

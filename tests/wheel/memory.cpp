@@ -17,10 +17,10 @@
 #include "recording.hpp"
 #include "times_slower.hpp"
 
+namespace wheel_memory {
+
 using namespace wheel_test;
 using namespace rondo::test;
-
-namespace {
 
 struct small : rondo::wheel_node {
   std::uint32_t payload = 0;
@@ -32,8 +32,6 @@ std::size_t allocations_of(Act&& act) {
   act();
   return allocations() - before;
 }
-
-}  // namespace
 
 // If operator new cannot be replaced, there is nothing to test.
 TEST_SUITE_BEGIN("memory" * doctest::skip(!failing_new::available));
@@ -144,8 +142,6 @@ TEST_CASE("a million timers cancelled while the clock advances take no memory") 
   CHECK(bytes_held() <= before + 1024);
 }
 
-namespace {
-
 using small_wheel = rondo::wheel<small>;
 
 /// A wheel and its timers. Measures their memory and its maximum.
@@ -194,8 +190,6 @@ const range ranges[] = {{"near", 0, 512},
 void set_all(memory_in_use& m, const range& p) {
   for (small& t : m.timers) m.w.schedule(t, m.w.now() + p.first + m.random(p.ticks));
 }
-
-}  // namespace
 
 TEST_CASE("a million timers take no more than 40 bytes each, payload and bookkeeping together") {
   for (const range& p : ranges) {
@@ -319,8 +313,6 @@ TEST_CASE("the remaining timers of a burst that was mostly cancelled take no mor
   }
 }
 
-namespace {
-
 struct pool_in_use {
   void add(rondo::detail::node& n) {
     nodes.make_room(pool);
@@ -329,8 +321,6 @@ struct pool_in_use {
   rondo::detail::chunk_pool pool;
   rondo::detail::chain nodes;
 };
-
-}  // namespace
 
 TEST_CASE("a pool frees all empty segments but one, and reuses that one first") {
   std::deque<rondo::detail::node> many(100'000);
@@ -357,3 +347,5 @@ TEST_CASE("a pool frees all empty segments but one, and reuses that one first") 
 }
 
 TEST_SUITE_END();
+
+}  // namespace wheel_memory

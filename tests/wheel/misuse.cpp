@@ -13,9 +13,9 @@
 
 #include "recording.hpp"
 
-using namespace wheel_test;
+namespace wheel_misuse {
 
-namespace {
+using namespace wheel_test;
 
 /// To be called in the child: sends errors to the pipe, and disables the handler of SIGABRT and the core file.
 void become_quiet(int error_output) {
@@ -53,8 +53,6 @@ bool is_caught(Misuse misuse, const char* what = "inside its own callback") {
   return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT && said.find("rondo: ") == 0 &&
          said.find(what) != std::string::npos;
 }
-
-}  // namespace
 
 TEST_CASE("advancing a wheel inside its own callback is caught") {
   CHECK(is_caught([] {
@@ -100,3 +98,5 @@ TEST_CASE("advance() after a callback has thrown is not a nested advance") {
 }
 
 #endif
+
+}  // namespace wheel_misuse

@@ -5,6 +5,8 @@
 
 #include "recording.hpp"
 
+namespace wheel_next_due {
+
 using namespace wheel_test;
 
 TEST_CASE("next_due() is the tick of the earliest timer, whatever the order of scheduling") {
@@ -101,3 +103,5 @@ TEST_CASE("after firing, next_due() is that of the next timer, and none when all
   fired(w, 13);
   CHECK(w.next_due() == std::nullopt);
 }
+
+}  // namespace wheel_next_due

@@ -7,9 +7,9 @@
 
 #include "recording.hpp"
 
-using namespace wheel_test;
+namespace wheel_order {
 
-namespace {
+using namespace wheel_test;
 
 struct numbered : rondo::wheel_node {
   explicit numbered(int n) : number(n) {}
@@ -27,8 +27,6 @@ std::deque<numbered> many(int count) {
   for (int i = 0; i != count; ++i) made.emplace_back(i);
   return made;
 }
-
-}  // namespace
 
 TEST_CASE("timers of one tick fire in the order in which they were scheduled") {
   wheel w(8);
@@ -129,3 +127,5 @@ TEST_CASE("the order within a tick is kept while its round is next, later and ne
   CHECK(seen.size() == timers.size());
   CHECK(std::is_sorted(seen.begin(), seen.end()));
 }
+
+}  // namespace wheel_order

@@ -2,6 +2,8 @@
 
 #include "recording.hpp"
 
+namespace wheel_overdue {
+
 using namespace wheel_test;
 
 TEST_CASE("a timer that is due now or earlier fires in the next advance(), even if that only goes to now") {
@@ -52,3 +54,5 @@ TEST_CASE("advancing to a tick before now moves nothing and fires nothing") {
   CHECK(w.size() == 2);
   CHECK(fired(w, 100) == "overdue@100 due@100");
 }
+
+}  // namespace wheel_overdue

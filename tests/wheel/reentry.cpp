@@ -5,6 +5,8 @@
 
 #include "recording.hpp"
 
+namespace wheel_reentry {
+
 using namespace wheel_test;
 
 TEST_CASE("inside its callback a node has left the wheel, and now() is its tick") {
@@ -189,3 +191,5 @@ TEST_CASE("a callback may advance another wheel, and move nodes there") {
   CHECK(w.now() == 10);
   CHECK(other.now() == 2);
 }
+
+}  // namespace wheel_reentry

@@ -2,14 +2,12 @@
 
 #include "recording.hpp"
 
-using namespace wheel_test;
+namespace wheel_rounds {
 
-namespace {
+using namespace wheel_test;
 
 constexpr std::size_t buckets = 16;
 constexpr tick_number turn = buckets;
-
-}  // namespace
 
 TEST_CASE("a timer fires on its own tick, after any number of turns and in any bucket") {
   const tick_number starts[] = {0, 5, 15, -3};
@@ -113,3 +111,5 @@ TEST_CASE("timers at distances of a power of two, one less and one more fire on 
     }
   }
 }
+
+}  // namespace wheel_rounds

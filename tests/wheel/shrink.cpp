@@ -13,10 +13,10 @@
 #include "recording.hpp"
 #include "times_slower.hpp"
 
+namespace wheel_shrink {
+
 using namespace wheel_test;
 using namespace rondo::test;
-
-namespace {
 
 constexpr std::size_t segment_bytes = (32 * 64 + 1) * sizeof(void*);
 
@@ -57,8 +57,6 @@ class burst {
 };
 
 const std::size_t many = a_million;
-
-}  // namespace
 
 TEST_CASE("after a burst has fired or was cancelled, shrink_to_fit() makes a wheel as small as a new one" *
           doctest::skip(!failing_new::available)) {
@@ -270,3 +268,5 @@ TEST_CASE("a callback may call shrink_to_fit() after it has cancelled all timers
     CHECK(w.empty());
   }
 }
+
+}  // namespace wheel_shrink

@@ -2,9 +2,9 @@
 
 #include "recording.hpp"
 
-using namespace wheel_test;
+namespace wheel_throwing_callback {
 
-namespace {
+using namespace wheel_test;
 
 struct unwell {};
 
@@ -15,8 +15,6 @@ void advance_until_it_throws(wheel& w, tick_number to, const timer& thrower) {
                             }),
                   unwell);
 }
-
-}  // namespace
 
 TEST_CASE(
     "an exception of a callback leaves advance(), other timers stay, and now() is the tick last fired") {
@@ -71,3 +69,5 @@ TEST_CASE("changes that a callback makes before it throws are kept") {
   CHECK(w.size() == 2);
   CHECK(fired(w, 20) == "c@7 a@9");
 }
+
+}  // namespace wheel_throwing_callback
