@@ -97,7 +97,7 @@ function receive(state, now) {
   while (past[0].at < state.elapsed - 7200) past.shift();
 }
 
-// Puts the server's samples before what this page has seen itself.
+// Replaces all that this page has seen, except the newest, by the server's samples, which have no gaps.
 function remember({ at, loads, failed, stale }) {
   const samples = at.map((time, i) => ({ at: time, loads: loads[i], failed: failed[i], stale: stale[i] }));
   const own = past.at(-1);
@@ -159,7 +159,7 @@ function fillHealth() {
   const { keys, error, served_for: served } = latest;
   byId("health").className = "card " + latest.grade;
   byId("error").textContent = error ? error.text : "none";
-  byId("error-since").textContent = error ? `${timeOfDay(error.text, error.lasts)}, ${wait(error.lasts)} ago` : "–";
+  byId("error-since").textContent = error ? `${timeOfDay("error", error.lasts)}, ${wait(error.lasts)} ago` : "–";
   byId("failing-share").textContent = `${whole(keys.failing)} of ${whole(keys.all)}` +
     (keys.failing > 0 ? ` (${percent(keys.failing / keys.all)})` : "");
   byId("without").textContent =
