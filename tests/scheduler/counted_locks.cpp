@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cstddef>
 #include <functional>
-#include <vector>
 
 namespace rondo::test {
 
@@ -16,7 +15,26 @@ struct held {
   const void* lock;
 };
 
-thread_local std::vector<held> held_here;
+/// The locks that this thread holds. There is nothing to destroy: MinGW destroys thread_local variables whose memory it
+/// may have freed.
+class held_list {
+ public:
+  const held* begin() const { return all_.data(); }
+  const held* end() const { return all_.data() + size_; }
+  std::size_t size() const { return size_; }
+  void add(const held& h) { all_.at(size_++) = h; }
+  void remove(const void* lock) {
+    size_ = static_cast<std::size_t>(
+        std::remove_if(all_.data(), all_.data() + size_, [lock](const held& h) { return h.lock == lock; }) -
+        all_.data());
+  }
+
+ private:
+  std::array<held, 16> all_;
+  std::size_t size_;
+};
+
+thread_local constinit held_list held_here{};
 std::array<std::atomic<std::size_t>, 5> taken_so_far{};
 std::atomic<std::size_t> disorders_so_far{0};
 
@@ -34,13 +52,11 @@ void held_locks::add(lock_rank rank, const void* lock) {
     const bool second = may_be_two && count_of(rank) == 1 && std::less<>()(outer.lock, lock);
     if (outer.rank > rank || (outer.rank == rank && !second)) ++disorders_so_far;
   }
-  held_here.push_back({rank, lock});
+  held_here.add({rank, lock});
   ++taken_so_far[static_cast<std::size_t>(rank)];
 }
 
-void held_locks::remove(const void* lock) {
-  std::erase_if(held_here, [lock](const held& h) { return h.lock == lock; });
-}
+void held_locks::remove(const void* lock) { held_here.remove(lock); }
 
 std::size_t held_locks::disorders() { return disorders_so_far; }
 
