@@ -3,6 +3,14 @@
 #include <atomic>
 #include <bit>
 
+#ifdef __MINGW32__
+#define WIN32_LEAN_AND_MEAN
+#ifndef NOMINMAX
+#define NOMINMAX
+#endif
+#include <windows.h>
+#endif
+
 namespace rondo::detail {
 namespace {
 
@@ -10,16 +18,52 @@ static_assert(thread_numbers::exclusive == 32, "a bit for each");
 constinit std::atomic<std::uint32_t> taken{0};
 constinit std::atomic<std::size_t> larger_given{0};
 
+void give_back(std::size_t number) noexcept {
+  taken.fetch_and(~(std::uint32_t{1} << number), std::memory_order_release);
+}
+
+#ifdef __MINGW32__
+
+// With MinGW, thread_local variables are on the heap, and may be freed before they are destroyed. So Windows holds the
+// number of each thread, and tells when the thread ends. Then all thread_local variables are gone.
+class numbers_held {
+ public:
+  ~numbers_held() { FlsFree(index_); }  // does nothing if there is none
+
+  /// 0 if there is none.
+  std::size_t number_plus_one() const noexcept { return reinterpret_cast<std::size_t>(FlsGetValue(index_)); }
+  /// Whether the number of this thread will be given back.
+  bool hold(std::size_t number) const noexcept {
+    return FlsSetValue(index_, reinterpret_cast<void*>(number + 1)) != 0;
+  }
+
+ private:
+  static void WINAPI at_exit(void* number_plus_one) noexcept {
+    give_back(reinterpret_cast<std::size_t>(number_plus_one) - 1);
+  }
+
+  const DWORD index_ = FlsAlloc(at_exit);  // fails if the process has too many
+};
+
+const numbers_held& held() noexcept {
+  static const numbers_held all;
+  return all;
+}
+
+#endif
+
 }  // namespace
 
 RONDO_THREAD_LOCAL constinit std::size_t thread_numbers::number_plus_one = 0;
+
+#ifndef __MINGW32__
 
 class thread_numbers::return_at_exit {
  public:
   explicit return_at_exit(std::size_t number) noexcept : number_(number) {}
   ~return_at_exit() {
     number_plus_one = get_larger() + 1;
-    taken.fetch_and(~(std::uint32_t{1} << number_), std::memory_order_release);
+    give_back(number_);
   }
   return_at_exit(const return_at_exit&) = delete;
   return_at_exit& operator=(const return_at_exit&) = delete;
@@ -28,7 +72,12 @@ class thread_numbers::return_at_exit {
   const std::size_t number_;
 };
 
+#endif
+
 std::size_t thread_numbers::get() noexcept {
+#ifdef __MINGW32__
+  if (const std::size_t known = held().number_plus_one(); known != 0) return known - 1;
+#endif
   std::uint32_t before = taken.load(std::memory_order_relaxed);
   for (;;) {
     const auto number = static_cast<std::size_t>(std::countr_one(before));
@@ -36,7 +85,14 @@ std::size_t thread_numbers::get() noexcept {
     if (!taken.compare_exchange_weak(before, before | std::uint32_t{1} << number, std::memory_order_acquire,
                                      std::memory_order_relaxed))
       continue;
+#ifdef __MINGW32__
+    if (!held().hold(number)) {
+      give_back(number);
+      return get_larger();
+    }
+#else
     thread_local const return_at_exit returned(number);
+#endif
     return number;
   }
 }

@@ -9,7 +9,8 @@ namespace rondo::detail {
 
 /// A number below `exclusive` belongs to one thread, from its first call until it ends. Then another thread may get the
 /// number, and everything the first thread did happens before that. When all of these numbers are taken, threads get
-/// larger ones. So does a thread that calls this while its thread_local variables are being destroyed.
+/// larger ones. So does a thread that calls this while its thread_local variables are being destroyed, except with MinGW,
+/// where it still has its number.
 class thread_numbers {
  public:
   static constexpr std::size_t exclusive = 32;

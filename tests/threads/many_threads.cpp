@@ -1,7 +1,5 @@
 // More threads than can have their own shards, and threads that come and go.
-#include <algorithm>
 #include <cstddef>
-#include <set>
 #include <thread>
 #include <vector>
 
@@ -9,7 +7,6 @@
 
 #include <rondo/timer.hpp>
 
-#include "sync/thread_numbers.hpp"
 #include "threads/patience.hpp"
 
 namespace threads_many_threads {
@@ -17,37 +14,8 @@ namespace threads_many_threads {
 using namespace rondo;
 using namespace rondo::test;
 
-using rondo::detail::thread_numbers;
-
-/// Calls f(i) on a separate thread for each i, all at the same time: no thread ends before all have called f.
-template <class F>
-void on_threads(std::size_t count, F f) {
-  gate called;
-  std::vector<std::thread> threads;
-  for (std::size_t i = 0; i != count; ++i)
-    threads.emplace_back([&, i] {
-      f(i);
-      called.open();
-      called.wait(static_cast<long>(count));
-    });
-  for (std::thread& t : threads) t.join();
-}
-
-TEST_CASE("each thread has its own number while there are enough") {
-  for (int round = 0; round != 3; ++round) {  // the numbers of the previous round are free again
-    constexpr std::size_t count = thread_numbers::exclusive + 10;
-    std::vector<std::size_t> numbers(count);
-    on_threads(count, [&](std::size_t i) {
-      numbers[i] = thread_numbers::of_this_thread();
-      numbers[i] = numbers[i] == thread_numbers::of_this_thread() ? numbers[i] : 0;
-    });
-    CHECK(std::set(numbers.begin(), numbers.end()).size() == count);
-    const auto own = std::count_if(numbers.begin(), numbers.end(),
-                                   [](std::size_t n) { return n < thread_numbers::exclusive; });
-    // Other threads of this program may have some of the numbers.
-    CHECK(own >= static_cast<std::ptrdiff_t>(thread_numbers::exclusive) - 5);
-  }
-}
+// MinGW may have freed the variable before it destroys it.
+#ifndef __MINGW32__
 
 TEST_CASE("a thread may use a scheduler until the last of its thread_local variables is destroyed") {
   timer t;
@@ -67,6 +35,8 @@ TEST_CASE("a thread may use a scheduler until the last of its thread_local varia
   CHECK(t.stats().cancelled == 6);
   CHECK(t.pending() == 0);
 }
+
+#endif
 
 TEST_CASE("no timer and no count is lost between a hundred threads and those that reuse their numbers") {
   timer t;

@@ -6,6 +6,8 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <thread>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -46,6 +48,20 @@ class gate {
   std::condition_variable changed_;
   long count_ = 0;
 };
+
+/// Calls f(i) on a separate thread for each i, all at the same time: no thread ends before all have called f.
+template <class F>
+void on_threads(std::size_t count, F f) {
+  gate called;
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i != count; ++i)
+    threads.emplace_back([&, i] {
+      f(i);
+      called.open();
+      called.wait(static_cast<long>(count));
+    });
+  for (std::thread& t : threads) t.join();
+}
 
 /// Lets real time pass, to test that something does not happen during that time.
 inline void let_pass(std::chrono::steady_clock::duration d) {
