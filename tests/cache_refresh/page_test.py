@@ -347,6 +347,13 @@ def test_failures(browser, program, failures, state):
         failures.check(False, f"in the console: {error}")
 
 
+def test_waits(browser, failures):
+    for seconds, text in ((0, "0"), (0.0004, "0"), (0.2404, "240 ms"), (0.9994, "999 ms"), (0.9996, "1.0 s"),
+                          (9.94, "9.9 s"), (59.9, "59 s"), (200, "3 min 20 s"), (7500, "2 h 5 min"), (90000, "1 d 1 h")):
+        seen = browser.run(f"return wait({seconds})")
+        failures.check(seen == text, f"{seconds} s are shown as {seen}, not {text}")
+
+
 def test_search(browser, failures):
     def search(text):
         browser.run(f"""const find = document.querySelector("#find"); find.value = "{text}";
@@ -377,6 +384,7 @@ def test_all(browser, program, failures, pictures, ripe):
 
     test_loads(browser, program, failures)
     test_health(browser, failures)
+    test_waits(browser, failures)
     test_reload(browser, failures)
     test_moves(browser, failures)
     test_figures(browser, program, failures)

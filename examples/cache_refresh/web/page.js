@@ -20,7 +20,7 @@ function duration(seconds) {
 // For people who wait: "240 ms", "3 min 20 s".
 function wait(seconds) {
   if (seconds < 0.001) return "0";
-  if (seconds < 1) return Math.round(1000 * seconds) + " ms";
+  if (seconds < 0.9995) return Math.round(1000 * seconds) + " ms";
   if (seconds < 10) return seconds.toFixed(1) + " s";
   const [days, hours, minutes] = [86400, 3600, 60].map((unit) => Math.floor(seconds / unit));
   return days > 0 ? `${days} d ${hours % 24} h`
