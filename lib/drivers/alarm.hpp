@@ -8,12 +8,13 @@
 
 #include <rondo/time.hpp>
 
+#include "sync/sync.hpp"
+
 namespace rondo::detail {
 
 /// Usage: the driver calls reset(), reads the earliest deadline, and calls wait_until() with it. A thread that makes
 /// something due earlier calls ring() afterwards. If that happens after the driver has read the deadline, the wait ends
 /// at once, so no ring is lost.
-template <class Sync>
 class alarm {
  public:
   void reset() noexcept {
@@ -50,8 +51,8 @@ class alarm {
   }
 
  private:
-  mutable typename Sync::waiting_mutex mutex_;
-  typename Sync::condition rung_or_due_;
+  mutable sync::waiting_mutex mutex_;
+  sync::condition rung_or_due_;
   bool rung_ = false;
   bool asleep_ = false;
   std::uint64_t wakeups_ = 0;

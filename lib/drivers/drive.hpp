@@ -8,6 +8,9 @@
 
 #include <rondo/time.hpp>
 
+#include "drivers/alarm.hpp"
+#include "scheduler/core.hpp"
+
 namespace rondo::detail {
 
 // Not all implementations of condition variables can wait until the end of the clock.
@@ -16,8 +19,7 @@ inline constexpr duration memory_retry = std::chrono::milliseconds(10);
 
 /// Until the core is stopped, runs what is due and sleeps on `bell` until more is due. A thread that makes something
 /// due earlier or stops the core rings the bell afterwards.
-template <class Core, class Alarm>
-void drive(Core& core, Alarm& bell) noexcept {
+inline void drive(core& core, alarm& bell) noexcept {
   while (!core.stopped()) {
     bell.reset();
     try {

@@ -85,7 +85,7 @@ class thread_core final : public core {
   }
 
   const std::string name_;
-  alarm<threads> alarm_;
+  alarm alarm_;
   std::thread driver_;
   std::shared_ptr<void> for_ever_;
   const fork_watch forks_{[](void* self) noexcept { static_cast<thread_core*>(self)->abandon(); }, this};

@@ -10,7 +10,7 @@
 
 namespace rondo::detail {
 
-class keyed_core::group final : public timer_group<threads> {
+class keyed_core::group final : public timer_group {
  public:
   group(keyed_core& owner, std::shared_ptr<detail::core> c) noexcept : core(std::move(c)), owner_(owner) {}
 
@@ -57,7 +57,7 @@ keyed_call::keyed_call(keyed_core& keys, task&& work)
 }
 
 task& keyed_call::take_record() {
-  core::record_type& r = keys_.group_->core->take_member_record();
+  record& r = keys_.group_->core->take_member_record();
   record_ = &r;
   return r.work;
 }
@@ -65,7 +65,7 @@ task& keyed_call::take_record() {
 keyed_call::~keyed_call() {
   core& c = *keys_.group_->core;
   if (record_ != nullptr) c.discard_member(record_at(record_));
-  c.finish(core::remainder{static_cast<core::record_type*>(ended_), wakes_});
+  c.finish(core::remainder{static_cast<record*>(ended_), wakes_});
   if constexpr (checks) c.end_call(in_keyed_timers);
 }
 
@@ -116,7 +116,7 @@ void keyed_call::forget_ended(keyed_entry& e, timer_id old) noexcept {
 }
 
 /// The group's members at the time of construction: see timer_group.
-class keyed_wait::members : public timer_group<threads>::cursor {
+class keyed_wait::members : public timer_group::cursor {
  public:
   using cursor::cursor;
 };

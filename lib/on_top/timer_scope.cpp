@@ -13,7 +13,7 @@ using detail::deadline_after;
 namespace detail {
 
 /// The group of a scope, and the core of its scheduler, which may already be destroyed.
-class scope_group final : public timer_group<threads>, public std::enable_shared_from_this<scope_group> {
+class scope_group final : public timer_group, public std::enable_shared_from_this<scope_group> {
  public:
   explicit scope_group(std::shared_ptr<detail::core> c) noexcept : core(std::move(c)) {}
 
@@ -33,7 +33,7 @@ scoped_timer::scoped_timer(std::shared_ptr<scope_group> group)
     : group_(std::move(group)), now_(group_->core->now()) {
   if constexpr (checks) group_->core->begin_call();
   try {
-    core::record_type& r = group_->core->take_member_record();
+    record& r = group_->core->take_member_record();
     record_ = &r;
     work_ = &r.work;
   } catch (...) {

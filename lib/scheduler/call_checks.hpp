@@ -7,10 +7,11 @@
 
 #include <rondo/detail/checks.hpp>
 
+#include "sync/sync.hpp"
+
 namespace rondo::detail {
 
 /// The calls of one scheduler.
-template <class Sync>
 class call_checks {
  public:
   void begin() noexcept {
@@ -37,9 +38,9 @@ class call_checks {
   }
 
  private:
-  typename Sync::template atomic<std::uint64_t> begun_{0};
-  typename Sync::template atomic<std::size_t> in_progress_{0};
-  typename Sync::template atomic<std::size_t> paid_{0};
+  sync::atomic<std::uint64_t> begun_{0};
+  sync::atomic<std::size_t> in_progress_{0};
+  sync::atomic<std::size_t> paid_{0};
 };
 
 /// One call by the user. When it ends, a checked build verifies the scheduler; other builds do nothing.

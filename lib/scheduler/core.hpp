@@ -10,7 +10,6 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -33,10 +32,18 @@
 #include "scheduler/timer_group.hpp"
 #include "scheduler/traps.hpp"
 #include "scheduler/user_handlers.hpp"
-#include "sync/threads.hpp"
+#include "sync/sync.hpp"
 #include "sync/wait_point.hpp"
 
 namespace rondo::detail {
+
+/// The wheel that threads share.
+struct wheel_sync {
+  using stripe_mutex = sync::stripe_mutex;
+  using queue_mutex = sync::queue_mutex;
+  static constexpr std::size_t stripes = sync::stripes;
+  static constexpr std::uint32_t redistributed_at_a_time = sync::redistributed_at_a_time;
+};
 
 /// The longest delay means never, even before the clock's epoch, from where it would not reach the clock's end.
 constexpr time_point deadline_after(time_point now, duration delay) noexcept {
@@ -46,14 +53,13 @@ constexpr time_point deadline_after(time_point now, duration delay) noexcept {
 /// The common core of all schedulers. Drivers derive from it: they provide the time, call run_pass() when something is
 /// due, and are notified when the next deadline moves earlier.
 ///
-/// A timer takes this path. Each step is one function. Below it is its file: _schedule is core_schedule.hpp.
+/// A timer takes this path. Each step is one function.
 ///
 ///     schedule() ─> wheel ─> ready list ─> dispatch() ─> run() ──────────────────────────> end_run() ─> freed
-///     _schedule     ^        run_pass()    _dispatch  └> submit() ─> executor ─> start() ─┘     │
-///                   │                                    _submit                                │
+///                   ^        run_pass()              └> submit() ─> executor ─> start() ─┘     │
 ///                   └─────────────────────── rearm(), if it is periodic ────────────────────────┘
 ///
-/// finish() takes a timer that ends out of any of these places (_finish); stop() finds it in any of them (_stop).
+/// finish() takes a timer that ends out of any of these places; stop() finds it in any of them.
 ///
 /// Locks, in the order in which they may be nested: the wait point's, a record's (or two, those of a timer and of the
 /// new timer that replaces it, in the order of their addresses), a stripe's of the wheel (or two, in the order of their
@@ -61,15 +67,12 @@ constexpr time_point deadline_after(time_point now, duration delay) noexcept {
 /// then the depot's. Components on top may make calls with a `remainder` under their own locks. No lock is held while
 /// user code runs. No call takes a lock that all callers share, except for the delay queue's, when a bucket gets its
 /// first timer or a stripe gets an earlier far timer, and the depot's, at most once in 64 calls.
-template <class Sync>
-class basic_core : public job_host, public std::enable_shared_from_this<basic_core<Sync>> {
+class core : public job_host, public std::enable_shared_from_this<core> {
  public:
-  basic_core(const options&, time_point start);
-  ~basic_core() override = default;
-  basic_core(const basic_core&) = delete;
-  basic_core& operator=(const basic_core&) = delete;
-
-  using record_type = record<Sync>;
+  core(const options&, time_point start);
+  ~core() override = default;
+  core(const core&) = delete;
+  core& operator=(const core&) = delete;
 
   // What users call: see rondo::scheduler. The most frequent functions are flattened, because calls within them would
   // account for a fifth of their instructions.
@@ -77,13 +80,13 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   /// How a timer is scheduled: take_record() returns a free record that only the caller knows and that counts as a
   /// timer. The caller fills in the task, and perhaps its options, and calls schedule(). If schedule() or anything
   /// before it throws, the caller calls discard(). Throws stopped_error, capacity_error and std::bad_alloc.
-  [[gnu::flatten]] record_type& take_record();
-  [[gnu::flatten]] timer_id schedule(record_type&, time_point due, time_point now);
-  timer_id schedule(record_type&, const recurrence&, time_point now);
-  void discard(record_type&) noexcept;
+  [[gnu::flatten]] record& take_record();
+  [[gnu::flatten]] timer_id schedule(record&, time_point due, time_point now);
+  timer_id schedule(record&, const recurrence&, time_point now);
+  void discard(record&) noexcept;
 
   /// As schedule() with a recurrence, but without the last step. Returns when the first run is due.
-  time_point make_periodic(record_type&, const recurrence&, time_point now);
+  time_point make_periodic(record&, const recurrence&, time_point now);
 
   [[gnu::flatten]] cancel_result cancel(timer_id);
   cancel_result cancel_and_wait(timer_id);
@@ -104,41 +107,39 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
 
   // What components on top call: see timer_group.
 
-  using group_type = timer_group<Sync>;
-
   /// The rest of a call that was made under a lock of the caller: the part that may run user code.
   struct remainder {
-    record_type* ended = nullptr;  // what this timer owns must be destroyed
-    bool wakes = false;            // the driver must be notified that next_due() has moved earlier
+    record* ended = nullptr;  // what this timer owns must be destroyed
+    bool wakes = false;       // the driver must be notified that next_due() has moved earlier
   };
   /// Does the rest of the call. Preconditions: no lock is held, and the caller keeps this core alive.
   void finish(const remainder&) noexcept;
 
   /// How a member of a group is scheduled: as with take_record(), but only the last call claims a place under the
   /// limit, and only if no other timer gives up its place.
-  record_type& take_member_record();
+  record& take_member_record();
   /// If the member `in_place_of` is pending, the new timer replaces it, and it is cancelled. This is one step, so the
   /// old task no longer starts, and no place is needed at the limit. `tag` is for the group. Calls no user code. Throws
   /// stopped_error (also if the group is closed), capacity_error and std::bad_alloc; strong guarantee.
-  timer_id schedule_member(record_type&, time_point due, time_point now, group_type&, void* tag,
+  timer_id schedule_member(record&, time_point due, time_point now, timer_group&, void* tag,
                            timer_id in_place_of, remainder&);
-  void discard_member(record_type&) noexcept;
+  void discard_member(record&) noexcept;
 
   // As the calls of the same name, for a member, but without the part that may run user code.
   cancel_result cancel(timer_id, remainder&) noexcept;
   bool reschedule(timer_id, time_point due, time_point now, remainder&);
 
-  bool belongs(timer_id, const group_type&) const;
-  std::size_t pending(group_type&) const;
+  bool belongs(timer_id, const timer_group&) const;
+  std::size_t pending(timer_group&) const;
   /// Advances by one member. Returns its id if it has that tag, the id of no timer if it has another tag, and none if
   /// there are no more members. Precondition: the lock that guards the tags is held.
-  std::optional<timer_id> next_tagged(typename group_type::cursor& members, const void* tag) const;
+  std::optional<timer_id> next_tagged(timer_group::cursor& members, const void* tag) const;
   /// Whether a run of a member with that tag, or the destruction of its callable, is on the caller's stack.
-  bool inside_tagged(const group_type&, const void* tag) const;
+  bool inside_tagged(const timer_group&, const void* tag) const;
   /// Cancels all timers that are members when it begins.
-  void cancel_all(group_type&);
+  void cancel_all(timer_group&);
   /// Closes the group, cancels all members, and returns when they are gone, except for those on the caller's stack.
-  void close(group_type&);
+  void close(timer_group&);
 
   /// What the destructor of a scheduler does: stops, waits, ends the driver, and destroys what was not fired and the
   /// user's handlers.
@@ -183,18 +184,17 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   /// Whether drain() has nothing left to wait for.
   bool drained() const noexcept;
   /// Where threads wait until something has ended. A driver may wait there, too.
-  wait_point<Sync>& endings() noexcept { return endings_; }
+  wait_point& endings() noexcept { return endings_; }
 
   /// Calls a handler of the user unless stopped. `listener` is what stack_marker::inside() is asked about.
   void call_out(const void* listener, const std::function<void()>& handler) noexcept;
 
  private:
-  using record_lock = std::unique_lock<typename Sync::record_mutex>;
-  using ready_entry = typename ready_list<Sync>::entry;
+  using record_lock = std::unique_lock<sync::record_mutex>;
+  using ready_entry = ready_list::entry;
   using marker = stack_marker;
 
-  // Tests with their own locks do these checks themselves, at each step.
-  static constexpr bool is_checked = checks && std::is_same_v<Sync, threads>;
+  static constexpr bool is_checked = checks && sync::can_check;
 
   /// The state of a driver's pass.
   struct pass {
@@ -226,7 +226,7 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
 
   /// A timer that stop() has found but not yet taken.
   struct candidate {
-    record_type* timer;
+    record* timer;
     std::uint64_t arming;
     tick_number tick;
     found_in where;
@@ -244,107 +244,99 @@ class basic_core : public job_host, public std::enable_shared_from_this<basic_co
   class move_hooks;
   class in_flight_guard;
 
-  // core_schedule.hpp
+  // How it begins to wait.
   [[noreturn]] void refuse_stopped() const;
-  record_type* find(timer_id) const noexcept;
-  timer_id id_of(const record_type& r) const noexcept {
+  record* find(timer_id) const noexcept;
+  timer_id id_of(const record& r) const noexcept {
     return timer_id_access::make(number_, r.slot, r.generation);
   }
   std::uint64_t next_order() noexcept { return orders_.fetch_add(1, std::memory_order_relaxed) + 1; }
-  bool publish(record_type&, tick_number, insert_hooks&);
-  bool publish_locked(record_type&, tick_number, insert_hooks&);
+  bool publish(record&, tick_number, insert_hooks&);
+  bool publish_locked(record&, tick_number, insert_hooks&);
   bool reschedule(timer_id, time_point due, time_point now, move_hooks&);
-  bool arm(record_type&, time_point deadline, tick_number, move_hooks&);
-  void arm_surely(record_type&, time_point deadline, tick_number, move_hooks&) noexcept;
-  void disarm(record_type&) noexcept;
-  void leave_lists(record_type&) noexcept;
-  void set_never_due(record_type&) noexcept;
+  bool arm(record&, time_point deadline, tick_number, move_hooks&);
+  void arm_surely(record&, time_point deadline, tick_number, move_hooks&) noexcept;
+  void disarm(record&) noexcept;
+  void leave_lists(record&) noexcept;
+  void set_never_due(record&) noexcept;
 
-  // core_dispatch.hpp
+  // A pass, and one run.
   void collect(tick_number until);
   void retry_insertions(tick_number until) noexcept;
   // Flattened: with calls, a one-shot would take half as many instructions again from the wheel to its end.
   [[gnu::flatten]] bool begin(const ready_entry&, pass&);
   dispatch_result dispatch(const ready_entry&, pass&);
-  void dispatch_one_shot(record_lock&, record_type&, dispatch_result&) noexcept;
+  void dispatch_one_shot(record_lock&, record&, dispatch_result&) noexcept;
   void dispatch_periodic(record_lock&, const ready_entry&, time_point reading, dispatch_result&);
-  void await(record_type&, const repetition::step&) noexcept;
-  void begin_run(record_lock&, record_type&) noexcept;
-  time_point run(record_type&, const firing&, time_point start, std::exception_ptr* thrown) noexcept;
-  void end_run(record_type&, time_point ended) noexcept;
-  void rearm(record_type&, time_point ended, move_hooks&) noexcept;
+  void await(record&, const repetition::step&) noexcept;
+  void begin_run(record_lock&, record&) noexcept;
+  time_point run(record&, const firing&, time_point start, std::exception_ptr* thrown) noexcept;
+  void end_run(record&, time_point ended) noexcept;
+  void rearm(record&, time_point ended, move_hooks&) noexcept;
 
-  // core_submit.hpp
-  void submit(record_type&, dispatch_result&, const user_handlers&) noexcept;
+  // Runs that go through an executor.
+  void submit(record&, dispatch_result&, const user_handlers&) noexcept;
   enum class failure { rejected, threw };
-  void drop_submission(record_type&, run_ticket, firing, failure) noexcept;
+  void drop_submission(record&, run_ticket, firing, failure) noexcept;
 
-  // core_finish.hpp
-  bool cancel_waiting(record_type&, std::uint64_t generation) noexcept;
+  // How it ends.
+  bool cancel_waiting(record&, std::uint64_t generation) noexcept;
   template <class Still>
-  bool stop_waiting(record_type&, Still&&) noexcept;
-  void end(record_type&, ending) noexcept;
-  void finish(record_lock&, record_type&, ending) noexcept;
+  bool stop_waiting(record&, Still&&) noexcept;
+  void end(record&, ending) noexcept;
+  void finish(record_lock&, record&, ending) noexcept;
   template <class Count>
-  void dispose(record_lock&, record_type&, stack_marker::kind, Count&&) noexcept;
-  void destroy(record_lock&, record_type&, stack_marker::kind) noexcept;
+  void dispose(record_lock&, record&, stack_marker::kind, Count&&) noexcept;
+  void destroy(record_lock&, record&, stack_marker::kind) noexcept;
   template <class Count>
-  void free_record(record_lock&, record_type&, Count&&) noexcept;
+  void free_record(record_lock&, record&, Count&&) noexcept;
 
   template <class Wait>
   bool wait_watched(const char* call, time_point end, Wait&& wait);
 
-  // core_group.hpp
-  record_type* lock_both(record_type& made, record_lock& made_hold, timer_id, record_lock& old_hold) const;
-  void publish_member(record_type&, time_point due, tick_number, group_type&, void* tag, insert_hooks&);
-  void end_at_once(record_type&, ending, remainder&) noexcept;
+  // Groups.
+  record* lock_both(record& made, record_lock& made_hold, timer_id, record_lock& old_hold) const;
+  void publish_member(record&, time_point due, tick_number, timer_group&, void* tag, insert_hooks&);
+  void end_at_once(record&, ending, remainder&) noexcept;
   template <class Visit>
-  void for_each_member(group_type&, Visit&&) const;
+  void for_each_member(timer_group&, Visit&&) const;
 
-  // core_stop.hpp
+  // The end of the scheduler.
   void find_unfired(std::vector<candidate>&);
-  void find_unqueued(record_type&, std::vector<candidate>&);
+  void find_unqueued(record&, std::vector<candidate>&);
   std::vector<std::string> names_of(const std::vector<candidate>&) const;
   void hand_back(const candidate&, std::string&& name, std::vector<unfired>&);
   void end_periodic_timers(std::vector<candidate>&);
   void stop_one_by_one() noexcept;
 
-  // core_query.hpp
-  std::optional<time_point> deadline_of(record_type&, std::uint64_t generation);
-  static bool has_entry(const std::vector<ready_entry>& in_pass, const record_type&);
-  bool list_timer(record_type&, const std::vector<ready_entry>& in_pass, std::vector<timer_info>&);
+  // Queries and checks.
+  std::optional<time_point> deadline_of(record&, std::uint64_t generation);
+  static bool has_entry(const std::vector<ready_entry>& in_pass, const record&);
+  bool list_timer(record&, const std::vector<ready_entry>& in_pass, std::vector<timer_info>&);
   std::string fault();
   std::string fault_when_quiescent();
 
   std::uint32_t number_;  // of this scheduler in the process; changes when it is abandoned
   const tick_grid grid_;
-  wheel_core<Sync> wheel_;
-  record_pool<Sync> pool_;
-  ready_list<Sync> ready_;  // only the driver fills and empties it
-  retry_list<Sync> retries_;
-  run_meter<Sync> meter_;
-  call_checks<Sync> checks_;
-  pending_limit<Sync> limit_;
-  shared_handlers<Sync> handlers_;
-  executor_call<Sync> executor_call_;
-  phase<Sync> phase_;
-  wait_point<Sync> endings_;
-  in_flight<Sync> in_flight_{endings_};
-  unfired_claim<Sync> unfired_{endings_};
+  wheel_core<wheel_sync> wheel_;
+  record_pool pool_;
+  ready_list ready_;  // only the driver fills and empties it
+  retry_list retries_;
+  run_meter meter_;
+  call_checks checks_;
+  pending_limit limit_;
+  shared_handlers handlers_;
+  executor_call executor_call_;
+  phase phase_;
+  wait_point endings_;
+  in_flight in_flight_{endings_};
+  unfired_claim unfired_{endings_};
   // The last number given out: to a submitted run, as its ticket, or to a timer that is never due.
-  typename Sync::template atomic<std::uint64_t> orders_{0};
-  typename Sync::template atomic<std::size_t> never_due_{0};  // how many timers are never due
-};
-
-/// The core of the schedulers that users get.
-class core : public basic_core<threads> {
- public:
-  using basic_core::basic_core;
+  sync::atomic<std::uint64_t> orders_{0};
+  sync::atomic<std::size_t> never_due_{0};  // how many timers are never due
 };
 
 /// The public headers know a record only by its address.
-inline core::record_type& record_at(void* r) noexcept { return *static_cast<core::record_type*>(r); }
-
-extern template class basic_core<threads>;
+inline record& record_at(void* r) noexcept { return *static_cast<record*>(r); }
 
 }  // namespace rondo::detail

@@ -53,8 +53,8 @@ struct picture {
 
 /// Adds the contents of a wheel, read stripe by stripe. No stripe is locked while another one is, and none when it
 /// returns. O(buckets + nodes).
-template <class Sync>
-void describe(const wheel_core<Sync>& wheel, picture& p) {
+template <class Wheel>
+void describe(const Wheel& wheel, picture& p) {
   wheel.for_each_entry([&](std::optional<std::size_t> number, tick_number key, auto&& for_each_node) {
     picture::far_part seen;
     for_each_node([&](const node& n) {

@@ -10,6 +10,8 @@
 #include <rondo/detail/node.hpp>
 #include <rondo/recurrence.hpp>
 
+#include "sync/sync.hpp"
+
 namespace rondo::detail {
 
 /// How a run gets from the driver to an executor's thread, and how it is taken back:
@@ -61,7 +63,6 @@ class submitted_runs {
 /// The call of an executor that is in progress. A scheduler has only one at a time, because the driver makes it. Any
 /// thread may destroy its job while the call is ending: whoever changes the word first decides which of the two drops
 /// the run.
-template <class Sync>
 class executor_call {
  public:
   /// Only the driver calls these two.
@@ -79,7 +80,7 @@ class executor_call {
  private:
   static constexpr std::uint64_t dropped = 1;
 
-  typename Sync::template atomic<std::uint64_t> state_{0};  // twice the ticket (0 for no call), and `dropped`
+  sync::atomic<std::uint64_t> state_{0};  // twice the ticket (0 for no call), and `dropped`
 };
 
 }  // namespace rondo::detail

@@ -11,11 +11,12 @@
 #include <rondo/detail/log_linear.hpp>
 #include <rondo/histogram.hpp>
 
+#include "sync/sync.hpp"
+
 namespace rondo::detail {
 
 /// Counts durations and adds them up. Takes 15 KiB, however many durations there are. All members may be called from
 /// any thread at any time, with one exception: while a thread is in record_alone(), no other may record.
-template <class Sync>
 class histogram_recorder {
  public:
   histogram_recorder() noexcept = default;
@@ -61,7 +62,7 @@ class histogram_recorder {
     return counts_[bucket].load(std::memory_order_relaxed);
   }
 
-  std::array<typename Sync::template atomic<std::uint64_t>, log_linear::buckets> counts_{};
+  std::array<sync::atomic<std::uint64_t>, log_linear::buckets> counts_{};
   std::atomic<duration::rep> sum_{0};  // no step to be explored, because only readings depend on it
 };
 

@@ -6,17 +6,17 @@
 
 #include <rondo/time.hpp>
 
+#include "sync/sync.hpp"
 #include "sync/wait_point.hpp"
 
 namespace rondo::detail {
 
 /// Counts passes, jobs and calls of handlers. Whatever ends a scheduler waits until there are none, or only its own.
 /// All members may be called from any thread.
-template <class Sync>
 class in_flight {
  public:
   /// Threads wait at `endings`, which must outlive this.
-  explicit in_flight(wait_point<Sync>& endings) noexcept : endings_(endings) {}
+  explicit in_flight(wait_point& endings) noexcept : endings_(endings) {}
 
   void begin() noexcept { count_.fetch_add(1, std::memory_order_seq_cst); }
   void end() noexcept {
@@ -32,8 +32,8 @@ class in_flight {
   }
 
  private:
-  wait_point<Sync>& endings_;
-  typename Sync::template atomic<std::size_t> count_{0};
+  wait_point& endings_;
+  sync::atomic<std::size_t> count_{0};
 };
 
 }  // namespace rondo::detail

@@ -17,7 +17,7 @@ new_timer::new_timer(const std::shared_ptr<core>& c)
       core_(*c) {
   if constexpr (checks) core_.begin_call();  // first, because the record counts as a timer
   try {
-    record<threads>& r = core_.take_record();
+    record& r = core_.take_record();
     record_ = &r;
     work_ = &r.work;
   } catch (...) {

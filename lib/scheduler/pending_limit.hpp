@@ -8,11 +8,12 @@
 #include <rondo/errors.hpp>
 #include <rondo/time.hpp>
 
+#include "sync/sync.hpp"
+
 namespace rondo::detail {
 
 /// Limits how many timers may be pending at a time. Both members may be called from any thread. Without a limit, each
 /// costs one comparison.
-template <class Sync>
 class pending_limit {
  public:
   explicit pending_limit(std::size_t most) noexcept : most_(most) {}
@@ -34,7 +35,7 @@ class pending_limit {
 
  private:
   const std::size_t most_;
-  typename Sync::template atomic<std::size_t> taken_{0};
+  sync::atomic<std::size_t> taken_{0};
 };
 
 }  // namespace rondo::detail

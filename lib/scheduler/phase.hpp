@@ -6,12 +6,12 @@
 
 #include <rondo/time.hpp>
 
+#include "sync/sync.hpp"
 #include "sync/wait_point.hpp"
 
 namespace rondo::detail {
 
 /// Running, draining, stopped. It only moves forward. All members except abandon() may be called from any thread.
-template <class Sync>
 class phase {
  public:
   /// No new timers from now on, and periodic ones end.
@@ -31,17 +31,16 @@ class phase {
   bool abandoned() const noexcept { return abandoned_; }
 
  private:
-  typename Sync::template atomic<bool> draining_{false};
-  typename Sync::template atomic<bool> stopped_{false};
+  sync::atomic<bool> draining_{false};
+  sync::atomic<bool> stopped_{false};
   bool abandoned_ = false;  // changes only while there is one thread
 };
 
 /// Of several calls of stop(), one gets the timers that have not fired. The others wait until it has them.
-template <class Sync>
 class unfired_claim {
  public:
   /// Threads wait at `endings`, which must outlive this.
-  explicit unfired_claim(wait_point<Sync>& endings) noexcept : endings_(endings) {}
+  explicit unfired_claim(wait_point& endings) noexcept : endings_(endings) {}
 
   /// Whether a call has the timers, or is about to.
   bool claimed() const noexcept { return get() != state::free; }
@@ -71,8 +70,8 @@ class unfired_claim {
     endings_.wake();
   }
 
-  wait_point<Sync>& endings_;
-  typename Sync::template atomic<state> state_{state::free};
+  wait_point& endings_;
+  sync::atomic<state> state_{state::free};
 };
 
 }  // namespace rondo::detail

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "scheduler/record.hpp"
+#include "sync/sync.hpp"
 
 namespace rondo::detail {
 
@@ -24,11 +25,10 @@ namespace rondo::detail {
 /// One thread at a time drives: it fills and empties the list. Other threads read it under the lock. The driver takes
 /// the lock to change entries between `begin_` and `end_`, but not merely to move `begin_` or `end_`: entries in
 /// between do not change without the lock.
-template <class Sync>
 class ready_list {
  public:
   struct entry {
-    record<Sync>* timer = nullptr;
+    record* timer = nullptr;
     std::uint64_t arming = 0;
     tick_number tick = 0;
 
@@ -62,14 +62,14 @@ class ready_list {
     return std::min(entries_.size() - own(end_), batch);
   }
 
-  void push(record<Sync>& timer, tick_number tick) noexcept {
+  void push(record& timer, tick_number tick) noexcept {
     const std::size_t end = own(end_);
     entries_[end] = {&timer, timer.arming.load(std::memory_order_relaxed), tick};
     end_.store(end + 1, std::memory_order_release);
   }
 
   /// Returns false if there is no memory.
-  bool push_late(record<Sync>& timer, tick_number tick) noexcept {
+  bool push_late(record& timer, tick_number tick) noexcept {
     const std::lock_guard hold(mutex_);
     try {
       late_.push_back({{&timer, timer.arming.load(std::memory_order_relaxed), tick}, ++late_pushed_});
@@ -138,7 +138,7 @@ class ready_list {
   }
 
  private:
-  using index = typename Sync::template atomic<std::size_t>;
+  using index = sync::atomic<std::size_t>;
 
   static constexpr std::size_t batch = 256;
   static constexpr std::size_t kept = std::size_t{64} * 1024;
@@ -156,7 +156,7 @@ class ready_list {
   static std::size_t own(const index& i) noexcept { return i.load(std::memory_order_relaxed); }
 
   // The timer was set long ago, and its record lies anywhere in memory. A plain timer needs two lines.
-  static void prefetch(const record<Sync>& r) noexcept {
+  static void prefetch(const record& r) noexcept {
     const char* const begin = reinterpret_cast<const char*>(&r);
     for (std::size_t line = 0; line != 2; ++line) __builtin_prefetch(begin + 64 * line, 1);
   }
@@ -196,7 +196,7 @@ class ready_list {
   }
 
   tick_number collected_until_ = 0;
-  mutable typename Sync::list_mutex mutex_;
+  mutable sync::list_mutex mutex_;
   std::vector<entry> entries_;  // as many as there is room for
   index begin_{0};              // of the entries to come
   index end_{0};

@@ -16,6 +16,7 @@
 #include "scheduler/handoff.hpp"
 #include "scheduler/repetition.hpp"
 #include "scheduler/timer_state.hpp"
+#include "sync/sync.hpp"
 
 namespace rondo::detail {
 
@@ -25,18 +26,15 @@ struct periodic_part {
   submitted_runs submitted;
 };
 
-template <class Sync>
 struct record;
-template <class Sync>
 class timer_group;
 
 /// What a record knows about the group of its timer. The record's lock guards `group`, and the group's lock guards the
 /// list. Only the group knows `tag`.
-template <class Sync>
 struct membership {
-  timer_group<Sync>* group = nullptr;  // null if none
-  record<Sync>* previous = nullptr;
-  record<Sync>* next = nullptr;
+  timer_group* group = nullptr;  // null if none
+  record* previous = nullptr;
+  record* next = nullptr;
   void* tag = nullptr;
 };
 
@@ -53,7 +51,6 @@ struct membership {
 ///
 /// Three cache lines: what every waiting timer needs; the callable; what an executor or a recurrence needs. Calls about
 /// a plain timer do not touch the third, and cancel() does not touch the second either.
-template <class Sync>
 struct alignas(64) record : node {
   /// A run that has not started.
   struct pending_run {
@@ -65,7 +62,7 @@ struct alignas(64) record : node {
   explicit record(std::uint32_t own_slot) noexcept : slot(own_slot) {}
 
   std::uint32_t slot;  // in the pool
-  typename Sync::record_mutex mutex;
+  sync::record_mutex mutex;
   // The timer runs once, has no options of its own, is in no group, and its end destroys nothing. Also true for a free
   // record. [new] Released: a thread that acquires it and then finds the timer's generation has the value of that
   // timer.
@@ -75,7 +72,7 @@ struct alignas(64) record : node {
   timer_state state;                   // [new]
   hint<std::uint64_t> generation = 1;  // advances when the record is freed
   // Advances when the timer ceases to wait for a certain moment. Written under the lock; the lists read it without.
-  typename Sync::template atomic<std::uint64_t> arming{1};
+  sync::atomic<std::uint64_t> arming{1};
   union {
     time_point deadline{};  // [new] exact, of the run that it waits for; `due` is its tick
     record* next_free;      // while it is free
@@ -89,7 +86,7 @@ struct alignas(64) record : node {
   // While the timer is in no queue, a number from one count for the whole scheduler: the ticket of a submitted
   // one-shot, or the order among the timers that are never due.
   std::uint64_t order = 0;
-  membership<Sync> member;
+  membership member;
 
   /// Keeps options that are not the defaults. Precondition: the record is new. Throws std::bad_alloc.
   void keep(timer_options&& with) {

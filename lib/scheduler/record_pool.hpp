@@ -15,6 +15,7 @@
 #include "scheduler/block_set.hpp"
 #include "scheduler/counters.hpp"
 #include "scheduler/record.hpp"
+#include "sync/sync.hpp"
 
 namespace rondo::detail {
 
@@ -29,23 +30,20 @@ namespace rondo::detail {
 /// records are all free back to the system, and puts these blocks aside; they then read as zero. Before the pool asks
 /// for new memory, it creates records in these blocks again, with generations that none of their timers had.
 ///
-/// Memory order: only its owner writes a shard. When that thread ends, Sync::thread_number() hands its number on, which
+/// Memory order: only its owner writes a shard. When that thread ends, sync::thread_number() hands its number on, which
 /// orders what both threads do. Other threads read only the counters, relaxed: see total().
-template <class Sync>
 class record_pool {
  public:
-  using record_type = record<Sync>;
-
   record_pool() = default;
   record_pool(const record_pool&) = delete;
   record_pool& operator=(const record_pool&) = delete;
   ~record_pool() {
-    for_each([](record_type& r) { std::destroy_at(&r); });
+    for_each([](record& r) { std::destroy_at(&r); });
     for (auto& segment : segments_) ::operator delete(segment.load(), segment_alignment());
   }
 
   /// Returns a free record, counted as scheduled. Strong guarantee.
-  record_type& take() {
+  record& take() {
     const own_shard mine(*this);
     if (mine->in_use.empty()) [[unlikely]]
       refill(*mine);
@@ -54,7 +52,7 @@ class record_pool {
   }
 
   /// Precondition: `r` is known only through ids of earlier generations.
-  void give_back(record_type& r) noexcept {
+  void give_back(record& r) noexcept {
     const own_shard mine(*this);
     if (mine->in_use.size() == batch) [[unlikely]]
       make_room(*mine);
@@ -78,7 +76,7 @@ class record_pool {
   }
 
   /// The record in `slot`, or null if there never was one.
-  record_type* find(std::uint32_t slot) const noexcept {
+  record* find(std::uint32_t slot) const noexcept {
     if (slot >= slots_.load(std::memory_order_acquire)) return nullptr;
     return &at(slot);
   }
@@ -113,28 +111,26 @@ class record_pool {
  private:
   static constexpr std::uint32_t batch =
       64;  // how many records are in a full magazine, and how many are made at a time
-  static constexpr std::size_t own_shards = Sync::own_shards;
-  static constexpr std::size_t shared_shards = Sync::shared_shards;
 
   class magazine {
    public:
     bool empty() const noexcept { return first_ == nullptr; }
     std::uint64_t size() const noexcept { return size_; }
-    record_type* first() const noexcept { return first_; }
+    record* first() const noexcept { return first_; }
 
-    void push(record_type& r) noexcept {
+    void push(record& r) noexcept {
       r.next_free = first_;
       first_ = &r;
       ++size_;
     }
-    record_type& pop() noexcept {
-      record_type& r = *first_;
+    record& pop() noexcept {
+      record& r = *first_;
       first_ = r.next_free;
       --size_;
       return r;
     }
     /// Makes it hold the full magazine that begins with `first`.
-    void fill(record_type* first) noexcept {
+    void fill(record* first) noexcept {
       first_ = first;
       size_ = batch;
     }
@@ -144,7 +140,7 @@ class record_pool {
     }
 
    private:
-    record_type* first_ = nullptr;
+    record* first_ = nullptr;
     counter size_;
   };
 
@@ -152,15 +148,17 @@ class record_pool {
     magazine in_use;
     magazine spare;
     counters counts;
-    typename Sync::shard_mutex mutex;  // used only if threads share the shard
+    sync::shard_mutex mutex;  // used only if threads share the shard
   };
 
   /// The calling thread's shard.
   class own_shard {
    public:
     explicit own_shard(record_pool& pool) noexcept
-        : number_(Sync::thread_number()),
-          shard_(pool.shards_[is_shared() ? own_shards + (number_ - own_shards) % shared_shards : number_]) {
+        : number_(sync::thread_number()),
+          shard_(
+              pool.shards_[is_shared() ? sync::own_shards + (number_ - sync::own_shards) % sync::shared_shards
+                                       : number_]) {
       if (is_shared()) shard_.mutex.lock();
     }
     ~own_shard() {
@@ -172,7 +170,7 @@ class record_pool {
     shard* operator->() const noexcept { return &shard_; }
 
    private:
-    bool is_shared() const noexcept { return number_ >= own_shards; }
+    bool is_shared() const noexcept { return number_ >= sync::own_shards; }
 
     const std::size_t number_;
     shard& shard_;
@@ -190,75 +188,37 @@ class record_pool {
   /// it together are about as large.)
   static std::size_t size_of(std::size_t segment) noexcept { return std::size_t{batch} << segment; }
 
-  record_type& at(std::uint32_t slot) const noexcept {
+  record& at(std::uint32_t slot) const noexcept {
     const std::size_t s = segment_of(slot);
     return segments_[s].load(std::memory_order_acquire)[slot - begin_of(s)];
   }
 
-  /// Precondition: no magazine of the shard has a record, except perhaps the spare one.
-  [[gnu::noinline]] void refill(shard& mine) {
-    if (!mine.spare.empty()) {
-      mine.in_use.fill(mine.spare.first());
-      mine.spare.clear();
-      return;
-    }
-    const std::lock_guard hold(depot_mutex_);
-    if (depot_ == nullptr) return aside_.size() != 0 ? revive_batch(mine.in_use) : make_batch(mine.in_use);
-    mine.in_use.fill(depot_);
-    depot_ = depot_->next;
-    --batches_in_depot_;
-  }
-
-  /// Precondition: the magazine in use is full.
-  [[gnu::noinline]] void make_room(shard& mine) noexcept {
-    if (!mine.spare.empty()) {
-      const std::lock_guard hold(depot_mutex_);
-      mine.spare.first()->next = depot_;
-      depot_ = mine.spare.first();
-      ++batches_in_depot_;
-    }
-    mine.spare.fill(mine.in_use.first());
-    mine.in_use.clear();
-  }
-
-  /// Precondition: the depot is locked.
-  void make_batch(magazine& into) {
-    const std::uint32_t first = slots_.load(std::memory_order_relaxed);
-    if (first > std::numeric_limits<std::uint32_t>::max() - batch) throw std::bad_alloc();
-    auto& segment = segments_[segment_of(first)];
-    if (segment.load(std::memory_order_relaxed) == nullptr)
-      segment.store(static_cast<record_type*>(::operator new(sizeof(record_type) * size_of(segment_of(first)),
-                                                             segment_alignment())),
-                    std::memory_order_release);
-    for (std::uint32_t slot = first + batch; slot-- != first;) into.push(*std::construct_at(&at(slot), slot));
-    slots_.store(first + batch, std::memory_order_seq_cst);
-  }
-
-  // record_pool_shrink.hpp
+  // Not inlined: otherwise take() and give_back() would save registers for them.
+  [[gnu::noinline]] void refill(shard& mine);
+  [[gnu::noinline]] void make_room(shard& mine) noexcept;
+  void make_batch(magazine& into);
   static std::align_val_t segment_alignment() noexcept;
   static std::uint32_t droppable_blocks() noexcept;
   bool is_aside(std::uint32_t block) const noexcept;
   void revive_batch(magazine& into) noexcept;
-  record_type* gather() noexcept;
+  record* gather() noexcept;
   template <class Visit>
-  static void for_each_of(record_type* batches, Visit&& visit);
-  std::vector<std::uint64_t> find_blocks(record_type* batches) noexcept;
+  static void for_each_of(record* batches, Visit&& visit);
+  std::vector<std::uint64_t> find_blocks(record* batches) noexcept;
   void put_units_aside(std::vector<std::uint64_t>& found) noexcept;
   bool put_aside(std::uint32_t first_block) noexcept;
 
-  std::array<shard, own_shards + shared_shards> shards_;
+  std::array<shard, sync::own_shards + sync::shared_shards> shards_;
   // Guards the creation of records, and the next five members.
-  mutable typename Sync::depot_mutex depot_mutex_;
+  mutable sync::depot_mutex depot_mutex_;
   block_set aside_;  // blocks whose memory was given back
   // The generation and arming that records made from these blocks get: not less than any of them had.
   std::uint64_t least_generation_ = 1;
   std::uint64_t least_arming_ = 1;
-  record_type* depot_ = nullptr;  // the first of the first full magazine; its `next` is that of the next one
+  record* depot_ = nullptr;  // the first of the first full magazine; its `next` is that of the next one
   counter batches_in_depot_;
-  typename Sync::template atomic<std::uint32_t> slots_{0};  // records made so far
-  std::array<typename Sync::template atomic<record_type*>, 27> segments_{};
+  sync::atomic<std::uint32_t> slots_{0};  // records made so far
+  std::array<sync::atomic<record*>, 27> segments_{};
 };
 
 }  // namespace rondo::detail
-
-#include "scheduler/record_pool_shrink.hpp"  // IWYU pragma: export

@@ -11,7 +11,6 @@
 namespace rondo::detail {
 
 /// How late runs begin and how long they take. Only the driver records until the first run goes to an executor.
-template <class Sync>
 class run_meter {
  public:
   /// Throws std::invalid_argument if `slow_after` is negative.
@@ -40,7 +39,7 @@ class run_meter {
   histogram run_time() const { return run_time_.snapshot(); }
 
  private:
-  void record(histogram_recorder<Sync>& into, duration d) noexcept {
+  void record(histogram_recorder& into, duration d) noexcept {
     if (is_shared_)
       into.record(d);
     else
@@ -50,8 +49,8 @@ class run_meter {
   const duration slow_after_;
   // Written once, by the driver, before any other thread reads it.
   bool is_shared_ = false;
-  histogram_recorder<Sync> lateness_;
-  histogram_recorder<Sync> run_time_;
+  histogram_recorder lateness_;
+  histogram_recorder run_time_;
 };
 
 }  // namespace rondo::detail

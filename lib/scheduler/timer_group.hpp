@@ -11,6 +11,7 @@
 #include <rondo/timer_id.hpp>
 
 #include "scheduler/record.hpp"
+#include "sync/sync.hpp"
 
 namespace rondo::detail {
 
@@ -20,14 +21,12 @@ namespace rondo::detail {
 
 /// The timers of one owner. It is a list of their records, linked through the records, so membership takes no
 /// additional memory. The core adds a record to its group before the timer is known to others, and removes it when the
-/// callable is destroyed or handed back: see core_group.hpp.
+/// callable is destroyed or handed back.
 ///
 /// A group with members keeps itself alive, so it may outlive its owner. All member functions may be called from any
 /// thread. The lock is held for a few instructions, and no other lock is taken while it is held.
-template <class Sync>
 class timer_group {
  public:
-  using record_type = record<Sync>;
   class cursor;
 
   timer_group() = default;
@@ -43,7 +42,7 @@ class timer_group {
 
   /// Adds `r`. left() will get `tag`; if that is null, left() is not called. Throws stopped_error if the group is
   /// closed. Precondition: `r` is locked, and serves a timer that nobody knows yet.
-  void join(record_type& r, void* tag) {
+  void join(record& r, void* tag) {
     const std::lock_guard hold(mutex_);
     if (closed_) refuse_closed_group();
     if (last_ == nullptr) kept_ = self();
@@ -54,14 +53,14 @@ class timer_group {
 
   /// Removes the timer of `r`, which was never known to others. Precondition: the caller's own reference keeps the
   /// group alive.
-  void withdraw(record_type& r) noexcept {
+  void withdraw(record& r) noexcept {
     const auto last = remove(r);
     r.member = {};
   }
 
   /// Removes the timer of `r`, which has ended. What it owned has been destroyed or handed back. Calls left().
   /// Preconditions: no lock is held, and a stack marker marks the timer's destruction, because user code may run.
-  void leave(record_type& r, timer_id id) noexcept {
+  void leave(record& r, timer_id id) noexcept {
     if (r.member.tag != nullptr) left(r.member.tag, id);
     const auto last = remove(r);  // destroyed without the lock; may be the last reference to the group
   }
@@ -73,18 +72,12 @@ class timer_group {
   virtual void left(void* /*tag*/, timer_id) noexcept {}
 
  private:
-  std::shared_ptr<void> remove(record_type& r) noexcept {
-    const std::lock_guard hold(mutex_);
-    for (cursor* c = cursors_; c != nullptr; c = c->after_) c->skip(r);
-    (r.member.previous != nullptr ? r.member.previous->member.next : first_) = r.member.next;
-    (r.member.next != nullptr ? r.member.next->member.previous : last_) = r.member.previous;
-    return first_ == nullptr ? std::move(kept_) : nullptr;
-  }
+  std::shared_ptr<void> remove(record&) noexcept;
 
-  mutable typename Sync::list_mutex mutex_;
+  mutable sync::list_mutex mutex_;
   bool closed_ = false;
-  record_type* first_ = nullptr;
-  record_type* last_ = nullptr;
+  record* first_ = nullptr;
+  record* last_ = nullptr;
   cursor* cursors_ = nullptr;
   std::shared_ptr<void> kept_;  // while there are members
 };
@@ -92,8 +85,7 @@ class timer_group {
 /// Visits the timers that are members when it is constructed, each once, while others join, leave and visit. A timer
 /// that leaves moves the cursors that would visit it next. So no lock is held between two steps. Timers that join in
 /// the meantime are not visited; otherwise tasks that schedule each other might keep a visit going forever.
-template <class Sync>
-class timer_group<Sync>::cursor {
+class timer_group::cursor {
  public:
   struct place {
     std::uint32_t slot;
@@ -118,7 +110,7 @@ class timer_group<Sync>::cursor {
   /// Returns the next member, or none at the end.
   std::optional<place> next() noexcept {
     std::optional<place> here;
-    next([&](const place& p, const record_type&) { here = p; });
+    next([&](const place& p, const record&) { here = p; });
     return here;
   }
   /// Calls visit(place, record) for the next member, with the group locked. Returns false at the end.
@@ -136,7 +128,7 @@ class timer_group<Sync>::cursor {
   friend class timer_group;
 
   /// Precondition: the group is locked, and `r` is still in its list.
-  void skip(const record_type& r) noexcept {
+  void skip(const record& r) noexcept {
     if (next_ == &r && last_ == &r)
       next_ = last_ = nullptr;
     else if (next_ == &r)
@@ -146,9 +138,17 @@ class timer_group<Sync>::cursor {
   }
 
   timer_group& group_;
-  record_type* next_;  // those from here …
-  record_type* last_;  // … to here are still to be visited; null if there are none
-  cursor* after_;      // the next cursor of the group
+  record* next_;   // those from here …
+  record* last_;   // … to here are still to be visited; null if there are none
+  cursor* after_;  // the next cursor of the group
 };
+
+inline std::shared_ptr<void> timer_group::remove(record& r) noexcept {
+  const std::lock_guard hold(mutex_);
+  for (cursor* c = cursors_; c != nullptr; c = c->after_) c->skip(r);
+  (r.member.previous != nullptr ? r.member.previous->member.next : first_) = r.member.next;
+  (r.member.next != nullptr ? r.member.next->member.previous : last_) = r.member.previous;
+  return first_ == nullptr ? std::move(kept_) : nullptr;
+}
 
 }  // namespace rondo::detail

@@ -11,6 +11,8 @@
 #include <rondo/firing.hpp>
 #include <rondo/slow_run.hpp>
 
+#include "sync/sync.hpp"
+
 namespace rondo::detail {
 
 struct user_handlers {
@@ -36,7 +38,6 @@ void report_rejected(const user_handlers* user, const firing&) noexcept;
 
 /// The handlers of a scheduler, until they are released. Whoever calls one keeps all of them alive during the call. All
 /// members may be called from any thread.
-template <class Sync>
 class shared_handlers {
  public:
   explicit shared_handlers(user_handlers given)
@@ -67,7 +68,7 @@ class shared_handlers {
 
  private:
   const bool has_executor_;
-  mutable typename Sync::list_mutex mutex_;
+  mutable sync::list_mutex mutex_;
   std::shared_ptr<const user_handlers> handlers_;
 };
 

@@ -9,6 +9,8 @@
 
 #include <rondo/time.hpp>
 
+#include "sync/sync.hpp"
+
 namespace rondo::detail {
 
 /// `limit` from now, in real time: the end of a wait, whatever the scheduler's clock says.
@@ -20,7 +22,6 @@ inline time_point real_time_after(duration limit) noexcept {
 ///
 /// Memory order: wake() and wait_until() both modify `waiting_`. If wake() is first, done() sees what was done before
 /// wake(); otherwise wake() finds a waiting thread.
-template <class Sync>
 class wait_point {
  public:
   /// Waits until done() returns true. done() is called under the lock, so it must not call wake().
@@ -55,9 +56,9 @@ class wait_point {
   }
 
  private:
-  typename Sync::template atomic<std::size_t> waiting_{0};  // threads in wait_until()
-  typename Sync::waiting_mutex mutex_;
-  typename Sync::condition woken_;
+  sync::atomic<std::size_t> waiting_{0};  // threads in wait_until()
+  sync::waiting_mutex mutex_;
+  sync::condition woken_;
 };
 
 }  // namespace rondo::detail

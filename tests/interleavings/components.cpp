@@ -17,6 +17,8 @@ namespace interleavings_components {
 
 using namespace rondo::test;
 using rondo::detail::counters;
+using rondo::detail::record;
+using rondo::detail::record_pool;
 
 /// Waits until another check can succeed.
 struct until_it_changes {
@@ -51,40 +53,41 @@ TEST_CASE("short_lock lets one thread in at a time, and all in the end") {
   check_every_schedule(counting_inside(3));
 }
 
-/// The first two threads have a shard each; the others, and the thread that prepares, share one.
-struct two_own_shards : explored {
-  static constexpr std::size_t own_shards = 2;
-};
-
-/// A pool with 192 free records: 128 in the shared shard, and 64 in the depot.
+/// A pool with 192 free records: 128 in the shared shard, and 64 in the depot. The first two threads have a shard each;
+/// the others, and the thread that prepares, share one.
 struct pool_in_use {
-  using pool_type = rondo::detail::record_pool<two_own_shards>;
-  using record_type = pool_type::record_type;
-
-  pool_type pool;
-  std::vector<record_type*> kept;
+  record_pool pool;
+  std::vector<record*> kept;
 
   pool_in_use() {
-    std::vector<record_type*> taken;
+    std::vector<record*> taken;
     for (int i = 0; i != 192; ++i) taken.push_back(&pool.take());
-    for (record_type* const r : taken) give_back(*r);
+    for (record* const r : taken) give_back(*r);
   }
-  void give_back(record_type& r) {
+  void give_back(record& r) {
     pool.count([](counters& c) { ++c.ended; });
     pool.give_back(r);
   }
   void check() {
-    const std::set<record_type*> different(kept.begin(), kept.end());
+    const std::set<record*> different(kept.begin(), kept.end());
     expect(different.size() == kept.size(), "a record is given to one thread only");
     expect(pool.total().pending() == kept.size(), "all are counted");
     std::size_t records = 0;
-    pool.for_each([&](const record_type& r) { expect(r.slot == records++, "each slot has a record"); });
+    pool.for_each([&](const record& r) { expect(r.slot == records++, "each slot has a record"); });
     expect(records == 192 || records == 256, "records stay, and one batch is new at most");
     expect(pool.free() == records - kept.size(), "no record is lost");
   }
 };
 
+struct own_shards {
+  own_shards() { rondo::detail::sync::threads_have_own_shards = true; }
+  ~own_shards() { rondo::detail::sync::threads_have_own_shards = false; }
+  own_shards(const own_shards&) = delete;
+  own_shards& operator=(const own_shards&) = delete;
+};
+
 TEST_CASE("records go through the depot from thread to thread, and each goes to one thread") {
+  const own_shards here;
   check_every_schedule([] {
     const auto p = std::make_shared<pool_in_use>();
     const auto take = [p] { p->kept.push_back(&p->pool.take()); };
@@ -96,7 +99,7 @@ TEST_CASE("records go through the depot from thread to thread, and each goes to 
 TEST_CASE("threads that share a shard lose no records") {
   check_every_schedule([] {
     struct state {
-      rondo::detail::record_pool<explored> pool;  // with one shard
+      record_pool pool;  // with one shard
       std::size_t count_after_taking_all() {
         for (std::size_t left = pool.free(); left != 0; --left) pool.take();
         return pool.slots();
@@ -117,7 +120,7 @@ TEST_CASE(
     "to") {
   check_every_schedule([] {
     struct state {
-      rondo::detail::executor_call<explored> call;
+      rondo::detail::executor_call call;
       bool end_was_told = false, dropped_inside = false;
     };
     const auto s = std::make_shared<state>();
@@ -137,8 +140,8 @@ TEST_CASE(
 TEST_CASE("a timer is in the list of a pass until it is popped") {
   check_every_schedule([] {
     struct state {
-      rondo::detail::ready_list<explored> list;
-      rondo::detail::record<explored> first{0}, second{1};
+      rondo::detail::ready_list list;
+      record first{0}, second{1};
       explored_atomic<int> popping;
     };
     const auto s = std::make_shared<state>();
@@ -168,7 +171,7 @@ TEST_CASE("a timer is in the list of a pass until it is popped") {
 /// Each call changes two values, one after the other.
 scenario reading_when_quiescent() {
   struct state {
-    rondo::detail::call_checks<explored> calls;
+    rondo::detail::call_checks calls;
     explored_atomic<int> first, second;
   };
   const auto s = std::make_shared<state>();

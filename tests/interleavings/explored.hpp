@@ -1,4 +1,5 @@
-// Locks, atomics and conditions that hand control to the explorer before each use.
+// Locks, atomics and conditions that hand control to the explorer before each use. Outside of an exploration they work
+// as others do.
 #pragma once
 
 #include <algorithm>
@@ -6,6 +7,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <type_traits>
@@ -15,8 +17,17 @@
 #include <rondo/time.hpp>
 
 #include "interleavings/explorer.hpp"
+#include "interleavings/held_locks.hpp"
+#include "sync/short_lock.hpp"
 
 namespace rondo::test {
+
+/// What a test makes the library's locks and conditions do wrong, to see that the explorer notices it.
+struct planted_mistakes {
+  std::optional<lock_rank> not_locked;  // locks of this rank are released at once
+  bool not_notified = false;            // notify_one() does nothing
+};
+inline planted_mistakes planted;
 
 class explored_mutex {
  public:
@@ -26,12 +37,21 @@ class explored_mutex {
 
   void lock() {
     await_turn({"lock", sort_, {access{this, true}}}, [this] { return !held_; });
-    held_ = true;
+    lock_at_once();
+  }
+  bool try_lock() {
+    await_turn({"try to lock", sort_, {access{this, true}}});
+    return mutex_.try_lock() && (held_ = true);
   }
   /// Takes the lock within a step that has already waited until it was free.
-  void lock_at_once() noexcept { held_ = true; }
+  void lock_at_once() noexcept {
+    mutex_.lock();
+    held_ = true;
+  }
   void unlock() {
-    if (std::exchange(held_, false)) note_released(this);  // with planted bugs it may not be held
+    if (!std::exchange(held_, false)) return;  // with planted mistakes it may not be held
+    mutex_.unlock();
+    note_released(this);
   }
 
   bool held() const noexcept { return held_; }
@@ -39,7 +59,34 @@ class explored_mutex {
 
  private:
   const char* sort_;
+  detail::short_lock mutex_;  // free when a step takes it; other threads may wait for it
   bool held_ = false;
+};
+
+/// A lock of the library.
+template <lock_rank Rank>
+class ranked_mutex : public explored_mutex {
+ public:
+  ranked_mutex() noexcept : explored_mutex(name_of(Rank)) {}
+
+  void lock() {
+    explored_mutex::lock();
+    held_locks::add(Rank, this);
+    if (planted.not_locked == Rank) unlock();
+  }
+  bool try_lock() {
+    const bool is_taken = explored_mutex::try_lock();
+    if (is_taken) held_locks::add(Rank, this);
+    return is_taken;
+  }
+  void lock_at_once() {
+    explored_mutex::lock_at_once();
+    held_locks::add(Rank, this);
+  }
+  void unlock() {
+    held_locks::remove(this);
+    explored_mutex::unlock();
+  }
 };
 
 /// Wakes threads in the order in which they began to wait.
@@ -51,20 +98,25 @@ class explored_condition {
 
   template <class Lock>
   void wait(Lock& hold) {
+    if (!is_exploring()) return woken_.wait(hold);
     sleep(*hold.mutex(), std::nullopt);
   }
   template <class Lock>
   std::cv_status wait_until(Lock& hold, time_point until) {
+    if (!is_exploring()) return woken_.wait_until(hold, until);
     return sleep(*hold.mutex(), until);
   }
 
   void notify_one() {
+    if (planted.not_notified) return;
     await_turn({"notify", "condition", {access{this, true}}});
     if (!waiting_.empty()) wake_first();
+    woken_.notify_one();
   }
   void notify_all() {
     await_turn({"notify all", "condition", {access{this, true}}});
     while (!waiting_.empty()) wake_first();
+    woken_.notify_all();
   }
 
  private:
@@ -74,7 +126,8 @@ class explored_condition {
     bool notified;
   };
 
-  std::cv_status sleep(explored_mutex& mutex, std::optional<time_point> until) {
+  template <class Mutex>
+  std::cv_status sleep(Mutex& mutex, std::optional<time_point> until) {
     await_turn({"wait for", "condition", {access{this, true}}});
     waiter me{this_thread(), until.has_value(), false};
     waiting_.push_back(&me);
@@ -100,7 +153,11 @@ class explored_condition {
   }
 
   std::vector<waiter*> waiting_;
+  std::condition_variable_any woken_;  // for threads that are not explored
 };
+
+/// Called once, before the next store to an explored_atomic.
+inline std::function<void()> before_store;
 
 template <class T>
 class explored_atomic {
@@ -114,29 +171,29 @@ class explored_atomic {
 
   T load(order = order::seq_cst) const {
     await_turn({"load", "atomic", {access{this, false}}});
-    return noted(value_);
+    return noted(value_.load());
   }
   void store(T value, order = order::seq_cst) {
+    if (before_store) std::exchange(before_store, nullptr)();
     change("store");
-    value_ = noted(value);
+    value_.store(noted(value));
   }
   T exchange(T value, order = order::seq_cst) {
     change("exchange");
-    return noted(std::exchange(value_, value));
+    return noted(value_.exchange(value));
   }
   T fetch_add(T more, order = order::seq_cst) {
     change("add to");
-    return noted(std::exchange(value_, static_cast<T>(value_ + more)));
+    return noted(value_.fetch_add(more));
   }
   T fetch_sub(T less, order = order::seq_cst) {
     change("subtract from");
-    return noted(std::exchange(value_, static_cast<T>(value_ - less)));
+    return noted(value_.fetch_sub(less));
   }
   bool compare_exchange_strong(T& expected, T value, order = order::seq_cst, order = order::seq_cst) {
     change("compare and exchange");
-    const T old = noted(value_);
-    const bool equal = old == expected;
-    (equal ? value_ : expected) = equal ? value : old;
+    const bool equal = value_.compare_exchange_strong(expected, value);
+    noted(expected);
     return equal;
   }
   bool compare_exchange_weak(T& expected, T value, order = order::seq_cst, order = order::seq_cst) {
@@ -145,7 +202,8 @@ class explored_atomic {
 
   /// Waits until the value is not `old`.
   void await_other_than(T old) const {
-    await_turn({"wait for another value of", "atomic", {access{this, false}}}, [&] { return value_ != old; });
+    await_turn({"wait for another value of", "atomic", {access{this, false}}},
+               [&] { return value_.load() != old; });
   }
 
  private:
@@ -155,7 +213,7 @@ class explored_atomic {
     return value;
   }
 
-  T value_{};
+  std::atomic<T> value_{};
 };
 
 /// An event that happens once and stays set.
@@ -177,44 +235,12 @@ class explored_event {
   bool has_happened_ = false;
 };
 
-template <const char* Sort>
-struct explored_mutex_of : explored_mutex {
-  explored_mutex_of() noexcept : explored_mutex(Sort) {}
-};
-
-/// A policy like detail::threads.
+/// A policy for a wheel_core.
 struct explored {
-  static constexpr char stripe[] = "stripe";
-  static constexpr char queue[] = "queue";
-  static constexpr char record[] = "record";
-  static constexpr char shard[] = "shard";
-  static constexpr char depot[] = "depot";
-  static constexpr char list[] = "list";
-  static constexpr char waiting[] = "waiting";
-
-  using stripe_mutex = explored_mutex_of<stripe>;
-  using queue_mutex = explored_mutex_of<queue>;
-  using record_mutex = explored_mutex_of<record>;
-  using shard_mutex = explored_mutex_of<shard>;
-  using depot_mutex = explored_mutex_of<depot>;
-  using list_mutex = explored_mutex_of<list>;
-
-  using waiting_mutex = explored_mutex_of<waiting>;
-  using condition = explored_condition;
-
-  template <class T>
-  using atomic = explored_atomic<T>;
-
+  using stripe_mutex = ranked_mutex<lock_rank::stripe>;
+  using queue_mutex = ranked_mutex<lock_rank::queue>;
   static constexpr std::size_t stripes = 2;                    // even and odd ticks
   static constexpr std::uint32_t redistributed_at_a_time = 1;  // so that it is always interrupted
-
-  // No thread has its own shard, so that each use of a shard is a step.
-  static constexpr std::size_t own_shards = 0;
-  static constexpr std::size_t shared_shards = 1;
-  static constexpr bool drops_pages = false;  // explored objects must not lose their memory
-
-  /// The scenario's threads come first, then the thread that prepares and checks.
-  static std::size_t thread_number() noexcept { return this_thread(); }
 };
 
 }  // namespace rondo::test

@@ -13,25 +13,18 @@
 #include "scheduler/core.hpp"
 #include "scheduler/virtual_time.hpp"
 
-namespace rondo::detail {
-
-extern template class basic_core<test::explored>;
-
-}  // namespace rondo::detail
-
 namespace rondo::test {
 
 /// The scenario drives it, with passes or with the loop of the real driver thread.
-template <class Alarm = detail::alarm<explored>>
-class explored_core final : public detail::basic_core<explored> {
+class explored_core final : public detail::core {
  public:
   /// `has_driver` is true if one of the threads calls drive().
-  explored_core(const options& o, bool has_driver) : basic_core(o, at(0s)), has_driver_(has_driver) {}
+  explored_core(const options& o, bool has_driver) : core(o, at(0s)), has_driver_(has_driver) {}
 
   time_point now() const noexcept override { return virtual_time::now(); }
   std::size_t pass() { return run_pass(time_point::max(), unlimited); }
-  void drive() noexcept {
-    detail::drive(*this, alarm_);
+  void drive(const std::function<void(detail::core&, detail::alarm&)>& loop = detail::drive) noexcept {
+    loop(*this, alarm_);
     driver_ended_.set();
   }
 
@@ -41,7 +34,7 @@ class explored_core final : public detail::basic_core<explored> {
     if (has_driver_) driver_ended_.wait();
   }
 
-  Alarm alarm_;
+  detail::alarm alarm_;
   const bool has_driver_;
   explored_event driver_ended_;
 };

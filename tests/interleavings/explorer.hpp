@@ -53,6 +53,9 @@ exploration explore(const std::function<scenario()>& make, std::optional<std::si
 /// Called by the threads, or by check(): the schedule fails unless `good`.
 void expect(bool good, const char* what);
 
+/// Whether a scenario is being explored.
+bool is_exploring() noexcept;
+
 // Called by the locks, atomics and conditions. Outside of a scenario's threads, all of these do nothing.
 
 /// Waits until it is the calling thread's turn to take this step, and `possible`, if given, returns true. That may be

@@ -16,15 +16,13 @@ using namespace rondo::test;
 
 /// A core, a group, and the group's timers by number. Each timer with a tag notes when it has left.
 class group_stage {
-  using core_type = explored_core<>;
-
  public:
   explicit group_stage(options o)
-      : core_(std::make_shared<core_type>(o, false)), group_(std::make_shared<group>(*this)) {}
+      : core_(std::make_shared<explored_core>(o, false)), group_(std::make_shared<group>(*this)) {}
   group_stage(const group_stage&) = delete;
   group_stage& operator=(const group_stage&) = delete;
 
-  core_type& core() { return *core_; }
+  explored_core& core() { return *core_; }
 
   /// Returns false if the group is closed, the scheduler is stopped, or there is no place.
   bool add(duration due, std::optional<std::size_t> in_place_of = {}) {
@@ -32,8 +30,8 @@ class group_stage {
     const timer_id old = in_place_of ? timers_[*in_place_of].id : timer_id{};
     auto owned = std::make_shared<int>();
     t.callable = owned;
-    core_type::record_type* r = nullptr;
-    core_type::remainder rest;
+    detail::record* r = nullptr;
+    explored_core::remainder rest;
     try {
       r = &core_->take_member_record();
       r->work = [&t, held = std::move(owned)] {
@@ -55,7 +53,7 @@ class group_stage {
 
   void cancel(std::size_t i) { core_->cancel(timers_[i].id); }
   void cancel_in_two_parts(std::size_t i) {
-    core_type::remainder rest;
+    explored_core::remainder rest;
     core_->cancel(timers_[i].id, rest);
     expect(!core_->pending(timers_[i].id), "a timer that was cancelled is not pending");
     core_->finish(rest);
@@ -70,7 +68,7 @@ class group_stage {
   void wait_for(std::size_t i) {
     core_->cancel(timers_[i].id);
     {
-      core_type::group_type::cursor members(*group_);
+      detail::timer_group::cursor members(*group_);
       while (const auto id = core_->next_tagged(members, &timers_[i]))
         if (*id != timer_id{}) core_->cancel_and_wait(*id);
     }
@@ -135,7 +133,7 @@ class group_stage {
   };
 
   /// Keeps the core alive, as the groups of scopes and keyed timers do.
-  class group final : public detail::timer_group<explored>, public std::enable_shared_from_this<group> {
+  class group final : public detail::timer_group, public std::enable_shared_from_this<group> {
    public:
     explicit group(group_stage& s) : stage_(s), kept_(s.core_) {}
 
@@ -148,13 +146,13 @@ class group_stage {
       ++t.left;
     }
     const group_stage& stage_;
-    const std::shared_ptr<core_type> kept_;
+    const std::shared_ptr<explored_core> kept_;
   };
 
   std::deque<timer> timers_;
   std::size_t before_ = 0;
   bool stopping_ = false, stolen_ = false, waits_alone_ = false;
-  std::shared_ptr<core_type> core_;
+  std::shared_ptr<explored_core> core_;
   std::shared_ptr<group> group_;
 };
 

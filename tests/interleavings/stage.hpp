@@ -17,23 +17,21 @@ namespace rondo::test {
 /// A core whose timers are counted. Each one-shot runs, is cancelled or refused, is handed back by stop(), or is
 /// rejected by its executor, once. Each periodic timer is cancelled, refused or handed back once, or else completed.
 /// (Timers are numbered in the order of add() and repeat().)
-template <class Alarm = detail::alarm<explored>>
-class stage_with {
+class stage {
  public:
-  using core_type = explored_core<Alarm>;
   enum class tasks_run { inline_, as_jobs };
 
   enum class driver { by_hand, thread };
 
-  explicit stage_with(options o = {.buckets = 2}, tasks_run where = tasks_run::inline_,
-                      driver which = driver::by_hand) {
+  explicit stage(options o = {.buckets = 2}, tasks_run where = tasks_run::inline_,
+                 driver which = driver::by_hand) {
     if (where == tasks_run::as_jobs) o.run_on = [this](job j) { jobs_.push_back(std::move(j)); };
-    core_ = std::make_shared<core_type>(std::move(o), which == driver::thread);
+    core_ = std::make_shared<explored_core>(std::move(o), which == driver::thread);
   }
-  stage_with(const stage_with&) = delete;
-  stage_with& operator=(const stage_with&) = delete;
+  stage(const stage&) = delete;
+  stage& operator=(const stage&) = delete;
 
-  core_type& core() { return *core_; }
+  explored_core& core() { return *core_; }
   /// A job that the executor has got and nobody has called yet.
   job& submitted(std::size_t i) { return jobs_[i]; }
 
@@ -237,10 +235,8 @@ class stage_with {
   bool gave_up_ = false;
   bool stopped_ = false;
   bool retired_ = false;
-  std::shared_ptr<core_type> core_;
+  std::shared_ptr<explored_core> core_;
 };
-
-using stage = stage_with<>;
 
 /// What one thread does on a stage.
 struct part {

@@ -93,17 +93,10 @@ TEST_CASE("wheel: the driver sees the earliest node or is notified of it") {
       check_every_schedule(asking_and_scheduling<wheel_type>(before, earliest));
 }
 
-struct stripes_not_locked : explored {
-  struct stripe_mutex : explored_mutex_of<explored::stripe> {
-    void lock() {
-      explored_mutex::lock();
-      explored_mutex::unlock();
-    }
-  };
-};
-
 TEST_CASE("a wheel whose stripes are not locked fails") {
-  const auto e = explore_and_tell(asking_and_scheduling<wheel_in_use<stripes_not_locked, 3>>(4, 2));
+  planted.not_locked = lock_rank::stripe;
+  const auto e = explore_and_tell(asking_and_scheduling<wheel_type>(4, 2));
+  planted = {};
   CHECK(e.failure != "");
 }
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 FOLDER = pathlib.Path(__file__).resolve().parent
 PROJECT = FOLDER.parents[1]
 REQUIRED = {"what", "from", "to"}
-OPTIONAL = {"within", "suites", "unnoticed"}
+OPTIONAL = {"function", "within", "suites", "unnoticed"}
 
 
 class Mistake(Exception):
@@ -22,6 +22,7 @@ class Mutant:
     what: str
     before: str
     after: str
+    function: str
     within: str
     suites: tuple
     unnoticed: str
@@ -29,7 +30,7 @@ class Mutant:
     @property
     def id(self):
         """Stays the same until the code of the entry changes. Its place in the list and white space do not matter."""
-        text = "\0".join([self.file, *(" ".join(tokens(t)) for t in (self.before, self.after, self.within))])
+        text = "\0".join([self.file, *(" ".join(tokens(t)) for t in (self.before, self.after, self.function, self.within) if t)])
         return hashlib.sha1(text.encode()).hexdigest()[:6]
 
     def __str__(self):
@@ -71,16 +72,27 @@ def is_whole(code):
     return balanced and (not begins_statement or code.rstrip().endswith((";", "}")))
 
 
-def only_match(code, text, begin=0, end=None):
-    found = list(pattern(code).finditer(text, begin, len(text) if end is None else end))
+def bodies(function, text):
+    """The places of all functions of that name, from the line of the definition to the brace that ends it."""
+    begin = rf"^(?P<indent> *)(?![ /#]|return\b)[^\n]*(?<![\w:.>]){re.escape(function)}\([^;]*?\{{"
+    found = [m.span() for m in re.finditer(begin + r"(?:[^\n]*\}$|.*?^(?P=indent)\})", text, re.MULTILINE | re.DOTALL)]
+    if not found:
+        raise Mistake(f"there is no function {function}()")
+    return found
+
+
+def only_match(code, text, areas):
+    found = [match for area in areas for match in pattern(code).finditer(text, *area)]
     if len(found) != 1:
         raise Mistake(f"found {len(found)} times, not once: {' '.join(code.split())}")
     return found[0]
 
 
 def locate(mutant, text):
-    area = only_match(mutant.within, text).span() if mutant.within else ()
-    match = only_match(mutant.before, text, *area)
+    areas = bodies(mutant.function, text) if mutant.function else [(0, len(text))]
+    if mutant.within:
+        areas = [only_match(mutant.within, text, areas).span()]
+    match = only_match(mutant.before, text, areas)
     return Site(match.start(), match.end(), mutant)
 
 
@@ -93,7 +105,8 @@ def read_list(path):
                 raise Mistake(f"{path.name}: {file}: {entry.get('what', entry)}: the entry {what}")
             if not (is_whole(entry["from"]) and is_whole(entry["to"])):
                 raise Mistake(f"{path.name}: {file}: {entry['what']}: neither statements nor an expression")
-            yield Mutant(path.stem, file, entry["what"], entry["from"], entry["to"], entry.get("within", ""),
+            yield Mutant(path.stem, file, entry["what"], entry["from"], entry["to"],
+                         entry.get("function", ""), entry.get("within", ""),
                          tuple(entry.get("suites", ())), entry.get("unnoticed", ""))
 
 

@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
+#include "scheduler/core.hpp"
 #include "scheduler/drawing.hpp"
 #include "scheduler/seeds.hpp"
-#include "sync/threads.hpp"
 
 namespace scheduler_drawing {
 
@@ -25,7 +25,7 @@ using namespace std::chrono_literals;
 using namespace rondo;
 using namespace rondo::detail;
 
-using wheel = rondo::detail::wheel_core<rondo::detail::threads>;
+using wheel = rondo::detail::wheel_core<rondo::detail::wheel_sync>;
 
 /// The picture of a scheduler that began at the clock's epoch.
 picture picture_at(duration now, std::size_t size, duration tick = 1ms) {

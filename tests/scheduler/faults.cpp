@@ -7,14 +7,13 @@
 #include "scheduler/census.hpp"
 #include "scheduler/record.hpp"
 #include "scheduler/virtual_time.hpp"
-#include "sync/threads.hpp"
 
 namespace scheduler_faults {
 
 using namespace rondo::detail;
 using namespace rondo::test;
 
-using record = rondo::detail::record<rondo::detail::threads>;
+using record = rondo::detail::record;
 
 /// A timer that waits for its only run.
 struct one_shot_record : record {

@@ -5,7 +5,6 @@
 
 #include "failing_new.hpp"
 #include "scheduler/record.hpp"
-#include "sync/threads.hpp"
 
 namespace scheduler_handoff {
 
@@ -14,7 +13,7 @@ using namespace rondo::detail;
 submitted_runs::run run(run_ticket number) { return {number, static_cast<rondo::tick_number>(number), {}}; }
 
 TEST_CASE("the ticket of a one-shot is valid once") {
-  record<threads> once(0);
+  record once(0);
   once.submit(3);
   CHECK(once.state.submitted() == 1);
   CHECK_FALSE(once.redeem(2));
@@ -54,7 +53,7 @@ TEST_CASE("overlapping runs can be redeemed in any order, and the oldest is know
 }
 
 TEST_CASE("a job that is destroyed inside the executor's call is reported when the call ends") {
-  executor_call<threads> call;
+  executor_call call;
   call.begin(1);
   SUBCASE("inside") {
     CHECK(call.note_drop(1));

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "schedule_on.hpp"
-#include "scheduler/core_members.hpp"
+#include "scheduler/core.hpp"
 #include "scheduler/virtual_time.hpp"
 
 namespace scheduler_immediate {

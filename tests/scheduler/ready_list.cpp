@@ -9,14 +9,13 @@
 #include <rondo/time.hpp>
 
 #include "failing_new.hpp"
-#include "sync/threads.hpp"
 
 namespace scheduler_ready_list {
 
 using namespace rondo;
 using namespace rondo::test;
-using list = rondo::detail::ready_list<rondo::detail::threads>;
-using record = rondo::detail::record<rondo::detail::threads>;
+using list = rondo::detail::ready_list;
+using record = rondo::detail::record;
 
 TEST_CASE("next_due() of a pass is that of the earliest entry not yet popped, late or not") {
   list pass;

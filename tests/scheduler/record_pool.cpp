@@ -7,36 +7,31 @@
 
 #include <doctest/doctest.h>
 
-#include "sync/threads.hpp"
+#include "scheduler/pool_threads.hpp"
 
 namespace scheduler_record_pool {
 
 using rondo::detail::counters;
+using rondo::detail::record;
 using rondo::detail::record_pool;
-
-/// A few shards. The test sets the number of the current thread.
-struct few_shards : rondo::detail::threads {
-  static constexpr std::size_t own_shards = 3;
-  static constexpr std::size_t shared_shards = 2;
-  static constexpr std::size_t shards = own_shards + shared_shards;
-  static inline std::size_t current = 0;
-  static std::size_t thread_number() noexcept { return current; }
-};
+using rondo::test::pool_threads;
 
 struct pool_in_use {
-  record_pool<few_shards> pool;
-  std::vector<record_pool<few_shards>::record_type*> taken;
+  record_pool pool;
+  std::vector<record*> taken;
 
   void take(std::size_t thread, std::size_t count) {
-    few_shards::current = thread;
-    for (std::size_t i = 0; i != count; ++i) taken.push_back(&pool.take());
+    pool_threads::on(thread, [&] {
+      for (std::size_t i = 0; i != count; ++i) taken.push_back(&pool.take());
+    });
   }
   void give_back_all(std::size_t thread) {
-    few_shards::current = thread;
-    for (auto* const r : taken) {
-      pool.count([](counters& c) { ++c.ended; });
-      pool.give_back(*r);
-    }
+    pool_threads::on(thread, [&] {
+      for (auto* const r : taken) {
+        pool.count([](counters& c) { ++c.ended; });
+        pool.give_back(*r);
+      }
+    });
     taken.clear();
   }
 };
@@ -61,7 +56,7 @@ TEST_CASE("records that circulate among all threads are used again") {
     p.take(i, 100);
     p.give_back_all(i * 7 + 1);
   }
-  CHECK(p.pool.slots() <= std::size_t{100} + (2 * few_shards::shards + 1) * 64);
+  CHECK(p.pool.slots() <= std::size_t{100} + (2 * pool_threads::shards + 1) * 64);
   CHECK(p.pool.free() == p.pool.slots());
 }
 

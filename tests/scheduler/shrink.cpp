@@ -13,7 +13,6 @@
 #include "scheduler/system_drops_pages.hpp"
 #include "scheduler/virtual_time.hpp"
 #include "sync/pages.hpp"
-#include "sync/threads.hpp"
 #include "times_slower.hpp"
 
 namespace scheduler_shrink {
@@ -21,7 +20,7 @@ namespace scheduler_shrink {
 using namespace rondo;
 using namespace rondo::test;
 
-constexpr std::ptrdiff_t record_bytes = sizeof(detail::record<detail::threads>);
+constexpr std::ptrdiff_t record_bytes = sizeof(detail::record);
 
 /// The resident memory of this process, in bytes. In an emulator this includes the emulator's own, so it is useless.
 std::size_t resident_memory() {

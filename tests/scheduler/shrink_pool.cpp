@@ -9,47 +9,40 @@
 #include <doctest/doctest.h>
 
 #include "failing_new.hpp"
+#include "scheduler/pool_threads.hpp"
 #include "scheduler/record_pool.hpp"
 #include "scheduler/seeds.hpp"
 #include "scheduler/system_drops_pages.hpp"
 #include "sync/pages.hpp"
-#include "sync/threads.hpp"
 
 namespace scheduler_shrink_pool {
 
 using namespace rondo::test;
-
-/// A few shards. The test sets the number of the current thread.
-struct few_shards : rondo::detail::threads {
-  static constexpr std::size_t own_shards = 3;
-  static constexpr std::size_t shared_shards = 2;
-  static inline std::size_t current = 0;
-  static std::size_t thread_number() noexcept { return current; }
-};
-using pool_type = rondo::detail::record_pool<few_shards>;
-using record_type = pool_type::record_type;
+using rondo::detail::record;
+using rondo::detail::record_pool;
 
 struct pool_in_use {
-  pool_type pool;
-  std::vector<record_type*> taken;
+  record_pool pool;
+  std::vector<record*> taken;
 
   void take(std::size_t thread, std::size_t count) {
-    few_shards::current = thread;
-    for (std::size_t i = 0; i != count; ++i) taken.push_back(&pool.take());
+    pool_threads::on(thread, [&] {
+      for (std::size_t i = 0; i != count; ++i) taken.push_back(&pool.take());
+    });
   }
-  void end(record_type& r) {
+  void end(record& r) {
     r.next_generation();
     r.invalidate_wait();
     pool.give_back(r);
   }
   void give_back_all(std::size_t thread) {
-    few_shards::current = thread;
-    for (record_type* const r : taken) end(*r);
+    pool_threads::on(thread, [&] {
+      for (record* const r : taken) end(*r);
+    });
     taken.clear();
   }
   void shrink(std::size_t thread) {
-    few_shards::current = thread;
-    pool.shrink_to_fit();
+    pool_threads::on(thread, [&] { pool.shrink_to_fit(); });
   }
   std::size_t zeros() const {
     std::size_t count = 0;
@@ -59,7 +52,7 @@ struct pool_in_use {
   }
   std::size_t visited() const {
     std::size_t count = 0;
-    pool.for_each([&](const record_type& r) {
+    pool.for_each([&](const record& r) {
       CHECK_FALSE(r.reads_as_zero());
       ++count;
     });
@@ -69,7 +62,7 @@ struct pool_in_use {
 
 // On other systems nothing is given back, and larger pages hold the records of several blocks.
 TEST_SUITE_BEGIN("shrink_pool" * doctest::skip(!system_drops_pages() ||
-                                               64 * sizeof(record_type) % rondo::detail::page_size() != 0));
+                                               64 * sizeof(record) % rondo::detail::page_size() != 0));
 
 TEST_CASE("all free records lose their memory, and are used again before new ones are created") {
   for (const std::size_t count : {1U, 64U, 65U, 10'000U}) {
@@ -87,7 +80,7 @@ TEST_CASE("all free records lose their memory, and are used again before new one
       CHECK(p.pool.slots() == slots);
       CHECK(p.pool.free() == slots - count);
       std::set<std::uint32_t> distinct;
-      for (const record_type* const r : p.taken) {
+      for (const record* const r : p.taken) {
         distinct.insert(r->slot);
         CHECK(p.pool.find(r->slot) == r);
         CHECK(r->plain);
@@ -104,7 +97,7 @@ TEST_CASE("all free records lose their memory, and are used again before new one
 TEST_CASE("a record in use keeps the memory of its block, and does not change") {
   pool_in_use p;
   p.take(0, 1000);
-  record_type* const stays = p.taken[500];
+  record* const stays = p.taken[500];
   p.taken.erase(p.taken.begin() + 500);
   stays->order = 17;
   const std::uint64_t generation = stays->generation;
@@ -116,7 +109,7 @@ TEST_CASE("a record in use keeps the memory of its block, and does not change") 
   CHECK(stays->order == 17);
   CHECK(stays->generation == generation);
   CHECK(p.pool.free() == slots - 1);
-  p.end(*stays);
+  pool_threads::on(0, [&] { p.end(*stays); });
   p.shrink(0);
   CHECK(p.zeros() == slots);
 }
@@ -144,14 +137,14 @@ TEST_CASE("a record whose lock is held keeps the memory of its block until the n
   pool_in_use p;
   p.take(0, 640);
   p.give_back_all(0);
-  record_type& locked = *p.pool.find(200);
+  record& locked = *p.pool.find(200);
   locked.mutex.lock();
   p.shrink(0);
   CHECK(p.visited() == 64);
   CHECK_FALSE(locked.reads_as_zero());
   locked.mutex.unlock();
   for (std::uint32_t slot = 192; slot != 256; ++slot) {  // no lock is left locked
-    record_type& r = *p.pool.find(slot);
+    record& r = *p.pool.find(slot);
     CHECK(r.mutex.try_lock());
     r.mutex.unlock();
   }
@@ -163,13 +156,13 @@ TEST_CASE("a record whose lock is held keeps the memory of its block until the n
 TEST_CASE("generations and armings never repeat") {
   pool_in_use p;
   p.take(0, 128);
-  record_type& busy = *p.taken[0];
+  record& busy = *p.taken[0];
   for (int i = 0; i != 1000; ++i) busy.next_generation();
   for (int i = 0; i != 5000; ++i) busy.invalidate_wait();
   p.give_back_all(0);
   p.shrink(0);
   p.take(0, 128);
-  for (const record_type* const r : p.taken) {
+  for (const record* const r : p.taken) {
     CHECK(r->generation >= 1002);
     CHECK(r->arming.load() >= 5002);
   }
@@ -180,7 +173,7 @@ TEST_CASE("generations and armings never repeat") {
   p.give_back_all(0);
   p.shrink(0);
   p.take(0, 500);
-  for (const record_type* const r : p.taken) {
+  for (const record* const r : p.taken) {
     CHECK(r->generation >= 1004);
     CHECK(r->arming.load() >= 5004);
   }
@@ -193,9 +186,13 @@ TEST_CASE("without memory for its own work the pool gives nothing back, and lose
   p.give_back_all(0);
   const std::size_t slots = p.pool.slots();
   for (const std::size_t after : {0U, 1U}) {
-    const failing_new memory(after);
-    p.shrink(0);
-    CHECK(memory.struck());
+    bool struck = false;
+    pool_threads::on(0, [&] {
+      const failing_new memory(after);
+      p.pool.shrink_to_fit();
+      struck = memory.struck();
+    });
+    CHECK(struck);
   }
   CHECK(p.zeros() == 0);
   CHECK(p.pool.free() == slots);
@@ -214,29 +211,31 @@ TEST_CASE(
     pool_in_use p;
     std::map<std::uint32_t, std::pair<std::uint64_t, std::uint64_t>> last;  // by slot: generation, arming
     for (int step = 0; step != 200; ++step) {
-      few_shards::current = random.roll(5);
+      const std::size_t thread = random.roll(5);
       const std::size_t count = random.roll(random.one_in(4) ? 700 : 70);
       switch (random.roll(4)) {
         case 0:
-          p.shrink(few_shards::current);
+          p.shrink(thread);
           break;
         case 1:
-          for (std::size_t i = 0; i != count; ++i) {
-            record_type& r = p.pool.take();
+          p.take(thread, count);
+          for (std::size_t i = p.taken.size() - count; i != p.taken.size(); ++i) {
+            const record& r = *p.taken[i];
             const auto had = last.find(r.slot);
             if (had != last.end()) {
               CHECK(r.generation > had->second.first);
               CHECK(r.arming.load() > had->second.second);
             }
             last[r.slot] = {r.generation, r.arming.load()};
-            p.taken.push_back(&r);
           }
           break;
         default:
-          for (std::size_t i = 0; i != count && !p.taken.empty(); ++i, p.taken.pop_back()) {
-            std::swap(p.taken[random.roll(p.taken.size())], p.taken.back());
-            p.end(*p.taken.back());
-          }
+          pool_threads::on(thread, [&] {
+            for (std::size_t i = 0; i != count && !p.taken.empty(); ++i, p.taken.pop_back()) {
+              std::swap(p.taken[random.roll(p.taken.size())], p.taken.back());
+              p.end(*p.taken.back());
+            }
+          });
       }
       CHECK(p.pool.free() + p.taken.size() == p.pool.slots());
       CHECK(p.visited() + p.zeros() == p.pool.slots());

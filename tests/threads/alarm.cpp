@@ -3,14 +3,13 @@
 
 #include <thread>
 
-#include "sync/threads.hpp"
 #include "threads/patience.hpp"
 
 namespace threads_alarm {
 
 using namespace rondo::test;
 
-using alarm = rondo::detail::alarm<rondo::detail::threads>;
+using alarm = rondo::detail::alarm;
 using clock_type = rondo::scheduler::clock;
 
 /// Whether a wait without a limit returns at once, without sleeping.

@@ -8,13 +8,12 @@
 #include <vector>
 
 #include "scheduler/histogram_recorder.hpp"
-#include "sync/threads.hpp"
 
 namespace threads_histogram {
 
 using namespace rondo;
 
-using recorder = rondo::detail::histogram_recorder<rondo::detail::threads>;
+using recorder = rondo::detail::histogram_recorder;
 
 void record_many(recorder& r, int many) {
   for (int i = 0; i != many; ++i) {

@@ -10,11 +10,10 @@
 
 #include "scheduler/histogram_recorder.hpp"
 #include "scheduler/seeds.hpp"
-#include "sync/threads.hpp"
 
 namespace rondo::test {
 
-using recorder = rondo::detail::histogram_recorder<rondo::detail::threads>;
+using recorder = rondo::detail::histogram_recorder;
 
 inline constexpr std::int64_t most = duration::max().count();
 

@@ -1,5 +1,5 @@
 // No user code runs while a lock of the library is held, and the locks are always nested in the same order.
-#include "scheduler/counted_locks.hpp"
+#include "interleavings/held_locks.hpp"
 
 #include <atomic>
 #include <memory>
@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "schedule_on.hpp"
-#include "scheduler/core_members.hpp"
+#include "scheduler/core.hpp"
 #include "scheduler/seeds.hpp"
 #include "scheduler/virtual_time.hpp"
 
-namespace scheduler_no_locks {
+namespace interleavings_no_locks {
 
 using namespace rondo;
 using namespace rondo::test;
@@ -37,16 +37,16 @@ struct watched {
   void operator()() const { look(); }
 };
 
-/// The core with counted locks, driven by the test.
-class probe final : public rondo::detail::basic_core<counted_locks> {
+/// A core driven by the test.
+class probe final : public rondo::detail::core {
  public:
-  using basic_core::basic_core;
+  using core::core;
   time_point now() const noexcept override { return time_point(duration(now_.load())); }
   timer_id after(duration d, rondo::task work) {
     return schedule_on(*this, now() + d, now(), std::move(work));
   }
   timer_id every(duration d, rondo::task work) { return schedule(rondo::every(d), std::move(work)); }
-  using basic_core::schedule;
+  using core::schedule;
   timer_id schedule(const rondo::recurrence& when, rondo::task work) {
     return schedule_on(*this, when, now(), std::move(work));
   }
@@ -74,13 +74,13 @@ void check_so_far() {
 TEST_CASE("the core takes the locks that the test provides") {
   const std::size_t records = held_locks::taken(lock_rank::record);
   const std::size_t stripes = held_locks::taken(lock_rank::stripe);
-  const std::size_t others = held_locks::taken(lock_rank::innermost);
+  const std::size_t others = held_locks::taken(lock_rank::queue);
   const auto core = std::make_shared<probe>(options{}, at(0s));
   core->after(1ms, watched());
   core->advance(1ms);
   CHECK(held_locks::taken(lock_rank::record) > records);
   CHECK(held_locks::taken(lock_rank::stripe) > stripes);
-  CHECK(held_locks::taken(lock_rank::innermost) > others);
+  CHECK(held_locks::taken(lock_rank::queue) > others);
 }
 
 TEST_CASE("no lock is held in inline tasks, in destructors and in on_error") {
@@ -191,7 +191,7 @@ TEST_CASE("no lock is held in runs of any recurrence, inline, on executors and i
 }
 
 /// A timer with a tag reports its end here. This is where keyed_timers destroys a key.
-class probe_group final : public rondo::detail::timer_group<counted_locks>,
+class probe_group final : public rondo::detail::timer_group,
                           public std::enable_shared_from_this<probe_group> {
   std::shared_ptr<void> self() noexcept override { return shared_from_this(); }
   void left(void*, timer_id) noexcept override { look(); }
@@ -331,4 +331,4 @@ TEST_CASE("with several threads, no lock is held in user code, and all are neste
   check_so_far();
 }
 
-}  // namespace scheduler_no_locks
+}  // namespace interleavings_no_locks

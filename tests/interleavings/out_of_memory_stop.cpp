@@ -8,37 +8,20 @@
 #include <optional>
 #include <utility>
 
-#include "schedule_on.hpp"
-#include "scheduler/core_members.hpp"
 #include "failing_new.hpp"
+#include "interleavings/explored.hpp"
+#include "schedule_on.hpp"
+#include "scheduler/core.hpp"
 #include "scheduler/virtual_time.hpp"
-#include "sync/threads.hpp"
 
-namespace scheduler_out_of_memory_stop {
+namespace interleavings_out_of_memory_stop {
 
 using namespace rondo;
 using namespace rondo::test;
 
-/// Called once, before the next store. In stop() that is the store that makes it refuse later timers.
-std::function<void()> before_store;
-
-template <class T>
-struct interrupted_atomic : std::atomic<T> {
-  using std::atomic<T>::atomic;
-  void store(T value, std::memory_order order = std::memory_order_seq_cst) noexcept {
-    if (const auto act = std::exchange(before_store, nullptr)) act();
-    std::atomic<T>::store(value, order);
-  }
-};
-
-struct interrupted : detail::threads {
-  template <class T>
-  using atomic = interrupted_atomic<T>;
-};
-
-class interrupted_core final : public detail::basic_core<interrupted> {
+class interrupted_core final : public detail::core {
  public:
-  using basic_core::basic_core;
+  using core::core;
   time_point now() const noexcept override { return at(0s); }
 };
 
@@ -49,7 +32,7 @@ TEST_CASE(
     "stop() without memory for timers that others schedule meanwhile leaves everything to the next call") {
   const auto core = std::make_shared<interrupted_core>(options{}, at(0s));
   std::optional<failing_new> failing;
-  before_store = [&] {
+  before_store = [&] {  // the next store is the one that makes it refuse later timers
     for (int i = 0; i != 1000; ++i) schedule_on(*core, at(1ms), at(0s), doing_nothing());
     failing.emplace();
   };
@@ -63,4 +46,4 @@ TEST_CASE(
 
 TEST_SUITE_END();
 
-}  // namespace scheduler_out_of_memory_stop
+}  // namespace interleavings_out_of_memory_stop

@@ -1,48 +1,84 @@
-// record_pool: how memory of free records is given back and used again.
-#pragma once
+#include "scheduler/record_pool.hpp"
 
 #include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <mutex>
 #include <new>
 #include <numeric>
 #include <utility>
 #include <vector>
 
-#include "scheduler/record_pool.hpp"
 #include "sync/pages.hpp"
 
 namespace rondo::detail {
 
+/// Precondition: no magazine of the shard has a record, except perhaps the spare one.
+void record_pool::refill(shard& mine) {
+  if (!mine.spare.empty()) {
+    mine.in_use.fill(mine.spare.first());
+    mine.spare.clear();
+    return;
+  }
+  const std::lock_guard hold(depot_mutex_);
+  if (depot_ == nullptr) return aside_.size() != 0 ? revive_batch(mine.in_use) : make_batch(mine.in_use);
+  mine.in_use.fill(depot_);
+  depot_ = depot_->next;
+  --batches_in_depot_;
+}
+
+/// Precondition: the magazine in use is full.
+void record_pool::make_room(shard& mine) noexcept {
+  if (!mine.spare.empty()) {
+    const std::lock_guard hold(depot_mutex_);
+    mine.spare.first()->next = depot_;
+    depot_ = mine.spare.first();
+    ++batches_in_depot_;
+  }
+  mine.spare.fill(mine.in_use.first());
+  mine.in_use.clear();
+}
+
+/// Precondition: the depot is locked.
+void record_pool::make_batch(magazine& into) {
+  const std::uint32_t first = slots_.load(std::memory_order_relaxed);
+  if (first > std::numeric_limits<std::uint32_t>::max() - batch) throw std::bad_alloc();
+  auto& segment = segments_[segment_of(first)];
+  if (segment.load(std::memory_order_relaxed) == nullptr)
+    segment.store(static_cast<record*>(
+                      ::operator new(sizeof(record) * size_of(segment_of(first)), segment_alignment())),
+                  std::memory_order_release);
+  for (std::uint32_t slot = first + batch; slot-- != first;) into.push(*std::construct_at(&at(slot), slot));
+  slots_.store(first + batch, std::memory_order_seq_cst);
+}
+
+// How memory of free records is given back and used again.
+
 /// The alignment with which blocks begin where pages do.
-template <class Sync>
-std::align_val_t record_pool<Sync>::segment_alignment() noexcept {
-  if constexpr (Sync::drops_pages) return std::align_val_t{std::max(alignof(record_type), page_size())};
-  return std::align_val_t{alignof(record_type)};
+std::align_val_t record_pool::segment_alignment() noexcept {
+  if constexpr (sync::drops_pages) return std::align_val_t{std::max(alignof(record), page_size())};
+  return std::align_val_t{alignof(record)};
 }
 
 /// How many blocks fill whole pages, or 0 if no memory can be given back. With pages of 4 KiB, it is one.
-template <class Sync>
-std::uint32_t record_pool<Sync>::droppable_blocks() noexcept {
-  constexpr std::size_t block_bytes = batch * sizeof(record_type);
-  if (!Sync::drops_pages || page_size() == 0) return 0;
+std::uint32_t record_pool::droppable_blocks() noexcept {
+  constexpr std::size_t block_bytes = batch * sizeof(record);
+  if (!sync::drops_pages || page_size() == 0) return 0;
   return static_cast<std::uint32_t>(std::lcm(block_bytes, page_size()) / block_bytes);
 }
 
 /// (A thread that finds a block aside has unlocked the depot before the block's records are made again. So the thread
 /// that makes them sees what was done here before.)
-template <class Sync>
-bool record_pool<Sync>::is_aside(std::uint32_t block) const noexcept {
-  if constexpr (!Sync::drops_pages) return false;
+bool record_pool::is_aside(std::uint32_t block) const noexcept {
+  if constexpr (!sync::drops_pages) return false;
   const std::lock_guard hold(depot_mutex_);
   return aside_.contains(block);
 }
 
 /// Preconditions: the depot is locked, and blocks are aside.
-template <class Sync>
-void record_pool<Sync>::revive_batch(magazine& into) noexcept {
+void record_pool::revive_batch(magazine& into) noexcept {
   const auto first = static_cast<std::uint32_t>(aside_.take_first()) * batch;
   for (std::uint32_t slot = first + batch; slot-- != first;) {
     at(slot).revive(slot, least_generation_, least_arming_);
@@ -50,13 +86,12 @@ void record_pool<Sync>::revive_batch(magazine& into) noexcept {
   }
 }
 
-template <class Sync>
-void record_pool<Sync>::shrink_to_fit() noexcept {
-  if constexpr (Sync::drops_pages) {
+void record_pool::shrink_to_fit() noexcept {
+  if constexpr (sync::drops_pages) {
     if (droppable_blocks() == 0) return;
-    record_type* const batches = gather();
+    record* const batches = gather();
     std::vector<std::uint64_t> found = find_blocks(batches);
-    if (found.empty()) return for_each_of(batches, [this](record_type& r) { give_back(r); });
+    if (found.empty()) return for_each_of(batches, [this](record& r) { give_back(r); });
     put_units_aside(found);
     for (std::uint32_t block = 0; block != found.size(); ++block)
       for (; found[block] != 0; found[block] &= found[block] - 1)
@@ -66,9 +101,8 @@ void record_pool<Sync>::shrink_to_fit() noexcept {
 
 /// Takes the free records that the caller can have, from the depot, its own shard and the shared ones. They are linked
 /// as in the depot.
-template <class Sync>
-typename record_pool<Sync>::record_type* record_pool<Sync>::gather() noexcept {
-  record_type* batches = nullptr;
+record* record_pool::gather() noexcept {
+  record* batches = nullptr;
   {
     const std::lock_guard hold(depot_mutex_);
     batches = std::exchange(depot_, nullptr);
@@ -85,7 +119,7 @@ typename record_pool<Sync>::record_type* record_pool<Sync>::gather() noexcept {
     const own_shard mine(*this);
     take_all(*mine);
   }
-  for (std::size_t i = own_shards; i != shards_.size(); ++i) {
+  for (std::size_t i = sync::own_shards; i != shards_.size(); ++i) {
     const std::lock_guard hold(shards_[i].mutex);
     take_all(shards_[i]);
   }
@@ -93,19 +127,17 @@ typename record_pool<Sync>::record_type* record_pool<Sync>::gather() noexcept {
 }
 
 /// Calls visit(record&), which may give the record back, for each record.
-template <class Sync>
 template <class Visit>
-void record_pool<Sync>::for_each_of(record_type* batches, Visit&& visit) {
+void record_pool::for_each_of(record* batches, Visit&& visit) {
   while (batches != nullptr) {
-    record_type* r = std::exchange(batches, batches->next);
+    record* r = std::exchange(batches, batches->next);
     while (r != nullptr) visit(*std::exchange(r, r->next_free));
   }
 }
 
 /// Returns, for each block, a bit for each of its records that is in `batches`. Empty if there is no memory; otherwise
 /// `aside_` has room for all blocks.
-template <class Sync>
-std::vector<std::uint64_t> record_pool<Sync>::find_blocks(record_type* batches) noexcept {
+std::vector<std::uint64_t> record_pool::find_blocks(record* batches) noexcept {
   std::vector<std::uint64_t> found;
   try {
     found.resize(slots() / batch);
@@ -114,14 +146,12 @@ std::vector<std::uint64_t> record_pool<Sync>::find_blocks(record_type* batches) 
   } catch (const std::bad_alloc&) {
     return {};
   }
-  for_each_of(batches,
-              [&](const record_type& r) { found[r.slot / batch] |= std::uint64_t{1} << r.slot % batch; });
+  for_each_of(batches, [&](const record& r) { found[r.slot / batch] |= std::uint64_t{1} << r.slot % batch; });
   return found;
 }
 
 /// Puts the blocks aside that fill whole pages and are complete, and removes them from `found`.
-template <class Sync>
-void record_pool<Sync>::put_units_aside(std::vector<std::uint64_t>& found) noexcept {
+void record_pool::put_units_aside(std::vector<std::uint64_t>& found) noexcept {
   static_assert(batch == 64);  // bits
   const std::uint64_t unit = droppable_blocks();
   std::uint64_t begin = 0;  // of a segment; a unit lies within one
@@ -140,8 +170,7 @@ void record_pool<Sync>::put_units_aside(std::vector<std::uint64_t>& found) noexc
 /// Gives back the memory of a unit whose records are free and belong to the caller. Returns false if it cannot. Nobody
 /// else holds a lock that is lost with the memory. Threads that wait for such a lock then find it free, and the record
 /// without their timer.
-template <class Sync>
-bool record_pool<Sync>::put_aside(std::uint32_t first_block) noexcept {
+bool record_pool::put_aside(std::uint32_t first_block) noexcept {
   const std::uint32_t blocks = droppable_blocks();
   const std::uint32_t begin = first_block * batch;
   const std::uint32_t end = begin + blocks * batch;
@@ -154,7 +183,7 @@ bool record_pool<Sync>::put_aside(std::uint32_t first_block) noexcept {
       generation = std::max<std::uint64_t>(generation, at(slot).generation);
       arming = std::max(arming, at(slot).arming.load(std::memory_order_relaxed));
     }
-    if (drop_pages(&at(begin), sizeof(record_type) * (end - begin)) && at(begin).reads_as_zero()) {
+    if (drop_pages(&at(begin), sizeof(record) * (end - begin)) && at(begin).reads_as_zero()) {
       const std::lock_guard hold(depot_mutex_);
       least_generation_ = std::max(least_generation_, generation);
       least_arming_ = std::max(least_arming_, arming);

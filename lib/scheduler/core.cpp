@@ -1,0 +1,1279 @@
+#include "scheduler/core.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <iostream>
+#include <limits>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "scheduler/census.hpp"
+#include "scheduler/drawing.hpp"
+#include "scheduler/timer_group.hpp"
+#include "values/fresh_seed.hpp"
+
+namespace rondo::detail {
+
+// How a timer begins to wait, the first time and later.
+
+namespace {
+
+duration checked_tick(duration tick) {
+  if (tick <= duration::zero())
+    throw std::invalid_argument("rondo: the tick must be positive, not " + std::to_string(tick.count()) +
+                                " ns");
+  return tick;
+}
+
+std::uint32_t next_scheduler_number() noexcept {
+  static std::atomic<std::uint32_t> numbers{0};
+  std::uint32_t number = 0;
+  while (number == 0) number = numbers.fetch_add(1, std::memory_order_relaxed) + 1;  // 0 means none
+  return number;
+}
+
+}  // namespace
+
+/// The common part of the insert hooks, which the wheel calls while it inserts a timer. The scheduling call creates it,
+/// and calls wake() to wake the driver when no lock is held any more. Once the timer is in the wheel and its stripe is
+/// unlocked, the task may run and destroy the scheduler, so what wake() needs is kept before that.
+class core::wake_hook {
+ public:
+  explicit wake_hook(core& core) noexcept : core_(core) {}
+  void top_moved_earlier() { kept_ = core_.shared_from_this(); }
+  bool top_moved() const noexcept { return kept_ != nullptr; }
+  void wake() noexcept {
+    if (kept_ != nullptr) kept_->next_due_moved_earlier();
+  }
+
+ protected:
+  static record& record_of(node& n) noexcept { return static_cast<record&>(n); }
+  core& core_;
+
+ private:
+  std::shared_ptr<core> kept_;
+};
+
+/// For a timer that is in no wheel.
+class core::insert_hooks : public wake_hook {
+ public:
+  enum class inserts { new_timers, old_timers };  // drain() admits no new ones
+  insert_hooks(core& core, inserts what) noexcept : wake_hook(core), what_(what) {}
+  bool may_insert() const noexcept {
+    return !core_.stopped() && (what_ == inserts::old_timers || !core_.draining());
+  }
+
+ private:
+  const inserts what_;
+};
+
+/// For a timer whose record is locked and that is to wait for another moment. If it is plain, cancel() may end it as
+/// soon as the stripe is unlocked, so everything that changes in the record changes before that.
+class core::move_hooks : public wake_hook {
+ public:
+  /// If the record's generation is no longer `generation` when the timer is moved, the timer is gone.
+  move_hooks(core& core, std::uint64_t generation) noexcept : wake_hook(core), generation_(generation) {}
+  bool may_move(node& n) const noexcept { return record_of(n).has_generation(generation_); }
+  void before_move(node& n) noexcept {
+    record& r = record_of(n);
+    core_.leave_lists(r);
+    r.state.wait_in(waits_in::wheel);
+    r.invalidate_wait();
+    r.deadline = deadline;
+    if (!r.periodic()) r.take_all_back();
+  }
+
+  time_point deadline;
+
+ private:
+  const std::uint64_t generation_;
+};
+
+core::core(const options& o, time_point start)
+    : number_(next_scheduler_number()),
+      grid_(checked_tick(o.tick), start),
+      wheel_(o.buckets, grid_.at_or_before(start)),
+      meter_(o.slow_after),
+      limit_(o.max_pending),
+      handlers_({o.run_on, o.on_error, o.on_slow, o.on_rejected, o.propagate_exceptions}) {}
+
+void core::refuse_stopped() const {
+  throw stopped_error(
+      abandoned()
+          ? "rondo: a timer was scheduled in a child made by fork(), where the scheduler has no driver"
+          : "rondo: a timer was scheduled after stop() or drain()");
+}
+
+record* core::find(timer_id id) const noexcept {
+  if (timer_id_access::scheduler(id) != number_) return nullptr;
+  return pool_.find(timer_id_access::slot(id));
+}
+
+record& core::take_record() {
+  if (stopped() || draining()) refuse_stopped();
+  limit_.claim_place();
+  try {
+    return pool_.take();
+  } catch (...) {
+    limit_.free_place();
+    throw;
+  }
+}
+
+void core::discard(record& r) noexcept {
+  const auto kept =
+      shared_from_this();  // the callable that is destroyed may be the last to own the scheduler
+  {
+    record_lock hold(r.mutex);
+    r.plain.store(false);  // whether it is plain may not have been determined yet
+    finish(hold, r, ending::refused);
+  }
+  endings_.wake();  // drain() may have found it counted as pending
+}
+
+timer_id core::schedule(record& r, time_point due, time_point now) {
+  insert_hooks hooks(*this, insert_hooks::inserts::new_timers);
+  r.state.begin_life();
+  r.deadline = due;
+  r.plain.release(r.plain && task_access::trivial_to_destroy(r.work));
+  const timer_id id = id_of(r);  // from publish() on, others may use the record
+  if (!publish(r, grid_.of_deadline(due, now), hooks)) refuse_stopped();
+  hooks.wake();
+  return id;
+}
+
+timer_id core::schedule(record& r, const recurrence& when, time_point now) {
+  return schedule(r, make_periodic(r, when, now), now);
+}
+
+time_point core::make_periodic(record& r, const recurrence& when, time_point now) {
+  const recurrence::occurrence first = when.first(now, fresh_seed());
+  r.repeats = std::make_unique<periodic_part>(periodic_part{{when, first}, {}});
+  r.plain.release(false);
+  if (r.has_own_executor() || handlers_.has_executor()) r.repeats->submitted.reserve_one();
+  return first.due;
+}
+
+/// Makes a new timer known to all. Returns false if the scheduler is stopped or draining.
+bool core::publish(record& r, tick_number tick, insert_hooks& hooks) {
+  // Either stop() finds the record, or its flag is seen here: stop() visits each stripe of the wheel and each record
+  // after it has raised the flag.
+  if (tick != never_tick) return wheel_.schedule(r, tick, hooks);
+  const record_lock hold(r.mutex);
+  return publish_locked(r, tick, hooks);
+}
+
+/// As publish(), but for a timer that is locked.
+bool core::publish_locked(record& r, tick_number tick, insert_hooks& hooks) {
+  if (tick != never_tick) return wheel_.schedule(r, tick, hooks);
+  if (!hooks.may_insert()) return false;
+  r.due.store(tick);
+  set_never_due(r);
+  return true;
+}
+
+/// Makes `r`, which is locked, wait for `deadline`, and no longer for what it waits for now. If it is plain and was
+/// cancelled in the meantime, does nothing and returns false. Strong guarantee.
+bool core::arm(record& r, time_point deadline, tick_number tick, move_hooks& hooks) {
+  hooks.deadline = deadline;
+  // If stop() is in progress, it has not reached this record yet, because we hold the lock. So it finds the timer
+  // later.
+  if (tick != never_tick) return wheel_.reschedule(r, tick, hooks);
+  if (!stop_waiting(r, [&] { return hooks.may_move(r); })) return false;
+  disarm(r);
+  r.due.store(tick);
+  r.deadline = deadline;
+  if (!r.periodic()) r.take_all_back();
+  set_never_due(r);
+  return true;
+}
+
+/// As arm(), but for a periodic timer, and it cannot fail: if there is no memory, the record waits in a list, and each
+/// pass tries again.
+void core::arm_surely(record& r, time_point deadline, tick_number tick, move_hooks& hooks) noexcept {
+  try {
+    arm(r, deadline, tick, hooks);
+  } catch (const std::bad_alloc&) {
+    disarm(r);
+    r.due.store(tick);
+    r.deadline = deadline;
+    r.state.wait_in(waits_in::retry_list);
+    retries_.push(r);
+  }
+}
+
+/// Ends the wait of `r`, which is locked.
+void core::disarm(record& r) noexcept {
+  if (r.state.where() == waits_in::nowhere) return;
+  if (r.state.where() == waits_in::wheel) wheel_.cancel(r);
+  leave_lists(r);
+  r.state.wait_in(waits_in::nowhere);
+  r.invalidate_wait();
+}
+
+void core::leave_lists(record& r) noexcept {
+  if (r.state.where() == waits_in::retry_list) retries_.remove(r);
+  if (r.state.where() == waits_in::never_due) never_due_.fetch_sub(1, std::memory_order_seq_cst);
+}
+
+void core::set_never_due(record& r) noexcept {
+  r.state.wait_in(waits_in::never_due);
+  r.order = next_order();
+  never_due_.fetch_add(1, std::memory_order_seq_cst);
+}
+
+bool core::reschedule(timer_id id, time_point due, time_point now) {
+  move_hooks hooks(*this, timer_id_access::generation(id));
+  const bool moved = reschedule(id, due, now, hooks);
+  hooks.wake();
+  return moved;
+}
+
+bool core::reschedule(timer_id id, time_point due, time_point now, move_hooks& hooks) {
+  record* const r = find(id);
+  if (r == nullptr) return false;
+  {
+    const record_lock hold(r->mutex);
+    const bool is_plain = r->plain.acquire();
+    if (!hooks.may_move(*r) || !r->state.live() || stopped()) return false;
+    const bool is_periodic = !is_plain && r->periodic();
+    if (is_periodic && draining()) return false;  // it is about to be ended
+    if (!arm(*r, due, grid_.of_deadline(due, now), hooks)) return false;
+    if (is_periodic) {
+      const submitted_runs::run* const oldest = r->oldest_submitted();
+      r->repeats->next.moved_to(due, r->state.submitted(), oldest != nullptr ? &oldest->what : nullptr);
+      r->take_all_back();
+    }
+  }
+  if (due == time_point::max()) endings_.wake();  // drain() no longer waits for it
+  return true;
+}
+
+// A pass of the driver, and the life of one run.
+
+/// While it lives, a pass of the driver, a job on an executor's thread, or a call of a handler is in progress. stop()
+/// waits until there is none.
+class core::in_flight_guard {
+ public:
+  explicit in_flight_guard(core& core) noexcept : core_(core), here_(marker::kind::in_flight, &core) {
+    core_.in_flight_.begin();
+    if constexpr (is_checked) core_.begin_call();
+  }
+  ~in_flight_guard() {
+    if constexpr (is_checked) core_.end_call("a pass, a job or a call of on_earlier");
+    core_.in_flight_.end();
+  }
+  in_flight_guard(const in_flight_guard&) = delete;
+  in_flight_guard& operator=(const in_flight_guard&) = delete;
+
+ private:
+  core& core_;
+  const marker here_;
+};
+
+std::size_t core::run_pass(time_point until, std::size_t limit) {
+  const in_flight_guard guard(*this);
+  const auto user = handlers_.get();
+  if (stopped() || user == nullptr) return 0;
+  pass p{*user, now()};
+  const tick_number due = grid_.at_or_before(std::min(until, p.reading));
+  collect(due);
+  retry_insertions(due);
+  std::size_t begun = 0;
+  while (begun != limit && !stopped()) {
+    const auto entry = ready_.front();
+    if (!entry) break;
+    if (begin(*entry, p)) ++begun;
+    // Only now, and not if stop() has kept it from beginning: until a timer has begun, stop() finds it here.
+    if (!stopped()) ready_.pop();
+    if (p.thrown) std::rethrow_exception(std::move(p.thrown));
+  }
+  return begun;
+}
+
+/// Takes everything that is due out of the wheel before any of it runs: what tasks make due is for the next pass.
+void core::collect(tick_number until) {
+  ready_.begin_pass(until);
+  for (;;) {
+    const std::size_t room = ready_.make_room();
+    const std::size_t taken = wheel_.take_due(
+        until, room, [this](node& n, tick_number tick) { ready_.push(static_cast<record&>(n), tick); });
+    if (taken != room || room == 0) return;
+  }
+}
+
+/// Inserts the timers that waited for memory into the wheel, or, if they are due at `until`, into the pass, which takes
+/// no memory. A timer waits for the same moment as before, so its `arming` stays: a stop() or drain() in progress may
+/// have found it.
+void core::retry_insertions(tick_number until) noexcept {
+  insert_hooks hooks(*this, insert_hooks::inserts::old_timers);  // the driver itself: no wake-up is needed
+  while (record* const r = retries_.first()) {
+    const record_lock hold(r->mutex);
+    if (r->state.where() != waits_in::retry_list) continue;  // it was cancelled or moved in the meantime
+    if (r->due <= until && ready_.make_room() != 0) {
+      ready_.push(*r, r->due);
+    } else {
+      try {
+        if (!wheel_.schedule(*r, r->due, hooks)) return;
+      } catch (const std::bad_alloc&) {
+        return;
+      }
+    }
+    retries_.remove(*r);
+    r->state.wait_in(waits_in::wheel);
+  }
+}
+
+/// Runs the task or submits it to the executor. Returns false if the entry leads to no run.
+bool core::begin(const ready_entry& entry, pass& p) {
+  dispatch_result d = dispatch(entry, p);
+  if (d.overlapped != 0) pool_.count([&](counters& c) { c.overlapped += d.overlapped; });
+  switch (d.what) {
+    case verdict::run_here:
+      p.reading = run(*entry.timer, d.fact, p.reading, p.user.propagate_exceptions ? &p.thrown : nullptr);
+      end_run(*entry.timer, p.reading);
+      return true;
+    case verdict::submit:
+      submit(*entry.timer, d, p.user);
+      p.reading = now();
+      return true;
+    case verdict::stale:
+    case verdict::dropped:
+    case verdict::ended:
+      break;
+  }
+  return false;
+}
+
+/// Decides what becomes of an entry, and makes the timer wait for its next run, if there is one. Strong guarantee.
+core::dispatch_result core::dispatch(const ready_entry& entry, pass& p) {
+  dispatch_result d;
+  record& r = *entry.timer;
+  record_lock hold(r.mutex);
+  if (!entry.is_current() || stopped()) return d;
+  // The pass may contain a timer that another thread made due just now, after the time was read.
+  if (r.deadline > p.reading) p.reading = now();
+  d.what = p.user.run_on || r.has_own_executor() ? verdict::submit : verdict::run_here;
+  d.fact.id = id_of(r);
+  d.fact.due = r.deadline;
+  d.fact.run = 1;
+  d.fact.name = r.name();
+  if (r.periodic())
+    dispatch_periodic(hold, entry, p.reading, d);
+  else
+    dispatch_one_shot(hold, r, d);
+  d.fact.lateness = saturating_difference(p.reading, d.fact.due);
+  return d;
+}
+
+void core::dispatch_one_shot(record_lock& hold, record& r, dispatch_result& d) noexcept {
+  r.state.wait_in(waits_in::nowhere);  // the wheel has let go of it
+  r.invalidate_wait();
+  if (d.what == verdict::run_here) return begin_run(hold, r);
+  d.ticket = next_order();
+  d.own = r.own;
+  r.submit(d.ticket);
+}
+
+void core::dispatch_periodic(record_lock& hold, const ready_entry& entry, time_point reading,
+                             dispatch_result& d) {
+  record& r = *entry.timer;
+  const bool submits = d.what == verdict::submit;
+  if (draining()) {
+    d.what = verdict::ended;
+    return finish(hold, r, ending::over);
+  }
+  if (submits) r.repeats->submitted.reserve_one();
+  const time_point tick_begin = grid_.begin_of(grid_.at_or_before(reading));
+  const repetition::step next =
+      r.repeats->next.point_came({reading, tick_begin}, r.state.in_progress(), submits);
+  await(r, next);
+  d.overlapped = next.overlapped;
+  if (!next.run) {
+    d.what = verdict::dropped;
+    if (!r.over()) return;
+    d.what = verdict::ended;
+    return finish(hold, r, ending::over);
+  }
+  const bool is_later =
+      next.run->due != d.fact.due;  // than the point that came, because others of a burst were missed
+  d.fact.due = next.run->due;
+  d.fact.run = next.run->run;
+  d.fact.missed = next.missed;
+  if (!submits) return begin_run(hold, r);
+  d.ticket = next_order();
+  d.own = r.own;
+  r.submit({d.ticket, is_later ? grid_.of_deadline(d.fact.due, reading) : entry.tick, *next.run});
+}
+
+/// Makes `r`, which is locked and in the pass, wait for what its repetition says.
+void core::await(record& r, const repetition::step& next) noexcept {
+  if (!next.wait_for) return disarm(r);
+  const tick_number tick = grid_.of_point(*next.wait_for);
+  if (next.is_late && ready_.collects(tick)) {  // it takes its turn in this pass
+    r.invalidate_wait();
+    r.deadline = *next.wait_for;
+    r.due.store(tick);
+    if (ready_.push_late(r, tick)) return;
+  }
+  move_hooks hooks(*this, r.generation);  // the driver itself: no wake-up is needed
+  arm_surely(r, *next.wait_for, tick, hooks);
+}
+
+/// Counts a run of `r`, which is locked, that begins now. With its last run, the timer ceases to be pending. Unlocks
+/// `r`.
+void core::begin_run(record_lock& hold, record& r) noexcept {
+  r.state.start_run();
+  if (r.over()) return finish(hold, r, ending::last_run);
+  hold.unlock();
+  pool_.count([](counters& c) { ++c.fired; });
+}
+
+/// Runs the task and returns the time at which it ended. What the task throws is stored in `thrown` or, if that is
+/// null, reported. Precondition: begin_run() was called.
+time_point core::run(record& r, const firing& fact, time_point start, std::exception_ptr* thrown) noexcept {
+  meter_.begins(fact.lateness);
+  // Only now: a run that was submitted may be taken back or rejected, and then reports nothing.
+  if (fact.missed != 0) pool_.count([&](counters& c) { c.missed += fact.missed; });
+  if constexpr (is_checked) count_run_on_this_thread();
+  const marker here(marker::kind::user_code, this, &r);
+  try {
+    r.work(fact);
+  } catch (...) {
+    pool_.count([](counters& c) { ++c.failed; });
+    if (thrown != nullptr)
+      *thrown = std::current_exception();
+    else
+      handlers_.report(error_source::task, std::current_exception(), fact);
+  }
+  const time_point end = now();
+  const duration run_time = saturating_difference(end, start);
+  if (!meter_.ends(run_time)) return end;
+  handlers_.report_slow({fact, run_time, r.work.made_at()});
+  return now();
+}
+
+/// Called when a run is over: the timer ends with it or waits for its next run.
+void core::end_run(record& r, time_point ended) noexcept {
+  record_lock hold(r.mutex);
+  if (r.periodic()) {
+    if (r.state.live() && draining()) {  // the search of drain() may have missed the timer
+      finish(hold, r, ending::over);
+      hold.lock();
+    }
+    // The last run of a timer that is no longer live stays "running" until its callable is destroyed.
+    if (r.state.live() || r.state.running() != 1) {
+      move_hooks hooks(*this, r.generation);
+      r.state.end_run();
+      if (r.state.live()) rearm(r, ended, hooks);
+      hold.unlock();
+      return hooks.wake();
+    }
+  }
+  const bool completed = r.state.completed();  // otherwise whoever ended it has counted it
+  dispose(hold, r, marker::kind::user_code, [completed](counters& c) { c.completed += completed ? 1 : 0; });
+}
+
+/// Called when a run of `r`, which is locked and live, is over: what waited for that now waits for the driver.
+void core::rearm(record& r, time_point ended, move_hooks& hooks) noexcept {
+  if (r.state.in_progress()) return;
+  const auto due = r.repeats->next.run_ended(ended, r.state.where() != waits_in::nowhere);
+  if (due) arm_surely(r, *due, grid_.of_deadline(*due, ended), hooks);
+}
+
+void core::call_out(const void* listener, const std::function<void()>& handler) noexcept {
+  const in_flight_guard guard(*this);
+  if (stopped()) return;
+  const marker here(marker::kind::handler, this, listener);
+  try {
+    handler();
+  } catch (...) {
+    handlers_.report(error_source::on_earlier, std::current_exception(), {});
+  }
+}
+
+// Runs that go through an executor: handoff.hpp explains how this works.
+
+void core::submit(record& r, dispatch_result& d, const user_handlers& user) noexcept {
+  std::exception_ptr thrown;
+  const marker here(marker::kind::user_code, this);
+  meter_.share();
+  const auto own = std::move(d.own);  // may be the last reference, if the timer is cancelled in the meantime
+  executor_call_.begin(d.ticket);
+  std::optional<watched_executor_call> watch;
+  if constexpr (is_checked) watch.emplace();
+  try {
+    const executor& run_on = own != nullptr && own->run_on ? own->run_on : user.run_on;
+    run_on(job(shared_from_this(),
+               job_ticket{&r, d.ticket, d.fact.due, d.fact.lateness, d.fact.run, d.fact.missed}));
+  } catch (...) {
+    thrown = std::current_exception();
+  }
+  const bool dropped = executor_call_.end();
+  if constexpr (is_checked) watch->check(d.fact);
+  if (thrown) {
+    pool_.count([](counters& c) { ++c.failed; });
+    drop_submission(r, d.ticket, d.fact, failure::threw);
+    handlers_.report(error_source::executor, thrown, d.fact);
+  } else if (dropped) {
+    drop_submission(r, d.ticket, d.fact, failure::rejected);
+  }
+}
+
+void core::start(const job_ticket& ticket) noexcept {
+  if (abandoned()) return;
+  const in_flight_guard guard(*this);
+  record& r = *static_cast<record*>(ticket.record);
+  firing fact;
+  {
+    record_lock hold(r.mutex);
+    if (stopped() || !r.redeem(ticket.number)) return;
+    fact.id = id_of(r);
+    fact.name = r.name();
+    begin_run(hold, r);
+  }
+  const time_point start = now();
+  fact.due = ticket.due;
+  fact.lateness = saturating_difference(start, ticket.due);
+  fact.run = ticket.run;
+  fact.missed = ticket.missed;
+  end_run(r, run(r, fact, start, nullptr));
+}
+
+void core::drop(const job_ticket& ticket) noexcept {
+  if (abandoned()) return;
+  const in_flight_guard guard(*this);
+  if (executor_call_.note_drop(ticket.number)) return;
+  const marker here(marker::kind::user_code, this);
+  firing fact;
+  fact.due = ticket.due;
+  fact.lateness = ticket.lateness;
+  fact.run = ticket.run;
+  fact.missed = ticket.missed;
+  drop_submission(*static_cast<record*>(ticket.record), ticket.number, fact, failure::rejected);
+}
+
+/// Called when a submitted run will not happen. Does nothing if the run has started or was taken back. If the run was
+/// rejected, calls on_rejected after the timer has ended or waits for its next run. Precondition: a stack marker marks
+/// user code.
+void core::drop_submission(record& r, run_ticket number, firing fact, failure why) noexcept {
+  const time_point reading = now();
+  std::shared_ptr<const timer_options> own;  // keeps the name for the handler
+  record_lock hold(r.mutex);
+  if (stopped() || !r.redeem(number)) return;
+  fact.id = id_of(r);
+  if (!r.plain) own = r.own;
+  fact.name = r.name();
+  if (why == failure::rejected) pool_.count([](counters& c) { ++c.rejected; });
+  if (r.over() || (r.periodic() && draining())) {
+    finish(hold, r, ending::over);
+  } else {
+    move_hooks hooks(*this, r.generation);
+    rearm(r, reading, hooks);
+    hold.unlock();
+    hooks.wake();
+  }
+  if (why == failure::rejected && !stopped()) handlers_.report_rejected(fact);
+}
+
+// How a timer ends.
+
+cancel_result core::cancel(timer_id id) {
+  record* const r = find(id);
+  if (r == nullptr) return cancel_result::gone;
+  const std::uint64_t generation = timer_id_access::generation(id);
+  if (r->plain.peek() && cancel_waiting(*r, generation)) return cancel_result::cancelled;
+  record_lock hold(r->mutex);
+  if (!r->has_generation(generation)) return cancel_result::gone;
+  const bool is_running = r->state.running() != 0;
+  if (!r->state.live()) return is_running ? cancel_result::running : cancel_result::gone;
+  if (!stop_waiting(*r, [&] { return r->has_generation(generation); })) return cancel_result::gone;
+  finish(hold, *r, ending::cancelled);
+  return is_running ? cancel_result::running : cancel_result::cancelled;
+}
+
+/// Cancels a plain timer that waits in the wheel, without locking the record. Returns false if the record serves no
+/// such timer, or another one.
+bool core::cancel_waiting(record& r, std::uint64_t generation) noexcept {
+  const bool taken = wheel_.take_out(r, [&](bool is_here) {
+    if (!is_here || !r.has_generation(generation) || !r.plain) return false;
+    r.next_generation();
+    r.invalidate_wait();
+    r.state.free_waiting();
+    pool_.count([this](counters& c) {
+      c.count(ending::cancelled, false);
+      limit_.free_place();
+    });
+    return true;
+  });
+  if (!taken) return false;
+  pool_.give_back(r);
+  if (draining()) endings_.wake();
+  return true;
+}
+
+/// Ends the wait of `r`, which is locked, in the wheel or the pass, if it waits there. Returns false if a cancel() that
+/// does not lock `r` was faster. still() returns whether `r` still serves the same timer.
+template <class Still>
+bool core::stop_waiting(record& r, Still&& still) noexcept {
+  if (r.state.where() != waits_in::wheel) return true;
+  if (!wheel_.take_out(r, [&](bool) { return still(); })) return false;
+  r.state.wait_in(waits_in::nowhere);
+  r.invalidate_wait();
+  return true;
+}
+
+cancel_result core::cancel_and_wait(timer_id id) {
+  const cancel_result result = cancel(id);
+  record* const r = find(id);
+  if (r == nullptr || stack_marker::inside(this, r)) return result;
+  const auto is_free = [&] {
+    const record_lock hold(r->mutex);
+    if (!r->has_generation(timer_id_access::generation(id))) return true;
+    r->awaited = true;
+    return false;
+  };
+  wait_watched("cancel_and_wait()", time_point::max(),
+               [&](time_point end) { return endings_.wait_until(end, is_free); });
+  return result;
+}
+
+/// wait(end) waits no longer than until `end`, in real time, and returns whether what it waits for has happened. A
+/// checked build reports a wait without an end that takes long.
+template <class Wait>
+bool core::wait_watched(const char* call, time_point end, Wait&& wait) {
+  if constexpr (is_checked) {
+    if (end == time_point::max()) {
+      if (wait(real_time_after(suspicious_wait))) return true;
+      warn_of_wait(call);
+    }
+  }
+  return wait(end);
+}
+
+/// Ends the timer of `r`, which is locked: no further run starts.
+void core::end(record& r, ending how) noexcept {
+  disarm(r);
+  r.take_all_back();
+  if (how == ending::last_run || how == ending::over)
+    r.state.complete();
+  else
+    r.state.end();
+}
+
+/// Makes a timer cease to be pending: ends it, unless end() has, counts it, and frees its place under the limit. If no
+/// run is in progress, this also destroys what the timer owns, frees the record, and wakes waiting threads; otherwise
+/// the end of that run does so. Precondition: `hold` locks `r`. It is unlocked afterwards.
+void core::finish(record_lock& hold, record& r, ending how) noexcept {
+  if (r.state.live()) end(r, how);
+  const bool is_running = r.state.running() != 0;
+  const auto count = [this, how, is_running](counters& c) {
+    c.count(how, is_running);
+    limit_.free_place();  // only now: there are never more timers pending than places
+  };
+  if (is_running) {  // counted under the lock: the end of the run comes later, and wakes waiting threads
+    pool_.count(count);
+    return hold.unlock();
+  }
+  // What a pass, a job or the end of the scheduler destroys is inside it; what a cancel() destroys is not.
+  const bool is_inside = how == ending::over || how == ending::returned;
+  dispose(hold, r, is_inside ? marker::kind::user_code : marker::kind::destruction, count);
+}
+
+/// Destroys what an ended timer owns, when no run of it is in progress, and frees its record. count(counters&) is
+/// called first, because what is destroyed may read the counters. Precondition: `hold` locks `r`. It is unlocked
+/// afterwards.
+template <class Count>
+void core::dispose(record_lock& hold, record& r, stack_marker::kind what, Count&& count) noexcept {
+  if (r.plain) return free_record(hold, r, count);
+  r.destroying = true;
+  hold.unlock();
+  pool_.count(count);
+  destroy(hold, r, what);
+}
+
+/// As dispose(), but for a timer that is already counted. Precondition: `hold` refers to its lock, which is free.
+void core::destroy(record_lock& hold, record& r, stack_marker::kind what) noexcept {
+  const marker here(what, this, &r);
+  const bool is_member = r.member.group != nullptr;
+  r.destroy_what_it_owns();
+  if (is_member) r.member.group->leave(r, id_of(r));
+  hold.lock();
+  if (is_member) r.member = {};
+  r.destroying = false;
+  free_record(hold, r, [](counters&) {});
+}
+
+/// Counts the timer under the record's lock, so a thread that finds it gone, as cancel_and_wait() does, finds it
+/// counted. Threads are woken only if one waits for this: cancel_and_wait() has left a note under the lock; drain() has
+/// raised its flag and then locked each record, so either it finds the timer counted, or its flag is seen here.
+/// Precondition: `hold` locks `r`. It is unlocked afterwards.
+template <class Count>
+void core::free_record(record_lock& hold, record& r, Count&& count) noexcept {
+  r.next_generation();
+  r.invalidate_wait();
+  r.state.free();
+  const bool is_awaited = std::exchange(r.awaited, false);
+  pool_.count(count);
+  hold.unlock();
+  pool_.give_back(r);
+  if (is_awaited || draining()) endings_.wake();
+}
+
+/// Gives back the memory that ended timers have left.
+void core::shrink_to_fit() noexcept {
+  if (abandoned()) return;
+  wheel_.shrink_to_fit();
+  pool_.shrink_to_fit();
+}
+
+// Timers that are members of a group, and calls in two parts.
+
+/// As take_record(), but without a place under the limit.
+record& core::take_member_record() {
+  if (stopped() || draining()) refuse_stopped();
+  record& r = pool_.take();
+  r.plain.release(false);
+  return r;
+}
+
+void core::discard_member(record& r) noexcept {
+  {
+    record_lock hold(r.mutex);
+    if (r.state.live()) end(r, ending::refused);
+    dispose(hold, r, marker::kind::destruction, [](counters& c) { c.count(ending::refused, false); });
+  }
+  endings_.wake();  // drain() may have found it counted as pending
+}
+
+timer_id core::schedule_member(record& r, time_point due, time_point now, timer_group& group, void* tag,
+                               timer_id in_place_of, remainder& rest) {
+  insert_hooks hooks(*this, insert_hooks::inserts::new_timers);
+  record_lock made_hold(r.mutex, std::defer_lock);
+  record_lock old_hold;
+  record* const old = lock_both(r, made_hold, in_place_of, old_hold);
+  if (old == nullptr) limit_.claim_place();
+  const timer_id id = id_of(r);
+  try {
+    publish_member(r, due, grid_.of_deadline(due, now), group, tag, hooks);
+  } catch (...) {
+    if (old == nullptr) limit_.free_place();
+    throw;
+  }
+  made_hold.unlock();
+  rest.wakes = hooks.top_moved();
+  if (old != nullptr) end_at_once(*old, ending::replaced, rest);
+  return id;
+}
+
+/// Locks the record of a new timer and the record of the timer `id`, in the order of their addresses, so that two
+/// threads never wait for each other. Returns the latter record. If that timer is not pending, returns null and does
+/// not keep its lock.
+record* core::lock_both(record& made, record_lock& made_hold, timer_id id, record_lock& old_hold) const {
+  record* const r = find(id);
+  if (r == nullptr || r == &made || std::less<>()(&made, r)) made_hold.lock();
+  // r == &made if the id is stale and its record has just been taken again.
+  if (r == nullptr || r == &made) return nullptr;
+  __builtin_prefetch(&r->member, 1);
+  record_lock held(r->mutex);
+  if (!made_hold) made_hold.lock();
+  if (!r->has_generation(timer_id_access::generation(id)) || !r->state.live()) return nullptr;
+  old_hold = std::move(held);
+  return r;
+}
+
+/// Makes the new timer of `r`, which is locked, a member, and then makes it known to all. Either close() finds the
+/// timer in the group, and finds it pending because the record is locked until the timer is published; or the group is
+/// found to be closed here.
+void core::publish_member(record& r, time_point due, tick_number tick, timer_group& group, void* tag,
+                          insert_hooks& hooks) {
+  group.join(r, tag);
+  r.state.begin_life();
+  r.deadline = due;
+  try {
+    if (!publish_locked(r, tick, hooks)) refuse_stopped();
+  } catch (...) {
+    end(r, ending::refused);  // a visit of the group that waits for the lock then finds nothing to end
+    group.withdraw(r);
+    throw;
+  }
+}
+
+/// The first half of finish(): the timer of `r`, which is locked, ceases to be pending. finish(remainder&) does the
+/// rest.
+void core::end_at_once(record& r, ending how, remainder& rest) noexcept {
+  end(r, how);
+  const bool is_running = r.state.running() != 0;
+  pool_.count([&](counters& c) {
+    c.count(how, is_running);
+    if (how != ending::replaced) limit_.free_place();
+  });
+  if (!is_running) rest.ended = &r;
+}
+
+cancel_result core::cancel(timer_id id, remainder& rest) noexcept {
+  record* const r = find(id);
+  if (r == nullptr) return cancel_result::gone;
+  __builtin_prefetch(&r->member, 1);
+  const record_lock hold(r->mutex);
+  if (!r->has_generation(timer_id_access::generation(id))) return cancel_result::gone;
+  const bool is_running = r->state.running() != 0;
+  if (!r->state.live()) return is_running ? cancel_result::running : cancel_result::gone;
+  end_at_once(*r, ending::cancelled, rest);
+  return is_running ? cancel_result::running : cancel_result::cancelled;
+}
+
+bool core::reschedule(timer_id id, time_point due, time_point now, remainder& rest) {
+  move_hooks hooks(*this, timer_id_access::generation(id));
+  const bool moved = reschedule(id, due, now, hooks);
+  rest.wakes = hooks.top_moved();
+  return moved;
+}
+
+/// Destroys first: waking the driver may run user code that waits for the end of the timer, which this call must
+/// complete.
+void core::finish(const remainder& rest) noexcept {
+  if (rest.ended != nullptr) {
+    record_lock hold(rest.ended->mutex, std::defer_lock);
+    destroy(hold, *rest.ended, marker::kind::destruction);
+  }
+  if (rest.wakes) next_due_moved_earlier();
+}
+
+bool core::belongs(timer_id id, const timer_group& group) const {
+  record* const r = find(id);
+  if (r == nullptr) return false;
+  const record_lock hold(r->mutex);
+  return r->has_generation(timer_id_access::generation(id)) && r->member.group == &group;
+}
+
+template <class Visit>
+void core::for_each_member(timer_group& group, Visit&& visit) const {
+  if (abandoned()) return;
+  timer_group::cursor members(group);
+  while (const auto place = members.next())
+    visit(timer_id_access::make(number_, place->slot, place->generation));
+}
+
+std::optional<timer_id> core::next_tagged(timer_group::cursor& members, const void* tag) const {
+  timer_id id;
+  const bool is_one = members.next([&](const auto& place, const record& r) {
+    if (r.member.tag == tag) id = timer_id_access::make(number_, place.slot, place.generation);
+  });
+  return is_one ? std::optional(id) : std::nullopt;
+}
+
+bool core::inside_tagged(const timer_group& group, const void* tag) const {
+  return marker::inside_any(this, [&](const void* timer) {
+    const auto& member = static_cast<const record*>(timer)->member;
+    return member.group == &group && member.tag == tag;
+  });
+}
+
+std::size_t core::pending(timer_group& group) const {
+  std::size_t count = 0;
+  for_each_member(group, [&](timer_id id) {
+    if (pending(id)) ++count;
+  });
+  return count;
+}
+
+void core::cancel_all(timer_group& group) {
+  for_each_member(group, [this](timer_id id) { cancel(id); });
+}
+
+void core::close(timer_group& group) {
+  if (abandoned()) return;
+  group.close();
+  cancel_all(group);  // before it waits for any of them, so that nothing starts in the meantime
+  for_each_member(group, [this](timer_id id) { cancel_and_wait(id); });
+}
+
+// The end of a scheduler.
+
+std::optional<std::vector<unfired>> core::stop_by(time_point end) {
+  const bool from_inside = stack_marker::inside(this);
+  std::vector<unfired> list;
+  if (abandoned()) return list;
+  std::vector<candidate> found;
+  if (!unfired_.claimed()) {
+    const std::size_t expected = pending() + 64;  // 64 for what other threads may schedule in the meantime
+    list.reserve(expected);
+    found.reserve(3 * expected);  // each of the three searches may find the same timer
+  }
+  phase_.stop();
+  next_due_moved_earlier();  // for the driver to notice
+  const auto all_over = [this](time_point until) { return in_flight_.wait_for_others(0, until); };
+  if (!from_inside && !wait_watched("stop()", end, all_over)) return std::nullopt;
+  while (!unfired_.claim()) {
+    if (from_inside || unfired_.settled()) return list;
+    if (!unfired_.wait_while_claimed(end)) return std::nullopt;
+  }
+  std::vector<std::string> names;
+  try {
+    find_unfired(found);
+    names = names_of(found);
+    list.reserve(found.size());
+  } catch (...) {  // no memory, because others scheduled more than expected
+    unfired_.give_up();
+    throw;
+  }
+  for (std::size_t i = 0; i != found.size(); ++i)
+    hand_back(found[i], names.empty() ? std::string() : std::move(names[i]), list);
+  unfired_.settle();
+  return list;
+}
+
+/// One name for each candidate, copied before the first timer is handed back, so that a lack of memory loses none.
+/// Empty if no timer has a name.
+std::vector<std::string> core::names_of(const std::vector<candidate>& found) const {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i != found.size(); ++i) {
+    record& r = *found[i].timer;
+    if (r.plain.acquire()) continue;  // or the record serves another timer, and this candidate is not current
+    const record_lock hold(r.mutex);
+    if (!found[i].is_current() || r.name().empty()) continue;
+    names.resize(found.size());
+    names[i] = r.name();
+  }
+  return names;
+}
+
+/// Finds all timers that wait, in the order in which stop() hands them back. A timer may be found twice. Precondition:
+/// stopped() or draining(). While draining, timers that are not periodic may be left out if they move in the meantime.
+///
+/// A pass and other calls may be in progress. By itself, a timer moves only from the retry list to the wheel or the
+/// pass, and from the wheel to the pass; the searches are in that order. Any other move is made under the record's
+/// lock, which the first search also takes, so the later searches find the timer where it is then. schedule() inserts
+/// nothing any more.
+void core::find_unfired(std::vector<candidate>& found) {
+  pool_.for_each([&](record& r) { find_unqueued(r, found); });
+  wheel_.for_each([&](node& n) {
+    auto& r = static_cast<record&>(n);
+    found.push_back({&r, r.arming.load(std::memory_order_relaxed), r.due, found_in::wheel, found.size()});
+  });
+  ready_.for_each_current([&](const ready_entry& entry, std::uint64_t late) {
+    const bool is_late = late != 0;
+    found.push_back({entry.timer, entry.arming, entry.tick, is_late ? found_in::late_in_pass : found_in::pass,
+                     is_late ? late : found.size()});
+  });
+  std::sort(found.begin(), found.end(), [](const candidate& a, const candidate& b) {
+    return std::tie(a.tick, a.where, a.order) < std::tie(b.tick, b.where, b.order);
+  });
+}
+
+/// Finds `r` if it is neither in the wheel nor in the pass, but with the executor, never due, or waiting for memory. If
+/// it is running, that run is its last.
+void core::find_unqueued(record& r, std::vector<candidate>& found) {
+  record_lock hold(r.mutex);
+  const waits_in where = r.state.where();
+  const bool is_unqueued = where == waits_in::never_due || where == waits_in::retry_list;
+  if ((!r.state.in_progress() && !is_unqueued) || !r.state.live()) return;
+  if (r.state.running() != 0) return finish(hold, r, ending::over);
+  const auto next = r.first_run();
+  found.push_back({&r, r.arming.load(std::memory_order_relaxed), next.tick, found_in::no_queue, next.order});
+}
+
+void core::hand_back(const candidate& c, std::string&& name, std::vector<unfired>& list) {
+  record& r = *c.timer;
+  record_lock hold(r.mutex);
+  if (!c.is_current() || !stop_waiting(r, [&] { return c.is_current(); })) return;
+  const timer_id id = id_of(r);
+  const time_point due = r.first_run().due;
+  end(r, ending::returned);
+  hold.unlock();
+  list.push_back({id, due, std::move(r.work), std::move(name)});  // moving a callable is user code
+  hold.lock();
+  finish(hold, r, ending::returned);  // destroys its executor, which may stop or destroy the scheduler
+}
+
+void core::refuse_inside(const char* call) const {
+  if (stack_marker::inside(this))
+    throw std::logic_error(std::string("rondo: ") + call + "() was called from inside a task");
+}
+
+bool core::drain(duration limit) {
+  refuse_inside("drain");
+  if (abandoned()) return true;
+  std::vector<candidate> found;
+  found.reserve(3 * (pending() + 64));  // as in stop()
+  phase_.drain();
+  end_periodic_timers(found);
+  if (!pass_time_until_drained(limit)) return false;
+  phase_.stop();
+  next_due_moved_earlier();  // for the driver to notice
+  return true;
+}
+
+/// Ends the periodic timers that it finds; a run in progress is their last. The others end by themselves: the flag is
+/// up, so a periodic timer that the driver dispatches later, or whose run ends later, waits for no further run, and
+/// none can be moved.
+void core::end_periodic_timers(std::vector<candidate>& found) {
+  find_unfired(found);
+  for (const candidate& c : found) {
+    if (c.timer->plain.acquire()) continue;  // or the record serves another timer, and `c` is not current
+    record_lock hold(c.timer->mutex);
+    if (c.is_current() && c.timer->periodic()) finish(hold, *c.timer, ending::over);
+  }
+}
+
+/// (pending() is never too low here, because no timer is scheduled any more.)
+bool core::drained() const noexcept {
+  return pending() <= never_due_.load(std::memory_order_seq_cst) && in_flight_.none();
+}
+
+bool core::pass_time_until_drained(duration limit) {
+  return endings_.wait_until(saturating_add(now(), limit), [this] { return drained(); });
+}
+
+/// Stops when there is no memory for a list: destroys what was not fired.
+void core::stop_one_by_one() noexcept {
+  phase_.stop();
+  next_due_moved_earlier();  // for the driver to notice
+  in_flight_.wait_for_others(marker::in_flight(this));
+  pool_.for_each([this](record& r) {
+    record_lock hold(r.mutex);
+    const std::uint64_t generation = r.generation.peek();
+    const auto is_live = [&] { return r.has_generation(generation) && r.state.live(); };
+    if (is_live() && stop_waiting(r, is_live)) finish(hold, r, ending::over);
+  });
+}
+
+void core::abandon() noexcept {
+  number_ = next_scheduler_number();  // so that no id names any of its timers
+  phase_.abandon();
+}
+
+void core::retire() noexcept {
+  if (abandoned()) return end_driver();
+  marker::keep(this, shared_from_this());
+  try {
+    const std::vector<unfired> destroyed_here = stop();
+  } catch (const std::bad_alloc&) {
+    stop_one_by_one();
+  }
+  in_flight_.wait_for_others(marker::in_flight(this));
+  end_driver();
+  handlers_.release();
+}
+
+// Queries, and what checked builds verify after each call.
+
+bool core::pending(timer_id id) const {
+  record* const r = find(id);
+  if (r == nullptr) return false;
+  const record_lock hold(r->mutex);
+  return r->has_generation(timer_id_access::generation(id)) && r->state.live();
+}
+
+/// The deadline that `r`, which is locked, waits for. None if it waits for no moment, or is plain and was cancelled in
+/// the meantime.
+std::optional<time_point> core::deadline_of(record& r, std::uint64_t generation) {
+  switch (r.state.where()) {
+    case waits_in::nowhere:
+      return std::nullopt;
+    case waits_in::never_due:
+      return time_point::max();
+    case waits_in::retry_list:
+      return r.deadline;
+    case waits_in::wheel:
+      break;
+  }
+  // A plain timer leaves the wheel without the record's lock, and then another timer may have the record.
+  std::optional<time_point> found;
+  wheel_.take_out(r, [&](bool) {
+    if (r.has_generation(generation)) found = r.deadline;
+    return false;
+  });
+  return found;
+}
+
+std::optional<time_point> core::due(timer_id id) {
+  record* const r = find(id);
+  if (r == nullptr) return std::nullopt;
+  const std::uint64_t generation = timer_id_access::generation(id);
+  const record_lock hold(r->mutex);
+  if (!r->has_generation(generation) || !r->state.live()) return std::nullopt;
+  return deadline_of(*r, generation);
+}
+
+/// Whether a pass holds the timer of `r`, which is locked. Precondition: `in_pass` is in the order of records.
+bool core::has_entry(const std::vector<ready_entry>& in_pass, const record& r) {
+  const auto found =
+      std::lower_bound(in_pass.begin(), in_pass.end(), &r,
+                       [](const ready_entry& e, const record* timer) { return e.timer < timer; });
+  return found != in_pass.end() && found->timer == &r && found->is_current();
+}
+
+/// Adds the timer of `r` if it is pending or running. Returns false if it may be in the pass but is not in `in_pass`.
+///
+/// A record whose timer is under construction must be left alone, because the scheduling thread writes what is marked
+/// [new]. That timer is neither in the wheel nor in the pass, and no run of it is in progress; its state says that it
+/// waits in the wheel, as the state of a free record does.
+bool core::list_timer(record& r, const std::vector<ready_entry>& in_pass, std::vector<timer_info>& timers) {
+  const record_lock hold(r.mutex);
+  if (r.destroying) return true;
+  const waits_in where = r.state.where();
+  std::uint64_t generation = r.generation.peek();
+  bool is_plain = r.plain.acquire();
+  std::optional<time_point> due;
+  if (where == waits_in::wheel) {
+    // A plain timer leaves the wheel without the record's lock, and then another timer may have the record.
+    wheel_.take_out(r, [&](bool is_here) {
+      if (!is_here) return false;
+      generation = r.generation.peek();
+      is_plain = r.plain;
+      due = r.deadline;
+      return false;
+    });
+  }
+  if (!due) {
+    if (!r.state.live() && r.state.running() == 0) return true;
+    if (where == waits_in::wheel && !r.state.in_progress() && !has_entry(in_pass, r)) return false;
+    if (where == waits_in::never_due) due = time_point::max();
+    if (where == waits_in::wheel || where == waits_in::retry_list) due = r.deadline;
+  }
+  timer_info info{.id = timer_id_access::make(number_, r.slot, generation),
+                  .due = due,
+                  .runs = r.state.running(),
+                  .running = r.state.running()};
+  if (!is_plain) {
+    info.name = r.name();
+    info.periodic = r.periodic();
+    if (info.periodic) info.runs = r.repeats->next.runs() - r.state.submitted();
+  }
+  timers.push_back(std::move(info));
+  return true;
+}
+
+/// Visits each record once, so that a timer that moves in the meantime is neither left out nor listed twice. Visits
+/// again those that may have been in the pass, because timers enter the pass without a lock that is held here.
+std::vector<timer_info> core::list() {
+  std::vector<timer_info> timers;
+  if (abandoned()) return timers;
+  std::vector<record*> again;
+  std::vector<ready_entry> in_pass;
+  pool_.for_each([&](record& r) {
+    if (!list_timer(r, in_pass, timers)) again.push_back(&r);
+  });
+  for (int looks = 0; looks != 3 && !again.empty(); ++looks) {  // timers under construction stay
+    in_pass.clear();
+    ready_.for_each_current([&](const ready_entry& entry, std::uint64_t) { in_pass.push_back(entry); });
+    std::sort(in_pass.begin(), in_pass.end(),
+              [](const ready_entry& a, const ready_entry& b) { return a.timer < b.timer; });
+    std::erase_if(again, [&](record* r) { return list_timer(*r, in_pass, timers); });
+  }
+  std::sort(timers.begin(), timers.end(), [](const timer_info& a, const timer_info& b) {
+    return std::tuple(!a.due, a.due, a.id) < std::tuple(!b.due, b.due, b.id);
+  });
+  return timers;
+}
+
+std::size_t core::pending() const noexcept {
+  if (abandoned()) return 0;
+  return static_cast<std::size_t>(pool_.total().pending());
+}
+
+statistics core::stats() const {
+  statistics s;
+  if (abandoned()) return s;
+  const counters c = pool_.total();
+  s.pending = c.pending();
+  s.scheduled = c.scheduled;
+  s.fired = c.fired;
+  s.completed = c.completed;
+  s.cancelled = c.cancelled;
+  s.returned = c.returned;
+  s.failed = c.failed;
+  s.missed = c.missed;
+  s.overlapped = c.overlapped;
+  s.rejected = c.rejected;
+  s.wakeups = wakeups();
+  s.lateness = meter_.lateness();
+  s.run_time = meter_.run_time();
+  return s;
+}
+
+std::optional<time_point> core::next_due() {
+  if (stopped()) return std::nullopt;
+  std::optional<tick_number> earliest = wheel_.next_due();
+  const auto consider = [&](tick_number tick) {
+    if (!earliest || tick < *earliest) earliest = tick;
+  };
+  if (const auto in_pass = ready_.next_due()) consider(*in_pass);
+  if (const auto without_memory = retries_.next_due()) consider(*without_memory);
+  if (!earliest) return std::nullopt;
+  return grid_.begin_of(*earliest);
+}
+
+void core::dump(std::ostream& out) {
+  if (abandoned()) {
+    out << "rondo: this is a copy of a scheduler in a child made by fork(); the driver is in the parent\n";
+    return;
+  }
+  picture p{.grid = grid_, .now = now(), .size = wheel_.buckets()};
+  describe(wheel_, p);
+  ready_.for_each_current([&](const auto&, std::uint64_t) { ++p.ready; });
+  pool_.for_each([&](record& r) {
+    const record_lock hold(r.mutex);
+    if (r.state.where() == waits_in::never_due) ++p.never_due;
+    if (r.state.where() == waits_in::retry_list) ++p.without_memory;
+    p.submitted += r.state.submitted();
+    p.running += r.state.running();
+  });
+  p.named = list();
+  std::erase_if(p.named, [](const timer_info& t) { return t.name.empty(); });
+  draw(out, p);
+}
+
+void core::end_call(const char* name) noexcept {
+  const std::size_t steps = wheel_.buckets() + pool_.slots() / 8;  // most slots are usually free
+  if (!abandoned() && checks_.enough_for(steps)) {
+    std::string wrong = fault();
+    if (wrong.empty()) wrong = fault_when_quiescent();
+    if (!wrong.empty()) {
+      dump(std::cerr);
+      die("the scheduler is broken after " + std::string(name) + ": " + wrong);
+    }
+  }
+  checks_.end();
+}
+
+/// Verifies what is true at any time, whether or not other calls are in progress.
+std::string core::fault() {
+  std::string wrong = wheel_.fault();
+  pool_.for_each([&](record& r) {
+    if (!wrong.empty()) return;
+    const record_lock hold(r.mutex);
+    wrong = r.fault();
+    if (!wrong.empty()) wrong = "the timer in slot " + std::to_string(r.slot) + ": " + wrong;
+  });
+  return wrong;
+}
+
+/// Verifies what is true when no other call, pass or job is in progress. Returns an empty string if one is, or if one
+/// begins in between.
+std::string core::fault_when_quiescent() {
+  std::string wrong;
+  const bool was_quiescent = checks_.alone_during([&] {
+    census found;
+    wheel_.for_each([&](const node&) { ++found.in_wheel; });
+    ready_.for_each_current([&](const auto&, std::uint64_t) { ++found.in_pass; });
+    pool_.for_each([&](record& r) {
+      const record_lock hold(r.mutex);
+      if (r.state.where() == waits_in::never_due) ++found.never_due;
+      if (r.state.where() == waits_in::retry_list) ++found.without_memory;
+      if (r.state.where() == waits_in::nowhere) ++found.with_executor;  // no run is in progress
+    });
+    found.slots = pool_.slots();
+    found.free = pool_.free();
+    wrong = fault_of(pool_.total(), found);
+  });
+  return was_quiescent ? wrong : "";
+}
+
+}  // namespace rondo::detail
