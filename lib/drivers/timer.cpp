@@ -10,10 +10,14 @@
 #include "drivers/alarm.hpp"
 #include "drivers/drive.hpp"
 #include "drivers/fork_watch.hpp"
-#include "drivers/signals_blocked.hpp"
 #include "platform.hpp"
 #include "scheduler/core.hpp"
 
+#if RONDO_HAS_SIGNAL_MASKS
+#include <pthread.h>
+
+#include <csignal>
+#endif
 #if RONDO_HAS_THREAD_NAMES
 #include <pthread.h>
 #endif
@@ -24,6 +28,33 @@
 namespace rondo {
 namespace detail {
 namespace {
+
+/// During its lifetime, the calling thread blocks all signals except synchronous ones. Threads that it starts inherit
+/// the mask, so they never take a signal meant for the user's threads. The destructor restores the calling thread's
+/// mask. (Synchronous signals stay unblocked, because a blocked one would kill the process without calling its
+/// handler.) Does nothing on systems without POSIX signals.
+class signals_blocked {
+ public:
+#if RONDO_HAS_SIGNAL_MASKS
+  signals_blocked() noexcept {
+    sigset_t all_others;
+    sigfillset(&all_others);
+    for (const int synchronous : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS})
+      sigdelset(&all_others, synchronous);
+    pthread_sigmask(SIG_SETMASK, &all_others, &before_);
+  }
+  ~signals_blocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+#else
+  signals_blocked() noexcept {}
+#endif
+  signals_blocked(const signals_blocked&) = delete;
+  signals_blocked& operator=(const signals_blocked&) = delete;
+
+ private:
+#if RONDO_HAS_SIGNAL_MASKS
+  sigset_t before_;
+#endif
+};
 
 void prepare_this_thread([[maybe_unused]] const std::string& name) noexcept {
 #if RONDO_HAS_THREAD_NAMES

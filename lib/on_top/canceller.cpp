@@ -1,6 +1,6 @@
 #include <rondo/detail/canceller.hpp>
 
-#include "scheduler/core_access.hpp"
+#include "scheduler/core.hpp"
 
 namespace rondo::detail {
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "scheduler/core_access.hpp"
+#include "scheduler/core.hpp"
 
 namespace rondo::detail {
 

@@ -3,7 +3,7 @@
 #include <memory>
 #include <utility>
 
-#include "scheduler/core_access.hpp"
+#include "scheduler/core.hpp"
 
 namespace rondo {
 

@@ -11,7 +11,6 @@
 #include <tuple>
 #include <utility>
 
-#include "scheduler/census.hpp"
 #include "scheduler/drawing.hpp"
 #include "scheduler/timer_group.hpp"
 #include "values/fresh_seed.hpp"
@@ -27,6 +26,13 @@ duration checked_tick(duration tick) {
     throw std::invalid_argument("rondo: the tick must be positive, not " + std::to_string(tick.count()) +
                                 " ns");
   return tick;
+}
+
+duration checked_slow_after(duration slow_after) {
+  if (slow_after < duration::zero())
+    throw std::invalid_argument("rondo: slow_after must not be negative, but is " +
+                                std::to_string(slow_after.count()) + " ns");
+  return slow_after;
 }
 
 std::uint32_t next_scheduler_number() noexcept {
@@ -80,8 +86,8 @@ class core::move_hooks : public wake_hook {
   bool may_move(node& n) const noexcept { return record_of(n).has_generation(generation_); }
   void before_move(node& n) noexcept {
     record& r = record_of(n);
-    core_.leave_lists(r);
-    r.state.wait_in(waits_in::wheel);
+    core_.leave_count(r);
+    r.where = waits_in::wheel;
     r.invalidate_wait();
     r.deadline = deadline;
     if (!r.periodic()) r.take_all_back();
@@ -97,9 +103,23 @@ core::core(const options& o, time_point start)
     : number_(next_scheduler_number()),
       grid_(checked_tick(o.tick), start),
       wheel_(o.buckets, grid_.at_or_before(start)),
-      meter_(o.slow_after),
-      limit_(o.max_pending),
-      handlers_({o.run_on, o.on_error, o.on_slow, o.on_rejected, o.propagate_exceptions}) {}
+      handlers_({o.run_on, o.on_error, o.on_slow, o.on_rejected, o.propagate_exceptions}),
+      slow_after_(checked_slow_after(o.slow_after)),
+      max_pending_(o.max_pending) {}
+
+void core::claim_place() {
+  if (max_pending_ == unlimited) return;
+  std::size_t taken = places_taken_.load(std::memory_order_relaxed);
+  do {
+    if (taken >= max_pending_)
+      throw capacity_error("rondo: max_pending is " + std::to_string(max_pending_) +
+                           ", and that many timers are pending");
+  } while (!places_taken_.compare_exchange_weak(taken, taken + 1, std::memory_order_relaxed));
+}
+
+void core::free_place() noexcept {
+  if (max_pending_ != unlimited) places_taken_.fetch_sub(1, std::memory_order_relaxed);
+}
 
 void core::refuse_stopped() const {
   throw stopped_error(
@@ -115,11 +135,11 @@ record* core::find(timer_id id) const noexcept {
 
 record& core::take_record() {
   if (stopped() || draining()) refuse_stopped();
-  limit_.claim_place();
+  claim_place();
   try {
     return pool_.take();
   } catch (...) {
-    limit_.free_place();
+    free_place();
     throw;
   }
 }
@@ -137,7 +157,7 @@ void core::discard(record& r) noexcept {
 
 timer_id core::schedule(record& r, time_point due, time_point now) {
   insert_hooks hooks(*this, insert_hooks::inserts::new_timers);
-  r.state.begin_life();
+  r.set(life::live);
   r.deadline = due;
   r.plain.release(r.plain && task_access::trivial_to_destroy(r.work));
   const timer_id id = id_of(r);  // from publish() on, others may use the record
@@ -192,8 +212,7 @@ bool core::arm(record& r, time_point deadline, tick_number tick, move_hooks& hoo
   return true;
 }
 
-/// As arm(), but for a periodic timer, and it cannot fail: if there is no memory, the record waits in a list, and each
-/// pass tries again.
+/// As arm(), but for a periodic timer, and it cannot fail: if there is no memory, each pass tries again.
 void core::arm_surely(record& r, time_point deadline, tick_number tick, move_hooks& hooks) noexcept {
   try {
     arm(r, deadline, tick, hooks);
@@ -201,27 +220,28 @@ void core::arm_surely(record& r, time_point deadline, tick_number tick, move_hoo
     disarm(r);
     r.due.store(tick);
     r.deadline = deadline;
-    r.state.wait_in(waits_in::retry_list);
-    retries_.push(r);
+    r.where = waits_in::no_memory;
+    without_memory_.fetch_add(1, std::memory_order_relaxed);
+    hooks.top_moved_earlier();  // the driver tries again, and no longer sleeps past the timer's time
   }
 }
 
 /// Ends the wait of `r`, which is locked.
 void core::disarm(record& r) noexcept {
-  if (r.state.where() == waits_in::nowhere) return;
-  if (r.state.where() == waits_in::wheel) wheel_.cancel(r);
-  leave_lists(r);
-  r.state.wait_in(waits_in::nowhere);
+  if (r.where == waits_in::nowhere) return;
+  if (r.where == waits_in::wheel) wheel_.cancel(r);
+  leave_count(r);
+  r.where = waits_in::nowhere;
   r.invalidate_wait();
 }
 
-void core::leave_lists(record& r) noexcept {
-  if (r.state.where() == waits_in::retry_list) retries_.remove(r);
-  if (r.state.where() == waits_in::never_due) never_due_.fetch_sub(1, std::memory_order_seq_cst);
+void core::leave_count(record& r) noexcept {
+  if (r.where == waits_in::no_memory) without_memory_.fetch_sub(1, std::memory_order_relaxed);
+  if (r.where == waits_in::never_due) never_due_.fetch_sub(1, std::memory_order_seq_cst);
 }
 
 void core::set_never_due(record& r) noexcept {
-  r.state.wait_in(waits_in::never_due);
+  r.where = waits_in::never_due;
   r.order = next_order();
   never_due_.fetch_add(1, std::memory_order_seq_cst);
 }
@@ -239,13 +259,13 @@ bool core::reschedule(timer_id id, time_point due, time_point now, move_hooks& h
   {
     const record_lock hold(r->mutex);
     const bool is_plain = r->plain.acquire();
-    if (!hooks.may_move(*r) || !r->state.live() || stopped()) return false;
+    if (!hooks.may_move(*r) || !r->live() || stopped()) return false;
     const bool is_periodic = !is_plain && r->periodic();
     if (is_periodic && draining()) return false;  // it is about to be ended
     if (!arm(*r, due, grid_.of_deadline(due, now), hooks)) return false;
     if (is_periodic) {
       const submitted_runs::run* const oldest = r->oldest_submitted();
-      r->repeats->next.moved_to(due, r->state.submitted(), oldest != nullptr ? &oldest->what : nullptr);
+      r->repeats->next.moved_to(due, r->submitted, oldest != nullptr ? &oldest->what : nullptr);
       r->take_all_back();
     }
   }
@@ -260,12 +280,13 @@ bool core::reschedule(timer_id id, time_point due, time_point now, move_hooks& h
 class core::in_flight_guard {
  public:
   explicit in_flight_guard(core& core) noexcept : core_(core), here_(marker::kind::in_flight, &core) {
-    core_.in_flight_.begin();
+    core_.in_flight_.fetch_add(1, std::memory_order_seq_cst);
     if constexpr (is_checked) core_.begin_call();
   }
   ~in_flight_guard() {
     if constexpr (is_checked) core_.end_call("a pass, a job or a call of on_earlier");
-    core_.in_flight_.end();
+    core_.in_flight_.fetch_sub(1, std::memory_order_seq_cst);
+    core_.endings_.wake();
   }
   in_flight_guard(const in_flight_guard&) = delete;
   in_flight_guard& operator=(const in_flight_guard&) = delete;
@@ -306,26 +327,38 @@ void core::collect(tick_number until) {
   }
 }
 
+/// Calls visit(record&), with the record locked, for each timer that waits for memory. Nearly always there is none, so no
+/// list of them is kept, and all records are searched.
+template <class Visit>
+void core::for_each_without_memory(Visit&& visit) {
+  std::size_t left = without_memory_.load(std::memory_order_relaxed);
+  if (left == 0) return;
+  pool_.any_of([&](record& r) {
+    const record_lock hold(r.mutex);
+    if (r.where != waits_in::no_memory) return false;
+    visit(r);
+    return --left == 0;
+  });
+}
+
 /// Inserts the timers that waited for memory into the wheel, or, if they are due at `until`, into the pass, which takes
 /// no memory. A timer waits for the same moment as before, so its `arming` stays: a stop() or drain() in progress may
 /// have found it.
 void core::retry_insertions(tick_number until) noexcept {
   insert_hooks hooks(*this, insert_hooks::inserts::old_timers);  // the driver itself: no wake-up is needed
-  while (record* const r = retries_.first()) {
-    const record_lock hold(r->mutex);
-    if (r->state.where() != waits_in::retry_list) continue;  // it was cancelled or moved in the meantime
-    if (r->due <= until && ready_.make_room() != 0) {
-      ready_.push(*r, r->due);
+  for_each_without_memory([&](record& r) {
+    if (r.due <= until && ready_.make_room() != 0) {
+      ready_.push(r, r.due);
     } else {
       try {
-        if (!wheel_.schedule(*r, r->due, hooks)) return;
+        if (!wheel_.schedule(r, r.due, hooks)) return;
       } catch (const std::bad_alloc&) {
         return;
       }
     }
-    retries_.remove(*r);
-    r->state.wait_in(waits_in::wheel);
-  }
+    leave_count(r);
+    r.where = waits_in::wheel;
+  });
 }
 
 /// Runs the task or submits it to the executor. Returns false if the entry leads to no run.
@@ -371,7 +404,7 @@ core::dispatch_result core::dispatch(const ready_entry& entry, pass& p) {
 }
 
 void core::dispatch_one_shot(record_lock& hold, record& r, dispatch_result& d) noexcept {
-  r.state.wait_in(waits_in::nowhere);  // the wheel has let go of it
+  r.where = waits_in::nowhere;  // the wheel has let go of it
   r.invalidate_wait();
   if (d.what == verdict::run_here) return begin_run(hold, r);
   d.ticket = next_order();
@@ -389,8 +422,7 @@ void core::dispatch_periodic(record_lock& hold, const ready_entry& entry, time_p
   }
   if (submits) r.repeats->submitted.reserve_one();
   const time_point tick_begin = grid_.begin_of(grid_.at_or_before(reading));
-  const repetition::step next =
-      r.repeats->next.point_came({reading, tick_begin}, r.state.in_progress(), submits);
+  const repetition::step next = r.repeats->next.point_came({reading, tick_begin}, r.in_progress(), submits);
   await(r, next);
   d.overlapped = next.overlapped;
   if (!next.run) {
@@ -427,7 +459,7 @@ void core::await(record& r, const repetition::step& next) noexcept {
 /// Counts a run of `r`, which is locked, that begins now. With its last run, the timer ceases to be pending. Unlocks
 /// `r`.
 void core::begin_run(record_lock& hold, record& r) noexcept {
-  r.state.start_run();
+  ++r.running;
   if (r.over()) return finish(hold, r, ending::last_run);
   hold.unlock();
   pool_.count([](counters& c) { ++c.fired; });
@@ -436,7 +468,7 @@ void core::begin_run(record_lock& hold, record& r) noexcept {
 /// Runs the task and returns the time at which it ended. What the task throws is stored in `thrown` or, if that is
 /// null, reported. Precondition: begin_run() was called.
 time_point core::run(record& r, const firing& fact, time_point start, std::exception_ptr* thrown) noexcept {
-  meter_.begins(fact.lateness);
+  meter_.record(meter_.lateness, fact.lateness);
   // Only now: a run that was submitted may be taken back or rejected, and then reports nothing.
   if (fact.missed != 0) pool_.count([&](counters& c) { c.missed += fact.missed; });
   if constexpr (is_checked) count_run_on_this_thread();
@@ -452,7 +484,8 @@ time_point core::run(record& r, const firing& fact, time_point start, std::excep
   }
   const time_point end = now();
   const duration run_time = saturating_difference(end, start);
-  if (!meter_.ends(run_time)) return end;
+  meter_.record(meter_.run_time, run_time);
+  if (run_time <= slow_after_) return end;
   handlers_.report_slow({fact, run_time, r.work.made_at()});
   return now();
 }
@@ -461,27 +494,27 @@ time_point core::run(record& r, const firing& fact, time_point start, std::excep
 void core::end_run(record& r, time_point ended) noexcept {
   record_lock hold(r.mutex);
   if (r.periodic()) {
-    if (r.state.live() && draining()) {  // the search of drain() may have missed the timer
+    if (r.live() && draining()) {  // the search of drain() may have missed the timer
       finish(hold, r, ending::over);
       hold.lock();
     }
     // The last run of a timer that is no longer live stays "running" until its callable is destroyed.
-    if (r.state.live() || r.state.running() != 1) {
+    if (r.live() || r.running != 1) {
       move_hooks hooks(*this, r.generation);
-      r.state.end_run();
-      if (r.state.live()) rearm(r, ended, hooks);
+      --r.running;
+      if (r.live()) rearm(r, ended, hooks);
       hold.unlock();
       return hooks.wake();
     }
   }
-  const bool completed = r.state.completed();  // otherwise whoever ended it has counted it
+  const bool completed = r.completed();  // otherwise whoever ended it has counted it
   dispose(hold, r, marker::kind::user_code, [completed](counters& c) { c.completed += completed ? 1 : 0; });
 }
 
 /// Called when a run of `r`, which is locked and live, is over: what waited for that now waits for the driver.
 void core::rearm(record& r, time_point ended, move_hooks& hooks) noexcept {
-  if (r.state.in_progress()) return;
-  const auto due = r.repeats->next.run_ended(ended, r.state.where() != waits_in::nowhere);
+  if (r.in_progress()) return;
+  const auto due = r.repeats->next.run_ended(ended, r.where != waits_in::nowhere);
   if (due) arm_surely(r, *due, grid_.of_deadline(*due, ended), hooks);
 }
 
@@ -501,7 +534,7 @@ void core::call_out(const void* listener, const std::function<void()>& handler) 
 void core::submit(record& r, dispatch_result& d, const user_handlers& user) noexcept {
   std::exception_ptr thrown;
   const marker here(marker::kind::user_code, this);
-  meter_.share();
+  if (!meter_.is_shared) meter_.is_shared = true;  // it stays in other processors' caches
   const auto own = std::move(d.own);  // may be the last reference, if the timer is cancelled in the meantime
   executor_call_.begin(d.ticket);
   std::optional<watched_executor_call> watch;
@@ -589,8 +622,8 @@ cancel_result core::cancel(timer_id id) {
   if (r->plain.peek() && cancel_waiting(*r, generation)) return cancel_result::cancelled;
   record_lock hold(r->mutex);
   if (!r->has_generation(generation)) return cancel_result::gone;
-  const bool is_running = r->state.running() != 0;
-  if (!r->state.live()) return is_running ? cancel_result::running : cancel_result::gone;
+  const bool is_running = r->running != 0;
+  if (!r->live()) return is_running ? cancel_result::running : cancel_result::gone;
   if (!stop_waiting(*r, [&] { return r->has_generation(generation); })) return cancel_result::gone;
   finish(hold, *r, ending::cancelled);
   return is_running ? cancel_result::running : cancel_result::cancelled;
@@ -603,10 +636,10 @@ bool core::cancel_waiting(record& r, std::uint64_t generation) noexcept {
     if (!is_here || !r.has_generation(generation) || !r.plain) return false;
     r.next_generation();
     r.invalidate_wait();
-    r.state.free_waiting();
+    r.set(life::free);
     pool_.count([this](counters& c) {
       c.count(ending::cancelled, false);
-      limit_.free_place();
+      free_place();
     });
     return true;
   });
@@ -620,9 +653,9 @@ bool core::cancel_waiting(record& r, std::uint64_t generation) noexcept {
 /// does not lock `r` was faster. still() returns whether `r` still serves the same timer.
 template <class Still>
 bool core::stop_waiting(record& r, Still&& still) noexcept {
-  if (r.state.where() != waits_in::wheel) return true;
+  if (r.where != waits_in::wheel) return true;
   if (!wheel_.take_out(r, [&](bool) { return still(); })) return false;
-  r.state.wait_in(waits_in::nowhere);
+  r.where = waits_in::nowhere;
   r.invalidate_wait();
   return true;
 }
@@ -660,20 +693,20 @@ void core::end(record& r, ending how) noexcept {
   disarm(r);
   r.take_all_back();
   if (how == ending::last_run || how == ending::over)
-    r.state.complete();
+    r.set(life::completed);
   else
-    r.state.end();
+    r.set(life::ended);
 }
 
 /// Makes a timer cease to be pending: ends it, unless end() has, counts it, and frees its place under the limit. If no
 /// run is in progress, this also destroys what the timer owns, frees the record, and wakes waiting threads; otherwise
 /// the end of that run does so. Precondition: `hold` locks `r`. It is unlocked afterwards.
 void core::finish(record_lock& hold, record& r, ending how) noexcept {
-  if (r.state.live()) end(r, how);
-  const bool is_running = r.state.running() != 0;
+  if (r.live()) end(r, how);
+  const bool is_running = r.running != 0;
   const auto count = [this, how, is_running](counters& c) {
     c.count(how, is_running);
-    limit_.free_place();  // only now: there are never more timers pending than places
+    free_place();  // only now: there are never more timers pending than places
   };
   if (is_running) {  // counted under the lock: the end of the run comes later, and wakes waiting threads
     pool_.count(count);
@@ -716,7 +749,7 @@ template <class Count>
 void core::free_record(record_lock& hold, record& r, Count&& count) noexcept {
   r.next_generation();
   r.invalidate_wait();
-  r.state.free();
+  r.become_free();
   const bool is_awaited = std::exchange(r.awaited, false);
   pool_.count(count);
   hold.unlock();
@@ -744,7 +777,7 @@ record& core::take_member_record() {
 void core::discard_member(record& r) noexcept {
   {
     record_lock hold(r.mutex);
-    if (r.state.live()) end(r, ending::refused);
+    if (r.live()) end(r, ending::refused);
     dispose(hold, r, marker::kind::destruction, [](counters& c) { c.count(ending::refused, false); });
   }
   endings_.wake();  // drain() may have found it counted as pending
@@ -756,12 +789,12 @@ timer_id core::schedule_member(record& r, time_point due, time_point now, timer_
   record_lock made_hold(r.mutex, std::defer_lock);
   record_lock old_hold;
   record* const old = lock_both(r, made_hold, in_place_of, old_hold);
-  if (old == nullptr) limit_.claim_place();
+  if (old == nullptr) claim_place();
   const timer_id id = id_of(r);
   try {
     publish_member(r, due, grid_.of_deadline(due, now), group, tag, hooks);
   } catch (...) {
-    if (old == nullptr) limit_.free_place();
+    if (old == nullptr) free_place();
     throw;
   }
   made_hold.unlock();
@@ -781,7 +814,7 @@ record* core::lock_both(record& made, record_lock& made_hold, timer_id id, recor
   __builtin_prefetch(&r->member, 1);
   record_lock held(r->mutex);
   if (!made_hold) made_hold.lock();
-  if (!r->has_generation(timer_id_access::generation(id)) || !r->state.live()) return nullptr;
+  if (!r->has_generation(timer_id_access::generation(id)) || !r->live()) return nullptr;
   old_hold = std::move(held);
   return r;
 }
@@ -792,7 +825,7 @@ record* core::lock_both(record& made, record_lock& made_hold, timer_id id, recor
 void core::publish_member(record& r, time_point due, tick_number tick, timer_group& group, void* tag,
                           insert_hooks& hooks) {
   group.join(r, tag);
-  r.state.begin_life();
+  r.set(life::live);
   r.deadline = due;
   try {
     if (!publish_locked(r, tick, hooks)) refuse_stopped();
@@ -807,10 +840,10 @@ void core::publish_member(record& r, time_point due, tick_number tick, timer_gro
 /// rest.
 void core::end_at_once(record& r, ending how, remainder& rest) noexcept {
   end(r, how);
-  const bool is_running = r.state.running() != 0;
+  const bool is_running = r.running != 0;
   pool_.count([&](counters& c) {
     c.count(how, is_running);
-    if (how != ending::replaced) limit_.free_place();
+    if (how != ending::replaced) free_place();
   });
   if (!is_running) rest.ended = &r;
 }
@@ -821,8 +854,8 @@ cancel_result core::cancel(timer_id id, remainder& rest) noexcept {
   __builtin_prefetch(&r->member, 1);
   const record_lock hold(r->mutex);
   if (!r->has_generation(timer_id_access::generation(id))) return cancel_result::gone;
-  const bool is_running = r->state.running() != 0;
-  if (!r->state.live()) return is_running ? cancel_result::running : cancel_result::gone;
+  const bool is_running = r->running != 0;
+  if (!r->live()) return is_running ? cancel_result::running : cancel_result::gone;
   end_at_once(*r, ending::cancelled, rest);
   return is_running ? cancel_result::running : cancel_result::cancelled;
 }
@@ -900,32 +933,48 @@ std::optional<std::vector<unfired>> core::stop_by(time_point end) {
   std::vector<unfired> list;
   if (abandoned()) return list;
   std::vector<candidate> found;
-  if (!unfired_.claimed()) {
+  if (unfired_.load(std::memory_order_seq_cst) == unfired_list::unclaimed) {
     const std::size_t expected = pending() + 64;  // 64 for what other threads may schedule in the meantime
     list.reserve(expected);
     found.reserve(3 * expected);  // each of the three searches may find the same timer
   }
-  phase_.stop();
+  stopped_.store(true, std::memory_order_seq_cst);
   next_due_moved_earlier();  // for the driver to notice
-  const auto all_over = [this](time_point until) { return in_flight_.wait_for_others(0, until); };
+  const auto all_over = [this](time_point until) { return wait_for_others(0, until); };
   if (!from_inside && !wait_watched("stop()", end, all_over)) return std::nullopt;
-  while (!unfired_.claim()) {
-    if (from_inside || unfired_.settled()) return list;
-    if (!unfired_.wait_while_claimed(end)) return std::nullopt;
+  for (;;) {
+    auto state = unfired_list::unclaimed;
+    if (unfired_.compare_exchange_strong(state, unfired_list::claimed, std::memory_order_seq_cst)) break;
+    if (from_inside || state == unfired_list::complete) return list;
+    const auto is_decided = [this] {
+      return unfired_.load(std::memory_order_seq_cst) != unfired_list::claimed;
+    };
+    if (!endings_.wait_until(end, is_decided)) return std::nullopt;
   }
   std::vector<std::string> names;
   try {
     find_unfired(found);
     names = names_of(found);
     list.reserve(found.size());
-  } catch (...) {  // no memory, because others scheduled more than expected
-    unfired_.give_up();
+  } catch (...) {                  // no memory, because others scheduled more than expected
+    set(unfired_list::unclaimed);  // another call may have it
     throw;
   }
   for (std::size_t i = 0; i != found.size(); ++i)
     hand_back(found[i], names.empty() ? std::string() : std::move(names[i]), list);
-  unfired_.settle();
+  set(unfired_list::complete);
   return list;
+}
+
+void core::set(unfired_list state) noexcept {
+  unfired_.store(state, std::memory_order_seq_cst);
+  endings_.wake();
+}
+
+/// Waits until only `own` passes, jobs and calls of handlers are in flight, those that the calling thread is inside, but
+/// no longer than until `end`, in real time. Returns whether only those are left.
+bool core::wait_for_others(std::size_t own, time_point end) {
+  return endings_.wait_until(end, [&] { return in_flight_.load(std::memory_order_seq_cst) == own; });
 }
 
 /// One name for each candidate, copied before the first timer is handed back, so that a lack of memory loses none.
@@ -946,8 +995,8 @@ std::vector<std::string> core::names_of(const std::vector<candidate>& found) con
 /// Finds all timers that wait, in the order in which stop() hands them back. A timer may be found twice. Precondition:
 /// stopped() or draining(). While draining, timers that are not periodic may be left out if they move in the meantime.
 ///
-/// A pass and other calls may be in progress. By itself, a timer moves only from the retry list to the wheel or the
-/// pass, and from the wheel to the pass; the searches are in that order. Any other move is made under the record's
+/// A pass and other calls may be in progress. By itself, a timer moves only from waiting for memory to the wheel or
+/// the pass, and from the wheel to the pass; the searches are in that order. Any other move is made under the record's
 /// lock, which the first search also takes, so the later searches find the timer where it is then. schedule() inserts
 /// nothing any more.
 void core::find_unfired(std::vector<candidate>& found) {
@@ -970,10 +1019,10 @@ void core::find_unfired(std::vector<candidate>& found) {
 /// it is running, that run is its last.
 void core::find_unqueued(record& r, std::vector<candidate>& found) {
   record_lock hold(r.mutex);
-  const waits_in where = r.state.where();
-  const bool is_unqueued = where == waits_in::never_due || where == waits_in::retry_list;
-  if ((!r.state.in_progress() && !is_unqueued) || !r.state.live()) return;
-  if (r.state.running() != 0) return finish(hold, r, ending::over);
+  const waits_in where = r.where;
+  const bool is_unqueued = where == waits_in::never_due || where == waits_in::no_memory;
+  if ((!r.in_progress() && !is_unqueued) || !r.live()) return;
+  if (r.running != 0) return finish(hold, r, ending::over);
   const auto next = r.first_run();
   found.push_back({&r, r.arming.load(std::memory_order_relaxed), next.tick, found_in::no_queue, next.order});
 }
@@ -1001,10 +1050,10 @@ bool core::drain(duration limit) {
   if (abandoned()) return true;
   std::vector<candidate> found;
   found.reserve(3 * (pending() + 64));  // as in stop()
-  phase_.drain();
+  draining_.store(true, std::memory_order_seq_cst);
   end_periodic_timers(found);
   if (!pass_time_until_drained(limit)) return false;
-  phase_.stop();
+  stopped_.store(true, std::memory_order_seq_cst);
   next_due_moved_earlier();  // for the driver to notice
   return true;
 }
@@ -1023,7 +1072,8 @@ void core::end_periodic_timers(std::vector<candidate>& found) {
 
 /// (pending() is never too low here, because no timer is scheduled any more.)
 bool core::drained() const noexcept {
-  return pending() <= never_due_.load(std::memory_order_seq_cst) && in_flight_.none();
+  return pending() <= never_due_.load(std::memory_order_seq_cst) &&
+         in_flight_.load(std::memory_order_seq_cst) == 0;
 }
 
 bool core::pass_time_until_drained(duration limit) {
@@ -1032,20 +1082,21 @@ bool core::pass_time_until_drained(duration limit) {
 
 /// Stops when there is no memory for a list: destroys what was not fired.
 void core::stop_one_by_one() noexcept {
-  phase_.stop();
+  stopped_.store(true, std::memory_order_seq_cst);
   next_due_moved_earlier();  // for the driver to notice
-  in_flight_.wait_for_others(marker::in_flight(this));
+  wait_for_others(marker::in_flight(this));
   pool_.for_each([this](record& r) {
     record_lock hold(r.mutex);
     const std::uint64_t generation = r.generation.peek();
-    const auto is_live = [&] { return r.has_generation(generation) && r.state.live(); };
+    const auto is_live = [&] { return r.has_generation(generation) && r.live(); };
     if (is_live() && stop_waiting(r, is_live)) finish(hold, r, ending::over);
   });
 }
 
 void core::abandon() noexcept {
   number_ = next_scheduler_number();  // so that no id names any of its timers
-  phase_.abandon();
+  abandoned_ = true;
+  stopped_.store(true, std::memory_order_seq_cst);
 }
 
 void core::retire() noexcept {
@@ -1056,7 +1107,7 @@ void core::retire() noexcept {
   } catch (const std::bad_alloc&) {
     stop_one_by_one();
   }
-  in_flight_.wait_for_others(marker::in_flight(this));
+  wait_for_others(marker::in_flight(this));
   end_driver();
   handlers_.release();
 }
@@ -1067,18 +1118,18 @@ bool core::pending(timer_id id) const {
   record* const r = find(id);
   if (r == nullptr) return false;
   const record_lock hold(r->mutex);
-  return r->has_generation(timer_id_access::generation(id)) && r->state.live();
+  return r->has_generation(timer_id_access::generation(id)) && r->live();
 }
 
 /// The deadline that `r`, which is locked, waits for. None if it waits for no moment, or is plain and was cancelled in
 /// the meantime.
 std::optional<time_point> core::deadline_of(record& r, std::uint64_t generation) {
-  switch (r.state.where()) {
+  switch (r.where) {
     case waits_in::nowhere:
       return std::nullopt;
     case waits_in::never_due:
       return time_point::max();
-    case waits_in::retry_list:
+    case waits_in::no_memory:
       return r.deadline;
     case waits_in::wheel:
       break;
@@ -1097,7 +1148,7 @@ std::optional<time_point> core::due(timer_id id) {
   if (r == nullptr) return std::nullopt;
   const std::uint64_t generation = timer_id_access::generation(id);
   const record_lock hold(r->mutex);
-  if (!r->has_generation(generation) || !r->state.live()) return std::nullopt;
+  if (!r->has_generation(generation) || !r->live()) return std::nullopt;
   return deadline_of(*r, generation);
 }
 
@@ -1117,7 +1168,7 @@ bool core::has_entry(const std::vector<ready_entry>& in_pass, const record& r) {
 bool core::list_timer(record& r, const std::vector<ready_entry>& in_pass, std::vector<timer_info>& timers) {
   const record_lock hold(r.mutex);
   if (r.destroying) return true;
-  const waits_in where = r.state.where();
+  const waits_in where = r.where;
   std::uint64_t generation = r.generation.peek();
   bool is_plain = r.plain.acquire();
   std::optional<time_point> due;
@@ -1132,19 +1183,19 @@ bool core::list_timer(record& r, const std::vector<ready_entry>& in_pass, std::v
     });
   }
   if (!due) {
-    if (!r.state.live() && r.state.running() == 0) return true;
-    if (where == waits_in::wheel && !r.state.in_progress() && !has_entry(in_pass, r)) return false;
+    if (!r.live() && r.running == 0) return true;
+    if (where == waits_in::wheel && !r.in_progress() && !has_entry(in_pass, r)) return false;
     if (where == waits_in::never_due) due = time_point::max();
-    if (where == waits_in::wheel || where == waits_in::retry_list) due = r.deadline;
+    if (where == waits_in::wheel || where == waits_in::no_memory) due = r.deadline;
   }
   timer_info info{.id = timer_id_access::make(number_, r.slot, generation),
                   .due = due,
-                  .runs = r.state.running(),
-                  .running = r.state.running()};
+                  .runs = r.running,
+                  .running = r.running};
   if (!is_plain) {
     info.name = r.name();
     info.periodic = r.periodic();
-    if (info.periodic) info.runs = r.repeats->next.runs() - r.state.submitted();
+    if (info.periodic) info.runs = r.repeats->next.runs() - r.submitted;
   }
   timers.push_back(std::move(info));
   return true;
@@ -1193,8 +1244,8 @@ statistics core::stats() const {
   s.overlapped = c.overlapped;
   s.rejected = c.rejected;
   s.wakeups = wakeups();
-  s.lateness = meter_.lateness();
-  s.run_time = meter_.run_time();
+  s.lateness = meter_.lateness.snapshot();
+  s.run_time = meter_.run_time.snapshot();
   return s;
 }
 
@@ -1205,7 +1256,7 @@ std::optional<time_point> core::next_due() {
     if (!earliest || tick < *earliest) earliest = tick;
   };
   if (const auto in_pass = ready_.next_due()) consider(*in_pass);
-  if (const auto without_memory = retries_.next_due()) consider(*without_memory);
+  for_each_without_memory([&](record& r) { consider(r.due); });
   if (!earliest) return std::nullopt;
   return grid_.begin_of(*earliest);
 }
@@ -1220,10 +1271,10 @@ void core::dump(std::ostream& out) {
   ready_.for_each_current([&](const auto&, std::uint64_t) { ++p.ready; });
   pool_.for_each([&](record& r) {
     const record_lock hold(r.mutex);
-    if (r.state.where() == waits_in::never_due) ++p.never_due;
-    if (r.state.where() == waits_in::retry_list) ++p.without_memory;
-    p.submitted += r.state.submitted();
-    p.running += r.state.running();
+    if (r.where == waits_in::never_due) ++p.never_due;
+    if (r.where == waits_in::no_memory) ++p.without_memory;
+    p.submitted += r.submitted;
+    p.running += r.running;
   });
   p.named = list();
   std::erase_if(p.named, [](const timer_info& t) { return t.name.empty(); });
@@ -1265,9 +1316,9 @@ std::string core::fault_when_quiescent() {
     ready_.for_each_current([&](const auto&, std::uint64_t) { ++found.in_pass; });
     pool_.for_each([&](record& r) {
       const record_lock hold(r.mutex);
-      if (r.state.where() == waits_in::never_due) ++found.never_due;
-      if (r.state.where() == waits_in::retry_list) ++found.without_memory;
-      if (r.state.where() == waits_in::nowhere) ++found.with_executor;  // no run is in progress
+      if (r.where == waits_in::never_due) ++found.never_due;
+      if (r.where == waits_in::no_memory) ++found.without_memory;
+      if (r.where == waits_in::nowhere) ++found.with_executor;  // no run is in progress
     });
     found.slots = pool_.slots();
     found.free = pool_.free();

@@ -19,18 +19,13 @@
 #include <rondo/scheduler.hpp>
 #include <rondo/timer_info.hpp>
 
-#include "scheduler/call_checks.hpp"
-#include "scheduler/in_flight.hpp"
-#include "scheduler/pending_limit.hpp"
-#include "scheduler/phase.hpp"
+#include "scheduler/checked.hpp"
 #include "scheduler/ready_list.hpp"
 #include "scheduler/record.hpp"
 #include "scheduler/record_pool.hpp"
-#include "scheduler/retry_list.hpp"
 #include "scheduler/run_meter.hpp"
 #include "scheduler/stack_marker.hpp"
 #include "scheduler/timer_group.hpp"
-#include "scheduler/traps.hpp"
 #include "scheduler/user_handlers.hpp"
 #include "sync/sync.hpp"
 #include "sync/wait_point.hpp"
@@ -63,7 +58,7 @@ constexpr time_point deadline_after(time_point now, duration delay) noexcept {
 ///
 /// Locks, in the order in which they may be nested: the wait point's, a record's (or two, those of a timer and of the
 /// new timer that replaces it, in the order of their addresses), a stripe's of the wheel (or two, in the order of their
-/// addresses), then one of: the delay queue's, the ready list's, the retry list's, a group's, a shard's of the pool and
+/// addresses), then one of: the delay queue's, the ready list's, a group's, a shard's of the pool and
 /// then the depot's. Components on top may make calls with a `remainder` under their own locks. No lock is held while
 /// user code runs. No call takes a lock that all callers share, except for the delay queue's, when a bucket gets its
 /// first timer or a stripe gets an earlier far timer, and the depot's, at most once in 64 calls.
@@ -156,11 +151,11 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   /// been changing, and its locks may never be free. From now on, everything that users may call reports this or does
   /// nothing, without reading the copy. The callables are never destroyed. Precondition: there is only one thread.
   void abandon() noexcept;
-  bool abandoned() const noexcept { return phase_.abandoned(); }
+  bool abandoned() const noexcept { return abandoned_; }
 
-  bool stopped() const noexcept { return phase_.stopped(); }
-  bool stopping() const noexcept { return phase_.ending(); }
-  bool draining() const noexcept { return phase_.draining(); }
+  bool stopped() const noexcept { return stopped_.load(std::memory_order_seq_cst); }
+  bool stopping() const noexcept { return stopped() || draining(); }
+  bool draining() const noexcept { return draining_.load(std::memory_order_seq_cst); }
   /// Throws std::logic_error if the caller is inside.
   void refuse_inside(const char* call) const;
 
@@ -221,6 +216,9 @@ class core : public job_host, public std::enable_shared_from_this<core> {
     std::shared_ptr<const timer_options> own;  // the timer's options, or null
   };
 
+  /// Of several calls of stop(), one gets the timers that have not fired. The others wait until it has them.
+  enum class unfired_list : std::uint8_t { unclaimed, claimed, complete };
+
   /// Where stop() finds a timer, in the order in which timers of one tick would have run.
   enum class found_in { no_queue, pass, late_in_pass, wheel };
 
@@ -235,7 +233,7 @@ class core : public job_host, public std::enable_shared_from_this<core> {
     /// Whether the timer, which is locked, is still what it was. (live() is checked last: if the record now serves
     /// another timer, other threads write that state.)
     bool is_current() const noexcept {
-      return timer->arming.load(std::memory_order_relaxed) == arming && timer->state.live();
+      return timer->arming.load(std::memory_order_relaxed) == arming && timer->live();
     }
   };
 
@@ -246,6 +244,9 @@ class core : public job_host, public std::enable_shared_from_this<core> {
 
   // How it begins to wait.
   [[noreturn]] void refuse_stopped() const;
+  /// Claims a place under the limit for one more timer. Throws capacity_error if none is free.
+  void claim_place();
+  void free_place() noexcept;
   record* find(timer_id) const noexcept;
   timer_id id_of(const record& r) const noexcept {
     return timer_id_access::make(number_, r.slot, r.generation);
@@ -257,11 +258,13 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   bool arm(record&, time_point deadline, tick_number, move_hooks&);
   void arm_surely(record&, time_point deadline, tick_number, move_hooks&) noexcept;
   void disarm(record&) noexcept;
-  void leave_lists(record&) noexcept;
+  void leave_count(record&) noexcept;
   void set_never_due(record&) noexcept;
 
   // A pass, and one run.
   void collect(tick_number until);
+  template <class Visit>
+  void for_each_without_memory(Visit&& visit);
   void retry_insertions(tick_number until) noexcept;
   // Flattened: with calls, a one-shot would take half as many instructions again from the wheel to its end.
   [[gnu::flatten]] bool begin(const ready_entry&, pass&);
@@ -308,6 +311,8 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   void hand_back(const candidate&, std::string&& name, std::vector<unfired>&);
   void end_periodic_timers(std::vector<candidate>&);
   void stop_one_by_one() noexcept;
+  void set(unfired_list) noexcept;
+  bool wait_for_others(std::size_t own, time_point end = time_point::max());
 
   // Queries and checks.
   std::optional<time_point> deadline_of(record&, std::uint64_t generation);
@@ -321,22 +326,34 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   wheel_core<wheel_sync> wheel_;
   record_pool pool_;
   ready_list ready_;  // only the driver fills and empties it
-  retry_list retries_;
   run_meter meter_;
   call_checks checks_;
-  pending_limit limit_;
   shared_handlers handlers_;
   executor_call executor_call_;
-  phase phase_;
+  const duration slow_after_;
+  const std::size_t max_pending_;
+  sync::atomic<std::size_t> places_taken_{0};  // unless the limit is `unlimited`
+
+  // The end. Both flags only rise: from the first one on there are no new timers, and periodic ones end; from the
+  // second one on there are no new runs, either.
+  sync::atomic<bool> draining_{false};
+  sync::atomic<bool> stopped_{false};
+  bool abandoned_ = false;  // changes only while there is one thread
   wait_point endings_;
-  in_flight in_flight_{endings_};
-  unfired_claim unfired_{endings_};
+  sync::atomic<std::size_t> in_flight_{0};  // passes, jobs and calls of handlers
+  sync::atomic<unfired_list> unfired_{unfired_list::unclaimed};
   // The last number given out: to a submitted run, as its ticket, or to a timer that is never due.
   sync::atomic<std::uint64_t> orders_{0};
-  sync::atomic<std::size_t> never_due_{0};  // how many timers are never due
+  sync::atomic<std::size_t> never_due_{0};       // how many timers are never due
+  sync::atomic<std::size_t> without_memory_{0};  // how many wait for memory; the driver reads it in each pass
 };
 
 /// The public headers know a record only by its address.
 inline record& record_at(void* r) noexcept { return *static_cast<record*>(r); }
+
+/// For components on top.
+struct core_access {
+  static const std::shared_ptr<core>& of(const scheduler& s) noexcept { return s.core_; }
+};
 
 }  // namespace rondo::detail

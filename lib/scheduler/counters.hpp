@@ -24,18 +24,22 @@ class counter {
   counter(std::uint64_t value) noexcept : value_(value) {}
   counter(const counter& other) noexcept : value_(other) {}
   counter& operator=(const counter& other) noexcept {
-    set(other);
+    value_.store(other, std::memory_order_relaxed);
     return *this;
   }
 
   operator std::uint64_t() const noexcept { return value_.load(std::memory_order_relaxed); }
-  void operator+=(std::uint64_t more) noexcept { set(*this + more); }
-  void operator++() noexcept { set(*this + 1); }
-  void operator--() noexcept { set(*this - 1); }
+  void operator+=(std::uint64_t more) noexcept {
+    value_.store(value_.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
+  }
+  void operator++() noexcept {
+    value_.store(value_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+  void operator--() noexcept {
+    value_.store(value_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+  }
 
  private:
-  void set(std::uint64_t value) noexcept { value_.store(value, std::memory_order_relaxed); }
-
   std::atomic<std::uint64_t> value_{0};
 };
 

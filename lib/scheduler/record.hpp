@@ -1,6 +1,7 @@
 // What a scheduler keeps for one timer.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -15,7 +16,6 @@
 
 #include "scheduler/handoff.hpp"
 #include "scheduler/repetition.hpp"
-#include "scheduler/timer_state.hpp"
 #include "sync/sync.hpp"
 
 namespace rondo::detail {
@@ -28,6 +28,17 @@ struct periodic_part {
 
 struct record;
 class timer_group;
+
+/// What a timer is. Memory that reads as zero is free, too.
+enum class life : std::uint8_t { free, live, completed, ended };
+
+/// Where a timer waits for its next run.
+enum class waits_in : std::uint8_t {
+  wheel,      // or the list of what is due in the pass in progress
+  never_due,  // nothing: no tick of the clock is its due tick
+  no_memory,  // there was none to insert it into the wheel; each pass tries again
+  nowhere,
+};
 
 /// What a record knows about the group of its timer. The record's lock guards `group`, and the group's lock guards the
 /// list. Only the group knows `tag`.
@@ -49,6 +60,23 @@ struct membership {
 /// the timer was there. The thread may change the timer only after it has also locked the stripe, found the generation
 /// unchanged, and taken the timer out of the wheel or moved it. No other timer needs this.
 ///
+/// The state of a timer is a row of this table. A flat enumeration would need the product of these columns: a periodic
+/// timer may wait, be submitted and run, all at the same time.
+///
+///     life              waits in                    submitted   running   next
+///     free              –                           0           0         live
+///     live, one-shot    anywhere but nowhere        0           0         live, completed, ended
+///                       nowhere                     1           0         live, completed, ended
+///     live, periodic    anywhere; nowhere only if   n           m         live, completed, ended
+///                       n + m > 0
+///     completed, ended  nowhere                     0           m         free
+///
+/// `live` is what users call pending. `submitted` counts the runs that an executor has and that have not started,
+/// `running` counts those in progress. A timer is completed if its last run has begun, or if drain() or stop() has
+/// ended it. It is counted as completed when none of its runs is in progress any more. A timer has ended if it was
+/// cancelled or handed back, which is counted at once. A free record says that it waits in the wheel, so that schedule()
+/// writes only its life.
+///
 /// Three cache lines: what every waiting timer needs; the callable; what an executor or a recurrence needs. Calls about
 /// a plain timer do not touch the third, and cancel() does not touch the second either.
 struct alignas(64) record : node {
@@ -67,9 +95,12 @@ struct alignas(64) record : node {
   // record. [new] Released: a thread that acquires it and then finds the timer's generation has the value of that
   // timer.
   hint<bool> plain = true;
-  bool awaited = false;                // a thread waits until the record is freed
-  bool destroying = false;             // what it owns is being destroyed, without the lock
-  timer_state state;                   // [new]
+  bool awaited = false;     // a thread waits until the record is freed
+  bool destroying = false;  // what it owns is being destroyed, without the lock
+  waits_in where = waits_in::wheel;
+  std::atomic<life> state{life::free};  // [new]
+  std::uint32_t submitted = 0;
+  std::uint32_t running = 0;
   hint<std::uint64_t> generation = 1;  // advances when the record is freed
   // Advances when the timer ceases to wait for a certain moment. Written under the lock; the lists read it without.
   sync::atomic<std::uint64_t> arming{1};
@@ -78,7 +109,7 @@ struct alignas(64) record : node {
     record* next_free;      // while it is free
   };
 
-  record* next = nullptr;  // in the retry list; or, in the depot of the pool, the first of the next batch
+  record* next = nullptr;  // in the depot of the pool: the first of the next batch
   task work;               // [new]
 
   std::unique_ptr<periodic_part> repeats;    // [new] null if it runs once
@@ -98,6 +129,18 @@ struct alignas(64) record : node {
   /// Valid as long as `own` is held.
   std::string_view name() const noexcept {
     return plain || own == nullptr ? std::string_view() : std::string_view(own->name);
+  }
+
+  bool live() const noexcept { return state.load(std::memory_order_relaxed) == life::live; }
+  bool completed() const noexcept { return state.load(std::memory_order_relaxed) == life::completed; }
+  void set(life l) noexcept { state.store(l, std::memory_order_relaxed); }
+  /// Whether a run is submitted or in progress.
+  bool in_progress() const noexcept { return running != 0 || submitted != 0; }
+  /// Precondition: it is completed or has ended, and the last run in progress is over.
+  void become_free() noexcept {
+    where = waits_in::wheel;
+    submitted = running = 0;
+    set(life::free);
   }
 
   bool periodic() const noexcept { return !plain && repeats != nullptr; }
@@ -126,30 +169,30 @@ struct alignas(64) record : node {
 
   /// Records that a one-shot is submitted.
   void submit(run_ticket number) noexcept {
-    state.submit();
+    ++submitted;
     order = number;
   }
   /// Records that a run of a periodic timer is submitted.
   void submit(const submitted_runs::run& run) noexcept {
-    state.submit();
+    ++submitted;
     repeats->submitted.submit(run);
   }
   /// Returns whether the ticket was valid. It no longer is. May also be called for a job of a timer that is gone, while
   /// schedule() makes a new timer of the record: that timer has nothing submitted, and what is new is not read.
   bool redeem(run_ticket number) noexcept {
-    if (state.submitted() == 0) return false;
+    if (submitted == 0) return false;
     if (periodic() ? !repeats->submitted.redeem(number) : order != number) return false;
-    state.withdraw_one();
+    --submitted;
     return true;
   }
   void take_all_back() noexcept {
-    if (state.submitted() == 0) return;
-    state.withdraw_all();
+    if (submitted == 0) return;
+    submitted = 0;
     if (periodic()) repeats->submitted.take_all_back();
   }
 
   /// Whether no further run will start.
-  bool over() const noexcept { return state.submitted() == 0 && (!periodic() || repeats->next.over()); }
+  bool over() const noexcept { return submitted == 0 && (!periodic() || repeats->next.over()); }
 
   /// The oldest submitted run of a periodic timer, or null.
   const submitted_runs::run* oldest_submitted() const noexcept {
@@ -172,19 +215,10 @@ struct alignas(64) record : node {
 
   /// Describes what is wrong with it, or returns an empty string: see rondo/detail/checks.hpp. Precondition: locked.
   /// Reads what is marked [new] only once the record is known to all, so it may be called at any time.
-  std::string fault() const {
-    std::string wrong;
-    if (!state.in_progress() && state.where() == waits_in::wheel) return wrong;
-    if (!state.live()) return state.fault(false);  // perhaps what it owned is just being destroyed
-    wrong = state.fault(periodic());
-    if (!wrong.empty() || !periodic()) return wrong;
-    if (repeats->submitted.size() != state.submitted())
-      return "the executor has " + std::to_string(state.submitted()) + " runs of it, but " +
-             std::to_string(repeats->submitted.size()) + " are known";
-    if (over()) return "no run of it is to come, but it is still pending";
-    if (repeats->next.runs() < state.submitted()) return "more of its runs are submitted than have begun";
-    return wrong;
-  }
+  std::string fault() const;
+
+ private:
+  std::string fault_of_state(bool is_periodic) const;
 };
 
 }  // namespace rondo::detail

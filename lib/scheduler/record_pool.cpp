@@ -17,28 +17,26 @@ namespace rondo::detail {
 
 /// Precondition: no magazine of the shard has a record, except perhaps the spare one.
 void record_pool::refill(shard& mine) {
-  if (!mine.spare.empty()) {
-    mine.in_use.fill(mine.spare.first());
-    mine.spare.clear();
+  if (mine.spare.first != nullptr) {
+    mine.in_use = std::exchange(mine.spare, {});
     return;
   }
   const std::lock_guard hold(depot_mutex_);
   if (depot_ == nullptr) return aside_.size() != 0 ? revive_batch(mine.in_use) : make_batch(mine.in_use);
-  mine.in_use.fill(depot_);
+  mine.in_use = {depot_, batch};
   depot_ = depot_->next;
   --batches_in_depot_;
 }
 
 /// Precondition: the magazine in use is full.
 void record_pool::make_room(shard& mine) noexcept {
-  if (!mine.spare.empty()) {
+  if (mine.spare.first != nullptr) {
     const std::lock_guard hold(depot_mutex_);
-    mine.spare.first()->next = depot_;
-    depot_ = mine.spare.first();
+    mine.spare.first->next = depot_;
+    depot_ = mine.spare.first;
     ++batches_in_depot_;
   }
-  mine.spare.fill(mine.in_use.first());
-  mine.in_use.clear();
+  mine.spare = std::exchange(mine.in_use, {});
 }
 
 /// Precondition: the depot is locked.
@@ -110,14 +108,14 @@ record* record_pool::gather() noexcept {
   }
   const auto take_all = [&](shard& s) {
     for (magazine* const m : {&s.in_use, &s.spare}) {
-      if (m->empty()) continue;
-      m->first()->next = std::exchange(batches, m->first());
-      m->clear();
+      if (m->first == nullptr) continue;
+      m->first->next = std::exchange(batches, m->first);
+      *m = {};
     }
   };
   {
     const own_shard mine(*this);
-    take_all(*mine);
+    take_all(mine.here);
   }
   for (std::size_t i = sync::own_shards; i != shards_.size(); ++i) {
     const std::lock_guard hold(shards_[i].mutex);

@@ -12,12 +12,47 @@
 #include <utility>
 #include <vector>
 
-#include "scheduler/block_set.hpp"
 #include "scheduler/counters.hpp"
 #include "scheduler/record.hpp"
 #include "sync/sync.hpp"
 
 namespace rondo::detail {
+
+/// A set of block numbers, as bits. Only one thread at a time may use it, except for size().
+class block_set {
+ public:
+  /// May be called at any time.
+  std::uint64_t size() const noexcept { return size_; }
+  bool contains(std::size_t block) const noexcept {
+    return block / bits < words_.size() && (words_[block / bits] >> block % bits & 1U) != 0;
+  }
+
+  /// Makes it legal to insert() all numbers below `end`. Strong guarantee.
+  void reserve(std::size_t end) {
+    if (words_.size() * bits < end) words_.resize((end + bits - 1) / bits);
+  }
+  /// Precondition: it does not contain `block`.
+  void insert(std::size_t block) noexcept {
+    words_[block / bits] |= std::uint64_t{1} << block % bits;
+    if (block / bits < first_) first_ = block / bits;
+    ++size_;
+  }
+  /// Removes and returns the smallest number. Precondition: the set is not empty.
+  std::size_t take_first() noexcept {
+    while (words_[first_] == 0) ++first_;
+    const std::size_t block = first_ * bits + static_cast<std::size_t>(std::countr_zero(words_[first_]));
+    words_[first_] &= words_[first_] - 1;
+    --size_;
+    return block;
+  }
+
+ private:
+  static constexpr std::size_t bits = 64;
+
+  std::vector<std::uint64_t> words_;
+  std::size_t first_ = 0;  // no word before it has a bit set
+  counter size_;
+};
 
 /// Free records and counters are in shards. Most shards belong to one thread each, which uses its shard without a lock;
 /// any further threads share the other shards. A shard keeps at most two magazines of free records (Bonwick and Adams,
@@ -45,25 +80,25 @@ class record_pool {
   /// Returns a free record, counted as scheduled. Strong guarantee.
   record& take() {
     const own_shard mine(*this);
-    if (mine->in_use.empty()) [[unlikely]]
-      refill(*mine);
-    ++mine->counts.scheduled;
-    return mine->in_use.pop();
+    if (mine.here.in_use.first == nullptr) [[unlikely]]
+      refill(mine.here);
+    ++mine.here.counts.scheduled;
+    return mine.here.in_use.pop();
   }
 
   /// Precondition: `r` is known only through ids of earlier generations.
   void give_back(record& r) noexcept {
     const own_shard mine(*this);
-    if (mine->in_use.size() == batch) [[unlikely]]
-      make_room(*mine);
-    mine->in_use.push(r);
+    if (mine.here.in_use.size == batch) [[unlikely]]
+      make_room(mine.here);
+    mine.here.in_use.push(r);
   }
 
   /// Calls count(counters&), which adds to this thread's counters.
   template <class Count>
   void count(Count&& count) noexcept {
     const own_shard mine(*this);
-    count(mine->counts);
+    count(mine.here.counts);
   }
 
   /// The sum over all shards, read one after another. It includes what was counted before: by this thread, or by
@@ -85,22 +120,31 @@ class record_pool {
   std::size_t slots() const noexcept { return slots_.load(std::memory_order_acquire); }
   std::size_t free() const noexcept {
     std::uint64_t count = (batches_in_depot_ + aside_.size()) * batch;
-    for (const shard& s : shards_) count += s.in_use.size() + s.spare.size();
+    for (const shard& s : shards_) count += s.in_use.size + s.spare.size;
     return static_cast<std::size_t>(count);
   }
 
   /// Calls visit(record&) for every record that was ever in use, except for those put aside. A record that is being
-  /// created is visited, unless an earlier phase::drain() or phase::stop() prevents it from being used. This requires
+  /// created is visited, unless an earlier core::drain() or core::stop() prevents it from being used. This requires
   /// sequential consistency here, or the depot's lock.
   template <class Visit>
   void for_each(Visit&& visit) const {
+    any_of([&](record& r) {
+      visit(r);
+      return false;
+    });
+  }
+  /// As for_each(), but ends with the first record for which it returns true. Returns whether there was one.
+  template <class Predicate>
+  bool any_of(Predicate&& holds) const {
     const std::uint32_t end = slots_.load(std::memory_order_seq_cst);
     for (std::uint32_t slot = 0; slot != end; ++slot) {
       if (slot % batch == 0 && is_aside(slot / batch))
         slot += batch - 1;
-      else
-        visit(at(slot));
+      else if (holds(at(slot)))
+        return true;
     }
+    return false;
   }
 
   /// Gives memory of free records back, if the system supports this: the memory of blocks whose records are all free,
@@ -112,36 +156,22 @@ class record_pool {
   static constexpr std::uint32_t batch =
       64;  // how many records are in a full magazine, and how many are made at a time
 
-  class magazine {
-   public:
-    bool empty() const noexcept { return first_ == nullptr; }
-    std::uint64_t size() const noexcept { return size_; }
-    record* first() const noexcept { return first_; }
+  /// Free records, linked by `next_free`.
+  struct magazine {
+    record* first = nullptr;
+    counter size;
 
     void push(record& r) noexcept {
-      r.next_free = first_;
-      first_ = &r;
-      ++size_;
+      r.next_free = first;
+      first = &r;
+      ++size;
     }
     record& pop() noexcept {
-      record& r = *first_;
-      first_ = r.next_free;
-      --size_;
+      record& r = *first;
+      first = r.next_free;
+      --size;
       return r;
     }
-    /// Makes it hold the full magazine that begins with `first`.
-    void fill(record* first) noexcept {
-      first_ = first;
-      size_ = batch;
-    }
-    void clear() noexcept {
-      first_ = nullptr;
-      size_ = 0;
-    }
-
-   private:
-    record* first_ = nullptr;
-    counter size_;
   };
 
   struct alignas(128) shard {
@@ -152,28 +182,22 @@ class record_pool {
   };
 
   /// The calling thread's shard.
-  class own_shard {
-   public:
+  struct own_shard {
     explicit own_shard(record_pool& pool) noexcept
-        : number_(sync::thread_number()),
-          shard_(
-              pool.shards_[is_shared() ? sync::own_shards + (number_ - sync::own_shards) % sync::shared_shards
-                                       : number_]) {
-      if (is_shared()) shard_.mutex.lock();
+        : number(sync::thread_number()),
+          here(pool.shards_[is_shared() ? sync::own_shards + (number - sync::own_shards) % sync::shared_shards
+                                        : number]) {
+      if (is_shared()) here.mutex.lock();
     }
     ~own_shard() {
-      if (is_shared()) shard_.mutex.unlock();
+      if (is_shared()) here.mutex.unlock();
     }
     own_shard(const own_shard&) = delete;
     own_shard& operator=(const own_shard&) = delete;
-    shard& operator*() const noexcept { return shard_; }
-    shard* operator->() const noexcept { return &shard_; }
+    bool is_shared() const noexcept { return number >= sync::own_shards; }
 
-   private:
-    bool is_shared() const noexcept { return number_ >= sync::own_shards; }
-
-    const std::size_t number_;
-    shard& shard_;
+    const std::size_t number;  // of the thread
+    shard& here;
   };
 
   // Segment s holds batch * 2^s records, so that a slot is found with a count of leading zeros. A segment's memory is

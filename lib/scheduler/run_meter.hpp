@@ -1,56 +1,85 @@
-// What is measured about each run.
+// What a scheduler measures about each run.
 #pragma once
 
-#include <stdexcept>
-#include <string>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
 
+#include <rondo/detail/log_linear.hpp>
+#include <rondo/histogram.hpp>
 #include <rondo/time.hpp>
 
-#include "scheduler/histogram_recorder.hpp"
+#include "sync/sync.hpp"
 
 namespace rondo::detail {
 
-/// How late runs begin and how long they take. Only the driver records until the first run goes to an executor.
-class run_meter {
+/// Counts durations and adds them up. Takes 15 KiB, however many durations there are. All members may be called from
+/// any thread at any time, with one exception: while a thread is in record_alone(), no other may record.
+class histogram_recorder {
  public:
-  /// Throws std::invalid_argument if `slow_after` is negative.
-  explicit run_meter(duration slow_after) : slow_after_(slow_after) {
-    if (slow_after < duration::zero())
-      throw std::invalid_argument("rondo: slow_after must not be negative, but is " +
-                                  std::to_string(slow_after.count()) + " ns");
+  histogram_recorder() noexcept = default;
+  histogram_recorder(const histogram_recorder&) = delete;
+  histogram_recorder& operator=(const histogram_recorder&) = delete;
+
+  /// Makes two relaxed additions and nothing else: readers work out the extremes. O(1), lock-free.
+  void record(duration d) noexcept {
+    counts_[log_linear::bucket_of(d)].fetch_add(1, std::memory_order_relaxed);
+    if (d <= duration::zero()) return;
+    duration::rep sum = sum_.fetch_add(d.count(), std::memory_order_relaxed);
+    if (__builtin_add_overflow(sum, d.count(), &sum)) saturate();
   }
 
-  /// Called when the driver is about to hand a run over: from now on, several threads may record.
-  void share() noexcept {
-    if (!is_shared_) is_shared_ = true;
+  /// As record(), but with loads and stores, which do not lock the bus.
+  void record_alone(duration d) noexcept {
+    auto& count = counts_[log_linear::bucket_of(d)];
+    count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    if (d <= duration::zero()) return;
+    duration::rep sum = sum_.load(std::memory_order_relaxed);
+    if (__builtin_add_overflow(sum, d.count(), &sum)) return saturate();
+    sum_.store(sum, std::memory_order_relaxed);
   }
 
-  // These may be called by the driver, and by any thread that runs what was handed over.
-  void begins(duration lateness) noexcept { record(lateness_, lateness); }
-  /// Returns whether the run was slow.
-  bool ends(duration run_time) noexcept {
-    record(run_time_, run_time);
-    return run_time > slow_after_;
+  /// What was recorded by all calls that happened before, and perhaps by some that are in progress. Throws
+  /// std::bad_alloc.
+  histogram snapshot() const {
+    // Counts only grow: one that is not zero now will not be zero when it is read again.
+    std::size_t used = counts_.size();
+    while (used != 0 && read(used - 1) == 0) --used;
+    std::vector<std::uint64_t> counts(used);
+    for (std::size_t b = 0; b != used; ++b) counts[b] = read(b);
+    const duration sum(sum_.load(std::memory_order_relaxed));
+    return histogram_access::make(std::move(counts), sum < duration::zero() ? duration::max() : sum);
   }
-
-  // These may be called from any thread.
-
-  histogram lateness() const { return lateness_.snapshot(); }
-  histogram run_time() const { return run_time_.snapshot(); }
 
  private:
+  /// Called after an addition that wrapped the sum. This loses additions that other threads made in between; each later
+  /// one wraps the sum again.
+  void saturate() noexcept { sum_.store(duration::max().count(), std::memory_order_relaxed); }
+
+  std::uint64_t read(std::size_t bucket) const noexcept {
+    return counts_[bucket].load(std::memory_order_relaxed);
+  }
+
+  std::array<sync::atomic<std::uint64_t>, log_linear::buckets> counts_{};
+  std::atomic<duration::rep> sum_{0};  // no step to be explored, because only readings depend on it
+};
+
+/// How late runs begin and how long they take.
+struct run_meter {
+  histogram_recorder lateness;
+  histogram_recorder run_time;
+  // Set by the driver, before it hands the first run over: until then, only the driver records.
+  bool is_shared = false;
+
   void record(histogram_recorder& into, duration d) noexcept {
-    if (is_shared_)
+    if (is_shared)
       into.record(d);
     else
       into.record_alone(d);
   }
-
-  const duration slow_after_;
-  // Written once, by the driver, before any other thread reads it.
-  bool is_shared_ = false;
-  histogram_recorder lateness_;
-  histogram_recorder run_time_;
 };
 
 }  // namespace rondo::detail

@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "scheduler/call_checks.hpp"
+#include "scheduler/checked.hpp"
 #include "scheduler/handoff.hpp"
 #include "scheduler/ready_list.hpp"
 #include "scheduler/record_pool.hpp"

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "scheduler/census.hpp"
+#include "scheduler/checked.hpp"
 #include "scheduler/record.hpp"
 #include "scheduler/virtual_time.hpp"
 
@@ -17,7 +17,7 @@ using record = rondo::detail::record;
 
 /// A timer that waits for its only run.
 struct one_shot_record : record {
-  one_shot_record() : record(0) { state.begin_life(); }
+  one_shot_record() : record(0) { set(life::live); }
 };
 
 /// A periodic timer that waits for its first run.
@@ -25,12 +25,12 @@ struct periodic_record : record {
   explicit periodic_record(const rondo::recurrence& when = rondo::every(1ms)) : record(0) {
     repeats = std::make_unique<periodic_part>(periodic_part{{when, when.first(at(0s), 0)}, {}});
     plain = false;
-    state.begin_life();
+    set(life::live);
   }
   /// The run of the point that it waits for begins.
   void begin() {
-    repeats->next.point_came({at(1ms), at(1ms)}, state.in_progress(), false);
-    state.start_run();
+    repeats->next.point_came({at(1ms), at(1ms)}, in_progress(), false);
+    ++running;
   }
 };
 
@@ -40,14 +40,14 @@ TEST_CASE("a record in any state of a timer's life has no fault") {
 
   one_shot_record once;
   CHECK(once.fault() == "");
-  once.state.wait_in(waits_in::never_due);
+  once.where = waits_in::never_due;
   CHECK(once.fault() == "");
-  once.state.wait_in(waits_in::nowhere);
+  once.where = waits_in::nowhere;
   once.submit(1);
   CHECK(once.fault() == "");
   REQUIRE(once.redeem(1));
-  once.state.start_run();
-  once.state.complete();
+  ++once.running;
+  once.set(life::completed);
   CHECK(once.fault() == "");
 
   periodic_record often;
@@ -59,38 +59,38 @@ TEST_CASE("a record in any state of a timer's life has no fault") {
 
 TEST_CASE("a timer that is pending and waits for nothing is found") {
   periodic_record often;
-  often.state.wait_in(waits_in::nowhere);
+  often.where = waits_in::nowhere;
   CHECK(often.fault() == "it is pending, but waits for nothing");
   one_shot_record once;
-  once.state.wait_in(waits_in::nowhere);
+  once.where = waits_in::nowhere;
   CHECK(once.fault() == "it is pending, but waits for nothing");
 }
 
 TEST_CASE("contradictions in a record are found") {
   one_shot_record once;
-  once.state.wait_in(waits_in::nowhere);
+  once.where = waits_in::nowhere;
   SUBCASE("it is cancelled, and its job would start") {
-    once.state.end();
+    once.set(life::ended);
     once.submit(1);
     CHECK(once.fault() == "it is over, but its runs in the executor would start");
   }
   SUBCASE("it is over, and it waits") {
-    once.state.complete();
-    once.state.wait_in(waits_in::never_due);
+    once.set(life::completed);
+    once.where = waits_in::never_due;
     CHECK(once.fault() == "it is over, but waits for a run");
   }
   SUBCASE("it is free, and it runs") {
-    once.state.free();
-    once.state.start_run();
+    once.become_free();
+    ++once.running;
     CHECK(once.fault() == "it is free, but waits or runs");
   }
   SUBCASE("its only run is in progress, and it is still pending") {
-    once.state.start_run();
+    ++once.running;
     CHECK(once.fault() == "it runs once and is running, but is still pending");
   }
   SUBCASE("its only run is submitted, and it still waits") {
     once.submit(1);
-    once.state.wait_in(waits_in::never_due);
+    once.where = waits_in::never_due;
     CHECK(once.fault() == "it runs once, but waits although it is submitted");
   }
   SUBCASE("its only run is submitted twice") {
@@ -100,7 +100,7 @@ TEST_CASE("contradictions in a record are found") {
   }
   SUBCASE("it has an unknown ticket") {
     periodic_record often;
-    often.state.submit();
+    ++often.submitted;
     CHECK(often.fault() == "the executor has 1 runs of it, but 0 are known");
   }
   SUBCASE("a run is submitted that has not begun") {

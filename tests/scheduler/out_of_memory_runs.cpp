@@ -4,9 +4,13 @@
 #include <memory>
 #include <optional>
 #include <streambuf>
+#include <utility>
+#include <vector>
 
 #include <rondo/polled_timer.hpp>
 
+#include "schedule_on.hpp"
+#include "scheduler/core.hpp"
 #include "scheduler/out_of_memory.hpp"
 
 namespace scheduler_out_of_memory_runs {
@@ -298,6 +302,44 @@ TEST_CASE("an exception of a task is reported even without memory") {
   }
   CHECK(time.stats().failed == 1);
   CHECK(cerr.text() == "rondo: a task threw, but there is no memory to say what\n");
+}
+
+/// A core that counts how often its driver is woken.
+class woken_core final : public detail::core {
+ public:
+  explicit woken_core(const options& o) : core(o, at(0s)) {}
+  time_point now() const noexcept override { return time; }
+
+  time_point time = at(0s);
+  int wakes = 0;
+
+ private:
+  void next_due_moved_earlier() noexcept override { ++wakes; }
+};
+
+TEST_CASE("a task whose run ends on another thread without memory for the next run wakes the driver") {
+  std::vector<job> jobs;
+  jobs.reserve(2);
+  const auto core =
+      std::make_shared<woken_core>(options{.run_on = [&jobs](job j) { jobs.push_back(std::move(j)); }});
+  schedule_on(*core, after_completion(1ms), at(0s), doing_nothing());
+  const auto pass = [&](duration d) {
+    core->time = at(d);
+    return core->run_pass(time_point::max(), unlimited);
+  };
+  CHECK(pass(1ms) == 1);
+  const int wakes_before = core->wakes;
+  {
+    const failing_new failing;
+    jobs.at(0)();
+    CHECK(failing.struck());
+  }
+  CHECK(core->wakes == wakes_before + 1);
+  CHECK(core->next_due() == at(2ms));
+  CHECK(pass(2ms) == 1);
+  core->stop();
+  jobs.clear();
+  core->retire();
 }
 
 TEST_SUITE_END();

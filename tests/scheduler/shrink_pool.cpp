@@ -84,7 +84,7 @@ TEST_CASE("all free records lose their memory, and are used again before new one
         distinct.insert(r->slot);
         CHECK(p.pool.find(r->slot) == r);
         CHECK(r->plain);
-        CHECK_FALSE(r->state.live());
+        CHECK_FALSE(r->live());
         CHECK_FALSE(r->work);
         CHECK(r->wheel == nullptr);
       }

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "scheduler/histogram_recorder.hpp"
+#include "scheduler/run_meter.hpp"
 
 namespace threads_histogram {
 

@@ -8,7 +8,7 @@
 #include <rondo/detail/log_linear.hpp>
 #include <rondo/histogram.hpp>
 
-#include "scheduler/histogram_recorder.hpp"
+#include "scheduler/run_meter.hpp"
 #include "scheduler/seeds.hpp"
 
 namespace rondo::test {

@@ -1,12 +1,18 @@
-// When checked builds verify a scheduler.
+// What checked builds do: they verify a scheduler when none of its calls is in progress, and report mistakes of users
+// that cannot be prevented.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include <rondo/detail/checks.hpp>
+#include <rondo/firing.hpp>
+#include <rondo/time.hpp>
 
+#include "scheduler/counters.hpp"
 #include "sync/sync.hpp"
 
 namespace rondo::detail {
@@ -64,6 +70,47 @@ class checked_call<Core, true> {
  private:
   const std::shared_ptr<Core> core_;  // the call may destroy the scheduler
   const char* const name_;
+};
+
+/// Where a scheduler's pending timers and its records are while nothing is in progress.
+struct census {
+  std::uint64_t in_wheel = 0;
+  std::uint64_t in_pass = 0;  // taken out of the wheel by a pass that reached its limit
+  std::uint64_t never_due = 0;
+  std::uint64_t without_memory = 0;
+  std::uint64_t with_executor = 0;
+  std::uint64_t slots = 0;
+  std::uint64_t free = 0;
+
+  std::uint64_t pending() const noexcept {
+    return in_wheel + in_pass + never_due + without_memory + with_executor;
+  }
+};
+
+/// Describes how they disagree; empty if they agree.
+std::string fault_of(const counters&, const census&);
+
+/// After this much real time, a checked build reports that a call is waiting, perhaps forever.
+inline constexpr duration suspicious_wait = std::chrono::seconds(5);
+/// An executor that takes this long is blocking: it should only pass a job on.
+inline constexpr duration suspicious_executor_call = std::chrono::seconds(1);
+
+/// Writes one line to std::cerr.
+void warn_of_wait(const char* call) noexcept;
+
+/// Called when a task runs on this thread.
+void count_run_on_this_thread() noexcept;
+
+/// One call of an executor. An executor that runs the job itself before it returns may take as long as the task.
+class watched_executor_call {
+ public:
+  watched_executor_call() noexcept;
+  /// Called when the executor has returned. Writes one line to std::cerr if it took too long.
+  void check(const firing&) const noexcept;
+
+ private:
+  const time_point begin_;  // in real time
+  const std::uint64_t runs_;
 };
 
 }  // namespace rondo::detail
