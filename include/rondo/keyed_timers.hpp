@@ -62,13 +62,13 @@ class keyed_timers {
   /// one, and inherits none of its options.
   void set_after(Key key, any_duration delay, task work) {
     const auto kept = keys_;
-    detail::keyed_call c(*kept, std::move(work));
+    detail::keyed_call c(*kept, std::move(work), detail::kept_call_site::none());
     c.due_after(delay);
     kept->set(std::move(key), c);
   }
   void set_after(Key key, any_duration delay, task work, timer_options with) {
     const auto kept = keys_;
-    detail::keyed_call c(*kept, std::move(work));
+    detail::keyed_call c(*kept, std::move(work), detail::kept_call_site::none());
     c.set_options(std::move(with));
     c.due_after(delay);
     kept->set(std::move(key), c);
@@ -96,13 +96,13 @@ class keyed_timers {
   /// Runs `work` once, at `due`. Replaces the key's timer.
   void set_at(Key key, any_time_point due, task work) {
     const auto kept = keys_;
-    detail::keyed_call c(*kept, std::move(work));
+    detail::keyed_call c(*kept, std::move(work), detail::kept_call_site::none());
     c.due_at(due);
     kept->set(std::move(key), c);
   }
   void set_at(Key key, any_time_point due, task work, timer_options with) {
     const auto kept = keys_;
-    detail::keyed_call c(*kept, std::move(work));
+    detail::keyed_call c(*kept, std::move(work), detail::kept_call_site::none());
     c.set_options(std::move(with));
     c.due_at(due);
     kept->set(std::move(key), c);
@@ -130,13 +130,13 @@ class keyed_timers {
   /// Runs `work` repeatedly, as `when` specifies. Replaces the key's timer.
   void set(Key key, const recurrence& when, task work) {
     const auto kept = keys_;
-    detail::keyed_call c(*kept, std::move(work));
+    detail::keyed_call c(*kept, std::move(work), detail::kept_call_site::none());
     c.due_as(when);
     kept->set(std::move(key), c);
   }
   void set(Key key, const recurrence& when, task work, timer_options with) {
     const auto kept = keys_;
-    detail::keyed_call c(*kept, std::move(work));
+    detail::keyed_call c(*kept, std::move(work), detail::kept_call_site::none());
     c.set_options(std::move(with));
     c.due_as(when);
     kept->set(std::move(key), c);
@@ -163,18 +163,18 @@ class keyed_timers {
   ///@{
   /// As set_after(), but does nothing and returns false if the key has a timer.
   bool try_set_after(Key key, any_duration delay, task work) {
-    if (!work) detail::refuse_empty_task();
+    detail::refuse_empty(work);
     const auto kept = keys_;
     if (kept->has(key)) return false;  // even if no new timer would be accepted
-    detail::keyed_call c(*kept, std::move(work));
+    detail::keyed_call c(*kept, std::move(work), detail::kept_call_site::none());
     c.due_after(delay);
     return kept->try_set(std::move(key), c);
   }
   bool try_set_after(Key key, any_duration delay, task work, timer_options with) {
-    if (!work) detail::refuse_empty_task();
+    detail::refuse_empty(work);
     const auto kept = keys_;
     if (kept->has(key)) return false;
-    detail::keyed_call c(*kept, std::move(work));
+    detail::keyed_call c(*kept, std::move(work), detail::kept_call_site::none());
     c.set_options(std::move(with));
     c.due_after(delay);
     return kept->try_set(std::move(key), c);
@@ -182,7 +182,7 @@ class keyed_timers {
   template <detail::new_callable F>
   bool try_set_after(Key key, any_duration delay, F&& work,
                      detail::kept_call_site made_at = detail::kept_call_site::here()) {
-    detail::refuse_null(work);
+    detail::refuse_empty(work);
     const auto kept = keys_;
     if (kept->has(key)) return false;
     detail::keyed_call c(*kept, std::forward<F>(work), made_at);
@@ -192,7 +192,7 @@ class keyed_timers {
   template <detail::new_callable F>
   bool try_set_after(Key key, any_duration delay, F&& work, timer_options with,
                      detail::kept_call_site made_at = detail::kept_call_site::here()) {
-    detail::refuse_null(work);
+    detail::refuse_empty(work);
     const auto kept = keys_;
     if (kept->has(key)) return false;
     detail::keyed_call c(*kept, std::forward<F>(work), made_at);

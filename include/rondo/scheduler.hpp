@@ -138,12 +138,12 @@ class RONDO_EXPORT scheduler {
   template <detail::new_callable F>
   timer_id schedule_after(any_duration delay, F&& work,
                           detail::kept_call_site made_at = detail::kept_call_site::here()) {
-    return detail::new_timer(core_, std::forward<F>(work), made_at).schedule_after(delay);
+    return detail::new_timer(core_, nullptr, std::forward<F>(work), made_at).schedule_after(delay);
   }
   template <detail::new_callable F>
   timer_id schedule_after(any_duration delay, F&& work, timer_options with,
                           detail::kept_call_site made_at = detail::kept_call_site::here()) {
-    detail::new_timer t(core_, std::forward<F>(work), made_at);
+    detail::new_timer t(core_, nullptr, std::forward<F>(work), made_at);
     t.set(std::move(with));
     return t.schedule_after(delay);
   }
@@ -156,12 +156,12 @@ class RONDO_EXPORT scheduler {
   template <detail::new_callable F>
   timer_id schedule_at(any_time_point due, F&& work,
                        detail::kept_call_site made_at = detail::kept_call_site::here()) {
-    return detail::new_timer(core_, std::forward<F>(work), made_at).schedule_at(due);
+    return detail::new_timer(core_, nullptr, std::forward<F>(work), made_at).schedule_at(due);
   }
   template <detail::new_callable F>
   timer_id schedule_at(any_time_point due, F&& work, timer_options with,
                        detail::kept_call_site made_at = detail::kept_call_site::here()) {
-    detail::new_timer t(core_, std::forward<F>(work), made_at);
+    detail::new_timer t(core_, nullptr, std::forward<F>(work), made_at);
     t.set(std::move(with));
     return t.schedule_at(due);
   }
@@ -175,12 +175,12 @@ class RONDO_EXPORT scheduler {
   template <detail::new_callable F>
   timer_id schedule_every(any_duration period, F&& work,
                           detail::kept_call_site made_at = detail::kept_call_site::here()) {
-    return detail::new_timer(core_, std::forward<F>(work), made_at).schedule(every(period));
+    return detail::new_timer(core_, nullptr, std::forward<F>(work), made_at).schedule(every(period));
   }
   template <detail::new_callable F>
   timer_id schedule_every(any_duration period, F&& work, timer_options with,
                           detail::kept_call_site made_at = detail::kept_call_site::here()) {
-    detail::new_timer t(core_, std::forward<F>(work), made_at);
+    detail::new_timer t(core_, nullptr, std::forward<F>(work), made_at);
     t.set(std::move(with));
     return t.schedule(every(period));
   }
@@ -194,12 +194,12 @@ class RONDO_EXPORT scheduler {
   template <detail::new_callable F>
   timer_id schedule(const recurrence& when, F&& work,
                     detail::kept_call_site made_at = detail::kept_call_site::here()) {
-    return detail::new_timer(core_, std::forward<F>(work), made_at).schedule(when);
+    return detail::new_timer(core_, nullptr, std::forward<F>(work), made_at).schedule(when);
   }
   template <detail::new_callable F>
   timer_id schedule(const recurrence& when, F&& work, timer_options with,
                     detail::kept_call_site made_at = detail::kept_call_site::here()) {
-    detail::new_timer t(core_, std::forward<F>(work), made_at);
+    detail::new_timer t(core_, nullptr, std::forward<F>(work), made_at);
     t.set(std::move(with));
     return t.schedule(when);
   }

@@ -47,12 +47,6 @@ constexpr bool is_null(const F& callable) noexcept {
     return false;
 }
 
-template <class F>
-constexpr void refuse_null(const F& callable) {
-  if (is_null(callable)) [[unlikely]]
-    refuse_empty_task();
-}
-
 struct task_access;
 
 }  // namespace detail
@@ -203,18 +197,33 @@ struct task_access {
   static bool trivial_to_destroy(const task& t) noexcept {
     return t.operations_ == nullptr || t.operations_->destroy == nullptr;
   }
-  /// Stores the callable in `t`. Precondition: the callable is not null, and `t` holds nothing that needs to be
+  /// Makes `t` hold `work`, a callable or a task. Precondition: it is not empty, and `t` holds nothing that needs to be
   /// destroyed. Strong guarantee.
   template <class F>
-  static void build(task& t, F&& callable, kept_call_site made_at) {
-    t.build(std::forward<F>(callable));
-    t.made_at_ = made_at;
+  static void store(task& t, F&& work, kept_call_site made_at) {
+    if constexpr (std::is_same_v<F, task>) {
+      t = std::move(work);
+    } else {
+      t.build(std::forward<F>(work));
+      t.made_at_ = made_at;
+    }
   }
 };
 
 /// Callables that are not yet a task, which the scheduling calls take directly.
 template <class F>
 concept new_callable = !std::is_same_v<std::remove_cvref_t<F>, task> && task_callable<std::decay_t<F>>;
+
+template <class F>
+constexpr void refuse_empty(const F& work) {
+  bool is_empty = false;
+  if constexpr (std::is_same_v<F, task>)
+    is_empty = !work;
+  else
+    is_empty = is_null(work);
+  if (is_empty) [[unlikely]]
+    refuse_empty_task();
+}
 
 }  // namespace detail
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include <rondo/call_site.hpp>
-#include <rondo/detail/scoped_timer.hpp>
+#include <rondo/detail/new_timer.hpp>
 #include <rondo/executor.hpp>
 #include <rondo/export.hpp>
 #include <rondo/recurrence.hpp>
@@ -48,12 +48,14 @@ class RONDO_EXPORT timer_scope {
   template <detail::new_callable F>
   timer_id schedule_after(any_duration delay, F&& work,
                           detail::kept_call_site made_at = detail::kept_call_site::here()) {
-    return detail::scoped_timer(group_, std::forward<F>(work), made_at).schedule_after(delay);
+    const auto kept = group_;
+    return detail::new_timer(core_, kept.get(), std::forward<F>(work), made_at).schedule_after(delay);
   }
   template <detail::new_callable F>
   timer_id schedule_after(any_duration delay, F&& work, timer_options with,
                           detail::kept_call_site made_at = detail::kept_call_site::here()) {
-    detail::scoped_timer t(group_, std::forward<F>(work), made_at);
+    const auto kept = group_;
+    detail::new_timer t(core_, kept.get(), std::forward<F>(work), made_at);
     t.set(std::move(with));
     return t.schedule_after(delay);
   }
@@ -62,12 +64,14 @@ class RONDO_EXPORT timer_scope {
   template <detail::new_callable F>
   timer_id schedule_at(any_time_point due, F&& work,
                        detail::kept_call_site made_at = detail::kept_call_site::here()) {
-    return detail::scoped_timer(group_, std::forward<F>(work), made_at).schedule_at(due);
+    const auto kept = group_;
+    return detail::new_timer(core_, kept.get(), std::forward<F>(work), made_at).schedule_at(due);
   }
   template <detail::new_callable F>
   timer_id schedule_at(any_time_point due, F&& work, timer_options with,
                        detail::kept_call_site made_at = detail::kept_call_site::here()) {
-    detail::scoped_timer t(group_, std::forward<F>(work), made_at);
+    const auto kept = group_;
+    detail::new_timer t(core_, kept.get(), std::forward<F>(work), made_at);
     t.set(std::move(with));
     return t.schedule_at(due);
   }
@@ -76,12 +80,14 @@ class RONDO_EXPORT timer_scope {
   template <detail::new_callable F>
   timer_id schedule_every(any_duration period, F&& work,
                           detail::kept_call_site made_at = detail::kept_call_site::here()) {
-    return detail::scoped_timer(group_, std::forward<F>(work), made_at).schedule(every(period));
+    const auto kept = group_;
+    return detail::new_timer(core_, kept.get(), std::forward<F>(work), made_at).schedule(every(period));
   }
   template <detail::new_callable F>
   timer_id schedule_every(any_duration period, F&& work, timer_options with,
                           detail::kept_call_site made_at = detail::kept_call_site::here()) {
-    detail::scoped_timer t(group_, std::forward<F>(work), made_at);
+    const auto kept = group_;
+    detail::new_timer t(core_, kept.get(), std::forward<F>(work), made_at);
     t.set(std::move(with));
     return t.schedule(every(period));
   }
@@ -90,12 +96,14 @@ class RONDO_EXPORT timer_scope {
   template <detail::new_callable F>
   timer_id schedule(const recurrence& when, F&& work,
                     detail::kept_call_site made_at = detail::kept_call_site::here()) {
-    return detail::scoped_timer(group_, std::forward<F>(work), made_at).schedule(when);
+    const auto kept = group_;
+    return detail::new_timer(core_, kept.get(), std::forward<F>(work), made_at).schedule(when);
   }
   template <detail::new_callable F>
   timer_id schedule(const recurrence& when, F&& work, timer_options with,
                     detail::kept_call_site made_at = detail::kept_call_site::here()) {
-    detail::scoped_timer t(group_, std::forward<F>(work), made_at);
+    const auto kept = group_;
+    detail::new_timer t(core_, kept.get(), std::forward<F>(work), made_at);
     t.set(std::move(with));
     return t.schedule(when);
   }
@@ -124,7 +132,9 @@ class RONDO_EXPORT timer_scope {
   void close();
 
  private:
-  std::shared_ptr<detail::scope_group> group_;  // its timers, whose tasks may destroy this object
+  // Its timers, whose tasks may destroy this object: each call keeps the group, which keeps the core.
+  std::shared_ptr<detail::timer_group> group_;
+  std::shared_ptr<detail::core> core_;
 };
 
 }  // namespace rondo

@@ -51,11 +51,6 @@ keyed_call::keyed_call(keyed_core& keys) : keys_(keys), now_(keys.group_->core->
   if constexpr (checks) keys_.group_->core->begin_call();
 }
 
-keyed_call::keyed_call(keyed_core& keys, task&& work)
-    : keyed_call((work ? void() : refuse_empty_task(), keys)) {
-  take_record() = std::move(work);
-}
-
 task& keyed_call::take_record() {
   record& r = keys_.group_->core->take_member_record();
   record_ = &r;

@@ -9,94 +9,55 @@ namespace rondo {
 
 using detail::checked_call;
 using detail::deadline_after;
+using detail::new_timer;
+
+// A task knows its own.
+static constexpr auto no_place = detail::kept_call_site::none();
 
 namespace detail {
 
-/// The group of a scope, and the core of its scheduler, which may already be destroyed.
+/// The group of a scope, which keeps the core of its scheduler.
 class scope_group final : public timer_group, public std::enable_shared_from_this<scope_group> {
  public:
-  explicit scope_group(std::shared_ptr<detail::core> c) noexcept : core(std::move(c)) {}
-
-  const std::shared_ptr<detail::core> core;
+  explicit scope_group(std::shared_ptr<core> c) noexcept : core_(std::move(c)) {}
 
  private:
   std::shared_ptr<void> self() noexcept override { return shared_from_this(); }
+
+  const std::shared_ptr<core> core_;
 };
-
-namespace {
-
-constexpr const char* in_scope = "a scheduling call";  // for checked builds
-
-}  // namespace
-
-scoped_timer::scoped_timer(std::shared_ptr<scope_group> group)
-    : group_(std::move(group)), now_(group_->core->now()) {
-  if constexpr (checks) group_->core->begin_call();
-  try {
-    record& r = group_->core->take_member_record();
-    record_ = &r;
-    work_ = &r.work;
-  } catch (...) {
-    if constexpr (checks) group_->core->end_call(in_scope);
-    throw;
-  }
-}
-
-scoped_timer::scoped_timer(const std::shared_ptr<scope_group>& group, task&& work)
-    : scoped_timer((work ? void() : refuse_empty_task(), group)) {
-  *work_ = std::move(work);
-}
-
-scoped_timer::~scoped_timer() {
-  if (record_ != nullptr) group_->core->discard_member(record_at(record_));
-  if constexpr (checks) group_->core->end_call(in_scope);
-}
-
-void scoped_timer::set(timer_options&& with) { record_at(record_).keep(std::move(with)); }
-
-timer_id scoped_timer::schedule_after(duration delay) { return schedule_at(deadline_after(now_, delay)); }
-
-timer_id scoped_timer::schedule(const recurrence& when) {
-  return schedule_at(group_->core->make_periodic(record_at(record_), when, now_));
-}
-
-timer_id scoped_timer::schedule_at(time_point due) {
-  core::remainder rest;
-  const timer_id id =
-      group_->core->schedule_member(record_at(record_), due, now_, *group_, nullptr, {}, rest);
-  record_ = nullptr;
-  group_->core->finish(rest);
-  return id;
-}
 
 }  // namespace detail
 
-using detail::scoped_timer;
-
-// A task or its destructor may destroy the scope during a call, so a copy of group_ keeps the group until the call is
-// over.
+// A task or its destructor may destroy the scope during a call, so a copy of group_ keeps the group, and with it the
+// core, until the call is over.
 
 timer_scope::timer_scope(scheduler& s)
-    : group_(std::make_shared<detail::scope_group>(detail::core_access::of(s))) {}
+    : group_(std::make_shared<detail::scope_group>(detail::core_access::of(s))),
+      core_(detail::core_access::of(s)) {}
 
 timer_scope::~timer_scope() { close(); }
 
 timer_id timer_scope::schedule_after(any_duration delay, task work) {
-  return scoped_timer(group_, std::move(work)).schedule_after(delay);
+  const auto kept = group_;
+  return new_timer(core_, kept.get(), std::move(work), no_place).schedule_after(delay);
 }
 
 timer_id timer_scope::schedule_after(any_duration delay, task work, timer_options with) {
-  scoped_timer t(group_, std::move(work));
+  const auto kept = group_;
+  new_timer t(core_, kept.get(), std::move(work), no_place);
   t.set(std::move(with));
   return t.schedule_after(delay);
 }
 
 timer_id timer_scope::schedule_at(any_time_point due, task work) {
-  return scoped_timer(group_, std::move(work)).schedule_at(due);
+  const auto kept = group_;
+  return new_timer(core_, kept.get(), std::move(work), no_place).schedule_at(due);
 }
 
 timer_id timer_scope::schedule_at(any_time_point due, task work, timer_options with) {
-  scoped_timer t(group_, std::move(work));
+  const auto kept = group_;
+  new_timer t(core_, kept.get(), std::move(work), no_place);
   t.set(std::move(with));
   return t.schedule_at(due);
 }
@@ -110,56 +71,56 @@ timer_id timer_scope::schedule_every(any_duration period, task work, timer_optio
 }
 
 timer_id timer_scope::schedule(const recurrence& when, task work) {
-  return scoped_timer(group_, std::move(work)).schedule(when);
+  const auto kept = group_;
+  return new_timer(core_, kept.get(), std::move(work), no_place).schedule(when);
 }
 
 timer_id timer_scope::schedule(const recurrence& when, task work, timer_options with) {
-  scoped_timer t(group_, std::move(work));
+  const auto kept = group_;
+  new_timer t(core_, kept.get(), std::move(work), no_place);
   t.set(std::move(with));
   return t.schedule(when);
 }
 
 cancel_result timer_scope::cancel(timer_id id) {
   const auto group = group_;
-  const checked_call checked(group->core, "cancel()");
-  return group->core->belongs(id, *group) ? group->core->cancel(id) : cancel_result::gone;
+  const checked_call checked(core_, "cancel()");
+  return core_->belongs(id, *group) ? core_->cancel(id) : cancel_result::gone;
 }
 
 cancel_result timer_scope::cancel_and_wait(timer_id id) {
   const auto group = group_;
-  const checked_call checked(group->core, "cancel_and_wait()");
-  return group->core->belongs(id, *group) ? group->core->cancel_and_wait(id) : cancel_result::gone;
+  const checked_call checked(core_, "cancel_and_wait()");
+  return core_->belongs(id, *group) ? core_->cancel_and_wait(id) : cancel_result::gone;
 }
 
 bool timer_scope::reschedule_after(timer_id id, any_duration delay) {
   const auto group = group_;
-  const checked_call checked(group->core, "reschedule_after()");
-  const time_point now = group->core->now();
-  return group->core->belongs(id, *group) && group->core->reschedule(id, deadline_after(now, delay), now);
+  const checked_call checked(core_, "reschedule_after()");
+  const time_point now = core_->now();
+  return core_->belongs(id, *group) && core_->reschedule(id, deadline_after(now, delay), now);
 }
 
 bool timer_scope::reschedule_at(timer_id id, any_time_point due) {
   const auto group = group_;
-  const checked_call checked(group->core, "reschedule_at()");
-  return group->core->belongs(id, *group) && group->core->reschedule(id, due, group->core->now());
+  const checked_call checked(core_, "reschedule_at()");
+  return core_->belongs(id, *group) && core_->reschedule(id, due, core_->now());
 }
 
-bool timer_scope::pending(timer_id id) const {
-  return group_->core->belongs(id, *group_) && group_->core->pending(id);
-}
+bool timer_scope::pending(timer_id id) const { return core_->belongs(id, *group_) && core_->pending(id); }
 
-std::size_t timer_scope::pending() const { return group_->core->pending(*group_); }
+std::size_t timer_scope::pending() const { return core_->pending(*group_); }
 
 void timer_scope::cancel_all() {
   const auto group = group_;
-  const checked_call checked(group->core, "cancel_all()");
-  group->core->cancel_all(*group);
+  const checked_call checked(core_, "cancel_all()");
+  core_->cancel_all(*group);
 }
 
 void timer_scope::close() {
   const auto group = group_;
-  const checked_call checked(group->core, "close()");
-  group->core->close(*group);
+  const checked_call checked(core_, "close()");
+  core_->close(*group);
 }
 
 }  // namespace rondo

@@ -9,15 +9,16 @@ constexpr const char* in_schedule = "a scheduling call";  // for checked builds
 
 }  // namespace
 
-new_timer::new_timer(const std::shared_ptr<core>& c)
+new_timer::new_timer(const std::shared_ptr<core>& c, timer_group* group)
     :
 #if defined(RONDO_CHECKS)
       kept_(c),
 #endif
-      core_(*c) {
+      core_(*c),
+      group_(group) {
   if constexpr (checks) core_.begin_call();  // first, because the record counts as a timer
   try {
-    record& r = core_.take_record();
+    record& r = group_ == nullptr ? core_.take_record() : core_.take_member_record();
     record_ = &r;
     work_ = &r.work;
   } catch (...) {
@@ -26,34 +27,40 @@ new_timer::new_timer(const std::shared_ptr<core>& c)
   }
 }
 
-new_timer::new_timer(const std::shared_ptr<core>& c, task&& work)
-    : new_timer((work ? void() : refuse_empty_task(), c)) {
-  *work_ = std::move(work);
-}
-
 void new_timer::set(timer_options&& with) { record_at(record_).keep(std::move(with)); }
 
 timer_id new_timer::schedule_after(duration delay) {
   const time_point now = core_.now();
-  return made_known(core_.schedule(record_at(record_), deadline_after(now, delay), now));
+  return schedule(deadline_after(now, delay), now);
 }
 
-timer_id new_timer::schedule_at(time_point due) {
-  return made_known(core_.schedule(record_at(record_), due, core_.now()));
-}
+timer_id new_timer::schedule_at(time_point due) { return schedule(due, core_.now()); }
 
 timer_id new_timer::schedule(const recurrence& when) {
-  return made_known(core_.schedule(record_at(record_), when, core_.now()));
+  const time_point now = core_.now();
+  return schedule(core_.make_periodic(record_at(record_), when, now), now);
 }
 
-timer_id new_timer::made_known(timer_id id) noexcept {
-  record_ = nullptr;
+timer_id new_timer::schedule(time_point due, time_point now) {
+  timer_id id;
+  if (group_ == nullptr) {
+    id = core_.schedule(record_at(record_), due, now);
+    record_ = nullptr;
+  } else {
+    core::remainder rest;
+    id = core_.schedule_member(record_at(record_), due, now, *group_, nullptr, {}, rest);
+    record_ = nullptr;
+    core_.finish(rest);
+  }
   if constexpr (checks) core_.end_call(in_schedule);
   return id;
 }
 
 void new_timer::discard() noexcept {
-  core_.discard(record_at(record_));
+  if (group_ == nullptr)
+    core_.discard(record_at(record_));
+  else
+    core_.discard_member(record_at(record_));
   if constexpr (checks) core_.end_call(in_schedule);
 }
 

@@ -80,16 +80,13 @@ class RONDO_EXPORT RONDO_CHECKED_ABI keyed_call {
  public:
   /// A call that cancels or moves a timer.
   explicit keyed_call(keyed_core&);
-  ///@{
-  /// A call that sets a timer. Takes a record that nobody knows yet and stores the callable in it. Throws
-  /// std::invalid_argument if the callable is null, stopped_error, std::bad_alloc, and what copying or moving the
-  /// callable throws.
-  template <new_callable F>
-  keyed_call(keyed_core& keys, F&& work, kept_call_site made_at) : keyed_call((refuse_null(work), keys)) {
-    task_access::build(take_record(), std::forward<F>(work), made_at);
+  /// A call that sets a timer. Takes a record that nobody knows yet and stores the task in it. Throws
+  /// std::invalid_argument if the task is empty, stopped_error, std::bad_alloc, and what copying or moving the callable
+  /// throws.
+  template <class F>
+  keyed_call(keyed_core& keys, F&& work, kept_call_site made_at) : keyed_call((refuse_empty(work), keys)) {
+    task_access::store(take_record(), std::forward<F>(work), made_at);
   }
-  keyed_call(keyed_core&, task&& work);
-  ///@}
   /// Sets the options of the timer to be set. Throws std::bad_alloc.
   void set_options(timer_options&& with);
   ~keyed_call();

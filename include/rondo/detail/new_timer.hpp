@@ -15,6 +15,7 @@
 namespace rondo::detail {
 
 class core;
+class timer_group;
 
 /// One scheduling call. It takes a free record that nobody else knows, builds the callable in it, and then makes the
 /// record known. So a callable is never moved. A move would cost more than its size suggests: the stores that have just
@@ -22,15 +23,14 @@ class core;
 /// for schedule_after() and cancel()).
 class RONDO_EXPORT RONDO_CHECKED_ABI new_timer {
  public:
-  /// Throws std::invalid_argument if the callable is null, stopped_error, capacity_error, std::bad_alloc, and what
-  /// copying or moving the callable throws.
-  template <new_callable F>
-  new_timer(const std::shared_ptr<core>& c, F&& work, kept_call_site made_at)
-      : new_timer((refuse_null(work), c)) {
-    task_access::build(*work_, std::forward<F>(work), made_at);
+  /// `work` is a callable or a task. The timer becomes a member of `group`, unless that is null; the caller keeps the group alive. Throws
+  /// std::invalid_argument if the task is empty, stopped_error, capacity_error, std::bad_alloc, and what copying or
+  /// moving the callable throws.
+  template <class F>
+  new_timer(const std::shared_ptr<core>& c, timer_group* group, F&& work, kept_call_site made_at)
+      : new_timer((refuse_empty(work), c), group) {
+    task_access::store(*work_, std::forward<F>(work), made_at);
   }
-  /// As above, but for a task. Throws std::invalid_argument if it is empty.
-  new_timer(const std::shared_ptr<core>& c, task&& work);
   /// Destroys the callable if the timer was not scheduled.
   ~new_timer() {
     if (record_ != nullptr) discard();
@@ -49,14 +49,15 @@ class RONDO_EXPORT RONDO_CHECKED_ABI new_timer {
   ///@}
 
  private:
-  explicit new_timer(const std::shared_ptr<core>&);
-  timer_id made_known(timer_id) noexcept;
+  new_timer(const std::shared_ptr<core>&, timer_group*);
+  timer_id schedule(time_point due, time_point now);
   void discard() noexcept;
 
 #if defined(RONDO_CHECKS)
   const std::shared_ptr<core> kept_;  // to verify it even if the timer's task destroys the scheduler
 #endif
   core& core_;
+  timer_group* const group_;
   void* record_ = nullptr;  // null once the timer is scheduled
   task* work_ = nullptr;    // in the record
 };
