@@ -1,7 +1,10 @@
 // For tests that repeat something thousands of times: fewer repetitions where it takes too long.
+//
+// The slowest cases do a tenth of their work, unless RONDO_TEST_WHOLE is set in the environment, as in the gate.
 #pragma once
 
 #include <cstddef>
+#include <cstdlib>
 
 namespace rondo::test {
 
@@ -26,6 +29,12 @@ inline constexpr bool emulated = true;
 #else
 inline constexpr bool emulated = false;
 #endif
+
+/// How often one of the slowest cases repeats what it would otherwise do `times` times.
+inline std::size_t shortened(std::size_t times) {
+  static const bool whole = std::getenv("RONDO_TEST_WHOLE") != nullptr;
+  return whole ? times : (times + 9) / 10;
+}
 
 inline constexpr int a_million = 1'000'000 / static_cast<int>(times_slower);
 

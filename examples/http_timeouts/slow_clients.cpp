@@ -18,7 +18,7 @@ constexpr auto header_of_a_long_body =
 constexpr int drips = 10;
 
 // After this time a client counts as not cut off.
-constexpr auto patience = 10s;
+constexpr auto client_patience = 10s;
 
 }  // namespace
 
@@ -59,7 +59,7 @@ void slow_clients::advance(clock::time_point now) {
   for (std::size_t i = 0; i < clients_.size(); ++i) {
     client& c = clients_[i];
     if (!c.socket.is_open()) continue;
-    if (now > c.begun + c.limit + patience) {
+    if (now > c.begun + c.limit + client_patience) {
       ++results_.counted.not_cut;
       close(i);
     } else if (now >= c.next_byte) {

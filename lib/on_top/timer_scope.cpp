@@ -11,9 +11,6 @@ using detail::checked_call;
 using detail::deadline_after;
 using detail::new_timer;
 
-// A task knows its own.
-static constexpr auto no_place = detail::kept_call_site::none();
-
 namespace detail {
 
 /// The group of a scope, which keeps the core of its scheduler.
@@ -40,24 +37,24 @@ timer_scope::~timer_scope() { close(); }
 
 timer_id timer_scope::schedule_after(any_duration delay, task work) {
   const auto kept = group_;
-  return new_timer(core_, kept.get(), std::move(work), no_place).schedule_after(delay);
+  return new_timer(core_, kept.get(), std::move(work)).schedule_after(delay);
 }
 
 timer_id timer_scope::schedule_after(any_duration delay, task work, timer_options with) {
   const auto kept = group_;
-  new_timer t(core_, kept.get(), std::move(work), no_place);
+  new_timer t(core_, kept.get(), std::move(work));
   t.set(std::move(with));
   return t.schedule_after(delay);
 }
 
 timer_id timer_scope::schedule_at(any_time_point due, task work) {
   const auto kept = group_;
-  return new_timer(core_, kept.get(), std::move(work), no_place).schedule_at(due);
+  return new_timer(core_, kept.get(), std::move(work)).schedule_at(due);
 }
 
 timer_id timer_scope::schedule_at(any_time_point due, task work, timer_options with) {
   const auto kept = group_;
-  new_timer t(core_, kept.get(), std::move(work), no_place);
+  new_timer t(core_, kept.get(), std::move(work));
   t.set(std::move(with));
   return t.schedule_at(due);
 }
@@ -72,12 +69,12 @@ timer_id timer_scope::schedule_every(any_duration period, task work, timer_optio
 
 timer_id timer_scope::schedule(const recurrence& when, task work) {
   const auto kept = group_;
-  return new_timer(core_, kept.get(), std::move(work), no_place).schedule(when);
+  return new_timer(core_, kept.get(), std::move(work)).schedule(when);
 }
 
 timer_id timer_scope::schedule(const recurrence& when, task work, timer_options with) {
   const auto kept = group_;
-  new_timer t(core_, kept.get(), std::move(work), no_place);
+  new_timer t(core_, kept.get(), std::move(work));
   t.set(std::move(with));
   return t.schedule(when);
 }

@@ -8,9 +8,6 @@ using detail::checked_call;
 using detail::deadline_after;
 using detail::new_timer;
 
-// A task knows its own.
-static constexpr auto no_place = detail::kept_call_site::none();
-
 scheduler::scheduler(std::shared_ptr<detail::core> core) noexcept : core_(std::move(core)) {}
 
 scheduler::~scheduler() {
@@ -19,21 +16,21 @@ scheduler::~scheduler() {
 }
 
 timer_id scheduler::schedule_after(any_duration delay, task work) {
-  return new_timer(core_, nullptr, std::move(work), no_place).schedule_after(delay);
+  return new_timer(core_, nullptr, std::move(work)).schedule_after(delay);
 }
 
 timer_id scheduler::schedule_after(any_duration delay, task work, timer_options with) {
-  new_timer t(core_, nullptr, std::move(work), no_place);
+  new_timer t(core_, nullptr, std::move(work));
   t.set(std::move(with));
   return t.schedule_after(delay);
 }
 
 timer_id scheduler::schedule_at(any_time_point due, task work) {
-  return new_timer(core_, nullptr, std::move(work), no_place).schedule_at(due);
+  return new_timer(core_, nullptr, std::move(work)).schedule_at(due);
 }
 
 timer_id scheduler::schedule_at(any_time_point due, task work, timer_options with) {
-  new_timer t(core_, nullptr, std::move(work), no_place);
+  new_timer t(core_, nullptr, std::move(work));
   t.set(std::move(with));
   return t.schedule_at(due);
 }
@@ -47,11 +44,11 @@ timer_id scheduler::schedule_every(any_duration period, task work, timer_options
 }
 
 timer_id scheduler::schedule(const recurrence& when, task work) {
-  return new_timer(core_, nullptr, std::move(work), no_place).schedule(when);
+  return new_timer(core_, nullptr, std::move(work)).schedule(when);
 }
 
 timer_id scheduler::schedule(const recurrence& when, task work, timer_options with) {
-  new_timer t(core_, nullptr, std::move(work), no_place);
+  new_timer t(core_, nullptr, std::move(work));
   t.set(std::move(with));
   return t.schedule(when);
 }

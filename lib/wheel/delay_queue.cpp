@@ -8,10 +8,10 @@
 #include <vector>
 
 namespace rondo::detail {
-namespace {
 
 /// An allocator with memory for a fixed number of the heap's nodes, so that inserting an entry allocates nothing. The
-/// heap constructs its allocator itself; reserve() is called afterwards.
+/// heap constructs its allocator itself; reserve() is called afterwards. (In an anonymous namespace, it would cause a
+/// warning where several files are compiled as one.)
 template <class T>
 class node_slab {
  public:
@@ -47,8 +47,6 @@ class node_slab {
   };
   std::shared_ptr<memory> memory_;
 };
-
-}  // namespace
 
 struct delay_queue::heap {
   struct entry {

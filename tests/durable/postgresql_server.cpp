@@ -30,7 +30,7 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-constexpr auto patience = 60s;
+constexpr auto server_patience = 60s;
 constexpr const char* prefix = "rondo-postgresql-";
 
 /// Searches folders, because Debian keeps the server's programs out of the PATH.
@@ -170,7 +170,7 @@ void postgresql_server::start() {
                     {programs_ + "/postgres", "-D", folder_ + "/data", "-k", folder_, "-p", port, "-c",
                      "listen_addresses=127.0.0.1", "-c", "shared_buffers=32MB", "-c", "max_connections=100"},
                     log);
-  const auto late = std::chrono::steady_clock::now() + patience;
+  const auto late = std::chrono::steady_clock::now() + server_patience;
   while (PQping(url().c_str()) != PQPING_OK) {
     if (::waitpid(process_, nullptr, WNOHANG) == process_ || std::chrono::steady_clock::now() > late)
       throw std::runtime_error("PostgreSQL did not start: " + contents_of(log));

@@ -18,7 +18,7 @@ std::string commented(const std::string& text) {
   return all;
 }
 
-std::string text_of(const choices::list& made) {
+std::string listed(const choices::list& made) {
   constexpr std::size_t longest_line = 100;
   std::string text;
   std::size_t line_start = 0;
@@ -51,7 +51,7 @@ std::string as_test(choices::list failing, std::chrono::milliseconds limit) {
   std::ostringstream trace;
   const std::string wrong = run_program(choices::replayed(simplest), 1, &trace).wrong;
   return "TEST_CASE(\"what went wrong in a random program: …\") {\n" + commented(trace.str()) +
-         commented("Wrong: " + wrong) + "  CHECK(wrong_in({" + text_of(simplest) + "}) == \"\");\n}\n";
+         commented("Wrong: " + wrong) + "  CHECK(wrong_in({" + listed(simplest) + "}) == \"\");\n}\n";
 }
 
 }  // namespace rondo::test

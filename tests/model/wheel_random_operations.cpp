@@ -27,6 +27,7 @@ void run_trials(const world& w, const std::string& kind, std::uint64_t trials, s
 /// Runs trials on wheels of all kinds; fewer on those that are not public.
 template <std::size_t Size>
 void run_worlds(const world (&worlds)[Size], std::uint64_t trials, std::size_t steps) {
+  trials = rondo::test::shortened(trials);
   const std::uint64_t fewer = rondo::test::times_slower == 1 ? (trials + 7) / 8 : 1;
   for (const world& w : worlds) {
     run_trials<public_wheel>(w, "the public wheel", trials, steps);
@@ -124,7 +125,7 @@ TEST_CASE("wheels do what the model does across the ticks where narrower integer
           {name + ", 512 buckets", 512, before, delays::any_magnitude, 40},
           {name + ", 4096 buckets", 4096, before, delays::one_bucket_far, 40},
       };
-      run_worlds(worlds, 5, 400);
+      run_worlds(worlds, 5, rondo::test::shortened(400));
     }
   }
 }

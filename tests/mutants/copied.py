@@ -67,7 +67,7 @@ def errors(log, target, source, sites):
 
 
 def with_later_boost():
-    """The environment, with the Boost that tests/run has unpacked unless the environment names one."""
+    """The environment, with the Boost that tests/run_long has unpacked unless the environment names one."""
     unpacked = PROJECT / "build-boost" / "usr"
     return {**({"BOOST_ROOT": str(unpacked)} if unpacked.exists() else {}), **os.environ}
 

@@ -58,7 +58,8 @@ def all_suites(mutant):
 
 
 def environment(mutant):
-    changes = {"MALLOC_PERTURB_": "165",
+    changes = {"RONDO_TEST_WHOLE": "1",
+               "MALLOC_PERTURB_": "165",
                "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0",  # as MALLOC_PERTURB_ does not change cached blocks
                "ASAN_OPTIONS": "hard_rss_limit_mb=8192:allocator_may_return_null=1",
                "UBSAN_OPTIONS": "halt_on_error=1"}

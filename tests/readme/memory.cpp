@@ -8,12 +8,14 @@
 #include <rondo/rondo.hpp>
 
 #include "benchmarks/held_bytes.hpp"
+#include "times_slower.hpp"
 
 namespace readme_memory {
 
 using namespace std::chrono_literals;
 
-constexpr int timers = 1'000'000;
+constexpr int a_million = 1'000'000;  // the documents give the memory of one of so many
+const int timers = static_cast<int>(rondo::test::shortened(a_million));
 // Sanitizers and checked builds hold more.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(RONDO_CHECKS)
 constexpr bool is_exact = false;
@@ -43,7 +45,7 @@ double bytes_of(Set&& set) {
 
 void check(double bytes, double documented) {
   CAPTURE(bytes);
-  if (is_exact) CHECK(bytes == doctest::Approx(documented).epsilon(0.02));
+  if (is_exact) CHECK(bytes == doctest::Approx(documented).epsilon(timers == a_million ? 0.02 : 0.3));
 }
 
 TEST_CASE("the memory of a pending timer") {
@@ -57,7 +59,7 @@ TEST_CASE("the memory of a pending timer") {
       int number = 0;
     };
     CHECK((!is_exact || sizeof(request) == 24));
-    std::vector<request> requests(timers);
+    std::vector<request> requests(static_cast<std::size_t>(timers));
     rondo::wheel<request> wheel;
     check(24 + bytes_of(
                    [&](int i) { wheel.schedule(requests[static_cast<std::size_t>(i)], 30'000 + i % 1000); }),

@@ -18,7 +18,7 @@ namespace {
 constexpr std::chrono::minutes listing_patience{1};
 constexpr std::chrono::seconds editing_patience{5};
 
-struct database {
+struct server_database {
   std::string url;
   std::string list;
   std::string load;
@@ -37,7 +37,7 @@ constexpr const char* our_load =
 
 class postgresql_loader : public origin_connection {
  public:
-  explicit postgresql_loader(const database& which) : which_(which) {}
+  explicit postgresql_loader(const server_database& which) : which_(which) {}
 
   answer load(const std::string& key, const record* held, rondo::duration limit) override {
     const rondo::time_point until = rondo::time_point::clock::now() + whole_milliseconds(limit);
@@ -83,7 +83,7 @@ class postgresql_loader : public origin_connection {
     return ttl_of(number);
   }
 
-  const database which_;
+  const server_database which_;
   std::optional<postgresql_connection> open_;
 };
 
@@ -126,7 +126,7 @@ class postgresql_editor : public origin_editor {
 
 class postgresql_origin : public origin {
  public:
-  explicit postgresql_origin(database which) : which_(std::move(which)) {
+  explicit postgresql_origin(server_database which) : which_(std::move(which)) {
     postgresql_connection opened(which_.url, opening_patience);
     name_ = fmt::format("{} on {}:{}, a PostgreSQL database", PQdb(opened.handle()), PQhost(opened.handle()),
                         PQport(opened.handle()));
@@ -175,7 +175,7 @@ class postgresql_origin : public origin {
           "milliseconds");
   }
 
-  const database which_;
+  const server_database which_;
   std::string name_;
 };
 
@@ -184,9 +184,9 @@ class postgresql_origin : public origin {
 std::unique_ptr<origin> open_postgresql_origin(const origin_options& wanted) {
   if (!wanted.load_query.empty())
     return std::make_unique<postgresql_origin>(
-        database{wanted.url, wanted.list_query, wanted.load_query, false});
+        server_database{wanted.url, wanted.list_query, wanted.load_query, false});
   prepare_postgresql(wanted.url, wanted);
-  return std::make_unique<postgresql_origin>(database{wanted.url, our_list, our_load, true});
+  return std::make_unique<postgresql_origin>(server_database{wanted.url, our_list, our_load, true});
 }
 
 }  // namespace cache_refresh

@@ -31,6 +31,8 @@ class RONDO_EXPORT RONDO_CHECKED_ABI new_timer {
       : new_timer((refuse_empty(work), c), group) {
     task_access::store(*work_, std::forward<F>(work), made_at);
   }
+  new_timer(const std::shared_ptr<core>& c, timer_group* group, task&& work)
+      : new_timer(c, group, std::move(work), kept_call_site::none()) {}  // the task knows its place
   /// Destroys the callable if the timer was not scheduled.
   ~new_timer() {
     if (record_ != nullptr) discard();

@@ -44,7 +44,7 @@ constexpr const char* version_1 = R"sql(
   create unique index rondo_task_key on rondo_task (queue, key) where key is not null and state <> 3;
 )sql";
 
-constexpr std::array all{migration{1, version_1}};
+constexpr std::array known_versions{migration{1, version_1}};
 
 // "rondo" in ASCII. A process that creates or migrates a schema holds this lock until the end of its transaction.
 constexpr const char* lock = "select pg_advisory_xact_lock(491495777391)";
@@ -105,7 +105,7 @@ void migrate_from(int version, connection& database, std::span<const migration> 
 
 }  // namespace
 
-std::span<const migration> migrations() noexcept { return all; }
+std::span<const migration> migrations() noexcept { return known_versions; }
 
 void migrate(connection& database, std::span<const migration> to) {
   database.begin();
