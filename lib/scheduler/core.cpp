@@ -406,7 +406,7 @@ core::dispatch_result core::dispatch(const ready_entry& entry, pass& p) {
 void core::dispatch_one_shot(record_lock& hold, record& r, dispatch_result& d) noexcept {
   r.where = waits_in::nowhere;  // the wheel has let go of it
   r.invalidate_wait();
-  if (d.what == verdict::run_here) return begin_run(hold, r);
+  if (d.what == verdict::run_here) return begin_run(hold, r, 0);
   d.ticket = next_order();
   d.own = r.own;
   r.submit(d.ticket);
@@ -436,7 +436,7 @@ void core::dispatch_periodic(record_lock& hold, const ready_entry& entry, time_p
   d.fact.due = next.run->due;
   d.fact.run = next.run->run;
   d.fact.missed = next.missed;
-  if (!submits) return begin_run(hold, r);
+  if (!submits) return begin_run(hold, r, next.missed);
   d.ticket = next_order();
   d.own = r.own;
   r.submit({d.ticket, is_later ? grid_.of_deadline(d.fact.due, reading) : entry.tick, *next.run});
@@ -456,9 +456,11 @@ void core::await(record& r, const repetition::step& next) noexcept {
   arm_surely(r, *next.wait_for, tick, hooks);
 }
 
-/// Counts a run of `r`, which is locked, that begins now. With its last run, the timer ceases to be pending. Unlocks
-/// `r`.
-void core::begin_run(record_lock& hold, record& r) noexcept {
+/// Counts a run of `r`, which is locked, that begins now, and the points that it reports as missed. (Only now: a run that
+/// was submitted may be taken back or rejected, and then reports nothing.) With its last run, the timer ceases to be
+/// pending. Unlocks `r`.
+void core::begin_run(record_lock& hold, record& r, std::uint64_t missed) noexcept {
+  if (missed != 0) pool_.count([missed](counters& c) { c.missed += missed; });
   ++r.running;
   if (r.over()) return finish(hold, r, ending::last_run);
   hold.unlock();
@@ -469,8 +471,6 @@ void core::begin_run(record_lock& hold, record& r) noexcept {
 /// null, reported. Precondition: begin_run() was called.
 time_point core::run(record& r, const firing& fact, time_point start, std::exception_ptr* thrown) noexcept {
   meter_.record(meter_.lateness, fact.lateness);
-  // Only now: a run that was submitted may be taken back or rejected, and then reports nothing.
-  if (fact.missed != 0) pool_.count([&](counters& c) { c.missed += fact.missed; });
   if constexpr (is_checked) count_run_on_this_thread();
   const marker here(marker::kind::user_code, this, &r);
   try {
@@ -567,7 +567,7 @@ void core::start(const job_ticket& ticket) noexcept {
     if (stopped() || !r.redeem(ticket.number)) return;
     fact.id = id_of(r);
     fact.name = r.name();
-    begin_run(hold, r);
+    begin_run(hold, r, ticket.missed);
   }
   const time_point start = now();
   fact.due = ticket.due;

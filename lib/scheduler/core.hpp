@@ -272,7 +272,7 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   void dispatch_one_shot(record_lock&, record&, dispatch_result&) noexcept;
   void dispatch_periodic(record_lock&, const ready_entry&, time_point reading, dispatch_result&);
   void await(record&, const repetition::step&) noexcept;
-  void begin_run(record_lock&, record&) noexcept;
+  void begin_run(record_lock&, record&, std::uint64_t missed) noexcept;
   time_point run(record&, const firing&, time_point start, std::exception_ptr* thrown) noexcept;
   void end_run(record&, time_point ended) noexcept;
   void rearm(record&, time_point ended, move_hooks&) noexcept;

@@ -42,16 +42,18 @@ timer_id new_timer::schedule(const recurrence& when) {
 }
 
 timer_id new_timer::schedule(time_point due, time_point now) {
-  timer_id id;
-  if (group_ == nullptr) {
-    id = core_.schedule(record_at(record_), due, now);
-    record_ = nullptr;
-  } else {
-    core::remainder rest;
-    id = core_.schedule_member(record_at(record_), due, now, *group_, nullptr, {}, rest);
-    record_ = nullptr;
-    core_.finish(rest);
-  }
+  if (group_ != nullptr) return schedule_member(due, now);
+  const timer_id id = core_.schedule(record_at(record_), due, now);
+  record_ = nullptr;
+  if constexpr (checks) core_.end_call(in_schedule);
+  return id;
+}
+
+timer_id new_timer::schedule_member(time_point due, time_point now) {
+  core::remainder rest;
+  const timer_id id = core_.schedule_member(record_at(record_), due, now, *group_, nullptr, {}, rest);
+  record_ = nullptr;
+  core_.finish(rest);
   if constexpr (checks) core_.end_call(in_schedule);
   return id;
 }

@@ -53,6 +53,8 @@ class RONDO_EXPORT RONDO_CHECKED_ABI new_timer {
  private:
   new_timer(const std::shared_ptr<core>&, timer_group*);
   timer_id schedule(time_point due, time_point now);
+  // Not inlined: otherwise schedule() would save registers for it.
+  [[gnu::noinline]] timer_id schedule_member(time_point due, time_point now);
   void discard() noexcept;
 
 #if defined(RONDO_CHECKS)
