@@ -202,7 +202,7 @@ struct task_access {
   template <class F>
   static void store(task& t, F&& work, kept_call_site made_at) {
     if constexpr (std::is_same_v<F, task>) {
-      t = std::move(work);
+      t = std::forward<F>(work);
     } else {
       t.build(std::forward<F>(work));
       t.made_at_ = made_at;

@@ -13,13 +13,10 @@
 #include "platform.hpp"
 #include "scheduler/core.hpp"
 
-#if RONDO_HAS_SIGNAL_MASKS
+#if RONDO_HAS_SIGNAL_MASKS || RONDO_HAS_THREAD_NAMES
 #include <pthread.h>
 
 #include <csignal>
-#endif
-#if RONDO_HAS_THREAD_NAMES
-#include <pthread.h>
 #endif
 #if RONDO_HAS_TIMER_SLACK
 #include <sys/prctl.h>

@@ -28,7 +28,7 @@ std::string record::fault() const {
   // Free, waiting, or just being made by a schedule() that may be writing its state.
   if (!in_progress() && where == waits_in::wheel) return {};
   if (!live()) return fault_of_state(false);  // perhaps what it owned is just being destroyed
-  const std::string wrong = fault_of_state(periodic());
+  std::string wrong = fault_of_state(periodic());
   if (!wrong.empty() || !periodic()) return wrong;
   if (repeats->submitted.size() != submitted)
     return "the executor has " + std::to_string(submitted) + " runs of it, but " +
