@@ -17,38 +17,15 @@ class wheel;
 
 namespace detail {
 
-struct unlocked_wheel : wheel_core<unlocked> {
-  using wheel_core::wheel_core;
-  std::size_t size = 0;
-
-  /// In checked builds, verifies the invariants after some of the calls, and calls die() if one is broken.
-  void check([[maybe_unused]] const char* after) noexcept {
-    if constexpr (checks) check_periodically(after);
-  }
-
- private:
-  // Out of line, so that files that include this header do not compile it.
-  RONDO_EXPORT void check_periodically(const char* after) noexcept;
-
-  std::size_t unused_check_steps_ = 0;
-};
+struct wheel_access;  // for tests
 
 /// Removes `n` from its wheel, if it is in one.
 inline void leave_wheel(node& n) noexcept {
-  wheel_base* const wheel = n.wheel;
-  if (wheel == nullptr) return;
-  auto& home = *static_cast<unlocked_wheel*>(wheel);
-  home.cancel(n);
-  --home.size;
+  if (n.wheel == nullptr) return;
+  n.wheel->erase(n);
+  --n.wheel->size;
+  n.wheel = nullptr;
 }
-
-/// The insert hooks of a wheel that one thread uses.
-struct insert_always {
-  static bool may_insert() noexcept { return true; }
-  static void top_moved_earlier() noexcept {}
-  static bool may_move(node&) noexcept { return true; }
-  static void before_move(node& n) noexcept { leave_wheel(n); }
-};
 
 }  // namespace detail
 
@@ -113,6 +90,8 @@ class wheel_node {
 /// Not copyable, not movable.
 template <class Node>
 class wheel {
+  friend struct detail::wheel_access;
+
  public:
   /// No limit, for advance().
   static constexpr std::size_t unlimited = rondo::unlimited;
@@ -134,7 +113,7 @@ class wheel {
   /// All nodes are unscheduled afterwards.
   ~wheel() {
     detail::require(!advancing_, "a wheel was destroyed inside its own callback");
-    core_.for_each([](detail::node& n) { n.wheel.store_alone(nullptr); });
+    core_.for_each([](detail::node& n) { n.wheel = nullptr; });
   }
 
   wheel(const wheel&) = delete;
@@ -146,19 +125,27 @@ class wheel {
   void schedule(Node& n, tick_number due) {
     detail::node& node = node_of(n);
     if (node.wheel == nullptr) [[likely]] {
-      core_.schedule(node, due, detail::insert_always());
+      node.due = due;
+      core_.insert(node, due, due);
     } else {
-      core_.reschedule(node, due, detail::insert_always());
+      core_.make_room(due);
+      detail::leave_wheel(node);
+      node.due = due;
+      core_.add(node, due);
     }
+    node.wheel = &core_;
     ++core_.size;
-    core_.check("schedule()");
+    if constexpr (detail::checks) core_.check_periodically("schedule()");
   }
 
   /// Removes `n`. Returns false if it was not scheduled in this wheel.
   bool cancel(Node& n) noexcept {
-    if (!core_.cancel(node_of(n))) return false;
+    detail::node& node = node_of(n);
+    if (node.wheel != &core_) return false;
+    core_.erase(node);
+    node.wheel = nullptr;
     --core_.size;
-    core_.check("cancel()");
+    if constexpr (detail::checks) core_.check_periodically("cancel()");
     return true;
   }
 
@@ -179,14 +166,27 @@ class wheel {
     static_assert(std::is_base_of_v<wheel_node, Node>, "Node must derive from rondo::wheel_node");
     detail::require(!advancing_, "advance() of a wheel was called inside its own callback");
     if (to < now_) return 0;
-    const advancing_mark mark(advancing_);
-    const std::size_t fired = core_.take_due(to, limit, [&](detail::node& n, tick_number tick) {
-      --core_.size;
-      if (now_ < tick) now_ = tick;
-      on_due(owner_of(n));
-    });
-    if (fired != limit) now_ = to;
-    core_.check("advance()");
+    advancing_ = true;
+    const advancing_end end{advancing_};
+    std::size_t fired = 0;
+    while (fired != limit) {
+      const detail::wheel_core::open_tick tick = core_.open(to);
+      if (tick.nodes == nullptr) {
+        now_ = to;
+        break;
+      }
+      if (now_ < tick.due) now_ = tick.due;
+      while (fired != limit) {
+        detail::node* const n = core_.take(tick);
+        if (n == nullptr) break;
+        n->wheel = nullptr;
+        --core_.size;
+        ++fired;
+        on_due(owner_of(*n));
+      }
+      core_.close(tick);
+    }
+    if constexpr (detail::checks) core_.check_periodically("advance()");
     return fired;
   }
 
@@ -202,7 +202,7 @@ class wheel {
   /// released).
   void shrink_to_fit() noexcept {
     core_.shrink_to_fit(advancing_);
-    core_.check("shrink_to_fit()");
+    if constexpr (detail::checks) core_.check_periodically("shrink_to_fit()");
   }
 
   /// The current tick: the constructor's `now`, moved forward by advance(). It never moves back.
@@ -215,12 +215,9 @@ class wheel {
   std::size_t buckets() const noexcept { return core_.buckets(); }
 
  private:
-  struct advancing_mark {
-    explicit advancing_mark(bool& flag) noexcept : flag_(flag) { flag_ = true; }
-    ~advancing_mark() { flag_ = false; }
-    advancing_mark(const advancing_mark&) = delete;
-    advancing_mark& operator=(const advancing_mark&) = delete;
-    bool& flag_;
+  struct advancing_end {
+    ~advancing_end() { flag = false; }
+    bool& flag;
   };
 
   static detail::node& node_of(Node& n) noexcept { return static_cast<wheel_node&>(n).node_; }
@@ -229,7 +226,7 @@ class wheel {
     return static_cast<Node&>(reinterpret_cast<wheel_node&>(n));
   }
 
-  mutable detail::unlocked_wheel core_;
+  mutable detail::wheel_core core_;
   tick_number now_;
   bool advancing_ = false;
 };

@@ -14,7 +14,6 @@
 #include <vector>
 
 #include <rondo/detail/ticks.hpp>
-#include <rondo/detail/wheel_core.hpp>
 #include <rondo/recurrence.hpp>
 #include <rondo/scheduler.hpp>
 #include <rondo/timer_info.hpp>
@@ -25,20 +24,13 @@
 #include "scheduler/record_pool.hpp"
 #include "scheduler/run_meter.hpp"
 #include "scheduler/stack_marker.hpp"
+#include "scheduler/striped_wheel.hpp"
 #include "scheduler/timer_group.hpp"
 #include "scheduler/user_handlers.hpp"
 #include "sync/sync.hpp"
 #include "sync/wait_point.hpp"
 
 namespace rondo::detail {
-
-/// The wheel that threads share.
-struct wheel_sync {
-  using stripe_mutex = sync::stripe_mutex;
-  using queue_mutex = sync::queue_mutex;
-  static constexpr std::size_t stripes = sync::stripes;
-  static constexpr std::uint32_t redistributed_at_a_time = sync::redistributed_at_a_time;
-};
 
 /// The longest delay means never, even before the clock's epoch, from where it would not reach the clock's end.
 constexpr time_point deadline_after(time_point now, duration delay) noexcept {
@@ -58,10 +50,10 @@ constexpr time_point deadline_after(time_point now, duration delay) noexcept {
 ///
 /// Locks, in the order in which they may be nested: the wait point's, a record's (or two, those of a timer and of the
 /// new timer that replaces it, in the order of their addresses), a stripe's of the wheel (or two, in the order of their
-/// addresses), then one of: the delay queue's, the ready list's, a group's, a shard's of the pool and
-/// then the depot's. Components on top may make calls with a `remainder` under their own locks. No lock is held while
-/// user code runs. No call takes a lock that all callers share, except for the delay queue's, when a bucket gets its
-/// first timer or a stripe gets an earlier far timer, and the depot's, at most once in 64 calls.
+/// addresses), then one of: that of the stripes' next ticks, the ready list's, a group's, a shard's of the pool and then
+/// the depot's. Components on top may make calls with a `remainder` under their own locks. No lock is held while user
+/// code runs. No call takes a lock that all callers share, except for that of the next ticks, when a stripe's earliest
+/// tick changes, and the depot's, at most once in 64 calls.
 class core : public job_host, public std::enable_shared_from_this<core> {
  public:
   core(const options&, time_point start);
@@ -323,7 +315,7 @@ class core : public job_host, public std::enable_shared_from_this<core> {
 
   std::uint32_t number_;  // of this scheduler in the process; changes when it is abandoned
   const tick_grid grid_;
-  wheel_core<wheel_sync> wheel_;
+  striped_wheel wheel_;
   record_pool pool_;
   ready_list ready_;  // only the driver fills and empties it
   run_meter meter_;

@@ -9,9 +9,10 @@
 #include <vector>
 
 #include <rondo/detail/ticks.hpp>
-#include <rondo/detail/wheel_core.hpp>
 #include <rondo/time.hpp>
 #include <rondo/timer_info.hpp>
+
+#include "scheduler/striped_wheel.hpp"
 
 namespace rondo::detail {
 
@@ -26,7 +27,7 @@ struct picture {
     std::size_t nodes = 0;
   };
 
-  /// The far stores of all stripes.
+  /// The far timers of all stripes.
   struct far_part {
     std::size_t nodes = 0;
     tick_number earliest = std::numeric_limits<tick_number>::max();  // of the nodes
@@ -53,14 +54,13 @@ struct picture {
 
 /// Adds the contents of a wheel, read stripe by stripe. No stripe is locked while another one is, and none when it
 /// returns. O(buckets + nodes).
-template <class Wheel>
-void describe(const Wheel& wheel, picture& p) {
+inline void describe(const striped_wheel& wheel, picture& p) {
   wheel.for_each_entry([&](std::optional<std::size_t> number, tick_number key, auto&& for_each_node) {
     picture::far_part seen;
     for_each_node([&](const node& n) {
       ++seen.nodes;
-      seen.earliest = std::min<tick_number>(seen.earliest, n.due);
-      seen.latest = std::max<tick_number>(seen.latest, n.due);
+      seen.earliest = std::min(seen.earliest, n.due);
+      seen.latest = std::max(seen.latest, n.due);
     });
     if (number) return void(p.buckets.push_back({*number, key, seen.earliest, seen.nodes}));
     p.far.nodes += seen.nodes;

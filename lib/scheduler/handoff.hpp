@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <rondo/detail/node.hpp>
+#include <rondo/detail/ticks.hpp>
 #include <rondo/recurrence.hpp>
 
 #include "sync/sync.hpp"

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include <rondo/detail/node.hpp>
+#include <rondo/detail/chunks.hpp>
 #include <rondo/executor.hpp>
 #include <rondo/task.hpp>
 #include <rondo/time.hpp>
@@ -19,6 +19,33 @@
 #include "sync/sync.hpp"
 
 namespace rondo::detail {
+
+/// A value that is written under a lock and read under that lock like a plain variable. It may also be read without the
+/// lock, as a hint: the reader then takes a lock and checks again.
+template <class T>
+class hint {
+ public:
+  constexpr hint(T value) noexcept : value_(value) {}
+  hint(const hint&) = delete;
+  hint& operator=(const hint&) = delete;
+
+  // Under the lock.
+  operator T() const noexcept { return value_; }
+  void store(T value) noexcept { __atomic_store_n(&value_, value, __ATOMIC_RELAXED); }
+  hint& operator=(T value) noexcept {
+    store(value);
+    return *this;
+  }
+  /// As store(), but a thread that acquires the value sees what was done before.
+  void release(T value) noexcept { __atomic_store_n(&value_, value, __ATOMIC_RELEASE); }
+
+  // Without the lock.
+  T peek() const noexcept { return __atomic_load_n(&value_, __ATOMIC_RELAXED); }
+  T acquire() const noexcept { return __atomic_load_n(&value_, __ATOMIC_ACQUIRE); }
+
+ private:
+  T value_;
+};
 
 /// What a periodic timer has in addition.
 struct periodic_part {

@@ -116,20 +116,20 @@ std::string delay_queue::fault() const {
   }
   if (taken != heap_->waiting.size())
     return "the delay queue's heap has another number of entries than are queued";
-  if (taken == 0) return empty() ? "" : "the delay queue is empty, but has a top";
-  const heap::entry& top = heap_->waiting.top();
-  return top.number == top_ && top.due == top_due_ ? ""
-                                                   : "the delay queue's stored top is not its actual top";
+  if (taken == 0) return top == none ? "" : "the delay queue is empty, but has a top";
+  const heap::entry& first = heap_->waiting.top();
+  return first.number == top && first.due == top_due ? ""
+                                                     : "the delay queue's stored top is not its actual top";
 }
 
 void delay_queue::note_top() noexcept {
   if (heap_->waiting.empty()) {
-    top_ = none;
+    top = none;
     return;
   }
-  const heap::entry& top = heap_->waiting.top();
-  top_ = top.number;
-  top_due_ = top.due;
+  const heap::entry& first = heap_->waiting.top();
+  top = first.number;
+  top_due = first.due;
 }
 
 }  // namespace rondo::detail

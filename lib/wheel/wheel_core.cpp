@@ -1,7 +1,15 @@
 #include <rondo/detail/wheel_core.hpp>
 
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
 #include <stdexcept>
 #include <string>
+
+#include <rondo/detail/checks.hpp>
 
 namespace rondo::detail {
 
@@ -10,6 +18,268 @@ std::size_t checked_buckets(std::size_t buckets) {
     throw std::invalid_argument("rondo: buckets must be 1 … " + std::to_string(max_buckets) + ", not " +
                                 std::to_string(buckets));
   return std::bit_ceil(buckets);
+}
+
+wheel_core::wheel_core(std::size_t buckets, tick_number now, int low_bits)
+    : mask_(checked_buckets(buckets) - 1),
+      low_bits_(low_bits),
+      block_shift_(std::max(static_cast<int>(std::bit_width(mask_)) - window_block_bits, 0) + low_bits),
+      buckets_(mask_ + 1),
+      future_(pool_, block_shift_),
+      past_(pool_),
+      queue_(mask_ + 2) {
+  move_window(begin_of_block(now));
+}
+
+bool wheel_core::insert_slowly(node& n, tick_number due) {
+  const bool is_earliest = make_room(due);
+  add(n, due);
+  return is_earliest;
+}
+
+bool wheel_core::make_room(tick_number due) {
+  if (in_window(due)) return make_room_in_bucket(due);
+  (due < window_begin_ ? past_ : future_).make_room(due);
+  if (far_queued_ && far_key_ <= due) return false;
+  far_queued_ = far_key_is_exact_ = true;
+  far_key_ = due;
+  update_window_end();
+  return enqueue(far_entry(), due);
+}
+
+bool wheel_core::make_room_in_bucket(tick_number due) {
+  bucket& b = bucket_at(due);
+  const bool is_new = !b.nodes.has_chunks();
+  b.nodes.make_room(pool_);
+  b.due = due;
+  return is_new && enqueue(bucket_of(due), due);
+}
+
+void wheel_core::add(node& n, tick_number due) noexcept {
+  if (in_window(due))
+    bucket_at(due).nodes.push_at_once(n);
+  else
+    (due < window_begin_ ? past_ : future_).add(n, due);
+}
+
+/// Returns whether the top of the delay queue has become earlier.
+bool wheel_core::enqueue(std::size_t entry, tick_number due) noexcept {
+  const bool is_first = queue_.top == delay_queue::none || due < queue_.top_due;
+  queue_.set(entry, due);
+  return is_first;
+}
+
+/// Precondition: no node is left in the bucket, and front() was called.
+void wheel_core::remove_bucket(std::size_t entry) noexcept {
+  buckets_[entry].nodes.release(pool_);
+  queue_.remove(entry);
+}
+
+wheel_core::open_tick wheel_core::open(tick_number to) {
+  open_tick t{nullptr, 0};
+  while (t.nodes == nullptr && queue_.top != delay_queue::none && queue_.top_due <= to) t = try_open();
+  return t;
+}
+
+wheel_core::open_tick wheel_core::try_open() {
+  open_tick t{nullptr, queue_.top_due};
+  if (!key_is_exact())
+    correct_key();
+  else
+    t.nodes = queue_.top <= mask_ ? &buckets_[queue_.top].nodes : gather_far(t.due);
+  if (t.nodes != nullptr) t.nodes->prefetch_first(pool_);
+  return t;
+}
+
+/// Removes the tick's bucket if it is empty, moves the window, and redistributes a part.
+void wheel_core::close(open_tick t) {
+  if (t.due < window_begin_) return;  // it was overdue
+  // Unless next_due() has already removed it.
+  if (t.nodes->has_chunks() && t.nodes->front(pool_) == nullptr) remove_bucket(bucket_of(t.due));
+  // An earlier node may have been inserted in the meantime.
+  const tick_number first = queue_.top != delay_queue::none ? std::min(queue_.top_due, t.due) : t.due;
+  if (begin_of_block(first) > window_begin_) move_window(begin_of_block(first));
+  if (future_.redistributing()) redistribute();
+}
+
+std::optional<tick_number> wheel_core::next_due() noexcept {
+  while (queue_.top != delay_queue::none) {
+    if (key_is_exact()) return queue_.top_due;
+    correct_key();
+  }
+  return std::nullopt;
+}
+
+void wheel_core::correct_key() noexcept {
+  if (queue_.top > mask_)
+    correct_far_key();
+  else
+    remove_bucket(queue_.top);
+}
+
+/// Gives the far nodes' entry a later key if one is known without a search, otherwise the exact one.
+void wheel_core::correct_far_key() noexcept {
+  const far_lists& first = past_.surely_empty() ? future_ : past_;
+  std::optional<tick_number> key;
+  if (!first.surely_empty() && !first.knows_earliest() && first.lower_bound() > far_key_) {
+    key = first.lower_bound();
+  } else {
+    key = past_.earliest();
+    if (!key) key = future_.earliest();
+    far_key_is_exact_ = key.has_value();
+  }
+  far_queued_ = key.has_value();
+  if (!key) {
+    queue_.remove(far_entry());
+  } else if (*key != far_key_) {
+    far_key_ = *key;
+    queue_.set(far_entry(), *key);
+  }
+  update_window_end();
+}
+
+/// Gathers the nodes of `due`. Returns the chain that holds them, whose first slot holds a node; or null if they were
+/// moved to a bucket, or if only part of the work was done. Precondition: `due` is the key of the far nodes' entry,
+/// which is the top, and exact.
+chain* wheel_core::gather_far(tick_number due) {
+  if (due < window_begin_) {
+    past_.redistribute(part, [](node&) { return false; });
+    // The list of `due` is the first one: correct_far_key() has dropped earlier lists, whose nodes were erased.
+    chain* const nodes = past_.single_block();
+    if (nodes == nullptr && !past_.redistributing()) past_.move_base(due);
+    return nodes;
+  }
+  if (future_.is_beyond_base(due)) move_window(begin_of_block(due));
+  redistribute();
+  const bucket& b = bucket_at(due);
+  // Redistributing everything before its nodes would take too long.
+  if (future_.redistributing() && (b.due != due || !b.nodes.has_chunks())) {
+    future_.extract(due, part, [&](node& n) { move_to_bucket(n); });
+    update_window_end();
+  }
+  return nullptr;
+}
+
+/// The tick of the last bucket, or the last of all ticks.
+tick_number wheel_core::last_of_window() const noexcept {
+  tick_number last = 0;
+  const auto others = static_cast<tick_number>((std::uint64_t{mask_} + 1) << low_bits_) - 1;
+  return __builtin_add_overflow(window_begin_, others, &last) ? std::numeric_limits<tick_number>::max()
+                                                              : last;
+}
+
+/// Precondition: no node is due before `begin`.
+void wheel_core::move_window(tick_number begin) noexcept {
+  window_begin_ = begin;
+  future_.move_base(last_of_window());
+  update_window_end();
+}
+
+/// Updates window_last_ and far_after_. Must be called after each change of the window, of the far key, or of what is
+/// being redistributed. The window ends before the first tick that is not yet redistributed, or with the last bucket.
+void wheel_core::update_window_end() noexcept {
+  const bool redistributing = future_.redistributing();
+  window_last_ = redistributing ? future_.redistributed_begin() - 1 : last_of_window();
+  far_after_ = redistributing ? future_.redistributed_last() : window_last_;
+  if (!far_queued_ || !future_.has_lists())
+    far_after_ = std::numeric_limits<tick_number>::max();
+  else if (far_after_ < far_key_)
+    far_after_ = far_key_ - 1;
+}
+
+void wheel_core::redistribute() {
+  far_key_is_exact_ = false;
+  future_.redistribute(part, [&](node& n) {
+    if (future_.is_beyond_base(n.due)) return false;
+    move_to_bucket(n);
+    return true;
+  });
+  update_window_end();
+}
+
+void wheel_core::move_to_bucket(node& n) {
+  bucket& b = bucket_at(n.due);  // if it has chunks, its tick is that of `n`, because both are in the window
+  if (b.nodes.push_at_once(n)) return;
+  make_room_in_bucket(n.due);
+  b.nodes.push_at_once(n);
+}
+
+void wheel_core::shrink_to_fit(bool is_open) noexcept {
+  for (std::size_t b = 0; b <= mask_; ++b)
+    if (buckets_[b].nodes.has_chunks() && buckets_[b].nodes.front(pool_) == nullptr) remove_bucket(b);
+  past_.shrink_to_fit(is_open);
+  future_.shrink_to_fit(false);
+  if (far_queued_ && past_.surely_empty() && future_.surely_empty()) {
+    far_queued_ = far_key_is_exact_ = false;
+    queue_.remove(far_entry());
+  }
+  update_window_end();
+  pool_.shrink_to_fit();
+}
+
+std::string wheel_core::fault() const {
+  std::string wrong = pool_.fault();
+  for (std::size_t b = 0; b <= mask_ && wrong.empty(); ++b) {
+    wrong = fault_of_bucket(b);
+    if (!wrong.empty()) wrong.insert(0, "bucket " + std::to_string(b) + ": ");
+  }
+  if (wrong.empty()) wrong = past_.fault();
+  if (wrong.empty()) wrong = future_.fault();
+  if (wrong.empty()) wrong = fault_of_far_nodes();
+  if (wrong.empty()) wrong = queue_.fault();
+  for_each([&](const node& n) {
+    if (wrong.empty() && n.wheel != this)
+      wrong = "it holds a node due at tick " + std::to_string(n.due) + ", in no wheel, or in another";
+  });
+  return wrong;
+}
+
+std::string wheel_core::fault_of_bucket(std::size_t index) const {
+  const bucket& b = buckets_[index];
+  std::string wrong = b.nodes.fault(pool_);
+  b.nodes.for_each(pool_, [&](const node& n) {
+    if (wrong.empty() && (n.due != b.due || bucket_of(n.due) != index))
+      wrong =
+          "its tick is " + std::to_string(b.due) + ", but it holds a node due at " + std::to_string(n.due);
+  });
+  if (!wrong.empty()) return wrong;
+  if (b.nodes.has_chunks() && (b.due < window_begin_ || b.due > last_of_window()))
+    return "its tick, " + std::to_string(b.due) + ", is not in the window";
+  const std::optional<tick_number> key = queue_.due_of(index);
+  if (key.has_value() != b.nodes.has_chunks())
+    return key ? "no chunks, but queued" : "chunks, but not queued";
+  return key && *key != b.due ? "its key is not its tick" : "";
+}
+
+std::string wheel_core::fault_of_far_nodes() const {
+  std::string wrong;
+  bool is_exact = false;
+  const auto check = [&](const node& n, bool is_outside) {
+    is_exact |= n.due == far_key_;
+    if (!is_outside)
+      wrong = "a far node due at tick " + std::to_string(n.due) + " is in the wrong store";
+    else if (wrong.empty() && (!far_queued_ || n.due < far_key_))
+      wrong = "a node due at tick " + std::to_string(n.due) + " is before the key";
+  };
+  past_.for_each([&](const node& n) { check(n, n.due < window_begin_); });
+  future_.for_each([&](const node& n) { check(n, n.due >= window_begin_ && n.due > window_last_); });
+  if (!wrong.empty()) return wrong;
+  if (far_queued_ && far_key_is_exact_ && !is_exact) return "no far node is due at the exact key";
+  const std::optional<tick_number> key = queue_.due_of(far_entry());
+  const bool agree = far_queued_ ? key == far_key_ : !key;
+  return agree ? "" : "the wheel and the delay queue disagree on the key of the far nodes";
+}
+
+void wheel_core::check_periodically(const char* after) noexcept {
+  unused_check_steps_ += check_steps_per_call;
+  if (unused_check_steps_ < buckets() + size) return;
+  unused_check_steps_ = 0;
+  std::size_t nodes = 0;
+  for_each([&](const node&) { ++nodes; });
+  std::string wrong = fault();
+  if (wrong.empty() && nodes != size)
+    wrong = "it holds " + std::to_string(nodes) + " nodes, but counts " + std::to_string(size);
+  if (!wrong.empty()) die("after " + std::string(after) + " of a wheel: " + wrong);
 }
 
 }  // namespace rondo::detail

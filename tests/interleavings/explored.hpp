@@ -63,6 +63,9 @@ class explored_mutex {
   bool held_ = false;
 };
 
+/// Called once, before the next lock of a stripe.
+inline std::function<void()> before_stripe_lock;
+
 /// A lock of the library.
 template <lock_rank Rank>
 class ranked_mutex : public explored_mutex {
@@ -70,6 +73,7 @@ class ranked_mutex : public explored_mutex {
   ranked_mutex() noexcept : explored_mutex(name_of(Rank)) {}
 
   void lock() {
+    if (Rank == lock_rank::stripe && before_stripe_lock) std::exchange(before_stripe_lock, nullptr)();
     explored_mutex::lock();
     held_locks::add(Rank, this);
     if (planted.not_locked == Rank) unlock();
@@ -233,14 +237,6 @@ class explored_event {
   explored_mutex mutex_{"event"};
   explored_condition happens_;
   bool has_happened_ = false;
-};
-
-/// A policy for a wheel_core.
-struct explored {
-  using stripe_mutex = ranked_mutex<lock_rank::stripe>;
-  using queue_mutex = ranked_mutex<lock_rank::queue>;
-  static constexpr std::size_t stripes = 2;                    // even and odd ticks
-  static constexpr std::uint32_t redistributed_at_a_time = 1;  // so that it is always interrupted
 };
 
 }  // namespace rondo::test

@@ -15,34 +15,34 @@ using namespace rondo;
 using namespace rondo::test;
 
 template <std::size_t Buckets>
-using far_wheel = wheel_in_use<explored, 8, Buckets>;
+using far_wheel = wheel_in_use<8, Buckets>;
 template <std::size_t Buckets>
-using full_wheel = wheel_in_use<explored, 8 + 40, Buckets>;
+using full_wheel = wheel_in_use<8 + 40, Buckets>;
 
-/// All nodes are in one stripe and in one far list, the one for 64 … 127. Node 7 is not in the wheel.
+/// All nodes are in one stripe and in one far list, the one for 128 … 255. Node 7 is not in the wheel.
 template <class Wheel>
 void far_away(Wheel& w) {
-  w.schedule(0, 66);
-  w.schedule(1, 64);
-  w.schedule(2, 66);
-  w.schedule(3, 82);
-  w.schedule(4, 64);
-  w.schedule(5, 66);
-  w.schedule(6, 80);
+  w.schedule(0, 132);
+  w.schedule(1, 128);
+  w.schedule(2, 132);
+  w.schedule(3, 164);
+  w.schedule(4, 128);
+  w.schedule(5, 132);
+  w.schedule(6, 160);
 }
 
-/// The nodes of tick 64 have been taken; some of the others are not redistributed yet.
+/// The nodes of tick 128 have been taken; some of the others are not redistributed yet.
 template <class Wheel>
 void partly_redistributed(Wheel& w) {
   far_away(w);
-  w.take(64);
+  w.take(128);
 }
 
 /// The window has passed the nodes.
 template <class Wheel>
 void overdue(Wheel& w) {
-  w.schedule(7, 200);
-  w.take(200);
+  w.schedule(7, 400);
+  w.take(400);
   far_away(w);
 }
 
@@ -53,36 +53,36 @@ void without_memory(Wheel& w) {
   const failing_new failing;
   std::size_t i = 8;
   try {
-    for (tick_number span = 512;; span *= 8)  // each node gets its own far list
+    for (tick_number span = 1024;; span *= 8)  // each node gets its own far list
       for (tick_number digit = 1; digit != 8; ++digit) w.schedule(i++, digit * span);
   } catch (const std::bad_alloc&) {
   }
   bool refused = false;
   try {
-    w.take(64);
+    w.take(128);
   } catch (const std::bad_alloc&) {
     refused = true;
   }
   expect(refused && w.taken_ticks.empty(), "there is no memory for nodes that enter the window");
 }
 
-/// A user's calls for node 0, which is due at 66, or for node 7.
+/// A user's calls for node 0, which is due at 132, or for node 7.
 template <class Wheel>
 std::vector<std::function<void(Wheel&)>> calls() {
   const auto move_to = [](tick_number to) { return [=](Wheel& w) { w.move(0, to); }; };
   const auto schedule_at = [](tick_number due) { return [=](Wheel& w) { w.schedule(7, due); }; };
   return {[](Wheel& w) { w.cancel(0); },
-          move_to(64),
-          move_to(66),  // behind the others of that tick
-          move_to(80),
-          move_to(3),  // in the other stripe
-          move_to(5000),
-          move_to(2),  // overdue, if the window has passed it
-          schedule_at(64),
-          schedule_at(66),
-          schedule_at(80),
-          schedule_at(3),
-          schedule_at(2)};
+          move_to(128),
+          move_to(132),  // behind the others of that tick
+          move_to(160),
+          move_to(7),  // in the other stripe
+          move_to(10000),
+          move_to(4),  // overdue, if the window has passed it
+          schedule_at(128),
+          schedule_at(132),
+          schedule_at(160),
+          schedule_at(7),
+          schedule_at(4)};
 }
 
 /// The driver makes two passes.
@@ -97,29 +97,29 @@ void check_with_driver(void (*prepare)(Wheel&), tick_number first, tick_number s
 }
 
 TEST_CASE("far nodes that enter the window, the driver, and each call of a user") {
-  check_with_driver(far_away<far_wheel<2>>, 64, 130);
-  check_with_driver(far_away<far_wheel<4>>, 64, 130);
+  check_with_driver(far_away<far_wheel<2>>, 128, 260);
+  check_with_driver(far_away<far_wheel<4>>, 128, 260);
 }
 
 TEST_CASE("far nodes that are overdue, the driver, and each call of a user") {
-  check_with_driver(overdue<far_wheel<2>>, 64, 200);
+  check_with_driver(overdue<far_wheel<2>>, 128, 400);
 }
 
 TEST_CASE("far nodes, the driver when it has memory again, and each call of a user" *
           doctest::skip(!failing_new::available)) {
-  check_with_driver(without_memory<full_wheel<2>>, 64, 130);
-  check_with_driver(without_memory<full_wheel<4>>, 64, 130);
+  check_with_driver(without_memory<full_wheel<2>>, 128, 260);
+  check_with_driver(without_memory<full_wheel<4>>, 128, 260);
 }
 
 template <class Wheel>
 void check_with_driver_and_two(void (*prepare)(Wheel&), const std::function<void(Wheel&)>& one,
                                const std::function<void(Wheel&)>& other) {
-  check_every_schedule(on_wheel<Wheel>(prepare, {[](Wheel& w) { w.drive(200); }, one, other}), few);
+  check_every_schedule(on_wheel<Wheel>(prepare, {[](Wheel& w) { w.drive(400); }, one, other}), few);
 }
 
 template <class Wheel>
 void check_cancelling_and_moving(void (*prepare)(Wheel&)) {
-  for (const tick_number due : {64, 66, 3})
+  for (const tick_number due : {128, 132, 7})
     check_with_driver_and_two<Wheel>(
         prepare,
         [](Wheel& w) {
@@ -128,7 +128,7 @@ void check_cancelling_and_moving(void (*prepare)(Wheel&)) {
         },
         [=](Wheel& w) {
           w.move(5, due);
-          w.schedule(7, 66);
+          w.schedule(7, 132);
         });
 }
 
@@ -145,8 +145,8 @@ void check_partly_redistributed() {
         partly_redistributed,
         [](Wheel& w) {
           w.cancel(2);
-          w.schedule(1, 66);
-          w.schedule(4, 82);
+          w.schedule(1, 132);
+          w.schedule(4, 164);
         },
         call);
 }
@@ -162,13 +162,13 @@ void check_earliest(void (*prepare)(Wheel&)) {
     prepare(w);
     w.notified.store(false);
   };
-  for (const tick_number due : {1, 2, 3, 62, 63, 64, 66})
+  for (const tick_number due : {1, 4, 7, 124, 127, 128, 132})
     check_every_schedule(
         on_wheel<Wheel>(prepare_unnotified,
                         {[](Wheel& w) { w.decide_sleep(); }, [=](Wheel& w) { w.schedule(7, due); },
                          [](Wheel& w) {
                            for (const std::size_t i : {0U, 1U, 2U, 4U, 5U}) w.cancel(i);
-                           w.move(6, 65);
+                           w.move(6, 131);
                          }}),
         few);
 }

@@ -10,7 +10,7 @@ namespace interleavings_wheel {
 using namespace rondo;
 using namespace rondo::test;
 
-using wheel_type = wheel_in_use<explored, 3>;
+using wheel_type = wheel_in_use<3>;
 
 template <class Wheel>
 void nothing(Wheel&) {}
@@ -91,6 +91,25 @@ TEST_CASE("wheel: the driver sees the earliest node or is notified of it") {
   for (const tick_number before : {0, 1, 2, 3, 4, 6})
     for (const tick_number earliest : {2, 3})
       check_every_schedule(asking_and_scheduling<wheel_type>(before, earliest));
+}
+
+TEST_CASE(
+    "wheel: the driver sees the earliest node or is notified of it, while another thread corrects keys") {
+  for (const tick_number before : {1, 2})
+    for (const tick_number due : {3, 4})
+      check_every_schedule(
+          [=] {
+            const auto w = std::make_shared<wheel_type>();
+            w->schedule(1, before);
+            w->cancel(1);  // its key remains, and is earlier than `due`
+            w->schedule(2, 9);
+            w->notified.store(false);
+            return scenario{{{"driver", [=] { w->decide_sleep(); }},
+                             {"user", [=] { w->schedule(0, due); }},
+                             {"user", [=] { w->ask(); }}},
+                            [=] { w->check(); }};
+          },
+          few);
 }
 
 TEST_CASE("a wheel whose stripes are not locked fails") {

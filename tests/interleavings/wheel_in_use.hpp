@@ -11,18 +11,17 @@
 #include <string>
 #include <vector>
 
-#include <rondo/detail/wheel_core.hpp>
-
 #include "interleavings/explorations.hpp"
 #include "interleavings/explored.hpp"
+#include "scheduler/striped_wheel.hpp"
 
 namespace rondo::test {
 
 /// Two stripes, few buckets, and some nodes. As the wheel requires, only one thread schedules, moves and cancels node
 /// i, and only one thread takes due nodes.
-template <class Sync, std::size_t Nodes, std::size_t Buckets = 2>
+template <std::size_t Nodes, std::size_t Buckets = 2>
 struct wheel_in_use {
-  detail::wheel_core<Sync> wheel{Buckets};
+  detail::striped_wheel wheel{Buckets, 0};
   std::array<detail::node, Nodes> nodes;
   std::array<int, Nodes> scheduled{}, cancelled{}, taken{};
   std::vector<tick_number> taken_ticks;
@@ -124,7 +123,7 @@ struct wheel_in_use {
 };
 
 /// A scenario in which these threads use a wheel at the same time. `prepare` is called before.
-template <class Wheel = wheel_in_use<explored, 3>>
+template <class Wheel = wheel_in_use<3>>
 std::function<scenario()> on_wheel(std::function<void(Wheel&)> prepare,
                                    std::vector<std::function<void(Wheel&)>> threads) {
   return [=] {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include <rondo/detail/chain.hpp>
+#include <rondo/detail/chunks.hpp>
 
 namespace model {
 

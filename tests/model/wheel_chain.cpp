@@ -10,8 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include <rondo/detail/chain.hpp>
-#include <rondo/detail/chunk_pool.hpp>
+#include <rondo/detail/chunks.hpp>
 
 #include "nodes_of.hpp"
 #include "wheel_random.hpp"
@@ -53,9 +52,13 @@ class chains_trial {
 
   void add(queue& q, std::size_t count) {
     for (count = std::min(count, outside_.size()); count != 0; --count) {
-      if (!q.nodes.has_room() || random_.one_in(4)) q.nodes.make_room(pool_);
-      REQUIRE(q.nodes.has_room());
-      q.nodes.push_back(*outside_.back());
+      const bool makes_room = random_.one_in(4);
+      if (makes_room) q.nodes.make_room(pool_);
+      if (!q.nodes.push_at_once(*outside_.back())) {
+        REQUIRE(!makes_room);
+        q.nodes.make_room(pool_);
+        REQUIRE(q.nodes.push_at_once(*outside_.back()));
+      }
       q.model.push_back(outside_.back());
       outside_.pop_back();
     }
@@ -174,14 +177,14 @@ TEST_CASE("a chain whose first nodes are taken while new ones are added needs at
   std::array<node, 40> few;
   for (node& n : few) {
     nodes.make_room(pool);
-    nodes.push_back(n);
+    nodes.push_at_once(n);
   }
   for (int i = 0; i != 10'000; ++i) {
     node* const first = nodes.front(pool);
     REQUIRE(first == &few[static_cast<std::size_t>(i) % few.size()]);
     nodes.pop_front(pool);
     nodes.make_room(pool);
-    nodes.push_back(*first);
+    nodes.push_at_once(*first);
     REQUIRE(pool.chunks() <= 2);
   }
 }
@@ -193,7 +196,7 @@ TEST_CASE(
   std::deque<node> many(chunk_pool::chunk_nodes * 3);
   const auto add = [&](node& n) {
     nodes.make_room(pool);
-    nodes.push_back(n);
+    nodes.push_at_once(n);
   };
   for (std::size_t i = 0; i != chunk_pool::chunk_nodes; ++i) {
     add(many[i]);
@@ -217,7 +220,7 @@ TEST_CASE("nodes that are moved to the end over and over do not lengthen their c
   model::random_numbers random(1, 0);
   const auto add = [&](node& n) {
     nodes.make_room(pool);
-    nodes.push_back(n);
+    nodes.push_at_once(n);
   };
   for (node& n : many) add(n);
   std::size_t most = 0;
@@ -238,7 +241,7 @@ TEST_CASE("a chunk is merged with no more neighbours than fit into one") {
   std::deque<node> many(chunk_pool::chunk_nodes * 5);
   for (node& n : many) {
     nodes.make_room(pool);
-    nodes.push_back(n);
+    nodes.push_at_once(n);
   }
   // Leaves `left` nodes in the second to fourth chunks: 30 + 16 fit into one chunk, 30 more do not.
   const auto leave = [&](std::size_t chunk, std::size_t left) {
@@ -261,7 +264,7 @@ TEST_CASE("short chains that are appended to each other share chunks") {
   for (node& n : many) {
     chain one;
     one.make_room(pool);
-    one.push_back(n);
+    one.push_at_once(n);
     all.append(one, pool);
   }
   CHECK(pool.chunks() <= 3 + many.size() / chunk_pool::chunk_nodes);
@@ -276,7 +279,7 @@ TEST_CASE("the earliest tick of a merged chunk is the earlier one of its parts")
   rondo::tick_number due = 1000;
   for (node& n : many) {
     nodes.make_room(pool);
-    nodes.push_back(n);
+    nodes.push_at_once(n);
     n.due = --due;
     pool.note_earliest(chunk_pool::chunk_of(n.position), n.due);
   }

@@ -31,9 +31,8 @@ void run_worlds(const world (&worlds)[Size], std::uint64_t trials, std::size_t s
   const std::uint64_t fewer = rondo::test::times_slower == 1 ? (trials + 7) / 8 : 1;
   for (const world& w : worlds) {
     run_trials<public_wheel>(w, "the public wheel", trials, steps);
-    run_trials<wheel_of<rondo::test::small_parts>>(w, "redistributing three at a time", fewer, steps);
-    run_trials<wheel_of<rondo::test::stripes_without_locks>>(w, "with stripes", fewer, steps);
-    run_trials<wheel_of<rondo::test::stripes_with_locks>>(w, "with stripes and locks", fewer, steps);
+    run_trials<small_parts>(w, "redistributing three at a time", fewer, steps);
+    run_trials<striped>(w, "the wheel of a scheduler", 2 * fewer, steps);
   }
 }
 

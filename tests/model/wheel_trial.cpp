@@ -72,6 +72,7 @@ void wheel_trial<Kind>::step() {
 
 template <class Kind>
 void wheel_trial<Kind>::schedule(std::size_t s, node_id id, tick_number due) {
+  due = std::min(due, Kind::last_due);
   note("schedule", s, id, due);
   sides_[s]->wheel.schedule(*timers_[id], due);
   sides_[1 - s]->model.cancel(id);
@@ -340,8 +341,7 @@ void wheel_trial<Kind>::fail(const char* what) const {
 }
 
 template class wheel_trial<public_wheel>;
-template class wheel_trial<wheel_of<rondo::test::small_parts>>;
-template class wheel_trial<wheel_of<rondo::test::stripes_without_locks>>;
-template class wheel_trial<wheel_of<rondo::test::stripes_with_locks>>;
+template class wheel_trial<small_parts>;
+template class wheel_trial<striped>;
 
 }  // namespace model

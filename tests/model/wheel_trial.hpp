@@ -8,9 +8,7 @@
 #include <string>
 #include <vector>
 
-#include <rondo/wheel.hpp>
-
-#include "core_wheel.hpp"
+#include "wheel_kinds.hpp"
 #include "wheel_model.hpp"
 #include "wheel_random.hpp"
 
@@ -37,19 +35,9 @@ struct world {
   std::size_t nodes;
 };
 
-/// The public wheel.
-struct public_wheel {
-  using node = rondo::wheel_node;
-  template <class Node>
-  using wheel = rondo::wheel<Node>;
-};
-/// A wheel with another policy.
-template <class Sync>
-struct wheel_of {
-  using node = rondo::test::core_node<Sync>;
-  template <class Node>
-  using wheel = rondo::test::core_wheel<Sync, Node>;
-};
+using rondo::test::public_wheel;
+using rondo::test::small_parts;
+using rondo::test::striped;
 
 /// Two wheels, because nodes may move from one to the other. Each operation is applied to a wheel and to its model.
 /// Then their visible states must be equal. A mismatch fails the test at once.
@@ -121,8 +109,7 @@ class wheel_trial {
 };
 
 extern template class wheel_trial<public_wheel>;
-extern template class wheel_trial<wheel_of<rondo::test::small_parts>>;
-extern template class wheel_trial<wheel_of<rondo::test::stripes_without_locks>>;
-extern template class wheel_trial<wheel_of<rondo::test::stripes_with_locks>>;
+extern template class wheel_trial<small_parts>;
+extern template class wheel_trial<striped>;
 
 }  // namespace model

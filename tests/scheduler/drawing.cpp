@@ -25,7 +25,7 @@ using namespace std::chrono_literals;
 using namespace rondo;
 using namespace rondo::detail;
 
-using wheel = rondo::detail::wheel_core<rondo::detail::wheel_sync>;
+using wheel = rondo::detail::striped_wheel;
 
 /// The picture of a scheduler that began at the clock's epoch.
 picture picture_at(duration now, std::size_t size, duration tick = 1ms) {
@@ -311,7 +311,7 @@ picture described(const wheel& w) {
 }
 
 TEST_CASE("the description of a wheel has its buckets, far nodes and keys left behind") {
-  wheel w(8);
+  wheel w(8, 0);
   CHECK(described(w).buckets.empty());
   CHECK_FALSE(described(w).far.key.has_value());
   std::array<node, 5> n;
@@ -358,7 +358,7 @@ TEST_CASE("descriptions of random wheels have each node once, and no late key") 
   for (const std::uint64_t seed : rondo::test::seeds("wheels looked at", 10)) {
     CAPTURE(seed);
     rondo::test::dice dice(seed);
-    wheel w(16);
+    wheel w(16, 0);
     std::vector<node> nodes(500);
     std::map<tick_number, std::size_t> expected;
     for (int step = 0; step != 3000; ++step) {

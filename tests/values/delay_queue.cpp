@@ -52,28 +52,28 @@ class queue_trial {
           set(entry, static_cast<tick_number>(random_() % range) - static_cast<tick_number>(range / 2));
       }
     }
-    while (!queue_.empty()) remove_first();
+    while (queue_.top != delay_queue::none) remove_first();
   }
 
  private:
   void remove_first() {
-    if (!queue_.empty()) remove(queue_.top());
+    if (queue_.top != delay_queue::none) remove(queue_.top);
   }
 
   void compare() {
     // Among equal ticks, the entry with the smallest number comes first.
     const auto comes_first = [](const auto& a, const auto& b) { return a && (!b || *a < *b); };
     const auto first = std::min_element(dues_.begin(), dues_.end(), comes_first);
-    REQUIRE(queue_.empty() == !first->has_value());
+    REQUIRE((queue_.top == delay_queue::none) == !first->has_value());
     const auto number = static_cast<std::size_t>(first - dues_.begin());
     for (std::size_t e = 0; e != dues_.size(); ++e) {
       REQUIRE((queue_.due_of(e) == dues_[e]));
-      REQUIRE(queue_.is_top(e) == (first->has_value() && e == number));
+      REQUIRE((queue_.top == e) == (first->has_value() && e == number));
     }
     REQUIRE(queue_.fault() == "");
     if (!first->has_value()) return;
-    REQUIRE(queue_.top() == number);
-    REQUIRE(queue_.top_due() == **first);
+    REQUIRE(queue_.top == number);
+    REQUIRE(queue_.top_due == **first);
   }
 
   delay_queue queue_;
@@ -94,13 +94,13 @@ TEST_CASE(
 
 TEST_CASE("a new delay queue is empty, and removing an entry that is not in it changes nothing") {
   delay_queue queue(4);
-  CHECK(queue.empty());
+  CHECK(queue.top == delay_queue::none);
   queue.remove(2);
-  CHECK(queue.empty());
+  CHECK(queue.top == delay_queue::none);
   queue.set(1, 5);
   queue.remove(2);
-  CHECK(queue.top() == 1);
-  CHECK(queue.top_due() == 5);
+  CHECK(queue.top == 1);
+  CHECK(queue.top_due == 5);
 }
 
 TEST_CASE("keys are compared, not subtracted: the first and the last tick are ordered correctly") {
@@ -122,8 +122,8 @@ TEST_CASE("keys are compared, not subtracted: the first and the last tick are or
 TEST_CASE("an entry with the last tick counts as being in the queue") {
   delay_queue queue(3);
   queue.set(1, std::numeric_limits<tick_number>::max());
-  CHECK_FALSE(queue.empty());
-  CHECK(queue.top() == 1);
+  CHECK(queue.top != delay_queue::none);
+  CHECK(queue.top == 1);
 }
 
 TEST_CASE("setting an entry to the tick it has changes nothing") {
@@ -131,10 +131,10 @@ TEST_CASE("setting an entry to the tick it has changes nothing") {
   queue.set(0, 5);
   queue.set(1, 7);
   queue.set(0, 5);
-  CHECK(queue.top() == 0);
+  CHECK(queue.top == 0);
   queue.set(1, 7);
   queue.remove(0);
-  CHECK(queue.top_due() == 7);
+  CHECK(queue.top_due == 7);
 }
 
 TEST_CASE("an entry that is removed and set again has only its new tick") {
@@ -143,13 +143,13 @@ TEST_CASE("an entry that is removed and set again has only its new tick") {
   queue.set(1, 7);
   queue.remove(0);
   CHECK(queue.due_of(0) == std::nullopt);
-  CHECK(queue.top() == 1);
+  CHECK(queue.top == 1);
   queue.set(0, 9);
   CHECK(queue.due_of(0) == 9);
-  CHECK(queue.top() == 1);
+  CHECK(queue.top == 1);
   queue.remove(1);
-  CHECK(queue.top() == 0);
-  CHECK(queue.top_due() == 9);
+  CHECK(queue.top == 0);
+  CHECK(queue.top_due == 9);
 }
 
 TEST_CASE("a delay queue allocates nothing after its constructor, even with all its entries in it" *
@@ -164,7 +164,7 @@ TEST_CASE("a delay queue allocates nothing after its constructor, even with all 
         for (std::size_t e = 0; e != entries; ++e) queue.set(e, static_cast<tick_number>(e * 7 % 64) + turn);
         for (std::size_t e = 0; e < entries; e += 3) queue.set(e, 200 + turn);  // later
         for (std::size_t e = 1; e < entries; e += 2) queue.remove(e);
-        while (turn % 4 == 0 && !queue.empty()) queue.remove(queue.top());
+        while (turn % 4 == 0 && queue.top != delay_queue::none) queue.remove(queue.top);
       }
     }
     CHECK(allocations() == before);

@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include <rondo/detail/chunk_pool.hpp>
+#include <rondo/detail/chunks.hpp>
 
-#include "core_wheel.hpp"
 #include "failing_new.hpp"
 #include "recording.hpp"
+#include "wheel_kinds.hpp"
 #include "without_memory.hpp"
 
 namespace wheel_allocation_failure_far {
@@ -29,10 +29,10 @@ using wheel_test::last_tick;
 constexpr std::size_t segment_chunks = 32;
 
 /// A wheel of 64 buckets that redistributes three nodes at a time, and its timers in the order of scheduling.
-template <class Sync = rondo::test::small_parts>
+template <class Kind = rondo::test::small_parts>
 struct world {
-  struct timer : rondo::test::core_node<Sync> {};
-  using wheel = rondo::test::core_wheel<Sync, timer>;
+  using timer = typename Kind::node;
+  using wheel = typename Kind::template wheel<timer>;
 
   explicit world(std::size_t chunks_in_use) {
     for (std::size_t i = 0; i != chunks_in_use * rondo::detail::chunk_pool::chunk_nodes; ++i)
@@ -59,7 +59,7 @@ struct world {
                      [](const timer* a, const timer* b) { return a->due() < b->due(); });
     return sorted;
   }
-  void is_complete(std::size_t size) const {
+  void is_complete(std::size_t size) {
     REQUIRE(w.fault() == "");
     REQUIRE(w.size() == size);
   }
@@ -78,9 +78,9 @@ struct world {
 };
 
 /// Advances until some far timers are in the window and others have yet to be redistributed.
-template <class Sync>
-void advance_into_redistribution(world<Sync>& c) {
-  std::vector<typename world<Sync>::timer*> seen;
+template <class Kind>
+void advance_into_redistribution(world<Kind>& c) {
+  std::vector<typename world<Kind>::timer*> seen;
   c.w.advance(5000, [&](auto& t) { seen.push_back(&t); });
   for (auto* t : seen) std::erase(c.order, t);
   REQUIRE(!seen.empty());
@@ -91,13 +91,13 @@ const tick_number ticks_of_each_kind[] = {63,   70,      300,        5001,      
                                           5039, 5041,    100'001,    1 << 20,    1 << 30,
                                           -1,   -50'000, -(1 << 25), first_tick, last_tick};
 
-template <class Sync>
+template <class Kind>
 std::size_t fail_advance(std::size_t chunks_in_use) {
-  world<Sync> c(chunks_in_use);
+  world<Kind> c(chunks_in_use);
   c.add_far();
   c.add_overdue();
   const auto expected = c.expected();
-  std::vector<const typename world<Sync>::timer*> seen;
+  std::vector<const typename world<Kind>::timer*> seen;
   seen.reserve(expected.size());
   const std::size_t failures =
       fail_at_each_allocation([&] { c.w.advance(last_tick, [&](auto& t) { seen.push_back(&t); }); },
@@ -176,8 +176,7 @@ TEST_CASE("advance() without memory loses no far timer, fires none twice and con
   for (std::size_t chunks = 0; chunks != segment_chunks + 4; ++chunks) {
     CAPTURE(chunks);
     failures += fail_advance<rondo::test::small_parts>(chunks);
-    failures += fail_advance<rondo::test::stripes_without_locks>(chunks);
-    failures += fail_advance<rondo::test::stripes_with_locks>(chunks);
+    failures += fail_advance<rondo::test::striped>(chunks);
   }
   CHECK(failures > 10);
 }

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "core_wheel.hpp"
 #include "recording.hpp"
+#include "wheel_kinds.hpp"
 
 namespace wheel_far {
 
@@ -318,18 +318,19 @@ TEST_CASE("a cancelled far timer leaves no tick behind in a list that has not be
 
 TEST_CASE(
     "part of a far list is redistributed when its first tick is due, and another part after each tick") {
-  struct few : rondo::test::core_node<rondo::test::small_parts> {};
-  rondo::test::core_wheel<rondo::test::small_parts, few> w(8);
-  std::deque<few> timers(12);
-  for (few& t : timers) w.schedule(t, &t == &timers[0] ? 1000 : 1001);
-  CHECK(w.far_nodes() == 12);
-  w.advance(1000, [&](few&) { CHECK(w.far_nodes() == 9); });
-  CHECK(w.far_nodes() == 6);
+  rondo::test::small_parts::wheel<timer> w(8);
+  std::deque<timer> timers(12);
+  for (timer& t : timers) w.schedule(t, &t == &timers[0] ? 1000 : 1001);
+  const auto far_nodes = [&] { return rondo::test::far_nodes(w.core()); };
+  CHECK(far_nodes() == 12);
+  w.advance(1000, [&](timer&) { CHECK(far_nodes() == 9); });
+  CHECK(far_nodes() == 6);
 }
 
 TEST_CASE("with stripes and locks, thousands of timers that enter the window three at a time fire in order") {
-  struct striped : rondo::test::core_node<rondo::test::stripes_with_locks> {};
-  rondo::test::core_wheel<rondo::test::stripes_with_locks, striped> w(64);
+  using kind = rondo::test::striped;
+  using striped = kind::node;
+  kind::wheel<striped> w(64);
   std::deque<striped> timers(3000);
   for (std::size_t i = 0; i != timers.size(); ++i) w.schedule(timers[i], 10'000 + scattered(i, 200));
   const striped* before = nullptr;

@@ -7,13 +7,12 @@
 #include <optional>
 #include <string>
 
-#include <rondo/detail/chain.hpp>
-#include <rondo/detail/chunk_pool.hpp>
+#include <rondo/detail/chunks.hpp>
 #include <rondo/detail/delay_queue.hpp>
-#include <rondo/detail/far_store.hpp>
+#include <rondo/detail/far_lists.hpp>
 #include <rondo/detail/wheel_core.hpp>
 
-#include "core_wheel.hpp"
+#include "wheel_kinds.hpp"
 
 namespace wheel_faults {
 
@@ -22,29 +21,31 @@ using namespace rondo::detail;
 
 constexpr std::size_t chunk_nodes = chunk_pool::chunk_nodes;
 
-struct insert_always {
-  static bool may_insert() { return true; }
-  static bool may_move(node&) { return true; }
-  static void top_moved_earlier() {}
-  static void before_move(node&) {}
-};
-
-/// A wheel and its nodes, which may be in a broken state when they are destroyed.
-template <class Sync = unlocked>
+/// A wheel and its nodes.
 struct world {
   explicit world(std::size_t buckets) : wheel(buckets) {}
-  ~world() {
-    for (node& n : nodes) n.wheel = nullptr;
-  }
-  world(const world&) = delete;
-  world& operator=(const world&) = delete;
 
   node& add(tick_number due) {
-    wheel.schedule(nodes.emplace_back(), due, insert_always());
-    return nodes.back();
+    node& n = nodes.emplace_back();
+    n.due = due;
+    wheel.insert(n, due, due);
+    n.wheel = &wheel;
+    return n;
+  }
+  /// Takes at most `limit` nodes.
+  std::size_t take(tick_number to, std::size_t limit) {
+    std::size_t taken = 0;
+    while (taken != limit) {
+      const wheel_core::open_tick tick = wheel.open(to);
+      if (tick.nodes == nullptr) break;
+      for (; taken != limit && wheel.take(tick) != nullptr; ++taken) {
+      }
+      wheel.close(tick);
+    }
+    return taken;
   }
 
-  rondo::detail::wheel_core<Sync> wheel;
+  wheel_core wheel;
   std::deque<node> nodes;
 };
 
@@ -53,7 +54,7 @@ struct long_chain {
   long_chain() {
     for (node& n : nodes) {
       members.make_room(pool);
-      members.push_back(n);
+      members.push_at_once(n);
     }
   }
   chunk_pool::chunk second() const { return pool.next(members.first_chunk()); }
@@ -66,15 +67,15 @@ struct long_chain {
 /// A far store with nodes due at the ticks 8, 16, … 80.
 struct store_in_use {
   store_in_use() {
-    store.move_base(store.block_of(0));
+    store.move_base(0);
     for (node& n : nodes) {
       n.due = 8 * (1 + (&n - nodes.data()));
       store.make_room(n.due);
-      store.add(n);
+      store.add(n, n.due);
     }
   }
   chunk_pool pool;
-  far_store store{pool};
+  far_lists store{pool};
   std::array<node, 10> nodes;
 };
 
@@ -84,11 +85,11 @@ TEST_CASE("a wheel has no fault after any sequence of calls") {
   world w(8);
   tick_number due = 0;
   for (int i = 0; i != 60; ++i) w.add(due += 5);
-  for (std::size_t i = 0; i < w.nodes.size(); i += 7) w.wheel.cancel(w.nodes[i]);
+  for (std::size_t i = 0; i < w.nodes.size(); i += 7) w.wheel.erase(w.nodes[i]);
   CHECK(w.wheel.fault() == "");
   std::size_t fired = 0;
   for (tick_number to = 0; to < 310; to += 9) {
-    fired += w.wheel.take_due(to, 3, [](node&, tick_number) {});
+    fired += w.take(to, 3);
     CHECK(w.wheel.fault() == "");
   }
   CHECK(fired > 40);
@@ -150,7 +151,7 @@ TEST_CASE("a node before the earliest tick of its chunk is found") {
 
 TEST_CASE("a node outside the range being redistributed is found") {
   store_in_use s;
-  s.store.move_base(s.store.block_of(31));
+  s.store.move_base(31);
   REQUIRE(s.store.redistributing());
   CHECK(s.store.fault() == "");
   s.nodes[1].due = 32;
@@ -164,11 +165,11 @@ TEST_CASE("an unmarked list of a far store is found, and so is a mark without a 
     CHECK(s.store.fault() == "far list 3.1: chunks, but not marked");
   }
   SUBCASE("marked") {
-    s.store.move_base(s.store.block_of(7));
+    s.store.move_base(7);
     node n;
     n.due = 7;
     s.store.make_room(n.due);
-    s.store.add(n);
+    s.store.add(n, n.due);
     chain* const earliest = s.store.single_block();
     REQUIRE(earliest != nullptr);
     REQUIRE(earliest->front(s.pool) == &n);
@@ -242,7 +243,7 @@ TEST_CASE("a fault in a far store is found") {
     CHECK(w.wheel.fault() == "it holds a node due at tick 1000, in no wheel, or in another");
   }
   SUBCASE("no node at the earliest tick") {
-    w.wheel.cancel(past);
+    w.wheel.erase(past);
     REQUIRE(w.wheel.next_due() == 1000);
     CHECK(w.wheel.fault() == "");
     earliest.due = 1002;
@@ -253,7 +254,7 @@ TEST_CASE("a fault in a far store is found") {
 TEST_CASE("a node in the window that is in a far store is found") {
   world w(8);
   w.add(1000);
-  w.wheel.take_due(1000, 1, [](node&, tick_number) {});  // the window is 1000 … 1007
+  w.take(1000, 1);  // the window is 1000 … 1007
   node& n = w.add(999);
   CHECK(w.wheel.fault() == "");
   n.due = 1003;
@@ -261,12 +262,15 @@ TEST_CASE("a node in the window that is in a far store is found") {
 }
 
 TEST_CASE("a node of another stripe is found") {
-  world<rondo::test::stripes_without_locks> w(8);
-  w.add(1000);
-  node& n = w.add(1004);
-  CHECK(w.wheel.fault() == "");
-  n.due = 1005;
-  CHECK(w.wheel.fault() == "it holds a node due at tick 1005, of another stripe");
+  using kind = rondo::test::striped;
+  kind::wheel<kind::node> w(8);
+  kind::node first, n;
+  w.schedule(first, 1004);
+  w.schedule(n, 1004);
+  CHECK(w.fault() == "");
+  static_cast<node&>(n).due = 1005;
+  CHECK(w.fault() == "it holds a node due at tick 1005, of another stripe");
+  static_cast<node&>(n).due = 1004;
 }
 
 }  // namespace wheel_faults

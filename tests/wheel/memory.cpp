@@ -10,8 +10,7 @@
 #include <string>
 #include <vector>
 
-#include <rondo/detail/chain.hpp>
-#include <rondo/detail/chunk_pool.hpp>
+#include <rondo/detail/chunks.hpp>
 
 #include "failing_new.hpp"
 #include "recording.hpp"
@@ -316,7 +315,7 @@ TEST_CASE("the remaining timers of a burst that was mostly cancelled take no mor
 struct pool_in_use {
   void add(rondo::detail::node& n) {
     nodes.make_room(pool);
-    nodes.push_back(n);
+    nodes.push_at_once(n);
   }
   rondo::detail::chunk_pool pool;
   rondo::detail::chain nodes;

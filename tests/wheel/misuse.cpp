@@ -76,9 +76,9 @@ TEST_CASE("destroying a wheel inside its own callback is caught") {
 TEST_CASE("a broken wheel is detected after one of the next calls") {
   CHECK(is_caught(
       [] {
-        rondo::detail::unlocked_wheel w(8);
+        rondo::detail::wheel_core w(8);
         w.size = 1;
-        for (int calls = 0; calls != 2; ++calls) w.check("a call");
+        for (int calls = 0; calls != 2; ++calls) w.check_periodically("a call");
       },
       "after a call of a wheel: it holds 0 nodes, but counts 1"));
 }

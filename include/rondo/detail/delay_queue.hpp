@@ -10,9 +10,9 @@
 
 namespace rondo::detail {
 
-/// A mutable Fibonacci heap of numbered entries, with ticks as keys. An entry represents a bucket or the far stores of
-/// a stripe, and may or may not be in the queue. Equal ticks are ordered by the entries' numbers. The queue allocates
-/// all its memory when it is constructed. It stores its top, so that reading the top needs no function call.
+/// A mutable Fibonacci heap of numbered entries, with ticks as keys. An entry represents a bucket or all far nodes of a
+/// wheel, and may or may not be in the queue. Equal ticks are ordered by the entries' numbers. The queue allocates all
+/// its memory when it is constructed.
 class RONDO_EXPORT delay_queue {
  public:
   /// Creates an empty queue for the entries 0 … entries - 1.
@@ -21,13 +21,10 @@ class RONDO_EXPORT delay_queue {
   delay_queue(const delay_queue&) = delete;
   delay_queue& operator=(const delay_queue&) = delete;
 
-  bool empty() const noexcept { return top_ == none; }
-
-  /// Precondition of both: !empty().
-  std::size_t top() const noexcept { return top_; }
-  tick_number top_due() const noexcept { return top_due_; }
-
-  bool is_top(std::size_t entry) const noexcept { return top_ == entry; }
+  /// The entry with the earliest tick, and that tick. Only set() and remove() change them.
+  static constexpr std::size_t none = static_cast<std::size_t>(-1);
+  std::size_t top = none;
+  tick_number top_due = 0;
 
   /// Inserts the entry or changes its tick. O(1) amortised for a new entry or an earlier tick, O(log entries) for a
   /// later tick.
@@ -41,14 +38,11 @@ class RONDO_EXPORT delay_queue {
   std::string fault() const;
 
  private:
-  static constexpr std::size_t none = static_cast<std::size_t>(-1);
   struct heap;
 
   void note_top() noexcept;
 
   heap* const heap_;  // owned; with std::unique_ptr, each file that includes this compiles 10 ms longer
-  std::size_t top_ = none;
-  tick_number top_due_ = 0;
 };
 
 }  // namespace rondo::detail

@@ -1,4 +1,4 @@
-// The wheel. There is one implementation, with or without locks. This is how it works.
+// The wheel. It is single-threaded: no locks, no clock, no callables. This is how it works.
 //
 // Ticks. A tick is a point in the wheel's time: an absolute 64-bit number, so nothing is decremented or moved as time
 // passes. Tick t has the bucket `t mod buckets`; its round is `t / buckets`, rounded down. So far this is the hashed
@@ -7,15 +7,15 @@
 //
 // The window. Here a bucket holds the nodes of one tick only. The buckets cover a window of as many ticks as there are
 // buckets. An eighth of the window is a block, and the window begins at a multiple of a block. It moves forward as
-// nodes of later blocks are taken. Nodes due after the window are in the far store `future`. Nodes due before it, which
-// are overdue, are in the far store `past`.
+// nodes of later blocks are taken. Nodes due after the window are in the far lists `future_`. Nodes due before it,
+// which are overdue, are in the far lists `past_`.
 //
 // Chunks. The nodes of a bucket or far list are in a chain of chunks, each an array of 64 slots. A node knows the
-// number of its slot. cancel() empties the slot and leaves a hole, without knowing the chain; a chunk that is two
-// thirds holes is merged with its neighbours. A chain keeps the order of insertion. Either all nodes of one tick are in
-// one chain, or the older ones have been redistributed and the others not yet. So they fire in the order of scheduling.
+// number of its slot. erase() empties the slot and leaves a hole, without knowing the chain; a chunk that is two thirds
+// holes is merged with its neighbours. A chain keeps the order of insertion. Either all nodes of one tick are in one
+// chain, or the older ones have been redistributed and the others not yet. So they are taken in the order of insertion.
 //
-// Far stores. Each is a radix heap with octal digits (Ahuja, Mehlhorn, Orlin and Tarjan, "Faster algorithms for the
+// Far lists. They are a radix heap with octal digits (Ahuja, Mehlhorn, Orlin and Tarjan, "Faster algorithms for the
 // shortest path problem", 1990): the further away the ticks of a list are, the coarser it is. As the window moves, the
 // lists that it has reached are redistributed, in order, to buckets and to finer lists. This is done in parts of 4,096
 // nodes, one or two for each tick that is taken. In between, the window ends before the first tick that is not yet
@@ -24,29 +24,201 @@
 //
 // The delay queue. It is a mutable Fibonacci heap (Fredman and Tarjan, "Fibonacci heaps and their uses in improved
 // network optimization algorithms", 1987) of buckets, not of nodes. A bucket with chunks has an entry, whose key is the
-// tick of its nodes. One more entry represents both far stores of a stripe. A driver sleeps until next_due(), the top's
-// key. An insert that makes the top earlier calls a hook, which wakes the driver. Ticks without nodes are never
-// visited.
+// tick of its nodes. One more entry represents all far nodes. A driver sleeps until next_due(), the top's key. Ticks
+// without nodes are never visited.
 //
-// Early keys. A key is never later than the earliest node of its entry, but it may be earlier: cancel() does not touch
-// the queue, and the key of far stores may be the first tick of a list. Only the top's key matters. take_due() and
-// next_due() check whether a node is due at it. If not, they remove the bucket's entry or correct the far stores' key,
+// Early keys. A key is never later than the earliest node of its entry, but it may be earlier: erase() does not touch
+// the queue, and the key of the far nodes may be the first tick of a list. Only the top's key matters. take() and
+// next_due() check whether a node is due at it. If not, they remove the bucket's entry or correct the far nodes' key,
 // and try again with the new top. So after the earliest timer was cancelled, a driver may wake up once for nothing.
 //
-// Costs. schedule() writes the node, its slot and the end of a chain, in O(1) amortised; it changes the queue only for
-// the first chunk of a bucket and for an earlier key of the far stores, also in O(1). cancel() is O(1) amortised.
-// take_due() is O(1) for each node, plus O(log entries) for each tick to remove its entry. A node is redistributed at
-// most once for each octal digit of its distance in blocks, and not at all if it is cancelled before that. next_due()
-// is O(1) if the top's key is exact; finding the earliest node of a far list takes a 64th of its length, more after
-// cancellations.
-//
-// Locks. A stripe has all ticks with the same low bits. Its mutex guards its buckets, its far stores, the nodes in
-// both, their memory, and its window (each stripe moves its own). `queue_mutex_` guards the delay queue, which all
-// stripes share. It may be taken under a stripe's lock, and no lock is taken under it. Only reschedule() locks two
-// stripes, in the order of their addresses. top() is read without a stripe's lock, so is_top() checks it again under
-// that lock.
+// Costs. insert() writes the node, its slot and the end of a chain, in O(1) amortised; it changes the queue only for
+// the first chunk of a bucket and for an earlier key of the far nodes, also in O(1). erase() is O(1) amortised. take()
+// is O(1) for each node, plus O(log entries) for each tick to remove its entry. A node is redistributed at most once for
+// each octal digit of its distance in blocks, and not at all if it is erased before that. next_due() is O(1) if the
+// top's key is exact; finding the earliest node of a far list takes a 64th of its length, more after cancellations.
 #pragma once
 
-#include <rondo/detail/wheel_core_class.hpp>
-#include <rondo/detail/wheel_core_far.hpp>
-#include <rondo/detail/wheel_core_fault.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <rondo/detail/chunks.hpp>
+#include <rondo/detail/delay_queue.hpp>
+#include <rondo/detail/far_lists.hpp>
+#include <rondo/detail/ticks.hpp>
+#include <rondo/export.hpp>
+
+namespace rondo::detail {
+
+/// `buckets` rounded up to a power of two. Throws std::invalid_argument unless 1 <= buckets <= max_buckets.
+RONDO_EXPORT std::size_t checked_buckets(std::size_t buckets);
+
+class RONDO_EXPORT wheel_core {
+ public:
+  /// All ticks of a wheel agree in their lowest `low_bits` bits, so the window has `buckets << low_bits` ticks. Throws
+  /// std::invalid_argument and std::bad_alloc.
+  explicit wheel_core(std::size_t buckets, tick_number now = 0, int low_bits = 0);
+  wheel_core(const wheel_core&) = delete;
+  wheel_core& operator=(const wheel_core&) = delete;
+
+  /// Inserts `n`, and returns whether next_key() has become earlier. The caller sets n.due and n.wheel. `own` is
+  /// `due >> low_bits`; rondo::wheel knows that this is `due`, which saves two of 36 instructions. Strong guarantee.
+  /// Precondition: `n` is in no wheel.
+  bool insert(node& n, tick_number due, tick_number own) {
+    if (due > window_last_) {
+      if (due > far_after_ && future_.add_at_once(n, due)) return false;
+    } else {
+      bucket& b = buckets_[static_cast<std::size_t>(own) & mask_];
+      if (b.due == due && b.nodes.push_at_once(n)) return false;
+    }
+    return insert_slowly(n, due);
+  }
+
+  // insert() in two steps, for a node that is in a wheel: first what may fail, with the same result and guarantee, and
+  // after erase() the rest.
+  bool make_room(tick_number due);
+  void add(node& n, tick_number due) noexcept;
+
+  /// Precondition: `n` is in this wheel.
+  void erase(node& n) noexcept {
+    pool_.erase(n.position);
+    if (n.due == far_key_) far_key_is_exact_ = false;
+  }
+
+  /// The earliest tick, while its nodes are being taken. (In two registers: firing takes a fifth fewer instructions than
+  /// with a larger type.)
+  struct open_tick {
+    chain* nodes;  // null if there is no such tick
+    tick_number due;
+  };
+  /// Finds the nodes of the earliest tick, if that is at or before `to`. For each tick, or for 4,096 nodes of one, at
+  /// most two parts of far nodes are redistributed by open() and close(). Overdue nodes are redistributed until those of
+  /// the earliest tick have a list. Throws std::bad_alloc; then no node is lost.
+  open_tick open(tick_number to);
+  /// A step of open(), for a wheel that others may use in between: corrects an early key, or redistributes a part. The
+  /// tick is open if nothing was left to do. Precondition: next_key() is not never_tick.
+  open_tick try_open();
+  /// Removes the first node of an open tick. Returns null if none is left, or if another tick is the earliest now.
+  /// Anything may be done to the wheel between two calls.
+  node* take(open_tick t) noexcept {
+    if (queue_.top_due != t.due) return nullptr;
+    node* const n = t.nodes->front(pool_);
+    if (n == nullptr) return nullptr;
+    t.nodes->pop_front(pool_);
+    if (t.due == far_key_) far_key_is_exact_ = false;
+    return n;
+  }
+  /// Must be called after the last take(), unless that threw. Throws std::bad_alloc; then no node is lost.
+  void close(open_tick t);
+
+  /// A tick that no node precedes, or never_tick if there is no node.
+  tick_number next_key() const noexcept {
+    return queue_.top != delay_queue::none ? queue_.top_due : never_tick;
+  }
+  /// Whether a node is known to be due at next_key(). Precondition, also of correct_key(): the queue is not empty.
+  bool key_is_exact() noexcept {
+    return queue_.top > mask_ ? far_key_is_exact_ : buckets_[queue_.top].nodes.front(pool_) != nullptr;
+  }
+  /// Corrects a key that is not exact: the entry gets a later key that no node precedes, or its key becomes exact. If no
+  /// node is left, the entry is removed.
+  void correct_key() noexcept;
+  /// The due tick of the earliest node, or none if there is no node. Corrects early keys.
+  std::optional<tick_number> next_due() noexcept;
+
+  /// Gives back the chunks, segments, tables and far lists that hold no node. Nodes do not move. O(buckets + segments),
+  /// plus O(1) for each chunk of cancelled nodes. While a tick is open, the far lists that take() may read stay.
+  void shrink_to_fit(bool is_open = false) noexcept;
+
+  /// The number of buckets.
+  std::size_t buckets() const noexcept { return mask_ + 1; }
+
+  /// Calls visit(node&) for each node: those of one tick in the order of insertion, but ticks in no particular order.
+  template <class Visit>
+  void for_each(Visit&& visit) const {
+    for (const bucket& b : buckets_) b.nodes.for_each(pool_, visit);
+    past_.for_each(visit);
+    future_.for_each(visit);
+  }
+
+  /// Calls visit(bucket, key, each) for each entry of the delay queue. `bucket` is the number of a bucket, or none for
+  /// the entry of the far nodes. `key` is the entry's key, which may be early. each(f) calls f(node&) for each node that
+  /// the entry represents.
+  template <class Visit>
+  void for_each_entry(Visit&& visit) const {
+    for (std::size_t b = 0; b <= mask_; ++b)
+      if (const std::optional<tick_number> key = queue_.due_of(b))
+        visit(std::optional(b), *key, [&](auto&& f) { buckets_[b].nodes.for_each(pool_, f); });
+    if (const std::optional<tick_number> key = queue_.due_of(far_entry()))
+      visit(std::optional<std::size_t>(), *key, [&](auto&& f) {
+        past_.for_each(f);
+        future_.for_each(f);
+      });
+  }
+
+  /// See detail/checks.hpp. O(buckets + nodes).
+  std::string fault() const;
+  /// After some of the calls of rondo::wheel, verifies the invariants and `size`, and calls die() if one is broken.
+  void check_periodically(const char* after) noexcept;
+
+  /// The number of nodes. Only rondo::wheel counts them.
+  std::size_t size = 0;
+  /// How many far nodes are redistributed at a time. A part of 4,096 takes about 0.1 ms, because most nodes miss the
+  /// cache. Tests choose smaller parts.
+  std::uint32_t part = 4096;
+
+ private:
+  /// Holds the nodes of one tick of the window. It has chunks if and only if it has an entry in the delay queue.
+  struct bucket {
+    chain nodes;
+    tick_number due = 0;
+  };
+
+  // The window has eight blocks, so that it moves by an eighth of its length: 64 ticks of 512.
+  static constexpr int window_block_bits = 3;
+
+  std::size_t bucket_of(tick_number t) const noexcept {
+    return static_cast<std::size_t>(t >> low_bits_) & mask_;
+  }
+  bucket& bucket_at(tick_number t) noexcept { return buckets_[bucket_of(t)]; }
+  std::size_t far_entry() const noexcept { return mask_ + 1; }
+  bool in_window(tick_number t) const noexcept { return t >= window_begin_ && t <= window_last_; }
+  tick_number begin_of_block(tick_number t) const noexcept { return t >> block_shift_ << block_shift_; }
+  tick_number last_of_window() const noexcept;
+
+  // Not inlined: otherwise the fast path would save registers for it.
+  [[gnu::noinline]] bool insert_slowly(node& n, tick_number due);
+  bool make_room_in_bucket(tick_number due);
+  bool enqueue(std::size_t entry, tick_number due) noexcept;
+  void remove_bucket(std::size_t entry) noexcept;
+  void correct_far_key() noexcept;
+  chain* gather_far(tick_number due);
+  void move_window(tick_number begin) noexcept;
+  void update_window_end() noexcept;
+  void redistribute();
+  void move_to_bucket(node& n);
+
+  std::string fault_of_bucket(std::size_t index) const;
+  std::string fault_of_far_nodes() const;
+
+  // The order is that of insert().
+  tick_number window_last_ = 0;  // precedes the tick of the last bucket while redistribution is in progress
+  std::size_t mask_;
+  int low_bits_;
+  int block_shift_;
+  std::vector<bucket> buckets_;
+  tick_number far_after_ = 0;  // every later tick has a list in `future_`, and is not before the key
+  tick_number far_key_ = 0;    // of the far nodes' entry in the delay queue
+  bool far_queued_ = false;    // whether they have one
+  bool far_key_is_exact_ = false;
+  chunk_pool pool_;
+  far_lists future_;
+  far_lists past_;
+  tick_number window_begin_ = 0;  // no node in a bucket is due before it
+  delay_queue queue_;             // its entries: the buckets, then the far nodes
+  std::size_t unused_check_steps_ = 0;
+};
+
+}  // namespace rondo::detail

@@ -8,10 +8,9 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <vector>
 
-#include <rondo/detail/chain.hpp>
-#include <rondo/detail/chunk_pool.hpp>
-#include <rondo/detail/owned_array.hpp>
+#include <rondo/detail/chunks.hpp>
 #include <rondo/export.hpp>
 
 namespace rondo::detail {
@@ -26,14 +25,12 @@ namespace rondo::detail {
 /// Redistribution is done in parts, so that no call takes long. The nodes that are not yet redistributed are a list of
 /// their own with a range of ticks. A node added in that range goes to its end, so that nodes of one tick keep their
 /// order.
-class RONDO_EXPORT far_store {
+class RONDO_EXPORT far_lists {
  public:
   using block = std::uint64_t;
 
-  /// Until set_block_shift() is called, a block is one tick.
-  explicit far_store(chunk_pool& pool) noexcept : pool_(pool) {}
-  /// Precondition: no node was ever added.
-  void set_block_shift(int block_shift) noexcept { block_shift_ = block_shift; }
+  explicit far_lists(chunk_pool& pool, int block_shift = 0) noexcept
+      : pool_(pool), block_shift_(block_shift) {}
 
   /// The block of a tick. Blocks are in the same order as ticks, including negative ones.
   block block_of(tick_number t) const noexcept {
@@ -42,26 +39,19 @@ class RONDO_EXPORT far_store {
 
   /// Adds `n`, whose due tick is set. If its list has no room, does nothing and returns false. Preconditions:
   /// has_lists(); `n` is due after the base and after the range being redistributed.
-  bool add_at_once(node& n) noexcept {
-    const tick_number due = n.due;
-    chain& list = lists_[index_of(block_of(due))];
-    if (!list.has_room()) [[unlikely]]
+  bool add_at_once(node& n, tick_number due) noexcept {
+    if (!lists_[index_of(due)].push_at_once(n)) [[unlikely]]
       return false;
-    push(list, n, due);
+    pool_.note_earliest(n.position / chunk_pool::chunk_slots, due);
     return true;
   }
 
-  bool has_lists() const noexcept { return lists_.get() != nullptr; }
+  bool has_lists() const noexcept { return !lists_.empty(); }
 
   /// Makes it legal to add() a node with this due tick, which may be any tick. Strong guarantee.
   void make_room(tick_number due);
   /// Precondition: make_room() was called with the due tick of `n`, and no other node was added since.
-  void add(node& n) noexcept {
-    const tick_number due = n.due;
-    chain& list = list_of(due);
-    push(list, n, due);
-    if (&list != &redistributed()) mark(index_of(block_of(due)));
-  }
+  void add(node& n, tick_number due) noexcept;
 
   /// Whether it is known to hold no node. May be false for an empty store if nodes were erased.
   bool surely_empty() const noexcept { return levels_ == 0 && !redistributing(); }
@@ -74,9 +64,9 @@ class RONDO_EXPORT far_store {
   /// earliest list / 64), more if nodes were erased.
   std::optional<tick_number> earliest() noexcept;
 
-  /// Moves the base to a later block. The nodes of that block's list and of all earlier lists must then be
+  /// Moves the base to a later block, that of `t`. The nodes of that block's list and of all earlier lists must then be
   /// redistributed.
-  void move_base(block base) noexcept;
+  void move_base(tick_number t) noexcept;
   bool is_beyond_base(tick_number t) const noexcept { return block_of(t) > base_; }
   bool redistributing() const noexcept { return redistributed_length_ != 0; }
   /// The range of ticks being redistributed. Precondition: redistributing().
@@ -90,17 +80,13 @@ class RONDO_EXPORT far_store {
   /// whether it did; if not, the node goes to its list. take() may throw; strong guarantee.
   template <class Take>
   void redistribute(std::uint32_t limit, Take&& take) {
-    chain& from = redistributed();
     for (; redistributing() && limit != 0; --limit) {
-      node* const n = from.front(pool_);
+      node* const n = redistributed().front(pool_);
       if (n == nullptr) return end_redistribution();
-      if (!take(*n)) {
-        make_room_in_list(n->due);
-        from.pop_front(pool_);
-        push_to_list(*n);
-      } else {
-        from.pop_front(pool_);
-      }
+      const bool is_taken = take(*n);
+      if (!is_taken) make_room_in_list(n->due);
+      redistributed().pop_front(pool_);
+      if (!is_taken) add_to_list(*n, n->due);
     }
   }
 
@@ -123,8 +109,7 @@ class RONDO_EXPORT far_store {
 
   template <class Visit>
   void for_each(Visit&& visit) const {
-    if (lists_.get() == nullptr) return;
-    for (std::size_t i = 0; i != list_count; ++i) lists_[i].for_each(pool_, visit);
+    for (const chain& list : lists_) list.for_each(pool_, visit);
   }
 
   /// See detail/checks.hpp. O(nodes).
@@ -140,7 +125,9 @@ class RONDO_EXPORT far_store {
   tick_number begin_of_block(block b) const noexcept {
     return static_cast<tick_number>((b << block_shift_) ^ sign);
   }
-  std::size_t index_of(block b) const noexcept {
+  /// The list of a tick. Precondition: its block is not before the base.
+  std::size_t index_of(tick_number t) const noexcept {
+    const block b = (static_cast<std::uint64_t>(t) ^ sign) >> block_shift_;
     // The index of the highest bit, 0 … 63. In this range, multiplying by 43 / 128 divides by three.
     const auto highest = static_cast<std::uint32_t>(63 ^ std::countl_zero((b ^ base_) | 1U));
     const std::uint32_t level = highest * 43 / 128;
@@ -150,23 +137,10 @@ class RONDO_EXPORT far_store {
     return static_cast<std::uint64_t>(due) - static_cast<std::uint64_t>(redistributed_begin_) <
            redistributed_length_;
   }
-  chain& list_of(tick_number due) const noexcept {
-    if (in_redistributed(due)) [[unlikely]]
-      return redistributed();
-    return lists_[index_of(block_of(due))];
-  }
-  chain& redistributed() const noexcept { return lists_[list_count - 1]; }
+  const chain& redistributed() const noexcept { return lists_.back(); }
+  chain& redistributed() noexcept { return lists_.back(); }
 
-  void push(chain& list, node& n, tick_number due) noexcept {
-    list.push_back(n);
-    pool_.note_earliest(chunk_pool::chunk_of(n.position), due);
-  }
-  void push_to_list(node& n) noexcept {
-    const tick_number due = n.due;
-    const std::size_t index = index_of(block_of(due));
-    push(lists_[index], n, due);
-    mark(index);
-  }
+  void add_to_list(node& n, tick_number due) noexcept;
   void make_room_in_list(tick_number due);
 
   void mark(std::size_t index) noexcept {
@@ -201,7 +175,7 @@ class RONDO_EXPORT far_store {
     return true;
   }
 
-  void lower_base(block) noexcept;
+  void lower_base(tick_number t) noexcept;
   void extend_redistributed(tick_number begin, std::uint64_t ticks) noexcept;
   /// Shortens the range being redistributed. Precondition: no node is due before `t`, and none will be added there.
   void nothing_before(tick_number t) noexcept;
@@ -213,13 +187,13 @@ class RONDO_EXPORT far_store {
   std::string fault_of(std::size_t index) const;
 
   chunk_pool& pool_;
+  std::vector<chain> lists_;  // 22 levels of 8, and the nodes not yet redistributed; allocated when needed
   block base_ = 0;
-  tick_number redistributed_begin_ = 0;     // the range being redistributed
-  std::uint64_t redistributed_length_ = 0;  // 0 if there is none
-  owned_array<chain> lists_;  // 22 levels of 8, and the nodes not yet redistributed; allocated when needed
-  std::array<std::uint8_t, level_count> occupied_{};  // bit i: list i of that level has chunks
+  int block_shift_;
   std::uint32_t levels_ = 0;                          // bit i: a list of level i has chunks
-  int block_shift_ = 0;
+  std::array<std::uint8_t, level_count> occupied_{};  // bit i: list i of that level has chunks
+  tick_number redistributed_begin_ = 0;               // the range being redistributed
+  std::uint64_t redistributed_length_ = 0;            // 0 if there is none
 };
 
 }  // namespace rondo::detail

@@ -1,4 +1,4 @@
-// far_store: its state after some of its nodes were redistributed or extracted.
+// far_lists: its state after some of its nodes were redistributed or extracted.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -8,13 +8,12 @@
 #include <optional>
 #include <vector>
 
-#include <rondo/detail/chain.hpp>
-#include <rondo/detail/chunk_pool.hpp>
-#include <rondo/detail/far_store.hpp>
+#include <rondo/detail/chunks.hpp>
+#include <rondo/detail/far_lists.hpp>
 
 #include "nodes_of.hpp"
 
-namespace model_wheel_far_store_parts {
+namespace model_wheel_far_lists_parts {
 
 using model::nodes_of;
 using namespace rondo;
@@ -26,12 +25,12 @@ struct store_in_use {
     node& n = nodes.emplace_back();
     n.due = due;
     store.make_room(due);
-    store.add(n);
+    store.add(n, n.due);
     return n;
   }
   void take(node& n) {
     taken.make_room(pool);
-    taken.push_back(n);
+    taken.push_at_once(n);
   }
   /// The numbers of the nodes taken, in the order of taking.
   std::vector<std::size_t> numbers_taken() const {
@@ -43,16 +42,16 @@ struct store_in_use {
   }
 
   chunk_pool pool;
-  far_store store{pool};
+  far_lists store{pool};
   std::deque<node> nodes;
   chain taken;
 };
 
 TEST_CASE("during redistribution, a node that is added in the range follows the others of its tick") {
   store_in_use s;
-  s.store.move_base(s.store.block_of(0));
+  s.store.move_base(0);
   for (int i = 0; i != 300; ++i) s.add(600 + i % 3);
-  s.store.move_base(s.store.block_of(600));
+  s.store.move_base(600);
   const auto take = [&](node& n) {
     if (n.due == 600) s.take(n);
     return n.due == 600;
@@ -71,9 +70,9 @@ TEST_CASE("during redistribution, a node that is added in the range follows the 
 
 TEST_CASE("extract() takes nodes of a tick in order, and no more than its limit") {
   store_in_use s;
-  s.store.move_base(s.store.block_of(0));
+  s.store.move_base(0);
   for (int i = 0; i != 300; ++i) s.add(i % 3 == 0 ? 4100 : 4096);
-  s.store.move_base(s.store.block_of(4100));
+  s.store.move_base(4100);
   for (const std::size_t taken : {70U, 140U, 200U}) {
     s.store.extract(4096, 70, [&](node& n) { s.take(n); });
     REQUIRE(s.store.fault() == "");
@@ -86,9 +85,9 @@ TEST_CASE("extract() takes nodes of a tick in order, and no more than its limit"
 
 TEST_CASE("extracted nodes leave the others to be redistributed") {
   store_in_use s;
-  s.store.move_base(s.store.block_of(0));
+  s.store.move_base(0);
   for (tick_number i = 0; i != 1000; ++i) s.add(4096 + i * 7 % 500);
-  s.store.move_base(s.store.block_of(4096 + 499));
+  s.store.move_base(4096 + 499);
   REQUIRE(s.store.redistributing());
   for (tick_number due = 4096; due != 4096 + 500; ++due) {
     REQUIRE((s.store.earliest() == due));
@@ -107,10 +106,10 @@ TEST_CASE("extracted nodes leave the others to be redistributed") {
 TEST_CASE("during redistribution, only a lower bound of the earliest tick is known without a search") {
   store_in_use s;
   const tick_number first = (tick_number{1} << 40) - 8;
-  s.store.move_base(s.store.block_of(first - 8));
+  s.store.move_base(first - 8);
   for (const tick_number due : {first + 2, first + 3}) s.add(due);
   CHECK(s.store.knows_earliest());
-  s.store.move_base(s.store.block_of(first + 5));
+  s.store.move_base(first + 5);
   REQUIRE(s.store.redistributing());
   SUBCASE("and there are no lists") {}
   SUBCASE("and a short list") { s.add(first + 8); }
@@ -120,10 +119,10 @@ TEST_CASE("during redistribution, only a lower bound of the earliest tick is kno
 
 TEST_CASE("lists whose nodes were all erased are not redistributed") {
   store_in_use s;
-  s.store.move_base(s.store.block_of(0));
+  s.store.move_base(0);
   for (const tick_number due : {3, 4, 600}) s.add(due);
   for (const node& n : s.nodes) s.pool.erase(n.position);
-  s.store.move_base(s.store.block_of(700));
+  s.store.move_base(700);
   CHECK(!s.store.redistributing());
   CHECK(s.store.fault() == "");
   CHECK(s.pool.chunks() == 0);
@@ -139,4 +138,4 @@ TEST_CASE("a store whose nodes were all erased has no chunks after earliest()") 
   CHECK(s.store.fault() == "");
 }
 
-}  // namespace model_wheel_far_store_parts
+}  // namespace model_wheel_far_lists_parts

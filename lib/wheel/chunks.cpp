@@ -1,9 +1,11 @@
-#include <rondo/detail/chunk_pool.hpp>
+#include <rondo/detail/chunks.hpp>
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <limits>
 #include <new>
+#include <type_traits>
 #include <utility>
 
 namespace rondo::detail {
@@ -14,11 +16,23 @@ constexpr std::uint32_t all_free = ~std::uint32_t{0};
 // With more, slot numbers would not fit into 32 bits.
 constexpr std::uint32_t most_segments = std::uint32_t{1} << 21;
 constexpr std::uint32_t first_numbers = 8;
+constexpr std::uint32_t prefetch_distance = chunk_pool::prefetch_distance;
+constexpr std::uint32_t last_group = chunk_pool::chunk_slots - prefetch_distance;  // its index in a chunk
+
+void prefetch_nodes(node* const* slots) noexcept {
+#pragma GCC unroll 8
+  for (std::uint32_t i = 0; i != prefetch_distance; ++i) __builtin_prefetch(slots[i], 1);
+}
+
+void prefetch_slots(node* const* slots) noexcept {
+  constexpr std::uint32_t slots_per_line = 64 / sizeof(void*);  // of a cache line
+  for (std::uint32_t i = 0; i < chunk_pool::chunk_nodes; i += slots_per_line) __builtin_prefetch(slots + i);
+}
 
 }  // namespace
 
 chunk_pool::~chunk_pool() {
-  for (std::uint32_t s = 0; s != numbers_; ++s) operator delete(slots_[s], segment_alignment);
+  for (node** const s : slots_) operator delete(s, segment_alignment);
 }
 
 chunk_pool::chunk chunk_pool::take() {
@@ -38,7 +52,7 @@ void chunk_pool::give_back(chunk c, std::size_t used) noexcept {
   const std::uint32_t number = c / segment_chunks;
   segment& s = segments_[number];
   if (s.free == 0) open(number);
-  clear(c, 0, used);
+  std::fill_n(slots(c), used, nullptr);
   s.free |= std::uint32_t{1} << c % segment_chunks;
   if (s.free != all_free) return;
   if (spare_ == 0)
@@ -48,7 +62,7 @@ void chunk_pool::give_back(chunk c, std::size_t used) noexcept {
 }
 
 void chunk_pool::add_segment() {
-  if (unused_ == 0) set_numbers(std::max(first_numbers, numbers_ * 2));
+  if (unused_ == 0) set_numbers(std::max(first_numbers, static_cast<std::uint32_t>(slots_.size()) * 2));
   constexpr std::size_t size = segment_slots + 1;  // move_nodes() may write one slot after the last chunk
   node** const slots = static_cast<node**>(operator new(size * sizeof(void*), segment_alignment));
   for (std::uint32_t i = 0; i != segment_slots; i += 16)  // in pieces: memset() is fastest for a few bytes
@@ -60,24 +74,26 @@ void chunk_pool::add_segment() {
   open(number);
 }
 
-/// Resizes the arrays. Strong guarantee: all are allocated before anything changes. Precondition: no segment has a
+/// Resizes the tables. Strong guarantee: all are allocated before anything changes. Precondition: no segment has a
 /// number beyond the new size.
 void chunk_pool::set_numbers(std::uint32_t count) {
   if (count > most_segments) throw std::bad_alloc();
-  const std::uint32_t kept = std::min(numbers_, count);
-  owned_array<node**> slots(count);
-  owned_array<segment> segments(count);
-  owned_array<chunk_info> chunks(std::size_t{count} * segment_chunks);
-  owned_array<std::uint8_t> holes(std::size_t{count} * segment_chunks);
-  std::fill_n(std::copy_n(slots_.get(), kept, slots.get()), count - kept, nullptr);
-  std::copy_n(segments_.get(), kept, segments.get());
-  std::copy_n(chunks_.get(), std::size_t{kept} * segment_chunks, chunks.get());
-  std::copy_n(holes_.get(), std::size_t{kept} * segment_chunks, holes.get());
+  const auto resized = [](const auto& table, std::size_t size) {
+    std::remove_cvref_t<decltype(table)> copy;
+    copy.reserve(size);
+    copy.assign(table.begin(), table.begin() + static_cast<std::ptrdiff_t>(std::min(size, table.size())));
+    copy.resize(size);
+    return copy;
+  };
+  const std::size_t chunk_count = std::size_t{count} * segment_chunks;
+  auto slots = resized(slots_, count);
+  auto segments = resized(segments_, count);
+  auto chunks = resized(chunks_, chunk_count);
+  auto holes = resized(holes_, chunk_count);
   slots_ = std::move(slots);
   segments_ = std::move(segments);
   chunks_ = std::move(chunks);
   holes_ = std::move(holes);
-  numbers_ = count;
   unused_ = 0;
   for (std::uint32_t s = count; s-- > 1;) {
     if (slots_[s] != nullptr) continue;
@@ -88,20 +104,11 @@ void chunk_pool::set_numbers(std::uint32_t count) {
 
 void chunk_pool::shrink_to_fit() noexcept {
   if (spare_ != 0) release(std::exchange(spare_, 0));
-  std::uint32_t needed = numbers_;
+  auto needed = static_cast<std::uint32_t>(slots_.size());
   while (needed != 0 && slots_[needed - 1] == nullptr) --needed;
-  if (needed == 0) {
-    slots_ = {};
-    segments_ = {};
-    chunks_ = {};
-    holes_ = {};
-    numbers_ = unused_ = 0;
-    return;
-  }
-  needed = std::max(first_numbers, std::bit_ceil(needed));
-  if (needed >= numbers_) return;
   try {
-    set_numbers(needed);
+    if (needed != 0) needed = std::max(first_numbers, std::bit_ceil(needed));
+    if (needed < slots_.size()) set_numbers(needed);
   } catch (const std::bad_alloc&) {
     // The tables stay as they are.
   }
@@ -142,13 +149,14 @@ void chunk_pool::merge_with_neighbours(chunk c) noexcept {
   if (!is_inner(c)) return;
   chunk first = c;
   chunk last = c;
-  std::uint32_t nodes = nodes_in_inner(c);
-  const auto fits = [&](chunk other) {
-    return is_inner(other) && nodes + nodes_in_inner(other) <= chunk_nodes;
+  std::uint32_t nodes = chunk_nodes - holes_[c];
+  const auto adds = [&](chunk other) {
+    if (!is_inner(other) || nodes + chunk_nodes - holes_[other] > chunk_nodes) return false;
+    nodes += chunk_nodes - holes_[other];
+    return true;
   };
-  for (; fits(next(last)); last = next(last)) nodes += nodes_in_inner(next(last));
-  for (; fits(chunks_[first].previous); first = chunks_[first].previous)
-    nodes += nodes_in_inner(chunks_[first].previous);
+  while (adds(next(last))) last = next(last);
+  while (adds(chunks_[first].previous)) first = chunks_[first].previous;
   if (first != last) {
     absorb(first, last);
   } else if (nodes == 0) {
@@ -167,19 +175,15 @@ void chunk_pool::absorb(chunk c, chunk last) noexcept {
     link(c, next(absorbed));
     give_back(absorbed);
   }
-  clear(c, nodes);
+  std::fill(slots(c) + nodes, slots(c) + chunk_nodes, nullptr);
   holes_[c] = static_cast<std::uint8_t>(chunk_nodes - nodes);
 }
 
 std::uint32_t chunk_pool::compact(chunk c) noexcept {
   const std::uint32_t nodes = move_nodes(c, c, 0);
-  clear(c, nodes);
+  std::fill(slots(c) + nodes, slots(c) + chunk_nodes, nullptr);
   holes_[c] = 0;
   return nodes;
-}
-
-void chunk_pool::clear(chunk c, std::size_t from, std::size_t to) noexcept {
-  std::fill(slots(c) + from, slots(c) + to, nullptr);
 }
 
 /// Moves the nodes of `from` into the slots of `to` that follow its first `nodes_before` nodes. Returns the number of
@@ -210,7 +214,7 @@ std::string chunk_pool::fault_of_inner(chunk c) const {
 
 std::size_t chunk_pool::chunks() const noexcept {
   std::size_t in_use = 0;
-  for (std::uint32_t s = 0; s != numbers_; ++s)
+  for (std::uint32_t s = 0; s != slots_.size(); ++s)
     if (slots_[s] != nullptr)
       in_use += segment_chunks - static_cast<std::uint32_t>(std::popcount(segments_[s].free));
   return in_use;
@@ -224,7 +228,7 @@ std::string chunk_pool::fault() const {
     ++listed;
   }
   std::uint32_t empty = 0;
-  for (std::uint32_t s = 0; s != numbers_; ++s) {
+  for (std::uint32_t s = 0; s != slots_.size(); ++s) {
     if (slots_[s] == nullptr) continue;
     listed -= segments_[s].free != 0 ? 1U : 0U;
     if (segments_[s].free != all_free) continue;
@@ -233,6 +237,106 @@ std::string chunk_pool::fault() const {
   }
   if (listed != 0) return "the list of segments with free chunks is not complete";
   return empty == (spare_ != 0 ? 1U : 0U) ? "" : "the spare segment is not empty";
+}
+
+/// Gives back the first chunk, which is used up, and goes to the next one. Returns false if it is the last chunk, which
+/// stays until release().
+bool chain::enter_next_chunk(chunk_pool& pool) noexcept {
+  const chunk_pool::chunk following = pool.next(first_);
+  if (following == 0) return false;
+  pool.give_back(first_);
+  pool.unlink_previous(following);
+  first_ = following;
+  begin_ = pool.slots(following);
+  if (const chunk_pool::chunk after_it = pool.next(following); after_it != 0)
+    prefetch_slots(pool.slots(after_it));
+  return true;
+}
+
+/// Nodes lie anywhere in memory, so prefetching the next few hides most of their cache misses. Never reads beyond the
+/// chunk, because the slots after it are in no cache.
+void chain::next_group(chunk_pool& pool) noexcept {
+  const std::size_t index =
+      reinterpret_cast<std::uintptr_t>(begin_) / sizeof(void*) % chunk_pool::chunk_slots;
+  if (index != 0 && index != last_group) [[likely]] {
+    prefetch_nodes(begin_ + prefetch_distance);
+  } else if (index == 0) {  // after the last slot of the chunk
+    if (enter_next_chunk(pool)) prefetch_nodes(begin_ - 1 + prefetch_distance);
+  } else if (const chunk_pool::chunk following = pool.next(first_); following != 0) {
+    pool.prefetch_next(following);
+    prefetch_nodes(pool.slots(following));
+  }
+}
+
+void chain::prefetch_first(const chunk_pool& pool) const noexcept {
+  const auto nodes =
+      std::min<std::ptrdiff_t>(end_of(first_, pool) - begin_, 2 * std::ptrdiff_t{prefetch_distance});
+  for (std::ptrdiff_t i = 0; i != nodes; ++i) __builtin_prefetch(begin_[i], 1);
+}
+
+void chain::make_room_slowly(chunk_pool& pool) {
+  if (begin_ == end_) release(pool);  // so that take() may reuse its chunk
+  if (has_chunks() && compact_last(pool)) return;
+  const chunk_pool::chunk added = pool.take();
+  if (has_chunks()) {
+    pool.link(last_chunk(), added);
+  } else {
+    first_ = added;
+    begin_ = pool.slots(added);
+  }
+  end_ = pool.slots(added);
+  end_number_ = chunk_pool::first_slot(added);
+}
+
+bool chain::compact_last(chunk_pool& pool) noexcept {
+  const chunk_pool::chunk last = last_chunk();
+  const bool is_partly_used_up = last == first_ && begin_ != pool.slots(last);
+  if (is_partly_used_up || !pool.worth_compacting(last)) return false;
+  const std::uint32_t nodes = pool.compact(last);
+  end_ = pool.slots(last) + nodes;
+  end_number_ = chunk_pool::first_slot(last) + nodes;
+  return true;
+}
+
+void chain::release(chunk_pool& pool) noexcept {
+  if (has_chunks()) pool.give_back(first_, static_cast<std::size_t>(end_ - pool.slots(first_)));
+  *this = {};
+}
+
+void chain::append(chain& other, chunk_pool& pool) noexcept {
+  if (front(pool) == nullptr) release(pool);
+  if (!has_chunks()) return std::swap(*this, other);
+  if (!other.has_chunks()) return;
+  const chunk_pool::chunk last = last_chunk();
+  const chunk_pool::chunk others_first = other.first_;
+  std::fill(pool.slots(others_first), other.begin_, nullptr);
+  const auto end_of = [](chunk_pool::chunk c) { return chunk_pool::first_slot(c) + chunk_pool::chunk_nodes; };
+  pool.count_holes(last, end_of(last));
+  pool.count_holes(others_first,
+                   others_first == other.last_chunk() ? other.end_number_ : end_of(others_first));
+  pool.link(last, others_first);
+  end_ = other.end_;
+  end_number_ = other.end_number_;
+  other = {};
+  pool.becomes_inner(last);
+}
+
+std::string chain::fault(const chunk_pool& pool) const {
+  for (chunk_pool::chunk c = first_; c != 0; c = pool.next(c)) {
+    std::string wrong;
+    const bool is_last = pool.next(c) == 0;
+    if (is_last != (c == last_chunk())) return "the last chunk of a chain is not where it ends";
+    if (c != first_ && !is_last) wrong = pool.fault_of_inner(c);
+    if (!wrong.empty()) return wrong;
+    for (node** slot = begin_of(c, pool); slot != pool.slots(c) + chunk_pool::chunk_nodes; ++slot) {
+      const std::uint32_t number =
+          chunk_pool::first_slot(c) + static_cast<std::uint32_t>(slot - pool.slots(c));
+      if (*slot != nullptr && (*slot)->position != number)
+        return "the node in slot " + std::to_string(number) + " says that it is in slot " +
+               std::to_string((*slot)->position);
+    }
+  }
+  return {};
 }
 
 }  // namespace rondo::detail

@@ -1,4 +1,4 @@
-// far_store, the radix heap of nodes outside the window, compared with a sorted map of lists.
+// far_lists, the radix heap of nodes outside the window, compared with a sorted map of lists.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -10,15 +10,14 @@
 #include <optional>
 #include <vector>
 
-#include <rondo/detail/chain.hpp>
-#include <rondo/detail/chunk_pool.hpp>
-#include <rondo/detail/far_store.hpp>
+#include <rondo/detail/chunks.hpp>
+#include <rondo/detail/far_lists.hpp>
 
 #include "nodes_of.hpp"
 #include "times_slower.hpp"
 #include "wheel_random.hpp"
 
-namespace model_wheel_far_store {
+namespace model_wheel_far_lists {
 
 using model::later_by;
 using model::nodes_of;
@@ -38,7 +37,6 @@ class store_trial {
  protected:
   store_trial(const ticks& t, std::size_t nodes, model::random_numbers random)
       : ticks_(t), random_(random), nodes_(nodes) {
-    store_.set_block_shift(t.block_shift);
     for (node& n : nodes_) outside_.push_back(&n);
   }
 
@@ -57,9 +55,9 @@ class store_trial {
   void add_to_store(node& n) {
     const bool at_once = store_.has_lists() && store_.is_beyond_base(n.due) &&
                          (!store_.redistributing() || n.due > store_.redistributed_last());
-    if (at_once && random_.one_in(2) && store_.add_at_once(n)) return;
+    if (at_once && random_.one_in(2) && store_.add_at_once(n, n.due)) return;
     store_.make_room(n.due);
-    store_.add(n);
+    store_.add(n, n.due);
   }
 
   void erase_some() {
@@ -112,7 +110,7 @@ class store_trial {
   ticks ticks_;
   model::random_numbers random_;
   chunk_pool pool_;
-  far_store store_{pool_};
+  far_lists store_{pool_, ticks_.block_shift};
   std::deque<node> nodes_;
   std::vector<node*> outside_;
   by_tick model_;
@@ -187,14 +185,11 @@ class future_trial : store_trial {
   void take(node& n) {
     chain& taken = taken_[n.due];
     taken.make_room(pool_);
-    taken.push_back(n);
+    taken.push_at_once(n);
   }
 
   void move_window(tick_number first) {
-    constexpr far_store::block blocks = 8;
-    const far_store::block last = far_store::block(-1) >> ticks_.block_shift;
-    const far_store::block begin = store_.block_of(first);
-    store_.move_base(begin + std::min(blocks - 1, last - begin));
+    store_.move_base(later_by(first, tick_number{7} << ticks_.block_shift));
     redistribute(1);  // as a wheel does at once, because all nodes may have been erased
   }
 
@@ -254,7 +249,7 @@ class past_trial : store_trial {
   /// `overlapping`: the base may be moved before redistribution has ended.
   past_trial(const ticks& t, std::size_t nodes, bool overlapping, model::random_numbers random)
       : store_trial(t, nodes, random), overlapping_(overlapping) {
-    if (random_.one_in(2)) store_.move_base(store_.block_of(t.start));
+    if (random_.one_in(2)) store_.move_base(t.start);
   }
 
   void run(std::size_t steps, std::size_t compared_every) {
@@ -300,7 +295,7 @@ class past_trial : store_trial {
   }
   void move_base(tick_number t) {
     if (!store_.is_beyond_base(t)) return;
-    store_.move_base(store_.block_of(t));
+    store_.move_base(t);
     redistribute();
   }
 
@@ -314,7 +309,7 @@ class past_trial : store_trial {
       REQUIRE((store_.earliest() == due));
       if (chain* const nodes = store_.single_block()) return take_from(*nodes);
       if (store_.redistributing()) continue;
-      store_.move_base(store_.block_of(due));
+      store_.move_base(due);
       redistribute();
     }
   }
@@ -376,4 +371,4 @@ TEST_CASE("nodes added in any order, even before the base, are taken in the orde
   }
 }
 
-}  // namespace model_wheel_far_store
+}  // namespace model_wheel_far_lists
