@@ -59,24 +59,24 @@ task& keyed_call::take_record() {
 
 keyed_call::~keyed_call() {
   core& c = *keys_.group_->core;
-  if (record_ != nullptr) c.discard_member(record_at(record_));
-  c.finish(core::remainder{static_cast<record*>(ended_), wakes_});
+  if (record_ != nullptr) c.discard_member(*record_);
+  c.finish(core::remainder{ended_, wakes_});
   if constexpr (checks) c.end_call(in_keyed_timers);
 }
 
-void keyed_call::set_options(timer_options&& with) { record_at(record_).keep(std::move(with)); }
+void keyed_call::set_options(timer_options&& with) { record_->keep(std::move(with)); }
 
 void keyed_call::due_after(duration delay) noexcept { due_ = deadline_after(now_, delay); }
 
 void keyed_call::due_as(const recurrence& when) {
-  due_ = keys_.group_->core->make_periodic(record_at(record_), when, now_);
+  due_ = keys_.group_->core->make_periodic(*record_, when, now_);
 }
 
 void keyed_call::set(keyed_entry& e, void* tag) {
   core::remainder rest;
   const timer_id old = e.current;
   const timer_id id =
-      keys_.group_->core->schedule_member(record_at(record_), due_, now_, *keys_.group_, tag, old, rest);
+      keys_.group_->core->schedule_member(*record_, due_, now_, *keys_.group_, tag, old, rest);
   record_ = nullptr;
   wakes_ = rest.wakes;
   ended_ = rest.ended;
@@ -106,7 +106,7 @@ cancel_result keyed_call::cancel(keyed_entry& e) noexcept {
 /// forgotten here, under the lock that is held anyway.
 void keyed_call::forget_ended(keyed_entry& e, timer_id old) noexcept {
   if (ended_ == nullptr) return;
-  record_at(ended_).member.tag = nullptr;
+  ended_->member.tag = nullptr;
   e.remove(old);
 }
 

@@ -340,9 +340,6 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   sync::atomic<std::size_t> without_memory_{0};  // how many wait for memory; the driver reads it in each pass
 };
 
-/// The public headers know a record only by its address.
-inline record& record_at(void* r) noexcept { return *static_cast<record*>(r); }
-
 /// For components on top.
 struct core_access {
   static const std::shared_ptr<core>& of(const scheduler& s) noexcept { return s.core_; }

@@ -18,16 +18,15 @@ new_timer::new_timer(const std::shared_ptr<core>& c, timer_group* group)
       group_(group) {
   if constexpr (checks) core_.begin_call();  // first, because the record counts as a timer
   try {
-    record& r = group_ == nullptr ? core_.take_record() : core_.take_member_record();
-    record_ = &r;
-    work_ = &r.work;
+    record_ = group_ == nullptr ? &core_.take_record() : &core_.take_member_record();
+    work_ = &record_->work;
   } catch (...) {
     if constexpr (checks) core_.end_call(in_schedule);
     throw;
   }
 }
 
-void new_timer::set(timer_options&& with) { record_at(record_).keep(std::move(with)); }
+void new_timer::set(timer_options&& with) { record_->keep(std::move(with)); }
 
 timer_id new_timer::schedule_after(duration delay) {
   const time_point now = core_.now();
@@ -38,12 +37,12 @@ timer_id new_timer::schedule_at(time_point due) { return schedule(due, core_.now
 
 timer_id new_timer::schedule(const recurrence& when) {
   const time_point now = core_.now();
-  return schedule(core_.make_periodic(record_at(record_), when, now), now);
+  return schedule(core_.make_periodic(*record_, when, now), now);
 }
 
 timer_id new_timer::schedule(time_point due, time_point now) {
   if (group_ != nullptr) return schedule_member(due, now);
-  const timer_id id = core_.schedule(record_at(record_), due, now);
+  const timer_id id = core_.schedule(*record_, due, now);
   record_ = nullptr;
   if constexpr (checks) core_.end_call(in_schedule);
   return id;
@@ -51,7 +50,7 @@ timer_id new_timer::schedule(time_point due, time_point now) {
 
 timer_id new_timer::schedule_member(time_point due, time_point now) {
   core::remainder rest;
-  const timer_id id = core_.schedule_member(record_at(record_), due, now, *group_, nullptr, {}, rest);
+  const timer_id id = core_.schedule_member(*record_, due, now, *group_, nullptr, {}, rest);
   record_ = nullptr;
   core_.finish(rest);
   if constexpr (checks) core_.end_call(in_schedule);
@@ -60,9 +59,9 @@ timer_id new_timer::schedule_member(time_point due, time_point now) {
 
 void new_timer::discard() noexcept {
   if (group_ == nullptr)
-    core_.discard(record_at(record_));
+    core_.discard(*record_);
   else
-    core_.discard_member(record_at(record_));
+    core_.discard_member(*record_);
   if constexpr (checks) core_.end_call(in_schedule);
 }
 

@@ -37,6 +37,7 @@ struct keyed_entry {
   }
 };
 
+struct record;
 class RONDO_EXPORT RONDO_CHECKED_ABI keyed_call;
 class keyed_wait;
 
@@ -115,9 +116,9 @@ class RONDO_EXPORT RONDO_CHECKED_ABI keyed_call {
   keyed_core& keys_;
   const time_point now_;
   time_point due_;
-  void* record_ = nullptr;  // of the timer to be set
-  void* ended_ = nullptr;   // the record of a timer that has ended: what it owns must be destroyed
-  bool wakes_ = false;      // the driver must be woken
+  record* record_ = nullptr;  // of the timer to be set
+  record* ended_ = nullptr;   // the record of a timer that has ended: what it owns must be destroyed
+  bool wakes_ = false;        // the driver must be woken
 };
 
 /// What cancel_and_wait() waits for: timers of one key that have been cancelled or replaced but have not ended. Created

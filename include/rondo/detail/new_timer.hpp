@@ -16,6 +16,7 @@ namespace rondo::detail {
 
 class core;
 class timer_group;
+struct record;
 
 /// One scheduling call. It takes a free record that nobody else knows, builds the callable in it, and then makes the
 /// record known. So a callable is never moved. A move would cost more than its size suggests: the stores that have just
@@ -62,8 +63,8 @@ class RONDO_EXPORT RONDO_CHECKED_ABI new_timer {
 #endif
   core& core_;
   timer_group* const group_;
-  void* record_ = nullptr;  // null once the timer is scheduled
-  task* work_ = nullptr;    // in the record
+  record* record_ = nullptr;  // null once the timer is scheduled
+  task* work_ = nullptr;      // in the record
 };
 
 }  // namespace rondo::detail
