@@ -86,7 +86,10 @@ def replacements(text):
 
 def compiled_in(build):
     commands = json.loads((build / "compile_commands.json").read_text(encoding="utf-8"))
-    return {(build / command["file"]).resolve() for command in commands}
+    files = {(build / command["file"]).resolve() for command in commands}
+    for group in [file for file in files if "-unity" in file.name]:  # it includes the files that are compiled together
+        files |= {pathlib.Path(name).resolve() for name in re.findall(r"#include<(.+)>", group.read_text(encoding="utf-8"))}
+    return files
 
 
 def main(root, build):
