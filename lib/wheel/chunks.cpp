@@ -268,10 +268,14 @@ void chain::next_group(chunk_pool& pool) noexcept {
   }
 }
 
-void chain::prefetch_first(const chunk_pool& pool) const noexcept {
-  const auto nodes =
-      std::min<std::ptrdiff_t>(end_of(first_, pool) - begin_, 2 * std::ptrdiff_t{prefetch_distance});
-  for (std::ptrdiff_t i = 0; i != nodes; ++i) __builtin_prefetch(begin_[i], 1);
+void chain::prefetch_first() const noexcept {
+  const bool is_last = first_ == (end_number_ - 1) / chunk_pool::chunk_slots;
+  const std::size_t index =
+      reinterpret_cast<std::uintptr_t>(begin_) / sizeof(void*) % chunk_pool::chunk_slots;
+  const std::size_t left =
+      is_last ? static_cast<std::size_t>(end_ - begin_) : chunk_pool::chunk_slots - index;
+  const std::size_t nodes = std::min<std::size_t>(left, 2 * prefetch_distance);
+  for (std::size_t i = 0; i != nodes; ++i) __builtin_prefetch(begin_[i], 1);
 }
 
 void chain::make_room_slowly(chunk_pool& pool) {
@@ -299,8 +303,10 @@ bool chain::compact_last(chunk_pool& pool) noexcept {
 }
 
 void chain::release(chunk_pool& pool) noexcept {
-  if (has_chunks()) pool.give_back(first_, static_cast<std::size_t>(end_ - pool.slots(first_)));
-  *this = {};
+  if (end_number_ != 0) pool.give_back(first_, static_cast<std::size_t>(end_ - pool.slots(first_)));
+  begin_ = end_ = nullptr;
+  end_number_ = 0;
+  first_ = 0;
 }
 
 void chain::append(chain& other, chunk_pool& pool) noexcept {

@@ -22,21 +22,17 @@ void far_lists::make_room(tick_number due) {
     make_room_in_list(due);
 }
 
-void far_lists::make_room_in_list(tick_number due) {
+std::size_t far_lists::make_room_in_list(tick_number due) {
   if (block_of(due) < base_) lower_base(due);
-  lists_[index_of(due)].make_room(pool_);
+  const std::size_t index = index_of(due);
+  lists_[index].make_room(pool_);
+  return index;
 }
 
 void far_lists::add(node& n, tick_number due) noexcept {
-  if (!in_redistributed(due)) return add_to_list(n, due);
+  if (!in_redistributed(due)) return add_to_list(index_of(due), n, due);
   redistributed().push_at_once(n);
   pool_.note_earliest(chunk_pool::chunk_of(n.position), due);
-}
-
-/// Precondition: its list has room.
-void far_lists::add_to_list(node& n, tick_number due) noexcept {
-  add_at_once(n, due);
-  mark(index_of(due));
 }
 
 /// The new base differs from the old one in a digit. All lists of the levels below that digit become one list, because

@@ -75,7 +75,7 @@ void wheel_core::remove_bucket(std::size_t entry) noexcept {
   queue_.remove(entry);
 }
 
-wheel_core::open_tick wheel_core::open(tick_number to) {
+wheel_core::open_tick wheel_core::open_slowly(tick_number to) {
   open_tick t{nullptr, 0};
   while (t.nodes == nullptr && queue_.top != delay_queue::none && queue_.top_due <= to) t = try_open();
   return t;
@@ -87,15 +87,15 @@ wheel_core::open_tick wheel_core::try_open() {
     correct_key();
   else
     t.nodes = queue_.top <= mask_ ? &buckets_[queue_.top].nodes : gather_far(t.due);
-  if (t.nodes != nullptr) t.nodes->prefetch_first(pool_);
+  if (t.nodes != nullptr) t.nodes->prefetch_first();
   return t;
 }
 
 /// Removes the tick's bucket if it is empty, moves the window, and redistributes a part.
 void wheel_core::close(open_tick t) {
   if (t.due < window_begin_) return;  // it was overdue
-  // Unless next_due() has already removed it.
-  if (t.nodes->has_chunks() && t.nodes->front(pool_) == nullptr) remove_bucket(bucket_of(t.due));
+  if (t.nodes->front(pool_) == nullptr)
+    remove_bucket(bucket_of(t.due));  // perhaps next_due() has already done so
   // An earlier node may have been inserted in the meantime.
   const tick_number first = queue_.top != delay_queue::none ? std::min(queue_.top_due, t.due) : t.due;
   if (begin_of_block(first) > window_begin_) move_window(begin_of_block(first));

@@ -172,8 +172,8 @@ class RONDO_EXPORT chain {
     if (end_number_ % chunk_pool::chunk_slots == 0) make_room_slowly(pool);
   }
 
-  /// Prefetches the first few nodes. (Taking nodes prefetches the next ones.)
-  void prefetch_first(const chunk_pool& pool) const noexcept;
+  /// Prefetches the first few nodes. (Taking nodes prefetches the next ones.) Precondition: front() returned a node.
+  void prefetch_first() const noexcept;
   /// The first node, or null if there is none. Skips holes, each of them only once.
   node* front(chunk_pool& pool) noexcept {
     for (; begin_ != end_; pop_front(pool))

@@ -84,9 +84,9 @@ class RONDO_EXPORT far_lists {
       node* const n = redistributed().front(pool_);
       if (n == nullptr) return end_redistribution();
       const bool is_taken = take(*n);
-      if (!is_taken) make_room_in_list(n->due);
+      const std::size_t list = is_taken ? 0 : make_room_in_list(n->due);
       redistributed().pop_front(pool_);
-      if (!is_taken) add_to_list(*n, n->due);
+      if (!is_taken) add_to_list(list, *n, n->due);
     }
   }
 
@@ -140,8 +140,14 @@ class RONDO_EXPORT far_lists {
   const chain& redistributed() const noexcept { return lists_.back(); }
   chain& redistributed() noexcept { return lists_.back(); }
 
-  void add_to_list(node& n, tick_number due) noexcept;
-  void make_room_in_list(tick_number due);
+  /// Precondition: the list has room.
+  void add_to_list(std::size_t index, node& n, tick_number due) noexcept {
+    lists_[index].push_at_once(n);
+    pool_.note_earliest(chunk_pool::chunk_of(n.position), due);
+    mark(index);
+  }
+  /// Makes room in the list of a tick, and returns which list it is.
+  std::size_t make_room_in_list(tick_number due);
 
   void mark(std::size_t index) noexcept {
     occupied_[index / digits] |= static_cast<std::uint8_t>(1U << index % digits);

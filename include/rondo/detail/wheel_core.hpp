@@ -97,7 +97,10 @@ class RONDO_EXPORT wheel_core {
   /// Finds the nodes of the earliest tick, if that is at or before `to`. For each tick, or for 4,096 nodes of one, at
   /// most two parts of far nodes are redistributed by open() and close(). Overdue nodes are redistributed until those of
   /// the earliest tick have a list. Throws std::bad_alloc; then no node is lost.
-  open_tick open(tick_number to);
+  open_tick open(tick_number to) {
+    if (queue_.top == delay_queue::none || queue_.top_due > to) return {nullptr, 0};  // as at most ticks
+    return open_slowly(to);
+  }
   /// A step of open(), for a wheel that others may use in between: corrects an early key, or redistributes a part. The
   /// tick is open if nothing was left to do. Precondition: next_key() is not never_tick.
   open_tick try_open();
@@ -191,6 +194,7 @@ class RONDO_EXPORT wheel_core {
   // Not inlined: otherwise the fast path would save registers for it.
   [[gnu::noinline]] bool insert_slowly(node& n, tick_number due);
   bool make_room_in_bucket(tick_number due);
+  open_tick open_slowly(tick_number to);
   bool enqueue(std::size_t entry, tick_number due) noexcept;
   void remove_bucket(std::size_t entry) noexcept;
   void correct_far_key() noexcept;
