@@ -191,7 +191,7 @@ bool core::publish(record& r, tick_number tick, insert_hooks& hooks) {
 bool core::publish_locked(record& r, tick_number tick, insert_hooks& hooks) {
   if (tick != never_tick) return wheel_.schedule(r, tick, hooks);
   if (!hooks.may_insert()) return false;
-  wheel_.set_due(r, tick);
+  striped_wheel::set_due(r, tick);
   set_never_due(r);
   return true;
 }
@@ -205,7 +205,7 @@ bool core::arm(record& r, time_point deadline, tick_number tick, move_hooks& hoo
   if (tick != never_tick) return wheel_.reschedule(r, tick, hooks);
   if (!stop_waiting(r, [&] { return hooks.may_move(r); })) return false;
   disarm(r);
-  wheel_.set_due(r, tick);
+  striped_wheel::set_due(r, tick);
   r.deadline = deadline;
   if (!r.periodic()) r.take_all_back();
   set_never_due(r);
@@ -218,7 +218,7 @@ void core::arm_surely(record& r, time_point deadline, tick_number tick, move_hoo
     arm(r, deadline, tick, hooks);
   } catch (const std::bad_alloc&) {
     disarm(r);
-    wheel_.set_due(r, tick);
+    striped_wheel::set_due(r, tick);
     r.deadline = deadline;
     r.where = waits_in::no_memory;
     without_memory_.fetch_add(1, std::memory_order_relaxed);
@@ -449,7 +449,7 @@ void core::await(record& r, const repetition::step& next) noexcept {
   if (next.is_late && ready_.collects(tick)) {  // it takes its turn in this pass
     r.invalidate_wait();
     r.deadline = *next.wait_for;
-    wheel_.set_due(r, tick);
+    striped_wheel::set_due(r, tick);
     if (ready_.push_late(r, tick)) return;
   }
   move_hooks hooks(*this, r.generation);  // the driver itself: no wake-up is needed

@@ -274,7 +274,7 @@ void chain::prefetch_first() const noexcept {
       reinterpret_cast<std::uintptr_t>(begin_) / sizeof(void*) % chunk_pool::chunk_slots;
   const std::size_t left =
       is_last ? static_cast<std::size_t>(end_ - begin_) : chunk_pool::chunk_slots - index;
-  const std::size_t nodes = std::min<std::size_t>(left, 2 * prefetch_distance);
+  const std::size_t nodes = std::min<std::size_t>(left, std::size_t{2} * prefetch_distance);
   for (std::size_t i = 0; i != nodes; ++i) __builtin_prefetch(begin_[i], 1);
 }
 
