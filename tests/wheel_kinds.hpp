@@ -109,9 +109,11 @@ struct striped {
 
     void schedule(Node& n, tick_number due) {
       if (static_cast<node&>(n).home_ == nullptr)
-        core_.schedule(n, due, insert_hooks{core_});
+        core_.schedule(
+            n, due, [] { return true; }, [] {});
       else
-        core_.reschedule(n, due, insert_hooks{core_});
+        core_.reschedule(
+            n, due, [&] { return leave_other(n); }, [] {});
       if (std::exchange(static_cast<node&>(n).home_, &core_) != &core_) ++core_.size;
     }
     bool cancel(Node& n) noexcept {
@@ -151,15 +153,10 @@ struct striped {
     std::string fault() const { return core_.fault(); }
 
    private:
-    struct insert_hooks {
-      counting_wheel& to;
-      static bool may_insert() noexcept { return true; }
-      static void top_moved_earlier() noexcept {}
-      static bool may_move(detail::node&) noexcept { return true; }
-      void before_move(detail::node& n) const noexcept {
-        if (static_cast<node&>(n).home_ != &to) static_cast<node&>(n).leave();
-      }
-    };
+    bool leave_other(node& n) noexcept {
+      if (n.home_ != &core_) n.leave();
+      return true;
+    }
 
     counting_wheel core_;
     tick_number now_;

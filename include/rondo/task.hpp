@@ -219,7 +219,7 @@ constexpr void refuse_empty(const F& work) {
   bool is_empty = false;
   if constexpr (std::is_same_v<F, task>)
     is_empty = !work;
-  else
+  else if constexpr (nullable<std::decay_t<F>>)
     is_empty = is_null(work);
   if (is_empty) [[unlikely]]
     refuse_empty_task();

@@ -13,7 +13,18 @@ namespace rondo {
 
 namespace detail {
 struct timer_id_access;
-}
+
+/// What an id consists of.
+struct timer_id_parts {
+  std::uint32_t scheduler = 0;  // 0: identifies no timer
+  std::uint32_t slot = 0;
+  std::uint64_t generation = 0;
+
+  friend constexpr bool operator==(const timer_id_parts&, const timer_id_parts&) noexcept = default;
+  friend constexpr std::strong_ordering operator<=>(const timer_id_parts&, const timer_id_parts&) noexcept =
+      default;  // NOLINT(modernize-use-nullptr): the comparisons are the compiler's
+};
+}  // namespace detail
 
 /// Identifies one timer of one scheduler. Ids are never reused: after its timer has ended, an id identifies no other
 /// timer in this scheduler or in any other of the process. A default-constructed id identifies no timer. Ids are
@@ -37,9 +48,7 @@ class timer_id {
   friend struct detail::timer_id_access;
   friend struct std::hash<timer_id>;
 
-  std::uint32_t scheduler_ = 0;  // 0: identifies no timer
-  std::uint32_t slot_ = 0;
-  std::uint64_t generation_ = 0;
+  detail::timer_id_parts parts_;
 };
 static_assert(sizeof(timer_id) <= 16);
 
@@ -50,14 +59,10 @@ struct timer_id_access {
   static constexpr timer_id make(std::uint32_t scheduler, std::uint32_t slot,
                                  std::uint64_t generation) noexcept {
     timer_id id;
-    id.scheduler_ = scheduler;
-    id.slot_ = slot;
-    id.generation_ = generation;
+    id.parts_ = {scheduler, slot, generation};
     return id;
   }
-  static constexpr std::uint32_t scheduler(const timer_id& id) noexcept { return id.scheduler_; }
-  static constexpr std::uint32_t slot(const timer_id& id) noexcept { return id.slot_; }
-  static constexpr std::uint64_t generation(const timer_id& id) noexcept { return id.generation_; }
+  static constexpr const timer_id_parts& parts(const timer_id& id) noexcept { return id.parts_; }
 };
 }  // namespace detail
 
@@ -68,8 +73,9 @@ template <>
 struct std::hash<rondo::timer_id> {
   /// Equal ids have equal hashes; all bits are well mixed.
   std::size_t operator()(const rondo::timer_id& id) const noexcept {
-    const std::uint64_t slot = (std::uint64_t{id.scheduler_} << 32) | id.slot_;
-    const std::uint64_t mixed = (slot ^ (id.generation_ * 0x9e3779b97f4a7c15ULL)) * 0xff51afd7ed558ccdULL;
+    const auto& [scheduler, slot, generation] = id.parts_;
+    const std::uint64_t place = (std::uint64_t{scheduler} << 32) | slot;
+    const std::uint64_t mixed = (place ^ (generation * 0x9e3779b97f4a7c15ULL)) * 0xff51afd7ed558ccdULL;
     return static_cast<std::size_t>(mixed ^ (mixed >> 32));  // low bits of a product depend on low bits only
   }
 };

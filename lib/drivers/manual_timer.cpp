@@ -139,13 +139,13 @@ manual_timer::~manual_timer() = default;
 // A task may destroy the timer that is being advanced: `core` keeps the core until the call is over.
 
 std::size_t manual_timer::advance(any_duration d) {
-  const detail::checked_call checked(core_, "advance()");
+  [[maybe_unused]] const detail::checked_call checked{*core_, "advance()"};
   const auto core = core_;
   return core->advance(d);
 }
 
 std::size_t manual_timer::advance_to_next() {
-  const detail::checked_call checked(core_, "advance_to_next()");
+  [[maybe_unused]] const detail::checked_call checked{*core_, "advance_to_next()"};
   const auto core = core_;
   return core->advance_to_next();
 }

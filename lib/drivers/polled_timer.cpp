@@ -121,7 +121,7 @@ polled_timer::~polled_timer() = default;
 // A task may destroy the timer that is being polled: `core` keeps the core until the call is over.
 
 std::size_t polled_timer::poll(std::size_t limit) {
-  const detail::checked_call checked(core_, "poll()");
+  [[maybe_unused]] const detail::checked_call checked{*core_, "poll()"};
   const auto core = core_;
   return core->poll(limit);
 }

@@ -34,12 +34,12 @@ keyed_core::keyed_core(const scheduler& s) : group_(std::make_unique<group>(*thi
 keyed_core::~keyed_core() = default;
 
 void keyed_core::clear() {
-  const checked_call checked(group_->core, in_keyed_timers);
+  [[maybe_unused]] const checked_call checked{*group_->core, in_keyed_timers};
   group_->core->cancel_all(*group_);
 }
 
 void keyed_core::close() {
-  const checked_call checked(group_->core, in_keyed_timers);
+  [[maybe_unused]] const checked_call checked{*group_->core, in_keyed_timers};
   group_->core->close(*group_);
 }
 
@@ -52,14 +52,14 @@ keyed_call::keyed_call(keyed_core& keys) : keys_(keys), now_(keys.group_->core->
 }
 
 task& keyed_call::take_record() {
-  record& r = keys_.group_->core->take_member_record();
+  record& r = keys_.group_->core->take_record(true);
   record_ = &r;
   return r.work;
 }
 
 keyed_call::~keyed_call() {
   core& c = *keys_.group_->core;
-  if (record_ != nullptr) c.discard_member(*record_);
+  if (record_ != nullptr) c.discard(*record_, true);
   c.finish(core::remainder{ended_, wakes_});
   if constexpr (checks) c.end_call(in_keyed_timers);
 }

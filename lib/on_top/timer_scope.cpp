@@ -81,26 +81,26 @@ timer_id timer_scope::schedule(const recurrence& when, task work, timer_options 
 
 cancel_result timer_scope::cancel(timer_id id) {
   const auto group = group_;
-  const checked_call checked(core_, "cancel()");
+  [[maybe_unused]] const checked_call checked{*core_, "cancel()"};
   return core_->belongs(id, *group) ? core_->cancel(id) : cancel_result::gone;
 }
 
 cancel_result timer_scope::cancel_and_wait(timer_id id) {
   const auto group = group_;
-  const checked_call checked(core_, "cancel_and_wait()");
+  [[maybe_unused]] const checked_call checked{*core_, "cancel_and_wait()"};
   return core_->belongs(id, *group) ? core_->cancel_and_wait(id) : cancel_result::gone;
 }
 
 bool timer_scope::reschedule_after(timer_id id, any_duration delay) {
   const auto group = group_;
-  const checked_call checked(core_, "reschedule_after()");
+  [[maybe_unused]] const checked_call checked{*core_, "reschedule_after()"};
   const time_point now = core_->now();
   return core_->belongs(id, *group) && core_->reschedule(id, deadline_after(now, delay), now);
 }
 
 bool timer_scope::reschedule_at(timer_id id, any_time_point due) {
   const auto group = group_;
-  const checked_call checked(core_, "reschedule_at()");
+  [[maybe_unused]] const checked_call checked{*core_, "reschedule_at()"};
   return core_->belongs(id, *group) && core_->reschedule(id, due, core_->now());
 }
 
@@ -110,13 +110,13 @@ std::size_t timer_scope::pending() const { return core_->pending(*group_); }
 
 void timer_scope::cancel_all() {
   const auto group = group_;
-  const checked_call checked(core_, "cancel_all()");
+  [[maybe_unused]] const checked_call checked{*core_, "cancel_all()"};
   core_->cancel_all(*group);
 }
 
 void timer_scope::close() {
   const auto group = group_;
-  const checked_call checked(core_, "close()");
+  [[maybe_unused]] const checked_call checked{*core_, "close()"};
   core_->close(*group);
 }
 

@@ -12,10 +12,11 @@
 #include <rondo/firing.hpp>
 #include <rondo/time.hpp>
 
-#include "scheduler/counters.hpp"
 #include "sync/sync.hpp"
 
 namespace rondo::detail {
+
+struct counters;
 
 /// The calls of one scheduler.
 class call_checks {
@@ -47,29 +48,6 @@ class call_checks {
   sync::atomic<std::uint64_t> begun_{0};
   sync::atomic<std::size_t> in_progress_{0};
   sync::atomic<std::size_t> paid_{0};
-};
-
-/// One call by the user. When it ends, a checked build verifies the scheduler; other builds do nothing.
-template <class Core, bool = checks>
-class checked_call {
- public:
-  checked_call(const std::shared_ptr<Core>&, const char*) noexcept {}
-  ~checked_call() {}  // NOLINT(modernize-use-equals-default): so that no compiler reports it as unused
-};
-
-template <class Core>
-class checked_call<Core, true> {
- public:
-  checked_call(const std::shared_ptr<Core>& core, const char* name) noexcept : core_(core), name_(name) {
-    core_->begin_call();
-  }
-  ~checked_call() { core_->end_call(name_); }
-  checked_call(const checked_call&) = delete;
-  checked_call& operator=(const checked_call&) = delete;
-
- private:
-  const std::shared_ptr<Core> core_;  // the call may destroy the scheduler
-  const char* const name_;
 };
 
 /// Where a scheduler's pending timers and its records are while nothing is in progress.

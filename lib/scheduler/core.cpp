@@ -11,6 +11,8 @@
 #include <tuple>
 #include <utility>
 
+#include <rondo/detail/new_timer.hpp>
+
 #include "scheduler/drawing.hpp"
 #include "scheduler/timer_group.hpp"
 #include "values/fresh_seed.hpp"
@@ -38,66 +40,11 @@ duration checked_slow_after(duration slow_after) {
 std::uint32_t next_scheduler_number() noexcept {
   static std::atomic<std::uint32_t> numbers{0};
   std::uint32_t number = 0;
-  while (number == 0) number = numbers.fetch_add(1, std::memory_order_relaxed) + 1;  // 0 means none
+  while (number == 0) number = numbers.fetch_add(1, relaxed) + 1;  // 0 means none
   return number;
 }
 
 }  // namespace
-
-/// The common part of the insert hooks, which the wheel calls while it inserts a timer. The scheduling call creates it,
-/// and calls wake() to wake the driver when no lock is held any more. Once the timer is in the wheel and its stripe is
-/// unlocked, the task may run and destroy the scheduler, so what wake() needs is kept before that.
-class core::wake_hook {
- public:
-  explicit wake_hook(core& core) noexcept : core_(core) {}
-  void top_moved_earlier() { kept_ = core_.shared_from_this(); }
-  bool top_moved() const noexcept { return kept_ != nullptr; }
-  void wake() noexcept {
-    if (kept_ != nullptr) kept_->next_due_moved_earlier();
-  }
-
- protected:
-  static record& record_of(node& n) noexcept { return static_cast<record&>(n); }
-  core& core_;
-
- private:
-  std::shared_ptr<core> kept_;
-};
-
-/// For a timer that is in no wheel.
-class core::insert_hooks : public wake_hook {
- public:
-  enum class inserts { new_timers, old_timers };  // drain() admits no new ones
-  insert_hooks(core& core, inserts what) noexcept : wake_hook(core), what_(what) {}
-  bool may_insert() const noexcept {
-    return !core_.stopped() && (what_ == inserts::old_timers || !core_.draining());
-  }
-
- private:
-  const inserts what_;
-};
-
-/// For a timer whose record is locked and that is to wait for another moment. If it is plain, cancel() may end it as
-/// soon as the stripe is unlocked, so everything that changes in the record changes before that.
-class core::move_hooks : public wake_hook {
- public:
-  /// If the record's generation is no longer `generation` when the timer is moved, the timer is gone.
-  move_hooks(core& core, std::uint64_t generation) noexcept : wake_hook(core), generation_(generation) {}
-  bool may_move(node& n) const noexcept { return record_of(n).has_generation(generation_); }
-  void before_move(node& n) noexcept {
-    record& r = record_of(n);
-    core_.leave_count(r);
-    r.where = waits_in::wheel;
-    r.invalidate_wait();
-    r.deadline = deadline;
-    if (!r.periodic()) r.take_all_back();
-  }
-
-  time_point deadline;
-
- private:
-  const std::uint64_t generation_;
-};
 
 core::core(const options& o, time_point start)
     : number_(next_scheduler_number()),
@@ -107,18 +54,18 @@ core::core(const options& o, time_point start)
       slow_after_(checked_slow_after(o.slow_after)),
       max_pending_(o.max_pending) {}
 
+/// Claims a place under the limit for one more timer. Throws capacity_error if none is free.
 void core::claim_place() {
-  if (max_pending_ == unlimited) return;
-  std::size_t taken = places_taken_.load(std::memory_order_relaxed);
+  std::size_t taken = places_taken_.load(relaxed);
   do {
     if (taken >= max_pending_)
       throw capacity_error("rondo: max_pending is " + std::to_string(max_pending_) +
                            ", and that many timers are pending");
-  } while (!places_taken_.compare_exchange_weak(taken, taken + 1, std::memory_order_relaxed));
+  } while (!places_taken_.compare_exchange_weak(taken, taken + 1, relaxed));
 }
 
 void core::free_place() noexcept {
-  if (max_pending_ != unlimited) places_taken_.fetch_sub(1, std::memory_order_relaxed);
+  if (max_pending_ != unlimited) places_taken_.fetch_sub(1, relaxed);
 }
 
 void core::refuse_stopped() const {
@@ -128,13 +75,23 @@ void core::refuse_stopped() const {
           : "rondo: a timer was scheduled after stop() or drain()");
 }
 
-record* core::find(timer_id id) const noexcept {
-  if (timer_id_access::scheduler(id) != number_) return nullptr;
-  return pool_.find(timer_id_access::slot(id));
+timer_id core::id_of(const record& r) const noexcept {
+  return timer_id_access::make(number_, r.slot, r.generation.load(relaxed));
 }
 
-record& core::take_record() {
-  if (stopped() || draining()) refuse_stopped();
+/// The record that serves, or served, a timer of this scheduler; null for other ids.
+record* core::find(const timer_id_parts& id) const noexcept {
+  return id.scheduler == number_ ? pool_.find(id.slot) : nullptr;
+}
+
+record& core::take_record(bool is_member) {
+  if (stopped_.load() || draining_.load()) refuse_stopped();
+  if (is_member || max_pending_ == unlimited) return pool_.take();
+  return take_limited_record();
+}
+
+/// As take_record(), for a scheduler with a limit. (Not inlined: otherwise take_record() would save registers for it.)
+record& core::take_limited_record() {
   claim_place();
   try {
     return pool_.take();
@@ -144,68 +101,78 @@ record& core::take_record() {
   }
 }
 
-void core::discard(record& r) noexcept {
+void core::discard(record& r, bool is_member) noexcept {
   const auto kept =
       shared_from_this();  // the callable that is destroyed may be the last to own the scheduler
   {
     record_lock hold(r.mutex);
-    r.plain.store(false);  // whether it is plain may not have been determined yet
-    finish(hold, r, ending::refused);
+    r.plain.store(false, relaxed);  // whether it is plain may not have been determined yet
+    end(r, ending::refused);
+    if (!is_member) free_place();
+    release(hold, r, marker::kind::destruction);
   }
   endings_.wake();  // drain() may have found it counted as pending
 }
 
 timer_id core::schedule(record& r, time_point due, time_point now) {
-  insert_hooks hooks(*this, insert_hooks::inserts::new_timers);
-  r.set(life::live);
+  const tick_number tick = grid_.of_deadline(due, now);
   r.deadline = due;
-  r.plain.release(r.plain && task_access::trivial_to_destroy(r.work));
-  const timer_id id = id_of(r);  // from publish() on, others may use the record
-  if (!publish(r, grid_.of_deadline(due, now), hooks)) refuse_stopped();
-  hooks.wake();
+  r.plain.store(r.plain.load(relaxed) && task_access::trivial_to_destroy(r.work), std::memory_order_release);
+  r.state.store(life::live, relaxed);
+  const timer_id id = id_of(r);  // from insert() on, others may use the record
+  if (tick == never_tick) [[unlikely]] {
+    const record_lock hold(r.mutex);
+    insert_never_due(r);
+    return id;
+  }
+  waking wakes;
+  insert(r, tick, wakes);
+  if (wakes != nullptr) wakes->next_due_moved_earlier();
   return id;
-}
-
-timer_id core::schedule(record& r, const recurrence& when, time_point now) {
-  return schedule(r, make_periodic(r, when, now), now);
 }
 
 time_point core::make_periodic(record& r, const recurrence& when, time_point now) {
   const recurrence::occurrence first = when.first(now, fresh_seed());
   r.repeats = std::make_unique<periodic_part>(periodic_part{{when, first}, {}});
-  r.plain.release(false);
+  r.plain.store(false, std::memory_order_release);
   if (r.has_own_executor() || handlers_.has_executor()) r.repeats->submitted.reserve_one();
   return first.due;
 }
 
-/// Makes a new timer known to all. Returns false if the scheduler is stopped or draining.
-bool core::publish(record& r, tick_number tick, insert_hooks& hooks) {
-  // Either stop() finds the record, or its flag is seen here: stop() visits each stripe of the wheel and each record
-  // after it has raised the flag.
-  if (tick != never_tick) return wheel_.schedule(r, tick, hooks);
-  const record_lock hold(r.mutex);
-  return publish_locked(r, tick, hooks);
+/// Makes a new timer known to all, unless the scheduler is stopped or draining. Either stop() finds the record, or its
+/// flag is seen here, because stop() visits each stripe of the wheel and each record after it has raised the flag.
+void core::insert(record& r, tick_number tick, waking& wakes) {
+  const auto is_open = [this] { return !stopped_.load() && !draining_.load(); };
+  if (!wheel_.schedule(r, tick, is_open, [&] { wakes = shared_from_this(); })) refuse_stopped();
 }
 
-/// As publish(), but for a timer that is locked.
-bool core::publish_locked(record& r, tick_number tick, insert_hooks& hooks) {
-  if (tick != never_tick) return wheel_.schedule(r, tick, hooks);
-  if (!hooks.may_insert()) return false;
-  striped_wheel::set_due(r, tick);
+/// As insert(), for a timer that is locked and that no tick is due for.
+void core::insert_never_due(record& r) {
+  if (stopped_.load() || draining_.load()) refuse_stopped();
+  striped_wheel::set_place(r, never_tick, nullptr);
   set_never_due(r);
-  return true;
 }
 
 /// Makes `r`, which is locked, wait for `deadline`, and no longer for what it waits for now. If it is plain and was
 /// cancelled in the meantime, does nothing and returns false. Strong guarantee.
-bool core::arm(record& r, time_point deadline, tick_number tick, move_hooks& hooks) {
-  hooks.deadline = deadline;
+bool core::arm(record& r, std::uint64_t generation, time_point deadline, tick_number tick, waking& wakes) {
+  const auto is_same = [&] { return r.generation.load(relaxed) == generation; };
+  // If `r` is plain, cancel() may end it as soon as its stripe is unlocked, so all that changes in it changes before.
+  const auto move = [&] {
+    if (!is_same()) return false;
+    leave_count(r);
+    r.where = waits_in::wheel;
+    r.invalidate_wait();
+    r.deadline = deadline;
+    if (!r.periodic()) r.take_all_back();
+    return true;
+  };
   // If stop() is in progress, it has not reached this record yet, because we hold the lock. So it finds the timer
   // later.
-  if (tick != never_tick) return wheel_.reschedule(r, tick, hooks);
-  if (!stop_waiting(r, [&] { return hooks.may_move(r); })) return false;
+  if (tick != never_tick) return wheel_.reschedule(r, tick, move, [&] { wakes = shared_from_this(); });
+  if (!stop_waiting(r, is_same)) return false;
   disarm(r);
-  striped_wheel::set_due(r, tick);
+  striped_wheel::set_place(r, tick, nullptr);
   r.deadline = deadline;
   if (!r.periodic()) r.take_all_back();
   set_never_due(r);
@@ -213,16 +180,16 @@ bool core::arm(record& r, time_point deadline, tick_number tick, move_hooks& hoo
 }
 
 /// As arm(), but for a periodic timer, and it cannot fail: if there is no memory, each pass tries again.
-void core::arm_surely(record& r, time_point deadline, tick_number tick, move_hooks& hooks) noexcept {
+void core::arm_surely(record& r, time_point deadline, tick_number tick, waking& wakes) noexcept {
   try {
-    arm(r, deadline, tick, hooks);
+    arm(r, r.generation.load(relaxed), deadline, tick, wakes);
   } catch (const std::bad_alloc&) {
     disarm(r);
-    striped_wheel::set_due(r, tick);
+    striped_wheel::set_place(r, tick, nullptr);
     r.deadline = deadline;
     r.where = waits_in::no_memory;
-    without_memory_.fetch_add(1, std::memory_order_relaxed);
-    hooks.top_moved_earlier();  // the driver tries again, and no longer sleeps past the timer's time
+    without_memory_.fetch_add(1, relaxed);
+    wakes = shared_from_this();  // the driver tries again, and no longer sleeps past the timer's time
   }
 }
 
@@ -236,7 +203,7 @@ void core::disarm(record& r) noexcept {
 }
 
 void core::leave_count(record& r) noexcept {
-  if (r.where == waits_in::no_memory) without_memory_.fetch_sub(1, std::memory_order_relaxed);
+  if (r.where == waits_in::no_memory) without_memory_.fetch_sub(1, relaxed);
   if (r.where == waits_in::never_due) never_due_.fetch_sub(1, std::memory_order_seq_cst);
 }
 
@@ -247,22 +214,23 @@ void core::set_never_due(record& r) noexcept {
 }
 
 bool core::reschedule(timer_id id, time_point due, time_point now) {
-  move_hooks hooks(*this, timer_id_access::generation(id));
-  const bool moved = reschedule(id, due, now, hooks);
-  hooks.wake();
+  waking wakes;
+  const bool moved = reschedule(id, due, now, wakes);
+  if (wakes != nullptr) wakes->next_due_moved_earlier();
   return moved;
 }
 
-bool core::reschedule(timer_id id, time_point due, time_point now, move_hooks& hooks) {
-  record* const r = find(id);
+bool core::reschedule(timer_id id, time_point due, time_point now, waking& wakes) {
+  const timer_id_parts which = timer_id_access::parts(id);
+  record* const r = find(which);
   if (r == nullptr) return false;
   {
     const record_lock hold(r->mutex);
-    const bool is_plain = r->plain.acquire();
-    if (!hooks.may_move(*r) || !r->live() || stopped()) return false;
+    const bool is_plain = r->plain.load(std::memory_order_acquire);
+    if (!r->live(which.generation) || stopped()) return false;
     const bool is_periodic = !is_plain && r->periodic();
     if (is_periodic && draining()) return false;  // it is about to be ended
-    if (!arm(*r, due, grid_.of_deadline(due, now), hooks)) return false;
+    if (!arm(*r, which.generation, due, grid_.of_deadline(due, now), wakes)) return false;
     if (is_periodic) {
       const submitted_runs::run* const oldest = r->oldest_submitted();
       r->repeats->next.moved_to(due, r->submitted, oldest != nullptr ? &oldest->what : nullptr);
@@ -271,6 +239,68 @@ bool core::reschedule(timer_id id, time_point due, time_point now, move_hooks& h
   }
   if (due == time_point::max()) endings_.wake();  // drain() no longer waits for it
   return true;
+}
+
+// One scheduling call. It is here so that it needs no further call within the library to schedule a timer, which would
+// account for a tenth of its instructions.
+
+constexpr const char* in_schedule = "a scheduling call";  // for checked builds
+
+[[gnu::flatten]] new_timer::new_timer(const std::shared_ptr<core>& c, timer_group* group)
+    :
+#if defined(RONDO_CHECKS)
+      kept_(c),
+#endif
+      core_(*c),
+      group_(group) {
+  if constexpr (!checks) {
+    record_ = &core_.take_record(group != nullptr);
+  } else {
+    core_.begin_call();  // first, because the record counts as a timer
+    try {
+      record_ = &core_.take_record(group != nullptr);
+    } catch (...) {
+      core_.end_call(in_schedule);
+      throw;
+    }
+  }
+  work_ = &record_->work;
+}
+
+void new_timer::set(timer_options&& with) { record_->keep(std::move(with)); }
+
+[[gnu::flatten]] timer_id new_timer::schedule_after(duration delay) {
+  const time_point now = core_.now();
+  return schedule(deadline_after(now, delay), now);
+}
+
+[[gnu::flatten]] timer_id new_timer::schedule_at(time_point due) { return schedule(due, core_.now()); }
+
+timer_id new_timer::schedule(const recurrence& when) {
+  const time_point now = core_.now();
+  return schedule(core_.make_periodic(*record_, when, now), now);
+}
+
+timer_id new_timer::schedule(time_point due, time_point now) {
+  if (group_ != nullptr) return schedule_member(due, now);
+  const timer_id id = core_.schedule(*record_, due, now);
+  record_ = nullptr;
+  if constexpr (checks) core_.end_call(in_schedule);
+  return id;
+}
+
+timer_id new_timer::schedule_member(time_point due, time_point now) {
+  core::remainder rest;
+  const timer_id id = core_.schedule_member(*record_, due, now, *group_, nullptr, {}, rest);
+  record_ = nullptr;
+  core_.finish(rest);
+  if constexpr (checks) core_.end_call(in_schedule);
+  return id;
+}
+
+void new_timer::discard() noexcept {
+  core_.discard(*record_, group_ != nullptr);
+  if constexpr (checks) core_.end_call(in_schedule);
 }
 
 // A pass of the driver, and the life of one run.
@@ -303,7 +333,7 @@ std::size_t core::run_pass(time_point until, std::size_t limit) {
   pass p{*user, now()};
   const tick_number due = grid_.at_or_before(std::min(until, p.reading));
   collect(due);
-  retry_insertions(due);
+  if (without_memory_.load(relaxed) != 0) retry_insertions(due);
   std::size_t begun = 0;
   while (begun != limit && !stopped()) {
     const auto entry = ready_.front();
@@ -318,7 +348,7 @@ std::size_t core::run_pass(time_point until, std::size_t limit) {
 
 /// Takes everything that is due out of the wheel before any of it runs: what tasks make due is for the next pass.
 void core::collect(tick_number until) {
-  ready_.begin_pass(until);
+  ready_.collects_until = until;
   for (;;) {
     const std::size_t room = ready_.make_room();
     const std::size_t taken = wheel_.take_due(
@@ -328,11 +358,10 @@ void core::collect(tick_number until) {
 }
 
 /// Calls visit(record&), with the record locked, for each timer that waits for memory. Nearly always there is none, so no
-/// list of them is kept, and all records are searched.
+/// list of them is kept, and all records are searched. Precondition: there is one.
 template <class Visit>
 void core::for_each_without_memory(Visit&& visit) {
-  std::size_t left = without_memory_.load(std::memory_order_relaxed);
-  if (left == 0) return;
+  std::size_t left = without_memory_.load(relaxed);
   pool_.any_of([&](record& r) {
     const record_lock hold(r.mutex);
     if (r.where != waits_in::no_memory) return false;
@@ -345,13 +374,15 @@ void core::for_each_without_memory(Visit&& visit) {
 /// no memory. A timer waits for the same moment as before, so its `arming` stays: a stop() or drain() in progress may
 /// have found it.
 void core::retry_insertions(tick_number until) noexcept {
-  insert_hooks hooks(*this, insert_hooks::inserts::old_timers);  // the driver itself: no wake-up is needed
   for_each_without_memory([&](record& r) {
     if (r.due <= until && ready_.make_room() != 0) {
       ready_.push(r, r.due);
     } else {
       try {
-        if (!wheel_.schedule(r, r.due, hooks)) return;
+        // A drain() in progress waits for these. The driver itself inserts them, so no wake-up is needed.
+        if (!wheel_.schedule(
+                r, r.due, [this] { return !stopped(); }, [] {}))
+          return;
       } catch (const std::bad_alloc&) {
         return;
       }
@@ -364,7 +395,7 @@ void core::retry_insertions(tick_number until) noexcept {
 /// Runs the task or submits it to the executor. Returns false if the entry leads to no run.
 bool core::begin(const ready_entry& entry, pass& p) {
   dispatch_result d = dispatch(entry, p);
-  if (d.overlapped != 0) pool_.count([&](counters& c) { c.overlapped += d.overlapped; });
+  if (d.overlapped != 0) own_shard(pool_).here.counts.overlapped += d.overlapped;
   switch (d.what) {
     case verdict::run_here:
       p.reading = run(*entry.timer, d.fact, p.reading, p.user.propagate_exceptions ? &p.thrown : nullptr);
@@ -390,12 +421,13 @@ core::dispatch_result core::dispatch(const ready_entry& entry, pass& p) {
   if (!entry.is_current() || stopped()) return d;
   // The pass may contain a timer that another thread made due just now, after the time was read.
   if (r.deadline > p.reading) p.reading = now();
-  d.what = p.user.run_on || r.has_own_executor() ? verdict::submit : verdict::run_here;
+  const bool is_plain = r.plain.load(relaxed);
+  d.what = p.user.run_on || (!is_plain && r.has_own_executor()) ? verdict::submit : verdict::run_here;
   d.fact.id = id_of(r);
   d.fact.due = r.deadline;
   d.fact.run = 1;
-  d.fact.name = r.name();
-  if (r.periodic())
+  if (!is_plain) d.fact.name = r.name();
+  if (!is_plain && r.periodic())
     dispatch_periodic(hold, entry, p.reading, d);
   else
     dispatch_one_shot(hold, r, d);
@@ -406,7 +438,11 @@ core::dispatch_result core::dispatch(const ready_entry& entry, pass& p) {
 void core::dispatch_one_shot(record_lock& hold, record& r, dispatch_result& d) noexcept {
   r.where = waits_in::nowhere;  // the wheel has let go of it
   r.invalidate_wait();
-  if (d.what == verdict::run_here) return begin_run(hold, r, 0);
+  if (d.what == verdict::run_here) {
+    ++r.running;
+    end(r, ending::last_run);
+    return hold.unlock();
+  }
   d.ticket = next_order();
   d.own = r.own;
   r.submit(d.ticket);
@@ -446,25 +482,27 @@ void core::dispatch_periodic(record_lock& hold, const ready_entry& entry, time_p
 void core::await(record& r, const repetition::step& next) noexcept {
   if (!next.wait_for) return disarm(r);
   const tick_number tick = grid_.of_point(*next.wait_for);
-  if (next.is_late && ready_.collects(tick)) {  // it takes its turn in this pass
+  if (next.is_late && tick <= ready_.collects_until) {  // it takes its turn in this pass
     r.invalidate_wait();
     r.deadline = *next.wait_for;
-    striped_wheel::set_due(r, tick);
+    striped_wheel::set_place(r, tick, nullptr);
     if (ready_.push_late(r, tick)) return;
   }
-  move_hooks hooks(*this, r.generation);  // the driver itself: no wake-up is needed
-  arm_surely(r, *next.wait_for, tick, hooks);
+  waking unused;  // the driver itself needs no wake-up
+  arm_surely(r, *next.wait_for, tick, unused);
 }
 
 /// Counts a run of `r`, which is locked, that begins now, and the points that it reports as missed. (Only now: a run that
 /// was submitted may be taken back or rejected, and then reports nothing.) With its last run, the timer ceases to be
 /// pending. Unlocks `r`.
 void core::begin_run(record_lock& hold, record& r, std::uint64_t missed) noexcept {
-  if (missed != 0) pool_.count([missed](counters& c) { c.missed += missed; });
+  if (missed != 0) own_shard(pool_).here.counts.missed += missed;
   ++r.running;
-  if (r.over()) return finish(hold, r, ending::last_run);
+  if (r.over())
+    end(r, ending::last_run);
+  else
+    ++own_shard(pool_).here.counts.fired;
   hold.unlock();
-  pool_.count([](counters& c) { ++c.fired; });
 }
 
 /// Runs the task and returns the time at which it ended. What the task throws is stored in `thrown` or, if that is
@@ -476,7 +514,7 @@ time_point core::run(record& r, const firing& fact, time_point start, std::excep
   try {
     r.work(fact);
   } catch (...) {
-    pool_.count([](counters& c) { ++c.failed; });
+    ++own_shard(pool_).here.counts.failed;
     if (thrown != nullptr)
       *thrown = std::current_exception();
     else
@@ -494,28 +532,27 @@ time_point core::run(record& r, const firing& fact, time_point start, std::excep
 void core::end_run(record& r, time_point ended) noexcept {
   record_lock hold(r.mutex);
   if (r.periodic()) {
-    if (r.live() && draining()) {  // the search of drain() may have missed the timer
-      finish(hold, r, ending::over);
-      hold.lock();
-    }
+    if (r.live() && draining()) end(r, ending::over);  // the search of drain() may have missed the timer
     // The last run of a timer that is no longer live stays "running" until its callable is destroyed.
     if (r.live() || r.running != 1) {
-      move_hooks hooks(*this, r.generation);
+      waking wakes;
       --r.running;
-      if (r.live()) rearm(r, ended, hooks);
+      if (r.live()) rearm(r, ended, wakes);
       hold.unlock();
-      return hooks.wake();
+      if (wakes != nullptr) wakes->next_due_moved_earlier();
+      return;
     }
   }
-  const bool completed = r.completed();  // otherwise whoever ended it has counted it
-  dispose(hold, r, marker::kind::user_code, [completed](counters& c) { c.completed += completed ? 1 : 0; });
+  // A timer that was cancelled or handed back is already counted.
+  if (r.state.load(relaxed) == life::completed) ++own_shard(pool_).here.counts.completed;
+  release(hold, r, marker::kind::user_code);
 }
 
 /// Called when a run of `r`, which is locked and live, is over: what waited for that now waits for the driver.
-void core::rearm(record& r, time_point ended, move_hooks& hooks) noexcept {
+void core::rearm(record& r, time_point ended, waking& wakes) noexcept {
   if (r.in_progress()) return;
   const auto due = r.repeats->next.run_ended(ended, r.where != waits_in::nowhere);
-  if (due) arm_surely(r, *due, grid_.of_deadline(*due, ended), hooks);
+  if (due) arm_surely(r, *due, grid_.of_deadline(*due, ended), wakes);
 }
 
 void core::call_out(const void* listener, const std::function<void()>& handler) noexcept {
@@ -549,7 +586,7 @@ void core::submit(record& r, dispatch_result& d, const user_handlers& user) noex
   const bool dropped = executor_call_.end();
   if constexpr (is_checked) watch->check(d.fact);
   if (thrown) {
-    pool_.count([](counters& c) { ++c.failed; });
+    ++own_shard(pool_).here.counts.failed;
     drop_submission(r, d.ticket, d.fact, failure::threw);
     handlers_.report(error_source::executor, thrown, d.fact);
   } else if (dropped) {
@@ -599,16 +636,16 @@ void core::drop_submission(record& r, run_ticket number, firing fact, failure wh
   record_lock hold(r.mutex);
   if (stopped() || !r.redeem(number)) return;
   fact.id = id_of(r);
-  if (!r.plain) own = r.own;
+  if (!r.plain.load(relaxed)) own = r.own;
   fact.name = r.name();
-  if (why == failure::rejected) pool_.count([](counters& c) { ++c.rejected; });
+  if (why == failure::rejected) ++own_shard(pool_).here.counts.rejected;
   if (r.over() || (r.periodic() && draining())) {
     finish(hold, r, ending::over);
   } else {
-    move_hooks hooks(*this, r.generation);
-    rearm(r, reading, hooks);
+    waking wakes;
+    rearm(r, reading, wakes);
     hold.unlock();
-    hooks.wake();
+    if (wakes != nullptr) wakes->next_due_moved_earlier();
   }
   if (why == failure::rejected && !stopped()) handlers_.report_rejected(fact);
 }
@@ -616,37 +653,32 @@ void core::drop_submission(record& r, run_ticket number, firing fact, failure wh
 // How a timer ends.
 
 cancel_result core::cancel(timer_id id) {
-  record* const r = find(id);
+  const timer_id_parts which = timer_id_access::parts(id);
+  record* const r = find(which);
   if (r == nullptr) return cancel_result::gone;
-  const std::uint64_t generation = timer_id_access::generation(id);
-  if (r->plain.peek() && cancel_waiting(*r, generation)) return cancel_result::cancelled;
-  record_lock hold(r->mutex);
-  if (!r->has_generation(generation)) return cancel_result::gone;
-  const bool is_running = r->running != 0;
-  if (!r->live()) return is_running ? cancel_result::running : cancel_result::gone;
-  if (!stop_waiting(*r, [&] { return r->has_generation(generation); })) return cancel_result::gone;
-  finish(hold, *r, ending::cancelled);
-  return is_running ? cancel_result::running : cancel_result::cancelled;
-}
-
-/// Cancels a plain timer that waits in the wheel, without locking the record. Returns false if the record serves no
-/// such timer, or another one.
-bool core::cancel_waiting(record& r, std::uint64_t generation) noexcept {
-  const bool taken = wheel_.take_out(r, [&](bool is_here) {
-    if (!is_here || !r.has_generation(generation) || !r.plain) return false;
-    r.next_generation();
-    r.invalidate_wait();
-    r.set(life::free);
-    pool_.count([this](counters& c) {
-      c.count(ending::cancelled, false);
-      free_place();
-    });
+  if (!r->plain.load(relaxed)) return cancel_slowly(id);
+  // A plain timer that waits in the wheel is cancelled without locking the record, which is then this call's own.
+  const bool is_cancelled = wheel_.take_out(*r, [&](bool is_here) {
+    if (!is_here || r->generation.load(relaxed) != which.generation || !r->plain.load(relaxed)) return false;
+    r->generation.store(which.generation + 1, relaxed);
+    r->arming.store(r->arming.load(relaxed) + 1, relaxed);
+    r->state.store(life::free, relaxed);
+    own_shard(pool_).here.counts.count(ending::cancelled, false);
+    free_place();
     return true;
   });
-  if (!taken) return false;
-  pool_.give_back(r);
-  if (draining()) endings_.wake();
-  return true;
+  if (!is_cancelled) return cancel_slowly(id);
+  pool_.give_back(*r);
+  if (draining_.load()) endings_.wake();
+  return cancel_result::cancelled;
+}
+
+/// Not inlined: otherwise cancel() would save registers for it.
+cancel_result core::cancel_slowly(timer_id id) {
+  remainder rest;
+  const cancel_result result = cancel(id, rest);
+  finish(rest);
+  return result;
 }
 
 /// Ends the wait of `r`, which is locked, in the wheel or the pass, if it waits there. Returns false if a cancel() that
@@ -662,11 +694,12 @@ bool core::stop_waiting(record& r, Still&& still) noexcept {
 
 cancel_result core::cancel_and_wait(timer_id id) {
   const cancel_result result = cancel(id);
-  record* const r = find(id);
+  const timer_id_parts which = timer_id_access::parts(id);
+  record* const r = find(which);
   if (r == nullptr || stack_marker::inside(this, r)) return result;
   const auto is_free = [&] {
     const record_lock hold(r->mutex);
-    if (!r->has_generation(timer_id_access::generation(id))) return true;
+    if (r->generation.load(relaxed) != which.generation) return true;
     r->awaited = true;
     return false;
   };
@@ -688,73 +721,62 @@ bool core::wait_watched(const char* call, time_point end, Wait&& wait) {
   return wait(end);
 }
 
-/// Ends the timer of `r`, which is locked: no further run starts.
+/// The timer of `r`, which is locked, ceases to be pending: no further run starts. Counts it, and frees its place under
+/// the limit. If no run is in progress, the caller releases the record; otherwise the end of that run does so.
 void core::end(record& r, ending how) noexcept {
   disarm(r);
   r.take_all_back();
-  if (how == ending::last_run || how == ending::over)
-    r.set(life::completed);
-  else
-    r.set(life::ended);
+  const bool completes = how == ending::last_run || how == ending::over;
+  r.state.store(completes ? life::completed : life::ended, relaxed);
+  // What is destroyed later may read the counters.
+  own_shard(pool_).here.counts.count(how, r.running != 0);
+  // Only now: there are never more timers pending than places.
+  if (how != ending::replaced && how != ending::refused) free_place();
 }
 
-/// Makes a timer cease to be pending: ends it, unless end() has, counts it, and frees its place under the limit. If no
-/// run is in progress, this also destroys what the timer owns, frees the record, and wakes waiting threads; otherwise
-/// the end of that run does so. Precondition: `hold` locks `r`. It is unlocked afterwards.
+/// Ends the timer of `r`, and releases the record unless a run is in progress. Precondition: `hold` locks `r`. It is
+/// unlocked afterwards.
 void core::finish(record_lock& hold, record& r, ending how) noexcept {
-  if (r.live()) end(r, how);
-  const bool is_running = r.running != 0;
-  const auto count = [this, how, is_running](counters& c) {
-    c.count(how, is_running);
-    free_place();  // only now: there are never more timers pending than places
-  };
-  if (is_running) {  // counted under the lock: the end of the run comes later, and wakes waiting threads
-    pool_.count(count);
-    return hold.unlock();
-  }
+  end(r, how);
+  if (r.running != 0) return hold.unlock();
   // What a pass, a job or the end of the scheduler destroys is inside it; what a cancel() destroys is not.
-  const bool is_inside = how == ending::over || how == ending::returned;
-  dispose(hold, r, is_inside ? marker::kind::user_code : marker::kind::destruction, count);
+  release(hold, r, how == ending::over ? marker::kind::user_code : marker::kind::destruction);
 }
 
-/// Destroys what an ended timer owns, when no run of it is in progress, and frees its record. count(counters&) is
-/// called first, because what is destroyed may read the counters. Precondition: `hold` locks `r`. It is unlocked
-/// afterwards.
-template <class Count>
-void core::dispose(record_lock& hold, record& r, stack_marker::kind what, Count&& count) noexcept {
-  if (r.plain) return free_record(hold, r, count);
-  r.destroying = true;
-  hold.unlock();
-  pool_.count(count);
-  destroy(hold, r, what);
-}
-
-/// As dispose(), but for a timer that is already counted. Precondition: `hold` refers to its lock, which is free.
-void core::destroy(record_lock& hold, record& r, stack_marker::kind what) noexcept {
-  const marker here(what, this, &r);
-  const bool is_member = r.member.group != nullptr;
+/// Destroys what a timer owned that has ended and has no run in progress, and frees its record. Precondition: `hold`
+/// locks `r`, or refers to its lock and only the caller is to release `r`. It is unlocked afterwards.
+void core::release(record_lock& hold, record& r, marker::kind what) noexcept {
+  if (r.plain.load(relaxed)) {
+    if (!hold.owns_lock()) hold.lock();
+    return free_record(hold, r);
+  }
+  if (hold.owns_lock()) {
+    r.destroying = true;
+    hold.unlock();
+  }
+  const marker here(what, this, &r);  // keeps this core if what is destroyed destroys the scheduler
+  timer_group* const group = r.member.group;
   r.destroy_what_it_owns();
-  if (is_member) r.member.group->leave(r, id_of(r));
+  if (group != nullptr) group->leave(r, id_of(r));
   hold.lock();
-  if (is_member) r.member = {};
+  if (group != nullptr) r.member = {};
   r.destroying = false;
-  free_record(hold, r, [](counters&) {});
+  free_record(hold, r);
 }
 
-/// Counts the timer under the record's lock, so a thread that finds it gone, as cancel_and_wait() does, finds it
-/// counted. Threads are woken only if one waits for this: cancel_and_wait() has left a note under the lock; drain() has
-/// raised its flag and then locked each record, so either it finds the timer counted, or its flag is seen here.
-/// Precondition: `hold` locks `r`. It is unlocked afterwards.
-template <class Count>
-void core::free_record(record_lock& hold, record& r, Count&& count) noexcept {
-  r.next_generation();
+/// Threads are woken only if one waits for this: cancel_and_wait() has left a note under the lock; drain() has raised its
+/// flag and then locked each record, so either it finds the timer gone, or its flag is seen here. Precondition: `hold`
+/// locks `r`. It is unlocked afterwards.
+void core::free_record(record_lock& hold, record& r) noexcept {
+  r.generation.store(r.generation.load(relaxed) + 1, relaxed);
   r.invalidate_wait();
-  r.become_free();
+  r.where = waits_in::wheel;
+  r.submitted = r.running = 0;
+  r.state.store(life::free, relaxed);
   const bool is_awaited = std::exchange(r.awaited, false);
-  pool_.count(count);
   hold.unlock();
   pool_.give_back(r);
-  if (is_awaited || draining()) endings_.wake();
+  if (is_awaited || draining_.load()) endings_.wake();
 }
 
 /// Gives back the memory that ended timers have left.
@@ -766,40 +788,26 @@ void core::shrink_to_fit() noexcept {
 
 // Timers that are members of a group, and calls in two parts.
 
-/// As take_record(), but without a place under the limit.
-record& core::take_member_record() {
-  if (stopped() || draining()) refuse_stopped();
-  record& r = pool_.take();
-  r.plain.release(false);
-  return r;
-}
-
-void core::discard_member(record& r) noexcept {
-  {
-    record_lock hold(r.mutex);
-    if (r.live()) end(r, ending::refused);
-    dispose(hold, r, marker::kind::destruction, [](counters& c) { c.count(ending::refused, false); });
-  }
-  endings_.wake();  // drain() may have found it counted as pending
-}
-
 timer_id core::schedule_member(record& r, time_point due, time_point now, timer_group& group, void* tag,
                                timer_id in_place_of, remainder& rest) {
-  insert_hooks hooks(*this, insert_hooks::inserts::new_timers);
+  waking wakes;
   record_lock made_hold(r.mutex, std::defer_lock);
   record_lock old_hold;
   record* const old = lock_both(r, made_hold, in_place_of, old_hold);
-  if (old == nullptr) claim_place();
+  if (old == nullptr && max_pending_ != unlimited) claim_place();
   const timer_id id = id_of(r);
   try {
-    publish_member(r, due, grid_.of_deadline(due, now), group, tag, hooks);
+    publish_member(r, due, grid_.of_deadline(due, now), group, tag, wakes);
   } catch (...) {
     if (old == nullptr) free_place();
     throw;
   }
   made_hold.unlock();
-  rest.wakes = hooks.top_moved();
-  if (old != nullptr) end_at_once(*old, ending::replaced, rest);
+  rest.wakes = wakes != nullptr;
+  if (old != nullptr) {
+    end(*old, ending::replaced);
+    if (old->running == 0) rest.ended = old;
+  }
   return id;
 }
 
@@ -807,14 +815,15 @@ timer_id core::schedule_member(record& r, time_point due, time_point now, timer_
 /// threads never wait for each other. Returns the latter record. If that timer is not pending, returns null and does
 /// not keep its lock.
 record* core::lock_both(record& made, record_lock& made_hold, timer_id id, record_lock& old_hold) const {
-  record* const r = find(id);
+  const timer_id_parts which = timer_id_access::parts(id);
+  record* const r = find(which);
   if (r == nullptr || r == &made || std::less<>()(&made, r)) made_hold.lock();
   // r == &made if the id is stale and its record has just been taken again.
   if (r == nullptr || r == &made) return nullptr;
   __builtin_prefetch(&r->member, 1);
   record_lock held(r->mutex);
   if (!made_hold) made_hold.lock();
-  if (!r->has_generation(timer_id_access::generation(id)) || !r->live()) return nullptr;
+  if (!r->live(which.generation)) return nullptr;
   old_hold = std::move(held);
   return r;
 }
@@ -823,47 +832,44 @@ record* core::lock_both(record& made, record_lock& made_hold, timer_id id, recor
 /// timer in the group, and finds it pending because the record is locked until the timer is published; or the group is
 /// found to be closed here.
 void core::publish_member(record& r, time_point due, tick_number tick, timer_group& group, void* tag,
-                          insert_hooks& hooks) {
+                          waking& wakes) {
   group.join(r, tag);
-  r.set(life::live);
+  r.plain.store(false, std::memory_order_release);
+  r.state.store(life::live, relaxed);
   r.deadline = due;
   try {
-    if (!publish_locked(r, tick, hooks)) refuse_stopped();
+    if (tick == never_tick)
+      insert_never_due(r);
+    else
+      insert(r, tick, wakes);
   } catch (...) {
-    end(r, ending::refused);  // a visit of the group that waits for the lock then finds nothing to end
+    r.state.store(life::ended,
+                  relaxed);  // a visit of the group that waits for the lock then finds nothing to end
     group.withdraw(r);
     throw;
   }
 }
 
-/// The first half of finish(): the timer of `r`, which is locked, ceases to be pending. finish(remainder&) does the
-/// rest.
-void core::end_at_once(record& r, ending how, remainder& rest) noexcept {
-  end(r, how);
-  const bool is_running = r.running != 0;
-  pool_.count([&](counters& c) {
-    c.count(how, is_running);
-    if (how != ending::replaced) free_place();
-  });
-  if (!is_running) rest.ended = &r;
-}
-
 cancel_result core::cancel(timer_id id, remainder& rest) noexcept {
-  record* const r = find(id);
+  const timer_id_parts which = timer_id_access::parts(id);
+  record* const r = find(which);
   if (r == nullptr) return cancel_result::gone;
   __builtin_prefetch(&r->member, 1);
   const record_lock hold(r->mutex);
-  if (!r->has_generation(timer_id_access::generation(id))) return cancel_result::gone;
+  const auto is_same = [&] { return r->generation.load(relaxed) == which.generation; };
+  if (!is_same()) return cancel_result::gone;
   const bool is_running = r->running != 0;
   if (!r->live()) return is_running ? cancel_result::running : cancel_result::gone;
-  end_at_once(*r, ending::cancelled, rest);
+  if (!stop_waiting(*r, is_same)) return cancel_result::gone;
+  end(*r, ending::cancelled);
+  if (!is_running) rest.ended = r;
   return is_running ? cancel_result::running : cancel_result::cancelled;
 }
 
 bool core::reschedule(timer_id id, time_point due, time_point now, remainder& rest) {
-  move_hooks hooks(*this, timer_id_access::generation(id));
-  const bool moved = reschedule(id, due, now, hooks);
-  rest.wakes = hooks.top_moved();
+  waking wakes;
+  const bool moved = reschedule(id, due, now, wakes);
+  rest.wakes = wakes != nullptr;
   return moved;
 }
 
@@ -872,16 +878,17 @@ bool core::reschedule(timer_id id, time_point due, time_point now, remainder& re
 void core::finish(const remainder& rest) noexcept {
   if (rest.ended != nullptr) {
     record_lock hold(rest.ended->mutex, std::defer_lock);
-    destroy(hold, *rest.ended, marker::kind::destruction);
+    release(hold, *rest.ended, marker::kind::destruction);
   }
   if (rest.wakes) next_due_moved_earlier();
 }
 
 bool core::belongs(timer_id id, const timer_group& group) const {
-  record* const r = find(id);
+  const timer_id_parts which = timer_id_access::parts(id);
+  record* const r = find(which);
   if (r == nullptr) return false;
   const record_lock hold(r->mutex);
-  return r->has_generation(timer_id_access::generation(id)) && r->member.group == &group;
+  return r->generation.load(relaxed) == which.generation && r->member.group == &group;
 }
 
 template <class Visit>
@@ -983,7 +990,8 @@ std::vector<std::string> core::names_of(const std::vector<candidate>& found) con
   std::vector<std::string> names;
   for (std::size_t i = 0; i != found.size(); ++i) {
     record& r = *found[i].timer;
-    if (r.plain.acquire()) continue;  // or the record serves another timer, and this candidate is not current
+    if (r.plain.load(std::memory_order_acquire))
+      continue;  // or it serves another timer, and this candidate is not current
     const record_lock hold(r.mutex);
     if (!found[i].is_current() || r.name().empty()) continue;
     names.resize(found.size());
@@ -1003,7 +1011,7 @@ void core::find_unfired(std::vector<candidate>& found) {
   pool_.for_each([&](record& r) { find_unqueued(r, found); });
   wheel_.for_each([&](node& n) {
     auto& r = static_cast<record&>(n);
-    found.push_back({&r, r.arming.load(std::memory_order_relaxed), r.due, found_in::wheel, found.size()});
+    found.push_back({&r, r.arming.load(relaxed), r.due, found_in::wheel, found.size()});
   });
   ready_.for_each_current([&](const ready_entry& entry, std::uint64_t late) {
     const bool is_late = late != 0;
@@ -1024,7 +1032,7 @@ void core::find_unqueued(record& r, std::vector<candidate>& found) {
   if ((!r.in_progress() && !is_unqueued) || !r.live()) return;
   if (r.running != 0) return finish(hold, r, ending::over);
   const auto next = r.first_run();
-  found.push_back({&r, r.arming.load(std::memory_order_relaxed), next.tick, found_in::no_queue, next.order});
+  found.push_back({&r, r.arming.load(relaxed), next.tick, found_in::no_queue, next.order});
 }
 
 void core::hand_back(const candidate& c, std::string&& name, std::vector<unfired>& list) {
@@ -1037,7 +1045,8 @@ void core::hand_back(const candidate& c, std::string&& name, std::vector<unfired
   hold.unlock();
   list.push_back({id, due, std::move(r.work), std::move(name)});  // moving a callable is user code
   hold.lock();
-  finish(hold, r, ending::returned);  // destroys its executor, which may stop or destroy the scheduler
+  if (r.running == 0)
+    release(hold, r, marker::kind::user_code);  // its executor may stop or destroy the scheduler
 }
 
 void core::refuse_inside(const char* call) const {
@@ -1064,7 +1073,8 @@ bool core::drain(duration limit) {
 void core::end_periodic_timers(std::vector<candidate>& found) {
   find_unfired(found);
   for (const candidate& c : found) {
-    if (c.timer->plain.acquire()) continue;  // or the record serves another timer, and `c` is not current
+    if (c.timer->plain.load(std::memory_order_acquire))
+      continue;  // or it serves another timer, and `c` is not current
     record_lock hold(c.timer->mutex);
     if (c.is_current() && c.timer->periodic()) finish(hold, *c.timer, ending::over);
   }
@@ -1087,8 +1097,8 @@ void core::stop_one_by_one() noexcept {
   wait_for_others(marker::in_flight(this));
   pool_.for_each([this](record& r) {
     record_lock hold(r.mutex);
-    const std::uint64_t generation = r.generation.peek();
-    const auto is_live = [&] { return r.has_generation(generation) && r.live(); };
+    const std::uint64_t generation = r.generation.load(relaxed);
+    const auto is_live = [&] { return r.live(generation); };
     if (is_live() && stop_waiting(r, is_live)) finish(hold, r, ending::over);
   });
 }
@@ -1115,10 +1125,11 @@ void core::retire() noexcept {
 // Queries, and what checked builds verify after each call.
 
 bool core::pending(timer_id id) const {
-  record* const r = find(id);
+  const timer_id_parts which = timer_id_access::parts(id);
+  record* const r = find(which);
   if (r == nullptr) return false;
   const record_lock hold(r->mutex);
-  return r->has_generation(timer_id_access::generation(id)) && r->live();
+  return r->live(which.generation);
 }
 
 /// The deadline that `r`, which is locked, waits for. None if it waits for no moment, or is plain and was cancelled in
@@ -1137,19 +1148,18 @@ std::optional<time_point> core::deadline_of(record& r, std::uint64_t generation)
   // A plain timer leaves the wheel without the record's lock, and then another timer may have the record.
   std::optional<time_point> found;
   wheel_.take_out(r, [&](bool) {
-    if (r.has_generation(generation)) found = r.deadline;
+    if (r.generation.load(relaxed) == generation) found = r.deadline;
     return false;
   });
   return found;
 }
 
 std::optional<time_point> core::due(timer_id id) {
-  record* const r = find(id);
+  const timer_id_parts which = timer_id_access::parts(id);
+  record* const r = find(which);
   if (r == nullptr) return std::nullopt;
-  const std::uint64_t generation = timer_id_access::generation(id);
   const record_lock hold(r->mutex);
-  if (!r->has_generation(generation) || !r->live()) return std::nullopt;
-  return deadline_of(*r, generation);
+  return r->live(which.generation) ? deadline_of(*r, which.generation) : std::nullopt;
 }
 
 /// Whether a pass holds the timer of `r`, which is locked. Precondition: `in_pass` is in the order of records.
@@ -1169,15 +1179,15 @@ bool core::list_timer(record& r, const std::vector<ready_entry>& in_pass, std::v
   const record_lock hold(r.mutex);
   if (r.destroying) return true;
   const waits_in where = r.where;
-  std::uint64_t generation = r.generation.peek();
-  bool is_plain = r.plain.acquire();
+  std::uint64_t generation = r.generation.load(relaxed);
+  bool is_plain = r.plain.load(std::memory_order_acquire);
   std::optional<time_point> due;
   if (where == waits_in::wheel) {
     // A plain timer leaves the wheel without the record's lock, and then another timer may have the record.
     wheel_.take_out(r, [&](bool is_here) {
       if (!is_here) return false;
-      generation = r.generation.peek();
-      is_plain = r.plain;
+      generation = r.generation.load(relaxed);
+      is_plain = r.plain.load(relaxed);
       due = r.deadline;
       return false;
     });
@@ -1256,7 +1266,7 @@ std::optional<time_point> core::next_due() {
     if (!earliest || tick < *earliest) earliest = tick;
   };
   if (const auto in_pass = ready_.next_due()) consider(*in_pass);
-  for_each_without_memory([&](record& r) { consider(r.due); });
+  if (without_memory_.load(relaxed) != 0) for_each_without_memory([&](record& r) { consider(r.due); });
   if (!earliest) return std::nullopt;
   return grid_.begin_of(*earliest);
 }

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -65,15 +66,16 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   // account for a fifth of their instructions.
 
   /// How a timer is scheduled: take_record() returns a free record that only the caller knows and that counts as a
-  /// timer. The caller fills in the task, and perhaps its options, and calls schedule(). If schedule() or anything
-  /// before it throws, the caller calls discard(). Throws stopped_error, capacity_error and std::bad_alloc.
-  [[gnu::flatten]] record& take_record();
+  /// timer. The caller fills in the task, and perhaps its options, and calls schedule(), or schedule_member() for a
+  /// timer that will be a member of a group. If that or anything before it throws, the caller calls discard(). A timer
+  /// claims its place under the limit first; a member claims one last, and only if no other timer gives up its place.
+  /// Throws stopped_error, capacity_error and std::bad_alloc.
+  [[gnu::flatten]] record& take_record(bool is_member);
   [[gnu::flatten]] timer_id schedule(record&, time_point due, time_point now);
-  timer_id schedule(record&, const recurrence&, time_point now);
-  void discard(record&) noexcept;
+  void discard(record&, bool is_member) noexcept;
 
-  /// As schedule() with a recurrence, but without the last step. Returns when the first run is due.
-  time_point make_periodic(record&, const recurrence&, time_point now);
+  /// Called before schedule(), for a timer that runs as `when` says. Returns when the first run is due.
+  time_point make_periodic(record&, const recurrence& when, time_point now);
 
   [[gnu::flatten]] cancel_result cancel(timer_id);
   cancel_result cancel_and_wait(timer_id);
@@ -102,17 +104,13 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   /// Does the rest of the call. Preconditions: no lock is held, and the caller keeps this core alive.
   void finish(const remainder&) noexcept;
 
-  /// How a member of a group is scheduled: as with take_record(), but only the last call claims a place under the
-  /// limit, and only if no other timer gives up its place.
-  record& take_member_record();
   /// If the member `in_place_of` is pending, the new timer replaces it, and it is cancelled. This is one step, so the
   /// old task no longer starts, and no place is needed at the limit. `tag` is for the group. Calls no user code. Throws
   /// stopped_error (also if the group is closed), capacity_error and std::bad_alloc; strong guarantee.
   timer_id schedule_member(record&, time_point due, time_point now, timer_group&, void* tag,
                            timer_id in_place_of, remainder&);
-  void discard_member(record&) noexcept;
 
-  // As the calls of the same name, for a member, but without the part that may run user code.
+  // As the calls of the same name, but without the part that may run user code.
   cancel_result cancel(timer_id, remainder&) noexcept;
   bool reschedule(timer_id, time_point due, time_point now, remainder&);
 
@@ -179,6 +177,7 @@ class core : public job_host, public std::enable_shared_from_this<core> {
  private:
   using record_lock = std::unique_lock<sync::record_mutex>;
   using ready_entry = ready_list::entry;
+  using own_shard = record_pool::own_shard;
   using marker = stack_marker;
 
   static constexpr bool is_checked = checks && sync::can_check;
@@ -224,31 +223,28 @@ class core : public job_host, public std::enable_shared_from_this<core> {
 
     /// Whether the timer, which is locked, is still what it was. (live() is checked last: if the record now serves
     /// another timer, other threads write that state.)
-    bool is_current() const noexcept {
-      return timer->arming.load(std::memory_order_relaxed) == arming && timer->live();
-    }
+    bool is_current() const noexcept { return timer->arming.load(relaxed) == arming && timer->live(); }
   };
 
-  class wake_hook;
-  class insert_hooks;
-  class move_hooks;
+  /// This core, if the driver must be woken once no lock is held any more. As soon as a timer is in the wheel and its
+  /// stripe is unlocked, its task may run and destroy the scheduler, so the core is kept from before that.
+  using waking = std::shared_ptr<core>;
+
   class in_flight_guard;
 
   // How it begins to wait.
-  [[noreturn]] void refuse_stopped() const;
-  /// Claims a place under the limit for one more timer. Throws capacity_error if none is free.
+  [[noreturn, gnu::noinline]] void refuse_stopped() const;
+  [[gnu::noinline]] record& take_limited_record();
   void claim_place();
   void free_place() noexcept;
-  record* find(timer_id) const noexcept;
-  timer_id id_of(const record& r) const noexcept {
-    return timer_id_access::make(number_, r.slot, r.generation);
-  }
-  std::uint64_t next_order() noexcept { return orders_.fetch_add(1, std::memory_order_relaxed) + 1; }
-  bool publish(record&, tick_number, insert_hooks&);
-  bool publish_locked(record&, tick_number, insert_hooks&);
-  bool reschedule(timer_id, time_point due, time_point now, move_hooks&);
-  bool arm(record&, time_point deadline, tick_number, move_hooks&);
-  void arm_surely(record&, time_point deadline, tick_number, move_hooks&) noexcept;
+  record* find(const timer_id_parts&) const noexcept;
+  timer_id id_of(const record&) const noexcept;
+  std::uint64_t next_order() noexcept { return orders_.fetch_add(1, relaxed) + 1; }
+  void insert(record&, tick_number, waking&);
+  void insert_never_due(record&);
+  bool reschedule(timer_id, time_point due, time_point now, waking&);
+  bool arm(record&, std::uint64_t generation, time_point deadline, tick_number, waking&);
+  void arm_surely(record&, time_point deadline, tick_number, waking&) noexcept;
   void disarm(record&) noexcept;
   void leave_count(record&) noexcept;
   void set_never_due(record&) noexcept;
@@ -267,7 +263,7 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   void begin_run(record_lock&, record&, std::uint64_t missed) noexcept;
   time_point run(record&, const firing&, time_point start, std::exception_ptr* thrown) noexcept;
   void end_run(record&, time_point ended) noexcept;
-  void rearm(record&, time_point ended, move_hooks&) noexcept;
+  void rearm(record&, time_point ended, waking&) noexcept;
 
   // Runs that go through an executor.
   void submit(record&, dispatch_result&, const user_handlers&) noexcept;
@@ -275,24 +271,20 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   void drop_submission(record&, run_ticket, firing, failure) noexcept;
 
   // How it ends.
-  bool cancel_waiting(record&, std::uint64_t generation) noexcept;
+  [[gnu::noinline]] cancel_result cancel_slowly(timer_id);
   template <class Still>
   bool stop_waiting(record&, Still&&) noexcept;
   void end(record&, ending) noexcept;
   void finish(record_lock&, record&, ending) noexcept;
-  template <class Count>
-  void dispose(record_lock&, record&, stack_marker::kind, Count&&) noexcept;
-  void destroy(record_lock&, record&, stack_marker::kind) noexcept;
-  template <class Count>
-  void free_record(record_lock&, record&, Count&&) noexcept;
+  void release(record_lock&, record&, stack_marker::kind) noexcept;
+  void free_record(record_lock&, record&) noexcept;
 
   template <class Wait>
   bool wait_watched(const char* call, time_point end, Wait&& wait);
 
   // Groups.
   record* lock_both(record& made, record_lock& made_hold, timer_id, record_lock& old_hold) const;
-  void publish_member(record&, time_point due, tick_number, timer_group&, void* tag, insert_hooks&);
-  void end_at_once(record&, ending, remainder&) noexcept;
+  void publish_member(record&, time_point due, tick_number, timer_group&, void* tag, waking&);
   template <class Visit>
   void for_each_member(timer_group&, Visit&&) const;
 
@@ -339,6 +331,29 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   sync::atomic<std::size_t> never_due_{0};       // how many timers are never due
   sync::atomic<std::size_t> without_memory_{0};  // how many wait for memory; the driver reads it in each pass
 };
+
+/// One call by the user. When it ends, a checked build verifies the scheduler, which the call may have destroyed.
+class verified_call {
+ public:
+  verified_call(core& c, const char* name) noexcept : core_(c.shared_from_this()), name_(name) {
+    core_->begin_call();
+  }
+  ~verified_call() { core_->end_call(name_); }
+  verified_call(const verified_call&) = delete;
+  verified_call& operator=(const verified_call&) = delete;
+
+ private:
+  const std::shared_ptr<core> core_;
+  const char* const name_;
+};
+
+/// In other builds, a call costs nothing in addition.
+struct unverified_call {
+  const core& on;
+  const char* name;
+};
+
+using checked_call = std::conditional_t<checks, verified_call, unverified_call>;
 
 /// For components on top.
 struct core_access {

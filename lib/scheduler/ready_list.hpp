@@ -32,39 +32,39 @@ class ready_list {
     std::uint64_t arming = 0;
     tick_number tick = 0;
 
-    bool is_current() const noexcept { return timer->arming.load(std::memory_order_relaxed) == arming; }
+    bool is_current() const noexcept { return timer->arming.load(relaxed) == arming; }
   };
 
   ready_list() : entries_(batch) {}
 
-  /// Begins a pass that takes everything up to `until` out of the wheel. (What the previous pass left comes first.)
-  void begin_pass(tick_number until) noexcept { collected_until_ = until; }
-  /// Whether what is due at `tick` may take its turn in the pass in progress.
-  bool collects(tick_number tick) const noexcept { return tick <= collected_until_; }
+  /// The pass in progress takes everything up to here out of the wheel. What is due later does not take its turn in it.
+  /// (What the previous pass left comes first.) For the driver.
+  tick_number collects_until = 0;
 
   /// Returns how many calls of push() are legal now: 1 … batch, but perhaps 0 if the list is not empty and there is no
   /// memory.
   std::size_t make_room() noexcept {
     const std::lock_guard hold(mutex_);
-    const std::size_t begin = own(begin_);
-    if (own(end_) == entries_.size() && begin >= entries_.size() / 2) {  // the entries before are done
+    const std::size_t begin = begin_.load(relaxed);
+    if (end_.load(relaxed) == entries_.size() &&
+        begin >= entries_.size() / 2) {  // the entries before are done
       std::copy(entries_.begin() + static_cast<std::ptrdiff_t>(begin), entries_.end(), entries_.begin());
-      begin_.store(0, std::memory_order_relaxed);
-      end_.store(entries_.size() - begin, std::memory_order_relaxed);
+      begin_.store(0, relaxed);
+      end_.store(entries_.size() - begin, relaxed);
     }
-    if (own(end_) == entries_.size()) {
+    if (end_.load(relaxed) == entries_.size()) {
       try {
         entries_.resize(entries_.size() * 2);
       } catch (const std::bad_alloc&) {
         // The pass makes do with what it has; the rest is for the next one.
       }
     }
-    return std::min(entries_.size() - own(end_), batch);
+    return std::min(entries_.size() - end_.load(relaxed), batch);
   }
 
   void push(record& timer, tick_number tick) noexcept {
-    const std::size_t end = own(end_);
-    entries_[end] = {&timer, timer.arming.load(std::memory_order_relaxed), tick};
+    const std::size_t end = end_.load(relaxed);
+    entries_[end] = {&timer, timer.arming.load(relaxed), tick};
     end_.store(end + 1, std::memory_order_release);
   }
 
@@ -72,7 +72,7 @@ class ready_list {
   bool push_late(record& timer, tick_number tick) noexcept {
     const std::lock_guard hold(mutex_);
     try {
-      late_.push_back({{&timer, timer.arming.load(std::memory_order_relaxed), tick}, ++late_pushed_});
+      late_.push_back({{&timer, timer.arming.load(relaxed), tick}, ++late_pushed_});
     } catch (const std::bad_alloc&) {
       return false;
     }
@@ -84,8 +84,8 @@ class ready_list {
   std::optional<entry> front() noexcept {
     if (late_front_) return late_front_;
     if (!front_is_known_ && !late_.empty() && late_one_is_first()) return take_late();
-    const std::size_t begin = own(begin_);
-    const std::size_t end = own(end_);
+    const std::size_t begin = begin_.load(relaxed);
+    const std::size_t end = end_.load(relaxed);
     if (begin == end) return std::nullopt;
     front_is_known_ = true;
     if (begin + prefetch_distance < end) prefetch(*entries_[begin + prefetch_distance].timer);
@@ -152,9 +152,6 @@ class ready_list {
     return std::tie(a.tick, a.order) > std::tie(b.tick, b.order);
   }
 
-  /// For the driver, which is the only thread that changes it.
-  static std::size_t own(const index& i) noexcept { return i.load(std::memory_order_relaxed); }
-
   // The timer was set long ago, and its record lies anywhere in memory. A plain timer needs two lines.
   static void prefetch(const record& r) noexcept {
     const char* const begin = reinterpret_cast<const char*>(&r);
@@ -162,16 +159,18 @@ class ready_list {
   }
 
   void drop_first() noexcept {
-    const std::size_t begin = own(begin_) + 1;
+    const std::size_t begin = begin_.load(relaxed) + 1;
     begin_.store(begin, std::memory_order_release);
-    if (begin == own(end_)) restart();
+    if (begin == end_.load(relaxed)) restart();
   }
 
   /// Compares with the first of the others that is current. Entries after those that a limit has left may be due before
   /// these, so an entry that is not current says nothing about those after it.
   bool late_one_is_first() noexcept {
-    while (own(begin_) != own(end_) && !entries_[own(begin_)].is_current()) drop_first();
-    return own(begin_) == own(end_) || late_.front().tick < entries_[own(begin_)].tick;
+    while (begin_.load(relaxed) != end_.load(relaxed) && !entries_[begin_.load(relaxed)].is_current())
+      drop_first();
+    return begin_.load(relaxed) == end_.load(relaxed) ||
+           late_.front().tick < entries_[begin_.load(relaxed)].tick;
   }
 
   std::optional<entry> take_late() noexcept {
@@ -185,8 +184,8 @@ class ready_list {
   /// Called when all entries have been taken. Keeps the memory for later entries, unless there is much of it.
   void restart() noexcept {
     const std::lock_guard hold(mutex_);
-    begin_.store(0, std::memory_order_relaxed);
-    end_.store(0, std::memory_order_relaxed);
+    begin_.store(0, relaxed);
+    end_.store(0, relaxed);
     if (entries_.size() <= kept) return;
     try {
       entries_ = std::vector<entry>(batch);
@@ -195,10 +194,10 @@ class ready_list {
     }
   }
 
-  tick_number collected_until_ = 0;
   mutable sync::list_mutex mutex_;
   std::vector<entry> entries_;  // as many as there is room for
-  index begin_{0};              // of the entries to come
+  // Of the entries to come. Only the driver changes them, so it reads them relaxed.
+  index begin_{0};
   index end_{0};
   bool front_is_known_ = false;  // it is the entry at begin_
   std::optional<entry> late_front_;

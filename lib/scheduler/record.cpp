@@ -4,7 +4,7 @@ namespace rondo::detail {
 
 /// Why the state is not a row of the table; empty if it is one.
 std::string record::fault_of_state(bool is_periodic) const {
-  switch (state.load(std::memory_order_relaxed)) {
+  switch (state.load(relaxed)) {
     case life::free:
       return "it is free, but waits or runs";
     case life::live:

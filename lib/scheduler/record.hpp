@@ -20,32 +20,7 @@
 
 namespace rondo::detail {
 
-/// A value that is written under a lock and read under that lock like a plain variable. It may also be read without the
-/// lock, as a hint: the reader then takes a lock and checks again.
-template <class T>
-class hint {
- public:
-  constexpr hint(T value) noexcept : value_(value) {}
-  hint(const hint&) = delete;
-  hint& operator=(const hint&) = delete;
-
-  // Under the lock.
-  operator T() const noexcept { return value_; }
-  void store(T value) noexcept { __atomic_store_n(&value_, value, __ATOMIC_RELAXED); }
-  hint& operator=(T value) noexcept {
-    store(value);
-    return *this;
-  }
-  /// As store(), but a thread that acquires the value sees what was done before.
-  void release(T value) noexcept { __atomic_store_n(&value_, value, __ATOMIC_RELEASE); }
-
-  // Without the lock.
-  T peek() const noexcept { return __atomic_load_n(&value_, __ATOMIC_RELAXED); }
-  T acquire() const noexcept { return __atomic_load_n(&value_, __ATOMIC_ACQUIRE); }
-
- private:
-  T value_;
-};
+inline constexpr auto relaxed = std::memory_order_relaxed;
 
 /// What a periodic timer has in addition.
 struct periodic_part {
@@ -81,6 +56,7 @@ struct membership {
 ///
 /// `mutex` guards all members, with two exceptions. Until schedule() returns, only the scheduling thread knows the
 /// record, and it writes what is marked [new] without the lock. While a run is in progress, `work` belongs to that run.
+/// Atomics are written under the lock. They may be read without it: the reader then takes a lock and checks again.
 ///
 /// A plain timer that waits in the wheel is cancelled under its stripe's lock alone: cancel() takes it out of the
 /// wheel, advances the generation, and then owns the record. So a thread that has locked such a record knows only that
@@ -121,14 +97,14 @@ struct alignas(64) record : node {
   // The timer runs once, has no options of its own, is in no group, and its end destroys nothing. Also true for a free
   // record. [new] Released: a thread that acquires it and then finds the timer's generation has the value of that
   // timer.
-  hint<bool> plain = true;
+  std::atomic<bool> plain{true};
   bool awaited = false;     // a thread waits until the record is freed
   bool destroying = false;  // what it owns is being destroyed, without the lock
   waits_in where = waits_in::wheel;
   std::atomic<life> state{life::free};  // [new]
   std::uint32_t submitted = 0;
   std::uint32_t running = 0;
-  hint<std::uint64_t> generation = 1;  // advances when the record is freed
+  std::atomic<std::uint64_t> generation{1};  // advances when the record is freed
   // Advances when the timer ceases to wait for a certain moment. Written under the lock; the lists read it without.
   sync::atomic<std::uint64_t> arming{1};
   union {
@@ -150,49 +126,36 @@ struct alignas(64) record : node {
   void keep(timer_options&& with) {
     if (!with.run_on && with.name.empty()) return;
     own = std::make_shared<const timer_options>(std::move(with));
-    plain.release(false);
+    plain.store(false, std::memory_order_release);
   }
-  bool has_own_executor() const noexcept { return !plain && own != nullptr && own->run_on; }
+  bool has_own_executor() const noexcept { return !plain.load(relaxed) && own != nullptr && own->run_on; }
   /// Valid as long as `own` is held.
   std::string_view name() const noexcept {
-    return plain || own == nullptr ? std::string_view() : std::string_view(own->name);
+    return plain.load(relaxed) || own == nullptr ? std::string_view() : std::string_view(own->name);
   }
 
-  bool live() const noexcept { return state.load(std::memory_order_relaxed) == life::live; }
-  bool completed() const noexcept { return state.load(std::memory_order_relaxed) == life::completed; }
-  void set(life l) noexcept { state.store(l, std::memory_order_relaxed); }
+  bool live() const noexcept { return state.load(relaxed) == life::live; }
+  /// Whether the record, which is locked, serves the timer with that generation, and the timer is pending.
+  bool live(std::uint64_t g) const noexcept { return generation.load(relaxed) == g && live(); }
   /// Whether a run is submitted or in progress.
   bool in_progress() const noexcept { return running != 0 || submitted != 0; }
-  /// Precondition: it is completed or has ended, and the last run in progress is over.
-  void become_free() noexcept {
-    where = waits_in::wheel;
-    submitted = running = 0;
-    set(life::free);
-  }
-
-  bool periodic() const noexcept { return !plain && repeats != nullptr; }
+  bool periodic() const noexcept { return !plain.load(relaxed) && repeats != nullptr; }
 
   // A record whose memory the pool has given back reads as zero. Nobody who knows a timer takes such a record for that
   // timer's, because generations and armings are never 0. Otherwise it is like a free record, except for `slot` and
   // `plain`.
 
-  bool reads_as_zero() const noexcept { return generation.peek() == 0; }
   /// Turns a record that reads as zero, or that did not lose its memory after all, into a free one. Others may be
   /// reading it, with ids of timers that are gone. Precondition: it never had a later generation or arming than these.
   void revive(std::uint32_t own_slot, std::uint64_t own_generation, std::uint64_t own_arming) noexcept {
     slot = own_slot;
-    arming.store(own_arming, std::memory_order_relaxed);
-    generation.store(own_generation);
-    plain.store(true);
+    arming.store(own_arming, relaxed);
+    generation.store(own_generation, relaxed);
+    plain.store(true, relaxed);
   }
-
-  bool has_generation(std::uint64_t g) const noexcept { return generation.peek() == g; }
-  void next_generation() noexcept { generation.store(generation + 1); }
 
   /// Invalidates the current wait: what the timer waited for will not come.
-  void invalidate_wait() noexcept {
-    arming.store(arming.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  }
+  void invalidate_wait() noexcept { arming.store(arming.load(relaxed) + 1, relaxed); }
 
   /// Records that a one-shot is submitted.
   void submit(run_ticket number) noexcept {
@@ -237,7 +200,7 @@ struct alignas(64) record : node {
     work.reset();
     own.reset();
     repeats.reset();
-    plain.store(true);
+    plain.store(true, relaxed);
   }
 
   /// Describes what is wrong with it, or returns an empty string: see rondo/detail/checks.hpp. Precondition: locked.

@@ -178,10 +178,10 @@ bool record_pool::put_aside(std::uint32_t first_block) noexcept {
     std::uint64_t generation = 0;
     std::uint64_t arming = 0;
     for (std::uint32_t slot = begin; slot != end; ++slot) {
-      generation = std::max<std::uint64_t>(generation, at(slot).generation);
-      arming = std::max(arming, at(slot).arming.load(std::memory_order_relaxed));
+      generation = std::max(generation, at(slot).generation.load(relaxed));
+      arming = std::max(arming, at(slot).arming.load(relaxed));
     }
-    if (drop_pages(&at(begin), sizeof(record) * (end - begin)) && at(begin).reads_as_zero()) {
+    if (drop_pages(&at(begin), sizeof(record) * (end - begin)) && at(begin).generation.load(relaxed) == 0) {
       const std::lock_guard hold(depot_mutex_);
       least_generation_ = std::max(least_generation_, generation);
       least_arming_ = std::max(least_arming_, arming);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -12,11 +13,88 @@
 #include <utility>
 #include <vector>
 
-#include "scheduler/counters.hpp"
 #include "scheduler/record.hpp"
 #include "sync/sync.hpp"
 
 namespace rondo::detail {
+
+/// How a timer ceases to be pending.
+enum class ending : std::uint8_t {
+  last_run,   // its last run begins
+  over,       // no run is to come: it has ended by itself, or drain() or stop() ends it
+  cancelled,  // by cancel()
+  replaced,   // as cancelled, but another timer now has its place under the limit
+  returned,   // stop() hands it back
+  refused,    // schedule() throws: to its caller, the timer was never pending
+};
+
+/// A number that one thread at a time writes, and that others may read at any time. Uses plain loads and stores,
+/// because an atomic addition would lock the bus.
+class counter {
+ public:
+  counter() noexcept = default;
+  counter(std::uint64_t value) noexcept : value_(value) {}
+  counter(const counter& other) noexcept : value_(other) {}
+  counter& operator=(const counter& other) noexcept {
+    value_.store(other, relaxed);
+    return *this;
+  }
+
+  operator std::uint64_t() const noexcept { return value_.load(relaxed); }
+  void operator+=(std::uint64_t more) noexcept { value_.store(value_.load(relaxed) + more, relaxed); }
+  void operator++() noexcept { value_.store(value_.load(relaxed) + 1, relaxed); }
+  void operator--() noexcept { value_.store(value_.load(relaxed) - 1, relaxed); }
+
+ private:
+  std::atomic<std::uint64_t> value_{0};
+};
+
+/// Counts what became of the timers.
+struct counters {
+  counter scheduled = 0;
+  counter ended = 0;  // ceased to be pending
+  counter fired = 0;
+  counter completed = 0;
+  counter cancelled = 0;
+  counter returned = 0;
+  counter failed = 0;
+  counter missed = 0;
+  counter overlapped = 0;
+  counter rejected = 0;
+
+  std::uint64_t pending() const noexcept {
+    const std::uint64_t all = scheduled;
+    return all > ended ? all - ended : 0;
+  }
+
+  /// Counts a timer that ceases to be pending. If it completes with a run in progress, the end of that run counts it as
+  /// completed.
+  void count(ending how, bool running) noexcept {
+    if (how == ending::refused) {
+      --scheduled;
+      return;
+    }
+    ++ended;
+    if (how == ending::last_run) ++fired;
+    if (how == ending::over && !running) ++completed;
+    if (how == ending::cancelled || how == ending::replaced) ++cancelled;
+    if (how == ending::returned) ++returned;
+  }
+
+  counters& operator+=(const counters& other) noexcept {
+    scheduled += other.scheduled;
+    ended += other.ended;
+    fired += other.fired;
+    completed += other.completed;
+    cancelled += other.cancelled;
+    returned += other.returned;
+    failed += other.failed;
+    missed += other.missed;
+    overlapped += other.overlapped;
+    rejected += other.rejected;
+    return *this;
+  }
+};
 
 /// A set of block numbers, as bits. Only one thread at a time may use it, except for size().
 class block_set {
@@ -68,7 +146,46 @@ class block_set {
 /// Memory order: only its owner writes a shard. When that thread ends, sync::thread_number() hands its number on, which
 /// orders what both threads do. Other threads read only the counters, relaxed: see total().
 class record_pool {
+  // How many records are in a full magazine, and how many are made at a time.
+  static constexpr std::uint32_t batch = 64;
+
+  /// Free records, linked by `next_free`.
+  struct magazine {
+    record* first = nullptr;
+    counter size;
+
+    void push(record& r) noexcept {
+      r.next_free = std::exchange(first, &r);
+      ++size;
+    }
+  };
+
+  struct alignas(128) shard {
+    magazine in_use;
+    magazine spare;
+    counters counts;
+    sync::shard_mutex mutex;  // used only if threads share the shard
+  };
+
  public:
+  /// The calling thread's shard. While this object lives, no other thread uses the shard.
+  struct own_shard {
+    explicit own_shard(record_pool& pool, std::size_t thread = sync::thread_number()) noexcept
+        : is_shared(thread >= sync::own_shards),
+          here(pool.shards_[is_shared ? sync::own_shards + (thread - sync::own_shards) % sync::shared_shards
+                                      : thread]) {
+      if (is_shared) here.mutex.lock();
+    }
+    ~own_shard() {
+      if (is_shared) here.mutex.unlock();
+    }
+    own_shard(const own_shard&) = delete;
+    own_shard& operator=(const own_shard&) = delete;
+
+    const bool is_shared;
+    shard& here;
+  };
+
   record_pool() = default;
   record_pool(const record_pool&) = delete;
   record_pool& operator=(const record_pool&) = delete;
@@ -80,10 +197,12 @@ class record_pool {
   /// Returns a free record, counted as scheduled. Strong guarantee.
   record& take() {
     const own_shard mine(*this);
-    if (mine.here.in_use.first == nullptr) [[unlikely]]
+    magazine& stock = mine.here.in_use;
+    if (stock.first == nullptr) [[unlikely]]
       refill(mine.here);
     ++mine.here.counts.scheduled;
-    return mine.here.in_use.pop();
+    --stock.size;
+    return *std::exchange(stock.first, stock.first->next_free);
   }
 
   /// Precondition: `r` is known only through ids of earlier generations.
@@ -92,13 +211,6 @@ class record_pool {
     if (mine.here.in_use.size == batch) [[unlikely]]
       make_room(mine.here);
     mine.here.in_use.push(r);
-  }
-
-  /// Calls count(counters&), which adds to this thread's counters.
-  template <class Count>
-  void count(Count&& count) noexcept {
-    const own_shard mine(*this);
-    count(mine.here.counts);
   }
 
   /// The sum over all shards, read one after another. It includes what was counted before: by this thread, or by
@@ -112,8 +224,7 @@ class record_pool {
 
   /// The record in `slot`, or null if there never was one.
   record* find(std::uint32_t slot) const noexcept {
-    if (slot >= slots_.load(std::memory_order_acquire)) return nullptr;
-    return &at(slot);
+    return slot < slots_.load(std::memory_order_acquire) ? &at(slot) : nullptr;
   }
 
   /// How many records there are, and how many of them are free: read shard by shard.
@@ -153,53 +264,6 @@ class record_pool {
   void shrink_to_fit() noexcept;
 
  private:
-  static constexpr std::uint32_t batch =
-      64;  // how many records are in a full magazine, and how many are made at a time
-
-  /// Free records, linked by `next_free`.
-  struct magazine {
-    record* first = nullptr;
-    counter size;
-
-    void push(record& r) noexcept {
-      r.next_free = first;
-      first = &r;
-      ++size;
-    }
-    record& pop() noexcept {
-      record& r = *first;
-      first = r.next_free;
-      --size;
-      return r;
-    }
-  };
-
-  struct alignas(128) shard {
-    magazine in_use;
-    magazine spare;
-    counters counts;
-    sync::shard_mutex mutex;  // used only if threads share the shard
-  };
-
-  /// The calling thread's shard.
-  struct own_shard {
-    explicit own_shard(record_pool& pool) noexcept
-        : number(sync::thread_number()),
-          here(pool.shards_[is_shared() ? sync::own_shards + (number - sync::own_shards) % sync::shared_shards
-                                        : number]) {
-      if (is_shared()) here.mutex.lock();
-    }
-    ~own_shard() {
-      if (is_shared()) here.mutex.unlock();
-    }
-    own_shard(const own_shard&) = delete;
-    own_shard& operator=(const own_shard&) = delete;
-    bool is_shared() const noexcept { return number >= sync::own_shards; }
-
-    const std::size_t number;  // of the thread
-    shard& here;
-  };
-
   // Segment s holds batch * 2^s records, so that a slot is found with a count of leading zeros. A segment's memory is
   // allocated at once, but touched only when records are made.
   static std::size_t segment_of(std::uint32_t slot) noexcept {

@@ -52,36 +52,31 @@ class striped_wheel {  // NOLINT(clang-analyzer-optin.performance.Padding)
 
   std::size_t buckets() const noexcept { return stripes_[0].wheel.buckets() * (mask_ + 1); }
 
-  /// Inserts `n` into the wheel. `hooks` are the insert hooks. They are called under the stripe's lock, and thus before
-  /// any other thread can take `n` out again. hooks.may_insert() decides whether `n` is inserted; if not, schedule()
-  /// returns false. hooks.top_moved_earlier() reports that the earliest key of all stripes has become earlier. Strong
-  /// guarantee. Preconditions: `n` is in no wheel; `due` is not never_tick.
-  template <class Hooks>
-  bool schedule(node& n, tick_number due, Hooks&& hooks) {
-    stripe& s = stripe_at(due);
+  /// Inserts `n` into the wheel, if may_insert() returns true; otherwise returns false. Calls on_earliest() if the
+  /// earliest key of all stripes becomes earlier. Both are called under the stripe's lock, and thus before any other
+  /// thread can take `n` out again. Strong guarantee. Preconditions: `n` is in no wheel; `due` is not never_tick.
+  template <class MayInsert, class OnEarliest>
+  bool schedule(node& n, tick_number due, MayInsert&& may_insert, OnEarliest&& on_earliest) {
+    stripe& s = stripe_of(due);
     const std::lock_guard hold(s.mutex);
-    if (!hooks.may_insert()) return false;
-    set_due(n, due);
-    if (s.wheel.insert(n, due, due >> low_bits_) && note_key(s)) hooks.top_moved_earlier();
-    set_wheel(n, &s.wheel);
+    if (!may_insert()) return false;
+    if (s.wheel.insert(n, due, due >> low_bits_) && note_key(s)) on_earliest();
+    set_place(n, due, &s.wheel);
     return true;
   }
 
-  /// As schedule(), but for a node that may be in this wheel. hooks.may_move(n) decides, under the locks of both stripes,
-  /// whether `n` is moved. Once nothing can fail any more, hooks.before_move(n) is called.
-  template <class Hooks>
-  [[gnu::noinline]] bool reschedule(node& n, tick_number due, Hooks&& hooks) {
-    stripe& s = stripe_at(due);
-    stripe& from = stripe_of(n);
+  /// As schedule(), but for a node that may be in this wheel. move() is called under the locks of both stripes, when
+  /// nothing can fail any more. If it returns false, `n` is not moved.
+  template <class Move, class OnEarliest>
+  [[gnu::noinline]] bool reschedule(node& n, tick_number due, Move&& move, OnEarliest&& on_earliest) {
+    stripe& s = stripe_of(due);
+    stripe& from = stripe_of(__atomic_load_n(&n.due, __ATOMIC_RELAXED));
     const pair_lock hold(s, from);
-    if (!hooks.may_move(n)) return false;
-    const bool is_earliest = s.wheel.make_room(due) && note_key(s);
-    hooks.before_move(n);
-    if (wheel_of(n) == &from.wheel) from.wheel.erase(n);
-    set_due(n, due);
-    set_wheel(n, &s.wheel);
+    if (s.wheel.make_room(due) && note_key(s)) on_earliest();
+    if (!move()) return false;
+    if (__atomic_load_n(&n.wheel, __ATOMIC_RELAXED) == &from.wheel) from.wheel.erase(n);
+    set_place(n, due, &s.wheel);
     s.wheel.add(n, due);
-    if (is_earliest) hooks.top_moved_earlier();
     return true;
   }
 
@@ -95,13 +90,13 @@ class striped_wheel {  // NOLINT(clang-analyzer-optin.performance.Padding)
   /// progress: if is_here, none of them takes `n` out before take_out() returns.
   template <class Decide>
   bool take_out(node& n, Decide&& decide) noexcept {
-    stripe& s = stripe_of(n);
+    stripe& s = stripe_of(__atomic_load_n(&n.due, __ATOMIC_RELAXED));
     const std::lock_guard hold(s.mutex);
-    const bool is_here = wheel_of(n) == &s.wheel;
+    const bool is_here = __atomic_load_n(&n.wheel, __ATOMIC_RELAXED) == &s.wheel;
     if (!decide(is_here)) return false;
     if (is_here) {
       s.wheel.erase(n);
-      set_wheel(n, nullptr);
+      __atomic_store_n(&n.wheel, nullptr, __ATOMIC_RELAXED);
     }
     return true;
   }
@@ -126,7 +121,7 @@ class striped_wheel {  // NOLINT(clang-analyzer-optin.performance.Padding)
       while (taken != limit) {
         node* const n = s.wheel.take(tick);
         if (n == nullptr) break;
-        set_wheel(*n, nullptr);
+        __atomic_store_n(&n->wheel, nullptr, __ATOMIC_RELAXED);
         ++taken;
         on_due(*n, tick.due);
       }
@@ -149,8 +144,12 @@ class striped_wheel {  // NOLINT(clang-analyzer-optin.performance.Padding)
     }
   }
 
-  /// Sets the tick of a node that is in no wheel. (It may be read at the same time.)
-  static void set_due(node& n, tick_number t) noexcept { __atomic_store_n(&n.due, t, __ATOMIC_RELAXED); }
+  /// Sets where a node is, in the wheel `w` or in none. (Other threads may read it at the same time. Atomic members would
+  /// make the bare wheel slower.)
+  static void set_place(node& n, tick_number due, wheel_core* w) noexcept {
+    __atomic_store_n(&n.due, due, __ATOMIC_RELAXED);
+    __atomic_store_n(&n.wheel, w, __ATOMIC_RELAXED);
+  }
 
   /// As wheel_core::shrink_to_fit(). Locks one stripe at a time.
   void shrink_to_fit() noexcept {
@@ -189,7 +188,7 @@ class striped_wheel {  // NOLINT(clang-analyzer-optin.performance.Padding)
       const std::lock_guard hold(s.mutex);
       if (wrong.empty()) wrong = s.wheel.fault();
       s.wheel.for_each([&](const node& n) {
-        if (wrong.empty() && &stripe_at(n.due) != &s)
+        if (wrong.empty() && index_of(s) != (static_cast<std::size_t>(n.due) & mask_))
           wrong = "it holds a node due at tick " + std::to_string(n.due) + ", of another stripe";
       });
       const std::lock_guard hold_first(first_mutex_);
@@ -246,15 +245,7 @@ class striped_wheel {  // NOLINT(clang-analyzer-optin.performance.Padding)
     return {{(static_cast<void>(I), stripe(buckets, now, low_bits_, part))...}};
   }
 
-  // What threads may read while others write it. (std::atomic members would make the bare wheel slower.)
-  static void set_wheel(node& n, wheel_core* w) noexcept { __atomic_store_n(&n.wheel, w, __ATOMIC_RELAXED); }
-  static wheel_core* wheel_of(const node& n) noexcept { return __atomic_load_n(&n.wheel, __ATOMIC_RELAXED); }
-  stripe& stripe_of(const node& n) noexcept { return stripe_at(__atomic_load_n(&n.due, __ATOMIC_RELAXED)); }
-
-  stripe& stripe_at(tick_number t) noexcept { return stripes_[static_cast<std::size_t>(t) & mask_]; }
-  const stripe& stripe_at(tick_number t) const noexcept {
-    return stripes_[static_cast<std::size_t>(t) & mask_];
-  }
+  stripe& stripe_of(tick_number t) noexcept { return stripes_[static_cast<std::size_t>(t) & mask_]; }
   std::size_t index_of(const stripe& s) const noexcept {
     return static_cast<std::size_t>(&s - stripes_.data());
   }

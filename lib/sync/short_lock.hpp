@@ -47,15 +47,11 @@ class spinning_lock {
   spinning_lock& operator=(const spinning_lock&) = delete;
 
   void lock() noexcept {
-    if (!try_lock()) [[unlikely]]
+    if (held_.exchange(true, std::memory_order_acquire)) [[unlikely]]
       lock_slowly();
   }
   void unlock() noexcept { held_.store(false, std::memory_order_release); }
-  bool try_lock() noexcept {
-    bool expected = false;
-    return held_.compare_exchange_strong(expected, true, std::memory_order_acquire,
-                                         std::memory_order_relaxed);
-  }
+  bool try_lock() noexcept { return !held_.exchange(true, std::memory_order_acquire); }
 
  private:
   // Not inlined, because lock() is inlined wherever a lock is taken.

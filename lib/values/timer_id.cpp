@@ -4,8 +4,8 @@ namespace rondo {
 
 std::string to_string(const timer_id& id) {
   if (id == timer_id()) return "no timer";
-  return std::to_string(id.scheduler_) + '.' + std::to_string(id.slot_) + '.' +
-         std::to_string(id.generation_);
+  const auto& [scheduler, slot, generation] = id.parts_;
+  return std::to_string(scheduler) + '.' + std::to_string(slot) + '.' + std::to_string(generation);
 }
 
 }  // namespace rondo

@@ -33,7 +33,7 @@ class group_stage {
     detail::record* r = nullptr;
     explored_core::remainder rest;
     try {
-      r = &core_->take_member_record();
+      r = &core_->take_record(true);
       r->work = [&t, held = std::move(owned)] {
         expect(t.running.fetch_add(1) == 0 && !t.replaced, "a task that was replaced does not start");
         ++t.runs;
@@ -41,7 +41,7 @@ class group_stage {
       };
       t.id = core_->schedule_member(*r, at(due), core_->now(), *group_, &t, old, rest);
     } catch (const std::runtime_error&) {
-      if (r != nullptr) core_->discard_member(*r);
+      if (r != nullptr) core_->discard(*r, true);
       t.refused = true;
       return false;
     }

@@ -199,14 +199,14 @@ class probe_group final : public rondo::detail::timer_group,
 
 /// Sets a timer in the same way as keyed_timers.
 timer_id replace(probe& core, timer_id old, duration d, probe_group& group) {
-  auto& r = core.take_member_record();
+  auto& r = core.take_record(true);
   r.work = watched();
   probe::remainder rest;
   timer_id id;
   try {
     id = core.schedule_member(r, rondo::saturating_add(core.now(), d), core.now(), group, &group, old, rest);
   } catch (...) {
-    core.discard_member(r);
+    core.discard(r, true);
     throw;
   }
   core.finish(rest);

@@ -28,10 +28,21 @@ struct wheel_in_use {
   explored_atomic<bool> notified;  // set when the top has moved earlier
 
   void schedule(std::size_t i, tick_number due) {
-    wheel.schedule(nodes[i], due, insert_hooks{*this, i});
+    const auto may_insert = [&] {
+      order_[i] = ++steps_;
+      return true;
+    };
+    wheel.schedule(nodes[i], due, may_insert, [this] { notified.store(true); });
     ++scheduled[i];
   }
-  void move(std::size_t i, tick_number due) { wheel.reschedule(nodes[i], due, insert_hooks{*this, i}); }
+  void move(std::size_t i, tick_number due) {
+    const auto moves = [&] {
+      order_[i] = ++steps_;
+      if (nodes[i].wheel == nullptr) ++scheduled[i];
+      return true;
+    };
+    wheel.reschedule(nodes[i], due, moves, [this] { notified.store(true); });
+  }
   void cancel(std::size_t i) { cancelled[i] += wheel.cancel(nodes[i]) ? 1 : 0; }
   void take(tick_number to, std::size_t limit = unlimited) {
     wheel.take_due(to, limit, [this, to](detail::node& n, tick_number tick) {
@@ -89,22 +100,6 @@ struct wheel_in_use {
   }
 
  private:
-  struct insert_hooks {
-    wheel_in_use& w;
-    std::size_t i;
-    void note_order() const { w.order_[i] = ++w.steps_; }
-    bool may_insert() const {
-      note_order();
-      return true;
-    }
-    void top_moved_earlier() { w.notified.store(true); }
-    bool may_move(detail::node&) const { return true; }
-    void before_move(detail::node& n) {
-      note_order();
-      if (n.wheel == nullptr) ++w.scheduled[i];
-    }
-  };
-
   std::size_t number_of(const detail::node& n) const { return static_cast<std::size_t>(&n - nodes.data()); }
   bool comes_before(const detail::node& a, const detail::node& b) const {
     return a.due < b.due || (a.due == b.due && order_[number_of(a)] < order_[number_of(b)]);

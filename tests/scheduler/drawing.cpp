@@ -55,12 +55,8 @@ std::string due_of(picture p, tick_number tick) {
 
 std::string due_in(duration d) { return due_of(picture_at(0ns, 1, 1ns), d.count()); }
 
-struct insert_always {
-  bool may_insert() const { return true; }
-  bool may_move(node&) const { return true; }
-  void top_moved_earlier() {}
-  void before_move(node&) {}
-};
+bool always() { return true; }
+void nothing() {}
 
 /// Formats numbers in groups of two digits, which nobody wants to see in a drawing.
 struct groups_of_two : std::numpunct<char> {
@@ -315,11 +311,11 @@ TEST_CASE("the description of a wheel has its buckets, far nodes and keys left b
   CHECK(described(w).buckets.empty());
   CHECK_FALSE(described(w).far.key.has_value());
   std::array<node, 5> n;
-  w.schedule(n[0], 2, insert_always());
-  w.schedule(n[1], 17, insert_always());
-  w.schedule(n[2], 2, insert_always());
-  w.schedule(n[3], 18, insert_always());
-  w.schedule(n[4], 5, insert_always());
+  w.schedule(n[0], 2, always, nothing);
+  w.schedule(n[1], 17, always, nothing);
+  w.schedule(n[2], 2, always, nothing);
+  w.schedule(n[3], 18, always, nothing);
+  w.schedule(n[4], 5, always, nothing);
   const auto check_bucket = [&](std::size_t i, std::size_t number, tick_number key, std::size_t nodes) {
     const picture::bucket b = described(w).buckets.at(i);
     CHECK(b.number == number);
@@ -367,7 +363,7 @@ TEST_CASE("descriptions of random wheels have each node once, and no late key") 
         if (--expected[n.due] == 0) expected.erase(n.due);
         w.cancel(n);
       } else {
-        w.schedule(n, static_cast<tick_number>(dice.roll(dice.one_in(4) ? 5000 : 50)) - 20, insert_always());
+        w.schedule(n, static_cast<tick_number>(dice.roll(dice.one_in(4) ? 5000 : 50)) - 20, always, nothing);
         ++expected[n.due];
       }
       if (dice.one_in(50)) w.next_due();

@@ -17,7 +17,7 @@ using record = rondo::detail::record;
 
 /// A timer that waits for its only run.
 struct one_shot_record : record {
-  one_shot_record() : record(0) { set(life::live); }
+  one_shot_record() : record(0) { state = life::live; }
 };
 
 /// A periodic timer that waits for its first run.
@@ -25,7 +25,7 @@ struct periodic_record : record {
   explicit periodic_record(const rondo::recurrence& when = rondo::every(1ms)) : record(0) {
     repeats = std::make_unique<periodic_part>(periodic_part{{when, when.first(at(0s), 0)}, {}});
     plain = false;
-    set(life::live);
+    state = life::live;
   }
   /// The run of the point that it waits for begins.
   void begin() {
@@ -47,7 +47,7 @@ TEST_CASE("a record in any state of a timer's life has no fault") {
   CHECK(once.fault() == "");
   REQUIRE(once.redeem(1));
   ++once.running;
-  once.set(life::completed);
+  once.state = life::completed;
   CHECK(once.fault() == "");
 
   periodic_record often;
@@ -70,17 +70,18 @@ TEST_CASE("contradictions in a record are found") {
   one_shot_record once;
   once.where = waits_in::nowhere;
   SUBCASE("it is cancelled, and its job would start") {
-    once.set(life::ended);
+    once.state = life::ended;
     once.submit(1);
     CHECK(once.fault() == "it is over, but its runs in the executor would start");
   }
   SUBCASE("it is over, and it waits") {
-    once.set(life::completed);
+    once.state = life::completed;
     once.where = waits_in::never_due;
     CHECK(once.fault() == "it is over, but waits for a run");
   }
   SUBCASE("it is free, and it runs") {
-    once.become_free();
+    once.state = life::free;
+    once.where = waits_in::wheel;
     ++once.running;
     CHECK(once.fault() == "it is free, but waits or runs");
   }

@@ -38,13 +38,13 @@ TEST_CASE("ids are equal if scheduler, slot and generation are equal") {
 
 TEST_CASE("an id returns the parts it was made from") {
   const timer_id id = timer_id_access::make(0xffffffffU, 0xfffffffeU, 0xfffffffffffffffdU);
-  CHECK(timer_id_access::scheduler(id) == 0xffffffffU);
-  CHECK(timer_id_access::slot(id) == 0xfffffffeU);
-  CHECK(timer_id_access::generation(id) == 0xfffffffffffffffdU);
+  CHECK(timer_id_access::parts(id).scheduler == 0xffffffffU);
+  CHECK(timer_id_access::parts(id).slot == 0xfffffffeU);
+  CHECK(timer_id_access::parts(id).generation == 0xfffffffffffffffdU);
 }
 
 TEST_CASE("a default-constructed id names no scheduler") {
-  CHECK(timer_id_access::scheduler(timer_id()) == 0);
+  CHECK(timer_id_access::parts(timer_id()).scheduler == 0);
 }
 
 TEST_CASE("copies of an id are equal and hash equally") {

@@ -63,8 +63,8 @@ class RONDO_EXPORT RONDO_CHECKED_ABI new_timer {
 #endif
   core& core_;
   timer_group* const group_;
-  record* record_ = nullptr;  // null once the timer is scheduled
-  task* work_ = nullptr;      // in the record
+  record* record_;  // null once the timer is scheduled
+  task* work_;      // in the record
 };
 
 }  // namespace rondo::detail

@@ -30,28 +30,29 @@ class tick_grid {
  public:
   /// Precondition: length > 0.
   constexpr tick_grid(duration length, time_point start) noexcept
-      : length_(length.count()), phase_(floor_mod(start.time_since_epoch().count())) {}
+      : length_(length.count()), phase_(divide(start.time_since_epoch().count()).rest) {}
 
   constexpr duration length() const noexcept { return duration(length_); }
 
   /// The last tick that does not begin after `t`.
   constexpr tick_number at_or_before(time_point t) const noexcept {
-    const auto count = t.time_since_epoch().count();
-    return floor_div(count) - (floor_mod(count) < phase_ ? 1 : 0);
+    const auto [whole, rest] = divide(t.time_since_epoch().count());
+    return whole - (rest < phase_ ? 1 : 0);
   }
 
   /// The first tick that does not begin before `t`. Rounding down here would fire up to a tick early.
   constexpr tick_number at_or_after(time_point t) const noexcept {
-    const auto count = t.time_since_epoch().count();
-    return floor_div(count) + (floor_mod(count) > phase_ ? 1 : 0);
+    const auto [whole, rest] = divide(t.time_since_epoch().count());
+    return whole + (rest > phase_ ? 1 : 0);
   }
 
   /// The tick of a deadline at time `now`. A deadline that has passed does not wait for the next tick. Returns
   /// never_tick for the clock's last time point, and if no tick in the clock's range begins at or after the deadline.
   constexpr tick_number of_deadline(time_point due, time_point now) const noexcept {
     const tick_number tick = at_or_after(due);
+    duration::rep begin = 0;
     if (due == time_point::max()) return never_tick;
-    if (due > now) return begins(tick) ? tick : never_tick;
+    if (due > now) return multiply_add(tick, begin) ? tick : never_tick;
     const tick_number current = at_or_before(now);
     return tick < current ? tick : current;
   }
@@ -70,23 +71,23 @@ class tick_grid {
   }
 
  private:
-  constexpr bool begins(tick_number t) const noexcept {
-    duration::rep count = 0;
-    return multiply_add(t, count);
+  struct quotient {
+    tick_number whole;
+    duration::rep rest;
+  };
+
+  /// Rounds down: the rest is not negative.
+  constexpr quotient divide(duration::rep count) const noexcept {
+    const duration::rep rest = count % length_;
+    return rest < 0 ? quotient{count / length_ - 1, rest + length_} : quotient{count / length_, rest};
   }
+  /// When tick `t` begins. Returns false if that is beyond an end of the clock.
   constexpr bool multiply_add(tick_number t, duration::rep& count) const noexcept {
     // A negative tick is multiplied as `t + 1`, and one length is subtracted with the phase, so that no intermediate
     // result overflows unless the sum does.
     const tick_number whole = t < 0 ? t + 1 : t;
     const duration::rep rest = t < 0 ? phase_ - length_ : phase_;
     return !__builtin_mul_overflow(whole, length_, &count) && !__builtin_add_overflow(count, rest, &count);
-  }
-  constexpr duration::rep floor_mod(duration::rep count) const noexcept {
-    const duration::rep rest = count % length_;
-    return rest < 0 ? rest + length_ : rest;
-  }
-  constexpr tick_number floor_div(duration::rep count) const noexcept {
-    return count / length_ - (count % length_ < 0 ? 1 : 0);
   }
 
   duration::rep length_;
