@@ -2,15 +2,20 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <charconv>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <limits>
 #include <ostream>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <utility>
+
+#include "values/fresh_seed.hpp"
 
 namespace rondo {
 namespace {
@@ -72,11 +77,25 @@ double draw(std::uint64_t seed, std::uint64_t index) noexcept {
   return static_cast<double>(z >> 11) * 0x1p-53;
 }
 
+std::uint64_t random_seed() noexcept {
+  try {
+    std::random_device source;
+    return (std::uint64_t{source()} << 32) | source();
+  } catch (const std::exception&) {  // the system has no source, so all processes draw the same numbers
+    return 0;
+  }
+}
+
 }  // namespace
 
 namespace detail {
 
 void refuse_times(std::intmax_t n) { refuse("times() takes a positive number", std::to_string(n)); }
+
+std::uint64_t fresh_seed() noexcept {
+  static std::atomic<std::uint64_t> seeds{random_seed()};
+  return seeds.fetch_add(1, std::memory_order_relaxed);
+}
 
 }  // namespace detail
 
