@@ -7,8 +7,7 @@
 #include <thread>
 #include <utility>
 
-#include "drivers/alarm.hpp"
-#include "drivers/drive.hpp"
+#include "drivers/driver_thread.hpp"
 #include "drivers/fork_watch.hpp"
 #include "platform.hpp"
 #include "scheduler/core.hpp"

@@ -1,9 +1,23 @@
-// How coroutines wait. Empty if the compiler has no coroutines.
+// How adapters and coroutines cancel, and how coroutines wait.
+#include <rondo/detail/canceller.hpp>
 #ifdef __cpp_impl_coroutine
-
 #include <rondo/coroutine.hpp>
+#endif
+
+#include "scheduler/core.hpp"
 
 namespace rondo::detail {
+
+canceller::canceller(const scheduler& s) noexcept : core_(core_access::of(s)) {}
+
+cancel_result canceller::cancel(timer_id id) const {
+  const auto core = core_.lock();
+  if (core == nullptr) return cancel_result::gone;
+  [[maybe_unused]] const checked_call checked{*core, "cancel()"};
+  return core->cancel(id);
+}
+
+#ifdef __cpp_impl_coroutine
 
 constexpr kept_call_site nowhere = kept_call_site::none();  // no place in the user's code
 
@@ -79,6 +93,6 @@ bool wait::slept() const {
   return phase_ == phase::slept;
 }
 
-}  // namespace rondo::detail
+#endif  // __cpp_impl_coroutine
 
-#endif
+}  // namespace rondo::detail

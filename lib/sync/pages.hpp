@@ -3,16 +3,36 @@
 
 #include <cstddef>
 
+#include "platform.hpp"
+
+#if RONDO_HAS_DROPPED_PAGES
+#include <sys/mman.h>
+#include <unistd.h>
+#endif
+
 namespace rondo::detail {
 
 /// The size of the pages that drop_pages() takes, or 0 if this system has no such call. (On systems other than Linux,
 /// memory that is given back does not reliably read as zero.)
-std::size_t page_size() noexcept;
+inline std::size_t page_size() noexcept {
+#if RONDO_HAS_DROPPED_PAGES
+  static const auto size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  return size;
+#else
+  return 0;
+#endif
+}
 
 /// Gives back the memory of whole pages, which lie in one block of operator new. From now on they read as zero, and
 /// they take memory again when they are written. Returns false if nothing has changed, for example because the memory
 /// is locked. On a system that emulates Linux, it may return true although nothing has changed. Precondition:
 /// page_size() != 0.
-bool drop_pages(void* begin, std::size_t bytes) noexcept;
+inline bool drop_pages([[maybe_unused]] void* begin, [[maybe_unused]] std::size_t bytes) noexcept {
+#if RONDO_HAS_DROPPED_PAGES
+  return ::madvise(begin, bytes, MADV_DONTNEED) == 0;
+#else
+  return false;
+#endif
+}
 
 }  // namespace rondo::detail

@@ -6,8 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "drivers/alarm.hpp"
-#include "drivers/drive.hpp"
+#include "drivers/driver_thread.hpp"
 #include "interleavings/explorations.hpp"
 #include "interleavings/explored.hpp"
 #include "scheduler/core.hpp"

@@ -1,5 +1,5 @@
 // The driver's alarm: no ring is lost, whenever it occurs.
-#include "drivers/alarm.hpp"
+#include "drivers/driver_thread.hpp"
 
 #include <thread>
 
