@@ -61,144 +61,80 @@ class keyed_timers {
   /// Runs `work` once, `delay` from now, with the executor and the name in `with`. Replaces the key's timer, if it has
   /// one, and inherits none of its options.
   void set_after(Key key, any_duration delay, task work) {
-    const auto kept = keys_;
-    detail::keyed_call c(*kept, std::move(work), detail::kept_call_site::none());
-    c.due_after(delay);
-    kept->set(std::move(key), c);
+    set_timer(std::move(key), delay, std::move(work), detail::kept_call_site::none());
   }
   void set_after(Key key, any_duration delay, task work, timer_options with) {
-    const auto kept = keys_;
-    detail::keyed_call c(*kept, std::move(work), detail::kept_call_site::none());
-    c.set_options(std::move(with));
-    c.due_after(delay);
-    kept->set(std::move(key), c);
+    set_timer(std::move(key), delay, std::move(work), detail::kept_call_site::none(), &with);
   }
   template <detail::new_callable F>
   void set_after(Key key, any_duration delay, F&& work,
                  detail::kept_call_site made_at = detail::kept_call_site::here()) {
-    const auto kept = keys_;
-    detail::keyed_call c(*kept, std::forward<F>(work), made_at);
-    c.due_after(delay);
-    kept->set(std::move(key), c);
+    set_timer(std::move(key), delay, std::forward<F>(work), made_at);
   }
   template <detail::new_callable F>
   void set_after(Key key, any_duration delay, F&& work, timer_options with,
                  detail::kept_call_site made_at = detail::kept_call_site::here()) {
-    const auto kept = keys_;
-    detail::keyed_call c(*kept, std::forward<F>(work), made_at);
-    c.set_options(std::move(with));
-    c.due_after(delay);
-    kept->set(std::move(key), c);
+    set_timer(std::move(key), delay, std::forward<F>(work), made_at, &with);
   }
   ///@}
 
   ///@{
   /// Runs `work` once, at `due`. Replaces the key's timer.
   void set_at(Key key, any_time_point due, task work) {
-    const auto kept = keys_;
-    detail::keyed_call c(*kept, std::move(work), detail::kept_call_site::none());
-    c.due_at(due);
-    kept->set(std::move(key), c);
+    set_timer(std::move(key), due, std::move(work), detail::kept_call_site::none());
   }
   void set_at(Key key, any_time_point due, task work, timer_options with) {
-    const auto kept = keys_;
-    detail::keyed_call c(*kept, std::move(work), detail::kept_call_site::none());
-    c.set_options(std::move(with));
-    c.due_at(due);
-    kept->set(std::move(key), c);
+    set_timer(std::move(key), due, std::move(work), detail::kept_call_site::none(), &with);
   }
   template <detail::new_callable F>
   void set_at(Key key, any_time_point due, F&& work,
               detail::kept_call_site made_at = detail::kept_call_site::here()) {
-    const auto kept = keys_;
-    detail::keyed_call c(*kept, std::forward<F>(work), made_at);
-    c.due_at(due);
-    kept->set(std::move(key), c);
+    set_timer(std::move(key), due, std::forward<F>(work), made_at);
   }
   template <detail::new_callable F>
   void set_at(Key key, any_time_point due, F&& work, timer_options with,
               detail::kept_call_site made_at = detail::kept_call_site::here()) {
-    const auto kept = keys_;
-    detail::keyed_call c(*kept, std::forward<F>(work), made_at);
-    c.set_options(std::move(with));
-    c.due_at(due);
-    kept->set(std::move(key), c);
+    set_timer(std::move(key), due, std::forward<F>(work), made_at, &with);
   }
   ///@}
 
   ///@{
   /// Runs `work` repeatedly, as `when` specifies. Replaces the key's timer.
   void set(Key key, const recurrence& when, task work) {
-    const auto kept = keys_;
-    detail::keyed_call c(*kept, std::move(work), detail::kept_call_site::none());
-    c.due_as(when);
-    kept->set(std::move(key), c);
+    set_timer(std::move(key), when, std::move(work), detail::kept_call_site::none());
   }
   void set(Key key, const recurrence& when, task work, timer_options with) {
-    const auto kept = keys_;
-    detail::keyed_call c(*kept, std::move(work), detail::kept_call_site::none());
-    c.set_options(std::move(with));
-    c.due_as(when);
-    kept->set(std::move(key), c);
+    set_timer(std::move(key), when, std::move(work), detail::kept_call_site::none(), &with);
   }
   template <detail::new_callable F>
   void set(Key key, const recurrence& when, F&& work,
            detail::kept_call_site made_at = detail::kept_call_site::here()) {
-    const auto kept = keys_;
-    detail::keyed_call c(*kept, std::forward<F>(work), made_at);
-    c.due_as(when);
-    kept->set(std::move(key), c);
+    set_timer(std::move(key), when, std::forward<F>(work), made_at);
   }
   template <detail::new_callable F>
   void set(Key key, const recurrence& when, F&& work, timer_options with,
            detail::kept_call_site made_at = detail::kept_call_site::here()) {
-    const auto kept = keys_;
-    detail::keyed_call c(*kept, std::forward<F>(work), made_at);
-    c.set_options(std::move(with));
-    c.due_as(when);
-    kept->set(std::move(key), c);
+    set_timer(std::move(key), when, std::forward<F>(work), made_at, &with);
   }
   ///@}
 
   ///@{
   /// As set_after(), but does nothing and returns false if the key has a timer.
   bool try_set_after(Key key, any_duration delay, task work) {
-    detail::refuse_empty(work);
-    const auto kept = keys_;
-    if (kept->has(key)) return false;  // even if no new timer would be accepted
-    detail::keyed_call c(*kept, std::move(work), detail::kept_call_site::none());
-    c.due_after(delay);
-    return kept->try_set(std::move(key), c);
+    return set_timer(std::move(key), delay, std::move(work), detail::kept_call_site::none(), nullptr, false);
   }
   bool try_set_after(Key key, any_duration delay, task work, timer_options with) {
-    detail::refuse_empty(work);
-    const auto kept = keys_;
-    if (kept->has(key)) return false;
-    detail::keyed_call c(*kept, std::move(work), detail::kept_call_site::none());
-    c.set_options(std::move(with));
-    c.due_after(delay);
-    return kept->try_set(std::move(key), c);
+    return set_timer(std::move(key), delay, std::move(work), detail::kept_call_site::none(), &with, false);
   }
   template <detail::new_callable F>
   bool try_set_after(Key key, any_duration delay, F&& work,
                      detail::kept_call_site made_at = detail::kept_call_site::here()) {
-    detail::refuse_empty(work);
-    const auto kept = keys_;
-    if (kept->has(key)) return false;
-    detail::keyed_call c(*kept, std::forward<F>(work), made_at);
-    c.due_after(delay);
-    return kept->try_set(std::move(key), c);
+    return set_timer(std::move(key), delay, std::forward<F>(work), made_at, nullptr, false);
   }
   template <detail::new_callable F>
   bool try_set_after(Key key, any_duration delay, F&& work, timer_options with,
                      detail::kept_call_site made_at = detail::kept_call_site::here()) {
-    detail::refuse_empty(work);
-    const auto kept = keys_;
-    if (kept->has(key)) return false;
-    detail::keyed_call c(*kept, std::forward<F>(work), made_at);
-    c.set_options(std::move(with));
-    c.due_after(delay);
-    return kept->try_set(std::move(key), c);
+    return set_timer(std::move(key), delay, std::forward<F>(work), made_at, &with, false);
   }
   ///@}
 
@@ -206,7 +142,7 @@ class keyed_timers {
   bool reschedule_after(const Key& key, any_duration delay) {
     const auto kept = keys_;
     detail::keyed_call c(*kept);
-    c.due_after(delay);
+    c.due(delay);
     return kept->reschedule(key, c);
   }
 
@@ -214,9 +150,7 @@ class keyed_timers {
   /// that was set for it is in progress.
   cancel_result cancel(const Key& key) {
     const auto kept = keys_;
-    typename keys::table::forgotten gone;  // outlives the call: see keys::cancel()
-    detail::keyed_call c(*kept);
-    return kept->cancel(key, c, gone);
+    return kept->cancel(key);
   }
 
   /// Cancels the key's timer, and returns when no task that was set for the key is in progress, not even a replaced
@@ -230,7 +164,7 @@ class keyed_timers {
   /// visits each timer.
   cancel_result cancel_and_wait(const Key& key) {
     const auto kept = keys_;
-    return kept->cancel_and_wait(key);
+    return kept->cancel_and_wait(std::addressof(key));
   }
 
   /// The exact deadline of the run that the key's timer waits for, as scheduler::due() returns it. Returns std::nullopt
@@ -252,6 +186,20 @@ class keyed_timers {
  private:
   class keys;
 
+  template <class When, class F>
+  bool set_timer(Key&& key, const When& when, F&& work, detail::kept_call_site made_at,
+                 timer_options* with = nullptr, bool replaces = true) {
+    const auto kept = keys_;
+    if (!replaces) {
+      detail::refuse_empty(work);
+      if (kept->has(key)) return false;  // even if no new timer would be accepted
+    }
+    detail::keyed_call c(*kept, std::forward<F>(work), made_at);
+    if (with != nullptr) c.set_options(std::move(*with));
+    c.due(when);
+    return kept->set(std::move(key), c, replaces);
+  }
+
   std::shared_ptr<keys> keys_;  // shared with the timers and calls, because tasks may destroy this object
 };
 
@@ -259,18 +207,15 @@ class keyed_timers {
 template <class Key, class Hash, class KeyEqual>
 class keyed_timers<Key, Hash, KeyEqual>::keys final : public detail::keyed_core {
  public:
-  using table = detail::key_table<Key, Hash, KeyEqual>;
   using keyed_core::keyed_core;
 
-  void set(Key&& key, detail::keyed_call& c) {
-    const used_key k(*this, std::move(key));
-    c.set(k->entry, k.get());
-  }
-
-  bool try_set(Key&& key, detail::keyed_call& c) {
-    const used_key k(*this, std::move(key));
-    if (has_timer(k->entry)) return false;
-    c.set(k->entry, k.get());
+  /// If the key has a timer and `replaces` is false, does nothing and returns false.
+  bool set(Key&& key, detail::keyed_call& c, bool replaces) {
+    forgotten gone;
+    const std::lock_guard hold(mutex_);
+    const used_key k{table_, table_.find_or_add(std::move(key)), gone};
+    if (!replaces && has_timer(k.place.entry)) return false;
+    c.set(k.place.entry, &k.place);
     return true;
   }
 
@@ -280,33 +225,17 @@ class keyed_timers<Key, Hash, KeyEqual>::keys final : public detail::keyed_core 
     return k != nullptr && c.reschedule(k->entry);
   }
 
-  /// If the key is forgotten, it is moved to `gone`, to be destroyed without the lock and after the call is over: its
-  /// destructor may wait for that.
-  cancel_result cancel(const Key& key, detail::keyed_call& c, typename table::forgotten& gone) {
+  cancel_result cancel(const Key& key, awaited* tasks = nullptr) {
+    forgotten gone;  // its destructor may wait for the end of `c`
+    detail::keyed_call c(*this);
     const std::lock_guard hold(mutex_);
     auto* const k = table_.find(key);
     if (k == nullptr) return cancel_result::gone;
     const cancel_result result = c.cancel(k->entry);
-    if (k->entry.unused()) gone = table_.forget(*k);
-    return result;
-  }
-
-  cancel_result cancel_and_wait(const Key& key) {
-    detail::keyed_wait tasks(*this);
-    cancel_result result = cancel_result::gone;
-    {
-      typename table::forgotten gone;
-      detail::keyed_call c(*this);
-      const std::lock_guard hold(mutex_);
-      auto* const k = table_.find(key);
-      if (k == nullptr) return cancel_result::gone;
-      result = c.cancel(k->entry);
-      if (k->entry.unused())
-        gone = table_.forget(*k);
-      else
-        tasks.note(k->entry, k);
-    }
-    tasks.wait();
+    if (k->entry.unused())
+      gone = table_.forget(*k);
+    else if (tasks != nullptr)
+      note(*tasks, k->entry, k);
     return result;
   }
 
@@ -332,35 +261,30 @@ class keyed_timers<Key, Hash, KeyEqual>::keys final : public detail::keyed_core 
   }
 
  private:
+  using typename keyed_core::awaited;
+  using table = detail::key_table<Key, Hash, KeyEqual>;
   using node = typename table::node;
+  using forgotten = typename table::forgotten;  // destroyed without the lock
 
-  /// A key, added if it is unknown, and the lock. The destructor forgets the key if no timer was set for it.
-  class used_key {
-   public:
-    used_key(keys& all, Key&& key)
-        : all_(all), hold_(all.mutex_), node_(all.table_.find_or_add(std::move(key))) {}
+  /// A key under the lock, which is forgotten at the end if it has no timer then.
+  struct used_key {
+    table& all;
+    node& place;
+    forgotten& gone;
     ~used_key() {
-      typename table::forgotten gone;  // destroyed without the lock
-      if (node_.entry.unused()) gone = all_.table_.forget(node_);
-      hold_.unlock();
+      if (place.entry.unused()) gone = all.forget(place);
     }
-    used_key(const used_key&) = delete;
-    used_key& operator=(const used_key&) = delete;
-    node* get() const noexcept { return &node_; }
-    node* operator->() const noexcept { return &node_; }
-
-   private:
-    keys& all_;
-    std::unique_lock<std::mutex> hold_;
-    node& node_;
   };
 
+  cancel_result cancel_key(const void* key, awaited& tasks) override {
+    return cancel(*static_cast<const Key*>(key), &tasks);
+  }
+
   void left(void* tag, timer_id id) noexcept override {
-    typename table::forgotten gone;  // destroyed without the lock
+    forgotten gone;
     const std::lock_guard hold(mutex_);
-    node& n = *static_cast<node*>(tag);
-    n.entry.remove(id);
-    if (n.entry.unused()) gone = table_.forget(n);
+    const used_key k{table_, *static_cast<node*>(tag), gone};
+    k.place.entry.remove(id);
   }
 
   table table_;

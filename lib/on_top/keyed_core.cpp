@@ -2,7 +2,6 @@
 
 #include <memory>
 #include <mutex>
-#include <new>
 #include <optional>
 #include <utility>
 
@@ -23,11 +22,14 @@ class keyed_core::group final : public timer_group {
   keyed_core& owner_;
 };
 
-namespace {
+/// If only the last timer is left, its id suffices. Only the group knows the earlier ones.
+struct keyed_core::awaited {
+  timer_id current;
+  const void* tag = nullptr;
+  std::optional<timer_group::cursor> replaced;
+};
 
 constexpr const char* in_keyed_timers = "a call of keyed_timers";  // for checked builds
-
-}  // namespace
 
 keyed_core::keyed_core(const scheduler& s) : group_(std::make_unique<group>(*this, core_access::of(s))) {}
 
@@ -47,18 +49,48 @@ bool keyed_core::has_timer(const keyed_entry& e) const { return group_->core->pe
 
 std::optional<time_point> keyed_core::due(const keyed_entry& e) const { return group_->core->due(e.current); }
 
-keyed_call::keyed_call(keyed_core& keys) : keys_(keys), now_(keys.group_->core->now()) {
-  if constexpr (checks) keys_.group_->core->begin_call();
+cancel_result keyed_core::cancel_and_wait(const void* key) {
+  awaited tasks;
+  const cancel_result result = cancel_key(key, tasks);
+  core& c = *group_->core;
+  if (tasks.current != timer_id{}) c.cancel_and_wait(tasks.current);
+  if (!tasks.replaced) return result;
+  // All of them were cancelled or replaced before, so none is cancelled here.
+  for (timer_id id = next(tasks); id != timer_id{}; id = next(tasks)) c.cancel_and_wait(id);
+  return result;
+}
+
+void keyed_core::note(awaited& tasks, const keyed_entry& e, const void* tag) const noexcept {
+  if (group_->core->abandoned() || group_->core->inside_tagged(*group_, tag)) return;
+  tasks.current = e.current;
+  tasks.tag = tag;
+  if (e.replaced() != 0) tasks.replaced.emplace(*group_);
+}
+
+/// The id of the key's next replaced timer, or that of no timer. (In the meantime, the key may have been forgotten and
+/// another key may have taken its place, but that key's timers joined the group later.)
+timer_id keyed_core::next(awaited& tasks) const {
+  constexpr int at_a_time = 256;  // because other calls wait for the mutex
+  for (;;) {
+    const std::lock_guard hold(mutex_);  // guards the tags
+    for (int i = 0; i != at_a_time; ++i) {
+      const auto id = group_->core->next_tagged(*tasks.replaced, tasks.tag);
+      if (!id || *id != timer_id{}) return id.value_or(timer_id{});
+    }
+  }
+}
+
+keyed_call::keyed_call(keyed_core& keys) : group_(*keys.group_), now_(group_.core->now()) {
+  if constexpr (checks) group_.core->begin_call();
 }
 
 task& keyed_call::take_record() {
-  record& r = keys_.group_->core->take_record(true);
-  record_ = &r;
-  return r.work;
+  record_ = &group_.core->take_record(true);
+  return record_->work;
 }
 
 keyed_call::~keyed_call() {
-  core& c = *keys_.group_->core;
+  core& c = *group_.core;
   if (record_ != nullptr) c.discard(*record_, true);
   c.finish(core::remainder{ended_, wakes_});
   if constexpr (checks) c.end_call(in_keyed_timers);
@@ -66,27 +98,25 @@ keyed_call::~keyed_call() {
 
 void keyed_call::set_options(timer_options&& with) { record_->keep(std::move(with)); }
 
-void keyed_call::due_after(duration delay) noexcept { due_ = deadline_after(now_, delay); }
+void keyed_call::due(duration delay) noexcept { due_ = deadline_after(now_, delay); }
 
-void keyed_call::due_as(const recurrence& when) {
-  due_ = keys_.group_->core->make_periodic(*record_, when, now_);
-}
+void keyed_call::due(const recurrence& when) { due_ = group_.core->make_periodic(*record_, when, now_); }
 
 void keyed_call::set(keyed_entry& e, void* tag) {
   core::remainder rest;
   const timer_id old = e.current;
-  const timer_id id =
-      keys_.group_->core->schedule_member(*record_, due_, now_, *keys_.group_, tag, old, rest);
+  const timer_id id = group_.core->schedule_member(*record_, due_, now_, group_, tag, old, rest);
   record_ = nullptr;
   wakes_ = rest.wakes;
   ended_ = rest.ended;
   forget_ended(e, old);
-  e.add(id);
+  e.current = id;
+  ++e.timers;
 }
 
 bool keyed_call::reschedule(const keyed_entry& e) {
   core::remainder rest;
-  const bool moved = keys_.group_->core->reschedule(e.current, due_, now_, rest);
+  const bool moved = group_.core->reschedule(e.current, due_, now_, rest);
   wakes_ = rest.wakes;
   return moved;
 }
@@ -94,12 +124,10 @@ bool keyed_call::reschedule(const keyed_entry& e) {
 cancel_result keyed_call::cancel(keyed_entry& e) noexcept {
   core::remainder rest;
   const timer_id old = e.current;
-  const cancel_result result = keys_.group_->core->cancel(old, rest);
+  const cancel_result result = group_.core->cancel(old, rest);
   ended_ = rest.ended;
   forget_ended(e, old);
-  if (result != cancel_result::gone) return result;
-  const std::uint32_t replaced = e.timers - (e.current != timer_id{} ? 1 : 0);
-  return replaced != 0 ? cancel_result::running : cancel_result::gone;
+  return result == cancel_result::gone && e.replaced() != 0 ? cancel_result::running : result;
 }
 
 /// If the old timer has just ended, with no task in progress, no later call needs to find it through its key. So it is
@@ -108,48 +136,6 @@ void keyed_call::forget_ended(keyed_entry& e, timer_id old) noexcept {
   if (ended_ == nullptr) return;
   ended_->member.tag = nullptr;
   e.remove(old);
-}
-
-/// The group's members at the time of construction: see timer_group.
-class keyed_wait::members : public timer_group::cursor {
- public:
-  using cursor::cursor;
-};
-
-keyed_wait::~keyed_wait() {
-  if (replaced_ != nullptr) std::destroy_at(replaced_);
-}
-
-/// If only the last timer is left, its id suffices. Only the group knows the earlier ones.
-void keyed_wait::note(const keyed_entry& e, const void* tag) noexcept {
-  static_assert(sizeof(members) <= sizeof room_ && alignof(members) <= alignof(void*));
-  auto& group = *keys_.group_;
-  if (group.core->abandoned() || group.core->inside_tagged(group, tag)) return;
-  current_ = e.current;
-  tag_ = tag;
-  const std::uint32_t last = e.current != timer_id{} ? 1 : 0;
-  if (e.timers != last) replaced_ = ::new (static_cast<void*>(room_)) members(group);
-}
-
-void keyed_wait::wait() {
-  core& c = *keys_.group_->core;
-  if (current_ != timer_id{}) c.cancel_and_wait(current_);
-  if (replaced_ == nullptr) return;
-  // All of them were cancelled or replaced before, so none is cancelled here.
-  for (timer_id id = next(); id != timer_id{}; id = next()) c.cancel_and_wait(id);
-}
-
-/// The id of the key's next timer, or that of no timer. (In the meantime, the key may have been forgotten and another
-/// key may have taken its place, but that key's timers joined the group later.)
-timer_id keyed_wait::next() {
-  constexpr int at_a_time = 256;  // because other calls wait for the mutex
-  for (;;) {
-    const std::lock_guard hold(keys_.mutex_);  // guards the tags
-    for (int i = 0; i != at_a_time; ++i) {
-      const auto id = keys_.group_->core->next_tagged(*replaced_, tag_);
-      if (!id || *id != timer_id{}) return id.value_or(timer_id{});
-    }
-  }
 }
 
 }  // namespace rondo::detail

@@ -1,7 +1,6 @@
 // keyed_timers, without the map of its keys.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -21,16 +20,12 @@ namespace rondo::detail {
 
 /// The state of one key. Guarded by the mutex of keyed_core. Only the scheduler knows whether a timer is pending.
 struct keyed_entry {
-  timer_id
-      current;  // the last timer that was set, until it has ended and its callable is destroyed; then none
+  timer_id current;  // the last one that was set, until it has ended and its callable is destroyed; then none
   std::uint32_t timers =
       0;  // `current` and earlier ones whose tasks are in progress; at 0 the key is forgotten
 
   bool unused() const noexcept { return timers == 0; }
-  void add(timer_id id) noexcept {
-    current = id;
-    ++timers;
-  }
+  std::uint32_t replaced() const noexcept { return timers - (current != timer_id{} ? 1 : 0); }
   void remove(timer_id id) noexcept {
     if (current == id) current = timer_id{};
     --timers;
@@ -39,7 +34,6 @@ struct keyed_entry {
 
 struct record;
 class RONDO_EXPORT RONDO_CHECKED_ABI keyed_call;
-class keyed_wait;
 
 /// All timers of a keyed_timers. They form one group. Each timer's tag is the place of its key in the map.
 ///
@@ -53,24 +47,35 @@ class RONDO_EXPORT keyed_core : public std::enable_shared_from_this<keyed_core> 
 
   void clear();
   void close();
-
-  /// Whether the entry has a pending timer. Precondition: the mutex is locked.
-  bool has_timer(const keyed_entry&) const;
-  /// The exact deadline that the entry's timer waits for. Precondition: as above.
-  std::optional<time_point> due(const keyed_entry&) const;
+  /// Cancels the timer of a key, of the type Key, and waits for all timers of this key that have not ended, unless the
+  /// caller is inside one of their runs. Needs no memory.
+  cancel_result cancel_and_wait(const void* key);
 
  protected:
+  struct awaited;  // the timers that cancel_and_wait() waits for
+
   virtual ~keyed_core();
+
+  // Precondition of these: the mutex is locked.
+
+  /// Whether the entry has a pending timer.
+  bool has_timer(const keyed_entry&) const;
+  /// The exact deadline that the entry's timer waits for.
+  std::optional<time_point> due(const keyed_entry&) const;
+  /// Notes the timers that the key has now, after a keyed_call has cancelled its timer under the same lock.
+  void note(awaited&, const keyed_entry&, const void* tag) const noexcept;
 
   mutable std::mutex mutex_;
 
  private:
   friend class keyed_call;
-  friend class keyed_wait;
   class group;
 
+  /// Cancels the key's timer, and notes its timers unless the key is forgotten.
+  virtual cancel_result cancel_key(const void* key, awaited&) = 0;
   /// Called when a timer with that tag has ended and its callable is destroyed. No lock is held.
   virtual void left(void* tag, timer_id) noexcept = 0;
+  timer_id next(awaited&) const;
 
   const std::unique_ptr<group> group_;
 };
@@ -96,9 +101,9 @@ class RONDO_EXPORT RONDO_CHECKED_ABI keyed_call {
 
   ///@{
   /// When the timer to be set or moved is due.
-  void due_after(duration delay) noexcept;
-  void due_at(time_point due) noexcept { due_ = due; }
-  void due_as(const recurrence& when);
+  void due(duration delay) noexcept;
+  void due(time_point at) noexcept { due_ = at; }
+  void due(const recurrence& when);
   ///@}
 
   // Preconditions of these: the mutex is locked, and none of the others was called.
@@ -113,39 +118,12 @@ class RONDO_EXPORT RONDO_CHECKED_ABI keyed_call {
   task& take_record();
   void forget_ended(keyed_entry&, timer_id) noexcept;
 
-  keyed_core& keys_;
+  keyed_core::group& group_;
   const time_point now_;
   time_point due_;
   record* record_ = nullptr;  // of the timer to be set
   record* ended_ = nullptr;   // the record of a timer that has ended: what it owns must be destroyed
   bool wakes_ = false;        // the driver must be woken
-};
-
-/// What cancel_and_wait() waits for: timers of one key that have been cancelled or replaced but have not ended. Created
-/// before the mutex is locked.
-class RONDO_EXPORT keyed_wait {
- public:
-  explicit keyed_wait(keyed_core& keys) noexcept : keys_(keys) {}
-  ~keyed_wait();
-  keyed_wait(const keyed_wait&) = delete;
-  keyed_wait& operator=(const keyed_wait&) = delete;
-
-  /// Notes what wait() waits for: the timers that the key has now, unless the caller is inside one of their runs.
-  /// Preconditions: the mutex is locked, a keyed_call has cancelled the key's timer under it, and note() was not
-  /// called.
-  void note(const keyed_entry&, const void* tag) noexcept;
-  /// Preconditions: the mutex is not locked, and that keyed_call is over.
-  void wait();
-
- private:
-  class members;
-  timer_id next();
-
-  keyed_core& keys_;
-  timer_id current_;
-  const void* tag_ = nullptr;
-  members* replaced_ = nullptr;                       // in room_; null if all replaced timers have ended
-  alignas(void*) std::byte room_[4 * sizeof(void*)];  // so that cancelling needs no memory
 };
 
 }  // namespace rondo::detail
