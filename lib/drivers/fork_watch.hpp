@@ -20,7 +20,7 @@ class fork_watch {
   /// Calls left_behind(who) in the child before fork() returns there. The calling thread is then the only one. What
   /// other threads were doing stays half done, and what they had locked stays locked. Throws std::bad_alloc.
   fork_watch(void (*left_behind)(void* who) noexcept, void* who) : left_behind_(left_behind), who_(who) {
-    static const bool watching = pthread_atfork(&lock, &unlock, &tell_all) == 0;
+    static const bool watching = pthread_atfork([] { mutex.lock(); }, [] { mutex.unlock(); }, &tell_all) == 0;
     if (!watching) throw std::bad_alloc();
     const std::lock_guard hold(mutex);
     after_ = first;
@@ -36,8 +36,6 @@ class fork_watch {
   fork_watch& operator=(const fork_watch&) = delete;
 
  private:
-  static void lock() noexcept { mutex.lock(); }
-  static void unlock() noexcept { mutex.unlock(); }
   static void tell_all() noexcept {
     for (const fork_watch* w = first; w != nullptr; w = w->after_) w->left_behind_(w->who_);
     mutex.unlock();

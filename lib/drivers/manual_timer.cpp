@@ -62,13 +62,11 @@ class manual_core final : public core {
   }
 
  private:
-  using clock = scheduler::clock;
-
   void next_due_moved_earlier() noexcept override { endings().wake(); }
 
   bool pass_time_until_drained(duration limit) override {
     const time_point end = saturating_add(now(), limit);
-    const time_point real_end = saturating_add(clock::now(), limit);
+    const time_point real_end = saturating_add(scheduler::clock::now(), limit);
     for (;;) {
       {
         const std::lock_guard driving(driver_lock_);  // released during waits, so others may advance

@@ -80,8 +80,10 @@ class thread_core final : public core {
   void start_driver() {
     const signals_blocked inherited;
     try {
-      driver_ = std::thread(
-          [self = std::static_pointer_cast<thread_core>(shared_from_this())] { self->run_driver(); });
+      driver_ = std::thread([self = std::static_pointer_cast<thread_core>(shared_from_this())] {
+        prepare_this_thread(self->name_);
+        drive(*self, self->alarm_);
+      });
     } catch (const std::system_error& e) {
       throw std::system_error(e.code(), "rondo: the driver thread \"" + name_ + "\" cannot be started");
     }
@@ -106,11 +108,6 @@ class thread_core final : public core {
   }
 
  private:
-  void run_driver() noexcept {
-    prepare_this_thread(name_);
-    drive(*this, alarm_);
-  }
-
   const std::string name_;
   alarm alarm_;
   std::thread driver_;

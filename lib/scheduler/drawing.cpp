@@ -21,13 +21,14 @@ std::string counted(std::uint64_t count, const std::string& what) {
   return std::to_string(count) + ' ' + what + (count == 1 ? "" : "s");
 }
 
+std::string how_far(time_point t, const picture& p) {
+  return t < p.now ? "late " + readable(saturating_difference(p.now, t))
+                   : "in " + readable(saturating_difference(t, p.now));
+}
+
 /// How far a tick is from now. The tick in progress is "now": nothing is late until that tick is over.
 std::string when(tick_number tick, const picture& p) {
-  const tick_number current = p.grid.at_or_before(p.now);
-  const time_point begin = p.grid.begin_of(tick);
-  if (tick == current) return "now";
-  if (tick < current) return "late " + readable(saturating_difference(p.now, begin));
-  return "in " + readable(saturating_difference(begin, p.now));
+  return tick == p.grid.at_or_before(p.now) ? "now" : how_far(p.grid.begin_of(tick), p);
 }
 
 std::string headline(const picture& p) {
@@ -148,8 +149,7 @@ std::string state_of(const timer_info& t, const picture& p) {
   if (t.running != 0) return "running";
   if (!t.due) return "with the executor";
   if (*t.due == time_point::max()) return "never due";
-  if (*t.due < p.now) return "late " + readable(saturating_difference(p.now, *t.due));
-  return "in " + readable(saturating_difference(*t.due, p.now));
+  return how_far(*t.due, p);
 }
 
 std::string name_lines(const picture& p) {

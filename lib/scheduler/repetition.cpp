@@ -4,9 +4,12 @@ namespace rondo::detail {
 
 repetition::step repetition::point_came(const moment& when, bool busy, bool submits) {
   step s;
-  bool at_once = allows_overlap();
+  bool at_once = allows_overlap();  // a late run need not wait for the previous one to end
   if (queued_is_due_) {
-    begin_queued(s);
+    s.run = *queued_;
+    s.run->run = ++runs_;
+    queued_.reset();
+    queued_is_due_ = false;
   } else {
     upcoming_.run = runs_ + 1;
     const recurrence::look decision = plan_.look_at(upcoming_, when.now, when.tick);
@@ -17,17 +20,13 @@ repetition::step repetition::point_came(const moment& when, bool busy, bool subm
       at_once |= !submits;
     }
   }
-  const bool waits_for_end = deferred_ || plan_.counts_from_end();
-  if (!exhausted_ && !waits_for_end) wait_for_upcoming(when, at_once, s);
+  if (exhausted_ || deferred_ || plan_.counts_from_end()) return s;
+  s.is_late = bursts() && upcoming_.due <= when.tick;
+  if (s.is_late && !at_once)
+    deferred_ = true;  // one after another, each when the previous one ends
+  else
+    s.wait_for = upcoming_.due;
   return s;
-}
-
-/// Begins the queued run.
-void repetition::begin_queued(step& s) noexcept {
-  s.run = *queued_;
-  s.run->run = ++runs_;
-  queued_.reset();
-  queued_is_due_ = false;
 }
 
 void repetition::begin_upcoming(const recurrence::look& decision, step& s) noexcept {
@@ -59,15 +58,6 @@ void repetition::overlap(const recurrence::look& decision, step& s) noexcept {
     upcoming_ = *decision.next;
   else if (!plan_.counts_from_end())  // otherwise it was moved into the run in progress: that has yet to end
     exhausted_ = true;
-}
-
-/// `at_once` means that a late run need not wait for the previous one to end.
-void repetition::wait_for_upcoming(const moment& when, bool at_once, step& s) noexcept {
-  s.is_late = bursts() && upcoming_.due <= when.tick;
-  if (s.is_late && !at_once)
-    deferred_ = true;  // one after another, each when the previous one ends
-  else
-    s.wait_for = upcoming_.due;
 }
 
 std::optional<time_point> repetition::run_ended(time_point ended, bool waits) {

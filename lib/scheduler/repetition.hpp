@@ -57,10 +57,8 @@ class repetition {
   std::uint64_t runs() const noexcept { return runs_; }
 
  private:
-  void begin_queued(step&) noexcept;
   void begin_upcoming(const recurrence::look&, step&) noexcept;
   void overlap(const recurrence::look&, step&) noexcept;
-  void wait_for_upcoming(const moment&, bool at_once, step&) noexcept;
   bool bursts() const noexcept { return plan_.on_missed() == missed_runs::burst; }
   bool allows_overlap() const noexcept { return plan_.on_overlap() == overlapping_runs::allow; }
 

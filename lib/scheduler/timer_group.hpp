@@ -15,10 +15,6 @@
 
 namespace rondo::detail {
 
-[[noreturn]] inline void refuse_closed_group() {
-  throw stopped_error("rondo: a timer was scheduled through an object that is being destroyed or is closed");
-}
-
 /// The timers of one owner. It is a list of their records, linked through the records, so membership takes no
 /// additional memory. The core adds a record to its group before the timer is known to others, and removes it when the
 /// callable is destroyed or handed back.
@@ -44,7 +40,9 @@ class timer_group {
   /// closed. Precondition: `r` is locked, and serves a timer that nobody knows yet.
   void join(record& r, void* tag) {
     const std::lock_guard hold(mutex_);
-    if (closed_) refuse_closed_group();
+    if (closed_)
+      throw stopped_error(
+          "rondo: a timer was scheduled through an object that is being destroyed or is closed");
     if (last_ == nullptr) kept_ = self();
     r.member = {this, last_, nullptr, tag};
     (last_ != nullptr ? last_->member.next : first_) = &r;
@@ -74,7 +72,7 @@ class timer_group {
  private:
   std::shared_ptr<void> remove(record&) noexcept;
 
-  mutable sync::list_mutex mutex_;
+  sync::list_mutex mutex_;
   bool closed_ = false;
   record* first_ = nullptr;
   record* last_ = nullptr;
