@@ -17,29 +17,29 @@
 namespace rondo::detail {
 
 /// Counts durations and adds them up. Takes 15 KiB, however many durations there are. All members may be called from
-/// any thread at any time, with one exception: while a thread is in record_alone(), no other may record.
+/// any thread at any time, with one exception: while a thread records alone, no other may record.
 class histogram_recorder {
  public:
   histogram_recorder() noexcept = default;
   histogram_recorder(const histogram_recorder&) = delete;
   histogram_recorder& operator=(const histogram_recorder&) = delete;
 
-  /// Makes two relaxed additions and nothing else: readers work out the extremes. O(1), lock-free.
+  /// Makes two relaxed additions and nothing else: readers work out the extremes. A thread that is `alone` adds with
+  /// loads and stores, which do not lock the bus. O(1), lock-free.
+  template <bool alone = false>
   void record(duration d) noexcept {
-    counts_[log_linear::bucket_of(d)].fetch_add(1, std::memory_order_relaxed);
-    if (d <= duration::zero()) return;
-    duration::rep sum = sum_.fetch_add(d.count(), std::memory_order_relaxed);
-    if (__builtin_add_overflow(sum, d.count(), &sum)) saturate();
-  }
-
-  /// As record(), but with loads and stores, which do not lock the bus.
-  void record_alone(duration d) noexcept {
+    constexpr auto relaxed = std::memory_order_relaxed;
     auto& count = counts_[log_linear::bucket_of(d)];
-    count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    if (alone)
+      count.store(count.load(relaxed) + 1, relaxed);
+    else
+      count.fetch_add(1, relaxed);
     if (d <= duration::zero()) return;
-    duration::rep sum = sum_.load(std::memory_order_relaxed);
-    if (__builtin_add_overflow(sum, d.count(), &sum)) return saturate();
-    sum_.store(sum, std::memory_order_relaxed);
+    duration::rep sum = alone ? sum_.load(relaxed) : sum_.fetch_add(d.count(), relaxed);
+    // A sum that has wrapped is replaced. This loses additions that other threads made in between; each later one wraps
+    // the sum again.
+    const bool wraps = __builtin_add_overflow(sum, d.count(), &sum);
+    if (alone || wraps) sum_.store(wraps ? duration::max().count() : sum, relaxed);
   }
 
   /// What was recorded by all calls that happened before, and perhaps by some that are in progress. Throws
@@ -55,10 +55,6 @@ class histogram_recorder {
   }
 
  private:
-  /// Called after an addition that wrapped the sum. This loses additions that other threads made in between; each later
-  /// one wraps the sum again.
-  void saturate() noexcept { sum_.store(duration::max().count(), std::memory_order_relaxed); }
-
   std::uint64_t read(std::size_t bucket) const noexcept {
     return counts_[bucket].load(std::memory_order_relaxed);
   }
@@ -78,7 +74,7 @@ struct run_meter {
     if (is_shared)
       into.record(d);
     else
-      into.record_alone(d);
+      into.record<true>(d);
   }
 };
 

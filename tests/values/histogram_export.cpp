@@ -119,7 +119,7 @@ TEST_CASE("a sum that exceeds the longest duration saturates, however it is reco
   for (const bool alone : {false, true}) {
     CAPTURE(alone);
     recorder r;
-    const auto record = [&](std::int64_t v) { alone ? r.record_alone(duration(v)) : r.record(duration(v)); };
+    const auto record = [&](std::int64_t v) { alone ? r.record<true>(duration(v)) : r.record(duration(v)); };
     record(most - 10);
     record(10);
     CHECK(r.snapshot().sum() == duration::max());
@@ -134,7 +134,7 @@ TEST_CASE("a recorder for one thread gives the same histogram as one for several
   recorder shared, alone;
   for (const std::int64_t v : {-3, 0, 1, 64, 1000, 123'456'789}) {
     shared.record(duration(v));
-    alone.record_alone(duration(v));
+    alone.record<true>(duration(v));
   }
   CHECK(same(shared.snapshot(), alone.snapshot()));
 }
