@@ -27,11 +27,9 @@ void refuse_negative(duration d) {
 /// A core on virtual time, driven by the user's calls.
 class manual_core final : public core {
  public:
-  manual_core(const options& o, time_point start) : core(o, start), now_(start.time_since_epoch().count()) {}
+  manual_core(const options& o, time_point start) : core(o, start), now_(start) {}
 
-  time_point now() const noexcept override {
-    return time_point(duration(now_.load(std::memory_order_seq_cst)));
-  }
+  time_point now() const noexcept override { return now_; }
 
   std::size_t advance(duration d) {
     refuse_negative(d);
@@ -54,11 +52,9 @@ class manual_core final : public core {
 
   void elapse(duration d) {
     refuse_negative(d);
-    duration::rep old = now_.load(std::memory_order_seq_cst);
-    duration::rep sum = 0;
-    do {
-      sum = saturating_add(time_point(duration(old)), d).time_since_epoch().count();
-    } while (!now_.compare_exchange_weak(old, sum, std::memory_order_seq_cst));
+    time_point old = now_;
+    while (!now_.compare_exchange_weak(old, saturating_add(old, d))) {
+    }
   }
 
  private:
@@ -95,9 +91,8 @@ class manual_core final : public core {
 
   /// Never moves time back: a task may have let time pass beyond `t`.
   void move_to(time_point t) noexcept {
-    duration::rep old = now_.load(std::memory_order_seq_cst);
-    while (old < t.time_since_epoch().count() &&
-           !now_.compare_exchange_weak(old, t.time_since_epoch().count(), std::memory_order_seq_cst)) {
+    time_point old = now_;
+    while (old < t && !now_.compare_exchange_weak(old, t)) {
     }
   }
 
@@ -120,7 +115,7 @@ class manual_core final : public core {
     }
   }
 
-  std::atomic<duration::rep> now_;
+  std::atomic<time_point> now_;
   driver_lock driver_lock_;
 };
 

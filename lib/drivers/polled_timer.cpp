@@ -28,6 +28,8 @@ class polled_core final : public core {
     return run_pass(time_point::max(), limit);
   }
 
+  int forks = 0;  // written in the child, which has only one thread then
+
   /// If `reserved`, refuses further calls until release_on_earlier().
   void on_earlier(std::function<void()> f, bool reserved) {
     auto changed = f ? std::make_shared<listener>(listener{std::move(f), reserved, 0}) : nullptr;
@@ -39,8 +41,6 @@ class polled_core final : public core {
     }
     wait_for_calls_of(changed);
   }
-
-  int forks() const noexcept { return forks_; }
 
   void release_on_earlier() noexcept {
     std::shared_ptr<listener> old;
@@ -105,8 +105,7 @@ class polled_core final : public core {
   driver_lock driver_lock_;
   std::mutex listener_mutex_;
   std::shared_ptr<listener> listener_;
-  int forks_ = 0;  // written in the child, which has only one thread then
-  const fork_watch watch_{[](void* self) noexcept { ++static_cast<polled_core*>(self)->forks_; }, this};
+  const fork_watch watch_{[](void* self) noexcept { ++static_cast<polled_core*>(self)->forks; }, this};
 };
 
 }  // namespace detail
@@ -137,6 +136,6 @@ void polled_timer::release_on_earlier() noexcept { core_->release_on_earlier(); 
 
 void polled_timer::refuse_inside() const { core_->refuse_inside("poll"); }
 
-int polled_timer::forks() const noexcept { return core_->forks(); }
+int polled_timer::forks() const noexcept { return core_->forks; }
 
 }  // namespace rondo
