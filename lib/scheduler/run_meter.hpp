@@ -28,18 +28,18 @@ class histogram_recorder {
   /// loads and stores, which do not lock the bus. O(1), lock-free.
   template <bool alone = false>
   void record(duration d) noexcept {
-    constexpr auto relaxed = std::memory_order_relaxed;
     auto& count = counts_[log_linear::bucket_of(d)];
     if (alone)
-      count.store(count.load(relaxed) + 1, relaxed);
+      count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     else
-      count.fetch_add(1, relaxed);
+      count.fetch_add(1, std::memory_order_relaxed);
     if (d <= duration::zero()) return;
-    duration::rep sum = alone ? sum_.load(relaxed) : sum_.fetch_add(d.count(), relaxed);
+    duration::rep sum =
+        alone ? sum_.load(std::memory_order_relaxed) : sum_.fetch_add(d.count(), std::memory_order_relaxed);
     // A sum that has wrapped is replaced. This loses additions that other threads made in between; each later one wraps
     // the sum again.
     const bool wraps = __builtin_add_overflow(sum, d.count(), &sum);
-    if (alone || wraps) sum_.store(wraps ? duration::max().count() : sum, relaxed);
+    if (alone || wraps) sum_.store(wraps ? duration::max().count() : sum, std::memory_order_relaxed);
   }
 
   /// What was recorded by all calls that happened before, and perhaps by some that are in progress. Throws

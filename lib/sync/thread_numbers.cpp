@@ -15,11 +15,11 @@ namespace rondo::detail {
 namespace {
 
 static_assert(thread_numbers::exclusive == 32, "a bit for each");
-constinit std::atomic<std::uint32_t> taken{0};
+constinit std::atomic<std::uint32_t> numbers_taken{0};
 constinit std::atomic<std::size_t> larger_given{0};
 
 void give_back(std::size_t number) noexcept {
-  taken.fetch_and(~(std::uint32_t{1} << number), std::memory_order_release);
+  numbers_taken.fetch_and(~(std::uint32_t{1} << number), std::memory_order_release);
 }
 
 #ifdef __MINGW32__
@@ -78,12 +78,12 @@ std::size_t thread_numbers::get() noexcept {
 #ifdef __MINGW32__
   if (const std::size_t known = held().number_plus_one(); known != 0) return known - 1;
 #endif
-  std::uint32_t before = taken.load(std::memory_order_relaxed);
+  std::uint32_t before = numbers_taken.load(std::memory_order_relaxed);
   for (;;) {
     const auto number = static_cast<std::size_t>(std::countr_one(before));
     if (number == exclusive) return get_larger();
-    if (!taken.compare_exchange_weak(before, before | std::uint32_t{1} << number, std::memory_order_acquire,
-                                     std::memory_order_relaxed))
+    if (!numbers_taken.compare_exchange_weak(before, before | std::uint32_t{1} << number,
+                                             std::memory_order_acquire, std::memory_order_relaxed))
       continue;
 #ifdef __MINGW32__
     if (!held().hold(number)) {
