@@ -68,7 +68,7 @@ class striped_wheel {  // NOLINT(clang-analyzer-optin.performance.Padding)
   /// As schedule(), but for a node that may be in this wheel. move() is called under the locks of both stripes, when
   /// nothing can fail any more. If it returns false, `n` is not moved.
   template <class Move, class OnEarliest>
-  [[gnu::noinline]] bool reschedule(node& n, tick_number due, Move&& move, OnEarliest&& on_earliest) {
+  bool reschedule(node& n, tick_number due, Move&& move, OnEarliest&& on_earliest) {
     stripe& s = stripe_of(due);
     stripe& from = stripe_of(__atomic_load_n(&n.due, __ATOMIC_RELAXED));
     const pair_lock hold(s, from);
