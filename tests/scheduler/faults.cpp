@@ -6,6 +6,7 @@
 
 #include "scheduler/checked.hpp"
 #include "scheduler/record.hpp"
+#include "scheduler/record_pool.hpp"
 #include "scheduler/virtual_time.hpp"
 
 namespace scheduler_faults {
