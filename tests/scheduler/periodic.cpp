@@ -8,6 +8,7 @@ namespace scheduler_periodic {
 
 using namespace rondo;
 using namespace rondo::test;
+using rondo::detail::timer_id_access;
 
 /// One run, as the tests below describe it.
 struct expected_run {
@@ -162,6 +163,19 @@ TEST_CASE("a period that is not positive is refused, with its value in the messa
   CHECK_THROWS_AS(time.schedule_every(duration::min(), doing_nothing()), std::invalid_argument);
   CHECK_THROWS_AS(time.schedule_every(std::chrono::hours::min(), doing_nothing()), std::invalid_argument);
   CHECK(time.stats().scheduled == 0);
+}
+
+TEST_CASE("a timer that runs once is not periodic because the one before it in memory was") {
+  manual_timer time;
+  const timer_id before = time.schedule_every(1ms, [] {});
+  REQUIRE(time.cancel(before) == cancel_result::cancelled);
+  int runs = 0;
+  const timer_id id = time.schedule_after(1ms, [&] { ++runs; }, {.run_on = {}, .name = "once"});
+  REQUIRE(timer_id_access::parts(id).slot == timer_id_access::parts(before).slot);
+  CHECK_FALSE(time.list().front().periodic);
+  time.advance(10ms);
+  CHECK(runs == 1);
+  CHECK_FALSE(time.pending(id));
 }
 
 TEST_CASE("a periodic task stays pending during its runs, until it is cancelled") {

@@ -46,6 +46,23 @@ TEST_CASE("drain() waits for due timers and for runs in progress") {
   CHECK_THROWS_AS(timer.schedule_after(1s, [] {}), rondo::stopped_error);
 }
 
+TEST_CASE(
+    "a periodic timer that is cancelled in its run is counted once when drain() begins before the run ends") {
+  rondo::timer timer;
+  std::atomic<bool> gave_up{false};
+  timer.schedule_every(1ms, [&](const rondo::firing& f) {
+    timer.cancel(f.id);
+    std::thread([&] { gave_up = !timer.drain(0ms); }).join();
+  });
+  while (!gave_up) std::this_thread::yield();
+  CHECK(timer.drain(1min));
+  const rondo::statistics s = timer.stats();
+  CHECK(s.pending == 0);
+  CHECK(s.scheduled == 1);
+  CHECK(s.cancelled == 1);
+  CHECK(s.completed == 0);
+}
+
 TEST_CASE("drain() gives up at its limit") {
   rondo::timer timer;
   timer.schedule_after(1h, [] {});
