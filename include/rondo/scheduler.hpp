@@ -143,9 +143,9 @@ class RONDO_EXPORT scheduler {
   template <detail::new_callable F>
   timer_id schedule_after(any_duration delay, F&& work, timer_options with,
                           detail::kept_call_site made_at = detail::kept_call_site::here()) {
-    detail::new_timer t(core_, nullptr, std::forward<F>(work), made_at);
-    t.set(std::move(with));
-    return t.schedule_after(delay);
+    return detail::new_timer(core_, nullptr, std::forward<F>(work), made_at)
+        .with(std::move(with))
+        .schedule_after(delay);
   }
   ///@}
 
@@ -161,9 +161,9 @@ class RONDO_EXPORT scheduler {
   template <detail::new_callable F>
   timer_id schedule_at(any_time_point due, F&& work, timer_options with,
                        detail::kept_call_site made_at = detail::kept_call_site::here()) {
-    detail::new_timer t(core_, nullptr, std::forward<F>(work), made_at);
-    t.set(std::move(with));
-    return t.schedule_at(due);
+    return detail::new_timer(core_, nullptr, std::forward<F>(work), made_at)
+        .with(std::move(with))
+        .schedule_at(due);
   }
   ///@}
 
@@ -180,9 +180,9 @@ class RONDO_EXPORT scheduler {
   template <detail::new_callable F>
   timer_id schedule_every(any_duration period, F&& work, timer_options with,
                           detail::kept_call_site made_at = detail::kept_call_site::here()) {
-    detail::new_timer t(core_, nullptr, std::forward<F>(work), made_at);
-    t.set(std::move(with));
-    return t.schedule(every(period));
+    return detail::new_timer(core_, nullptr, std::forward<F>(work), made_at)
+        .with(std::move(with))
+        .schedule(every(period));
   }
   ///@}
 
@@ -199,9 +199,9 @@ class RONDO_EXPORT scheduler {
   template <detail::new_callable F>
   timer_id schedule(const recurrence& when, F&& work, timer_options with,
                     detail::kept_call_site made_at = detail::kept_call_site::here()) {
-    detail::new_timer t(core_, nullptr, std::forward<F>(work), made_at);
-    t.set(std::move(with));
-    return t.schedule(when);
+    return detail::new_timer(core_, nullptr, std::forward<F>(work), made_at)
+        .with(std::move(with))
+        .schedule(when);
   }
   ///@}
 

@@ -55,9 +55,9 @@ class RONDO_EXPORT timer_scope {
   timer_id schedule_after(any_duration delay, F&& work, timer_options with,
                           detail::kept_call_site made_at = detail::kept_call_site::here()) {
     const auto kept = group_;
-    detail::new_timer t(core_, kept.get(), std::forward<F>(work), made_at);
-    t.set(std::move(with));
-    return t.schedule_after(delay);
+    return detail::new_timer(core_, kept.get(), std::forward<F>(work), made_at)
+        .with(std::move(with))
+        .schedule_after(delay);
   }
   timer_id schedule_at(any_time_point due, task work);
   timer_id schedule_at(any_time_point due, task work, timer_options with);
@@ -71,9 +71,9 @@ class RONDO_EXPORT timer_scope {
   timer_id schedule_at(any_time_point due, F&& work, timer_options with,
                        detail::kept_call_site made_at = detail::kept_call_site::here()) {
     const auto kept = group_;
-    detail::new_timer t(core_, kept.get(), std::forward<F>(work), made_at);
-    t.set(std::move(with));
-    return t.schedule_at(due);
+    return detail::new_timer(core_, kept.get(), std::forward<F>(work), made_at)
+        .with(std::move(with))
+        .schedule_at(due);
   }
   timer_id schedule_every(any_duration period, task work);
   timer_id schedule_every(any_duration period, task work, timer_options with);
@@ -87,9 +87,9 @@ class RONDO_EXPORT timer_scope {
   timer_id schedule_every(any_duration period, F&& work, timer_options with,
                           detail::kept_call_site made_at = detail::kept_call_site::here()) {
     const auto kept = group_;
-    detail::new_timer t(core_, kept.get(), std::forward<F>(work), made_at);
-    t.set(std::move(with));
-    return t.schedule(every(period));
+    return detail::new_timer(core_, kept.get(), std::forward<F>(work), made_at)
+        .with(std::move(with))
+        .schedule(every(period));
   }
   timer_id schedule(const recurrence& when, task work);
   timer_id schedule(const recurrence& when, task work, timer_options with);
@@ -103,9 +103,9 @@ class RONDO_EXPORT timer_scope {
   timer_id schedule(const recurrence& when, F&& work, timer_options with,
                     detail::kept_call_site made_at = detail::kept_call_site::here()) {
     const auto kept = group_;
-    detail::new_timer t(core_, kept.get(), std::forward<F>(work), made_at);
-    t.set(std::move(with));
-    return t.schedule(when);
+    return detail::new_timer(core_, kept.get(), std::forward<F>(work), made_at)
+        .with(std::move(with))
+        .schedule(when);
   }
   ///@}
 

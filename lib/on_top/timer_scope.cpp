@@ -42,9 +42,7 @@ timer_id timer_scope::schedule_after(any_duration delay, task work) {
 
 timer_id timer_scope::schedule_after(any_duration delay, task work, timer_options with) {
   const auto kept = group_;
-  new_timer t(core_, kept.get(), std::move(work));
-  t.set(std::move(with));
-  return t.schedule_after(delay);
+  return new_timer(core_, kept.get(), std::move(work)).with(std::move(with)).schedule_after(delay);
 }
 
 timer_id timer_scope::schedule_at(any_time_point due, task work) {
@@ -54,9 +52,7 @@ timer_id timer_scope::schedule_at(any_time_point due, task work) {
 
 timer_id timer_scope::schedule_at(any_time_point due, task work, timer_options with) {
   const auto kept = group_;
-  new_timer t(core_, kept.get(), std::move(work));
-  t.set(std::move(with));
-  return t.schedule_at(due);
+  return new_timer(core_, kept.get(), std::move(work)).with(std::move(with)).schedule_at(due);
 }
 
 timer_id timer_scope::schedule_every(any_duration period, task work) {
@@ -74,9 +70,7 @@ timer_id timer_scope::schedule(const recurrence& when, task work) {
 
 timer_id timer_scope::schedule(const recurrence& when, task work, timer_options with) {
   const auto kept = group_;
-  new_timer t(core_, kept.get(), std::move(work));
-  t.set(std::move(with));
-  return t.schedule(when);
+  return new_timer(core_, kept.get(), std::move(work)).with(std::move(with)).schedule(when);
 }
 
 cancel_result timer_scope::cancel(timer_id id) {

@@ -267,7 +267,10 @@ constexpr const char* in_schedule = "a scheduling call";  // for checked builds
   work_ = &record_->work;
 }
 
-void new_timer::set(timer_options&& with) { record_->keep(std::move(with)); }
+new_timer& new_timer::with(timer_options&& o) {
+  record_->keep(std::move(o));
+  return *this;
+}
 
 [[gnu::flatten]] timer_id new_timer::schedule_after(duration delay) {
   const time_point now = core_.now();

@@ -20,9 +20,7 @@ timer_id scheduler::schedule_after(any_duration delay, task work) {
 }
 
 timer_id scheduler::schedule_after(any_duration delay, task work, timer_options with) {
-  new_timer t(core_, nullptr, std::move(work));
-  t.set(std::move(with));
-  return t.schedule_after(delay);
+  return new_timer(core_, nullptr, std::move(work)).with(std::move(with)).schedule_after(delay);
 }
 
 timer_id scheduler::schedule_at(any_time_point due, task work) {
@@ -30,9 +28,7 @@ timer_id scheduler::schedule_at(any_time_point due, task work) {
 }
 
 timer_id scheduler::schedule_at(any_time_point due, task work, timer_options with) {
-  new_timer t(core_, nullptr, std::move(work));
-  t.set(std::move(with));
-  return t.schedule_at(due);
+  return new_timer(core_, nullptr, std::move(work)).with(std::move(with)).schedule_at(due);
 }
 
 timer_id scheduler::schedule_every(any_duration period, task work) {
@@ -48,9 +44,7 @@ timer_id scheduler::schedule(const recurrence& when, task work) {
 }
 
 timer_id scheduler::schedule(const recurrence& when, task work, timer_options with) {
-  new_timer t(core_, nullptr, std::move(work));
-  t.set(std::move(with));
-  return t.schedule(when);
+  return new_timer(core_, nullptr, std::move(work)).with(std::move(with)).schedule(when);
 }
 
 cancel_result scheduler::cancel(timer_id id) {

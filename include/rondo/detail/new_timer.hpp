@@ -41,8 +41,8 @@ class RONDO_EXPORT RONDO_CHECKED_ABI new_timer {
   new_timer(const new_timer&) = delete;
   new_timer& operator=(const new_timer&) = delete;
 
-  /// Throws std::bad_alloc.
-  void set(timer_options&& with);
+  /// Sets the options. Throws std::bad_alloc.
+  new_timer& with(timer_options&&);
 
   ///@{
   /// These end the call: nothing else may follow. They throw stopped_error and std::bad_alloc.
