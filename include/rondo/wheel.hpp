@@ -112,7 +112,7 @@ class wheel {
 
   /// All nodes are unscheduled afterwards.
   ~wheel() {
-    detail::require(!advancing_, "a wheel was destroyed inside its own callback");
+    if (detail::finds_misuse && advancing_) detail::die("a wheel was destroyed inside its own callback");
     core_.for_each([](detail::node& n) { n.wheel = nullptr; });
   }
 
@@ -123,7 +123,7 @@ class wheel {
   /// advance(). A node that is already scheduled, here or in another wheel, is moved. `n` fires after the nodes that
   /// are already scheduled for its tick. Strong guarantee: if memory runs out (std::bad_alloc), nothing has changed.
   void schedule(Node& n, tick_number due) {
-    detail::node& node = node_of(n);
+    detail::node& node = static_cast<wheel_node&>(n).node_;
     if (node.wheel == nullptr) [[likely]] {
       node.due = due;
       core_.insert(node, due, due);
@@ -140,7 +140,7 @@ class wheel {
 
   /// Removes `n`. Returns false if it was not scheduled in this wheel.
   bool cancel(Node& n) noexcept {
-    detail::node& node = node_of(n);
+    detail::node& node = static_cast<wheel_node&>(n).node_;
     if (node.wheel != &core_) return false;
     core_.erase(node);
     node.wheel = nullptr;
@@ -164,7 +164,9 @@ class wheel {
   template <class OnDue>
   std::size_t advance(tick_number to, OnDue&& on_due, std::size_t limit = unlimited) {
     static_assert(std::is_base_of_v<wheel_node, Node>, "Node must derive from rondo::wheel_node");
-    detail::require(!advancing_, "advance() of a wheel was called inside its own callback");
+    static_assert(std::is_standard_layout_v<wheel_node>);  // its first member has its address
+    if (detail::finds_misuse && advancing_)
+      detail::die("advance() of a wheel was called inside its own callback");
     if (to < now_) return 0;
     advancing_ = true;
     const advancing_end end{advancing_};
@@ -182,7 +184,7 @@ class wheel {
         n->wheel = nullptr;
         --core_.size;
         ++fired;
-        on_due(owner_of(*n));
+        on_due(static_cast<Node&>(reinterpret_cast<wheel_node&>(*n)));
       }
       core_.close(tick);
     }
@@ -219,12 +221,6 @@ class wheel {
     ~advancing_end() { flag = false; }
     bool& flag;
   };
-
-  static detail::node& node_of(Node& n) noexcept { return static_cast<wheel_node&>(n).node_; }
-  static Node& owner_of(detail::node& n) noexcept {
-    static_assert(std::is_standard_layout_v<wheel_node>);  // its first member has its address
-    return static_cast<Node&>(reinterpret_cast<wheel_node&>(n));
-  }
 
   mutable detail::wheel_core core_;
   tick_number now_;

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstddef>
 #include <limits>
+#include <memory>
 #include <new>
 #include <type_traits>
 #include <utility>
@@ -17,16 +18,10 @@ constexpr std::uint32_t all_free = ~std::uint32_t{0};
 constexpr std::uint32_t most_segments = std::uint32_t{1} << 21;
 constexpr std::uint32_t first_numbers = 8;
 constexpr std::uint32_t prefetch_distance = chunk_pool::prefetch_distance;
-constexpr std::uint32_t last_group = chunk_pool::chunk_slots - prefetch_distance;  // its index in a chunk
 
 void prefetch_nodes(node* const* slots) noexcept {
 #pragma GCC unroll 8
   for (std::uint32_t i = 0; i != prefetch_distance; ++i) __builtin_prefetch(slots[i], 1);
-}
-
-void prefetch_slots(node* const* slots) noexcept {
-  constexpr std::uint32_t slots_per_line = 64 / sizeof(void*);  // of a cache line
-  for (std::uint32_t i = 0; i < chunk_pool::chunk_nodes; i += slots_per_line) __builtin_prefetch(slots + i);
 }
 
 }  // namespace
@@ -43,8 +38,8 @@ chunk_pool::chunk chunk_pool::take() {
   if (spare_ == open_) spare_ = 0;
   s.free &= s.free - 1;
   if (s.free == 0) close(open_);
-  chunks_[c] = {0, 0, std::numeric_limits<tick_number>::max()};
-  holes_[c] = 0;
+  chunks[c] = {0, 0, std::numeric_limits<tick_number>::max()};
+  holes[c] = 0;
   return c;
 }
 
@@ -52,7 +47,7 @@ void chunk_pool::give_back(chunk c, std::size_t used) noexcept {
   const std::uint32_t number = c / segment_chunks;
   segment& s = segments_[number];
   if (s.free == 0) open(number);
-  std::fill_n(slots(c), used, nullptr);
+  std::fill_n(slots_[number] + c % segment_chunks * chunk_slots, used, nullptr);
   s.free |= std::uint32_t{1} << c % segment_chunks;
   if (s.free != all_free) return;
   if (spare_ == 0)
@@ -88,12 +83,12 @@ void chunk_pool::set_numbers(std::uint32_t count) {
   const std::size_t chunk_count = std::size_t{count} * segment_chunks;
   auto slots = resized(slots_, count);
   auto segments = resized(segments_, count);
-  auto chunks = resized(chunks_, chunk_count);
-  auto holes = resized(holes_, chunk_count);
+  auto resized_chunks = resized(chunks, chunk_count);
+  auto resized_holes = resized(holes, chunk_count);
   slots_ = std::move(slots);
   segments_ = std::move(segments);
-  chunks_ = std::move(chunks);
-  holes_ = std::move(holes);
+  chunks = std::move(resized_chunks);
+  holes = std::move(resized_holes);
   unused_ = 0;
   for (std::uint32_t s = count; s-- > 1;) {
     if (slots_[s] != nullptr) continue;
@@ -138,29 +133,22 @@ void chunk_pool::close(std::uint32_t number) noexcept {
   if (s.next != 0) segments_[s.next].previous = s.previous;
 }
 
-void chunk_pool::count_holes(chunk c, std::uint32_t end_number) noexcept {
-  holes_[c] =
-      static_cast<std::uint8_t>(std::count(slots(c), slots(c) + (end_number - first_slot(c)), nullptr));
-}
-
-/// Merges an inner chunk with as many neighbours as fit into one chunk together with it; frees it if it has no nodes.
-/// Does nothing to a chunk that is not an inner one.
 void chunk_pool::merge_with_neighbours(chunk c) noexcept {
   if (!is_inner(c)) return;
   chunk first = c;
   chunk last = c;
-  std::uint32_t nodes = chunk_nodes - holes_[c];
+  std::uint32_t nodes = chunk_nodes - holes[c];
   const auto adds = [&](chunk other) {
-    if (!is_inner(other) || nodes + chunk_nodes - holes_[other] > chunk_nodes) return false;
-    nodes += chunk_nodes - holes_[other];
+    if (!is_inner(other) || nodes + chunk_nodes - holes[other] > chunk_nodes) return false;
+    nodes += chunk_nodes - holes[other];
     return true;
   };
-  while (adds(next(last))) last = next(last);
-  while (adds(chunks_[first].previous)) first = chunks_[first].previous;
+  while (adds(chunks[last].next)) last = chunks[last].next;
+  while (adds(chunks[first].previous)) first = chunks[first].previous;
   if (first != last) {
     absorb(first, last);
   } else if (nodes == 0) {
-    link(chunks_[c].previous, next(c));
+    link(chunks[c].previous, chunks[c].next);
     give_back(c);
   }
 }
@@ -169,20 +157,20 @@ void chunk_pool::merge_with_neighbours(chunk c) noexcept {
 void chunk_pool::absorb(chunk c, chunk last) noexcept {
   std::uint32_t nodes = move_nodes(c, c, 0);
   for (chunk absorbed = c; absorbed != last;) {
-    absorbed = next(c);
+    absorbed = chunks[c].next;
     nodes = move_nodes(absorbed, c, nodes);
-    note_earliest(c, earliest(absorbed));
-    link(c, next(absorbed));
+    note_earliest(c, chunks[absorbed].earliest);
+    link(c, chunks[absorbed].next);
     give_back(absorbed);
   }
   std::fill(slots(c) + nodes, slots(c) + chunk_nodes, nullptr);
-  holes_[c] = static_cast<std::uint8_t>(chunk_nodes - nodes);
+  holes[c] = static_cast<std::uint8_t>(chunk_nodes - nodes);
 }
 
 std::uint32_t chunk_pool::compact(chunk c) noexcept {
   const std::uint32_t nodes = move_nodes(c, c, 0);
   std::fill(slots(c) + nodes, slots(c) + chunk_nodes, nullptr);
-  holes_[c] = 0;
+  holes[c] = 0;
   return nodes;
 }
 
@@ -201,18 +189,12 @@ std::uint32_t chunk_pool::move_nodes(chunk from, chunk to, std::uint32_t nodes_b
   }
   for (std::uint32_t i = nodes_before; i != end; ++i) {
     __builtin_prefetch(target[std::min(i + prefetch_distance, end - 1)], 1);
-    target[i]->position = first_slot(to) + i;
+    target[i]->position = to * chunk_slots + 1 + i;
   }
   return end;
 }
 
-std::string chunk_pool::fault_of_inner(chunk c) const {
-  const auto empty = std::count(slots(c), slots(c) + chunk_nodes, nullptr);
-  if (empty == holes_[c]) return {};
-  return "a chunk has " + std::to_string(empty) + " holes, but counts " + std::to_string(holes_[c]);
-}
-
-std::size_t chunk_pool::chunks() const noexcept {
+std::size_t chunk_pool::chunks_in_use() const noexcept {
   std::size_t in_use = 0;
   for (std::uint32_t s = 0; s != slots_.size(); ++s)
     if (slots_[s] != nullptr)
@@ -239,104 +221,108 @@ std::string chunk_pool::fault() const {
   return empty == (spare_ != 0 ? 1U : 0U) ? "" : "the spare segment is not empty";
 }
 
-/// Gives back the first chunk, which is used up, and goes to the next one. Returns false if it is the last chunk, which
-/// stays until release().
-bool chain::enter_next_chunk(chunk_pool& pool) noexcept {
-  const chunk_pool::chunk following = pool.next(first_);
-  if (following == 0) return false;
-  pool.give_back(first_);
-  pool.unlink_previous(following);
-  first_ = following;
+/// Gives back the first chunk, which is used up, and goes to the next one, if there is one: the last chunk stays until
+/// release().
+void chain::enter_next_chunk(chunk_pool& pool) noexcept {
+  const chunk_pool::chunk following = pool.chunks[first].next;
+  if (following == 0) return;
+  pool.give_back(first);
+  pool.chunks[following].previous = 0;
+  first = following;
   begin_ = pool.slots(following);
-  if (const chunk_pool::chunk after_it = pool.next(following); after_it != 0)
-    prefetch_slots(pool.slots(after_it));
-  return true;
+  prefetch_nodes(begin_ - 1 + prefetch_distance);
+  if (const chunk_pool::chunk after_it = pool.chunks[following].next; after_it != 0) {
+    constexpr std::uint32_t slots_per_line = 64 / sizeof(void*);  // of a cache line
+    node** const slots = pool.slots(after_it);
+    for (std::uint32_t i = 0; i < chunk_pool::chunk_nodes; i += slots_per_line) __builtin_prefetch(slots + i);
+  }
 }
 
-/// Nodes lie anywhere in memory, so prefetching the next few hides most of their cache misses. Never reads beyond the
-/// chunk, because the slots after it are in no cache.
+/// Called at the beginning of each group of prefetch_distance slots. Nodes lie anywhere in memory, so prefetching the
+/// next few hides most of their cache misses. Never reads beyond the chunk, because the slots after it are in no cache.
 void chain::next_group(chunk_pool& pool) noexcept {
+  constexpr std::size_t last_group = chunk_pool::chunk_slots - prefetch_distance;  // its first slot
   const std::size_t index =
       reinterpret_cast<std::uintptr_t>(begin_) / sizeof(void*) % chunk_pool::chunk_slots;
   if (index != 0 && index != last_group) [[likely]] {
     prefetch_nodes(begin_ + prefetch_distance);
-  } else if (index == 0) {  // after the last slot of the chunk
-    if (enter_next_chunk(pool)) prefetch_nodes(begin_ - 1 + prefetch_distance);
-  } else if (const chunk_pool::chunk following = pool.next(first_); following != 0) {
-    pool.prefetch_next(following);
+  } else if (index == 0) {
+    enter_next_chunk(pool);
+  } else if (const chunk_pool::chunk following = pool.chunks[first].next; following != 0) {
+    __builtin_prefetch(&pool.chunks[following]);
     prefetch_nodes(pool.slots(following));
   }
 }
 
 void chain::prefetch_first() const noexcept {
-  const bool is_last = first_ == (end_number_ - 1) / chunk_pool::chunk_slots;
   const std::size_t index =
       reinterpret_cast<std::uintptr_t>(begin_) / sizeof(void*) % chunk_pool::chunk_slots;
-  const std::size_t left =
-      is_last ? static_cast<std::size_t>(end_ - begin_) : chunk_pool::chunk_slots - index;
+  const std::size_t left = first == (end_number_ - 1) / chunk_pool::chunk_slots
+                               ? static_cast<std::size_t>(end_ - begin_)
+                               : chunk_pool::chunk_slots - index;
   const std::size_t nodes = std::min<std::size_t>(left, std::size_t{2} * prefetch_distance);
   for (std::size_t i = 0; i != nodes; ++i) __builtin_prefetch(begin_[i], 1);
 }
 
-void chain::make_room_slowly(chunk_pool& pool) {
+void chain::extend(chunk_pool& pool) {
   if (begin_ == end_) release(pool);  // so that take() may reuse its chunk
-  if (has_chunks() && compact_last(pool)) return;
-  const chunk_pool::chunk added = pool.take();
-  if (has_chunks()) {
-    pool.link(last_chunk(), added);
-  } else {
-    first_ = added;
-    begin_ = pool.slots(added);
+  if (first != 0) {
+    const chunk_pool::chunk end = last();
+    const bool is_partly_used_up = end == first && begin_ != pool.slots(end);
+    if (!is_partly_used_up && pool.holes[end] > chunk_pool::chunk_nodes / 2) {
+      const std::uint32_t nodes = pool.compact(end);
+      end_ = pool.slots(end) + nodes;
+      end_number_ = end * chunk_pool::chunk_slots + 1 + nodes;
+      return;
+    }
   }
+  const chunk_pool::chunk added = pool.take();
   end_ = pool.slots(added);
-  end_number_ = chunk_pool::first_slot(added);
-}
-
-bool chain::compact_last(chunk_pool& pool) noexcept {
-  const chunk_pool::chunk last = last_chunk();
-  const bool is_partly_used_up = last == first_ && begin_ != pool.slots(last);
-  if (is_partly_used_up || !pool.worth_compacting(last)) return false;
-  const std::uint32_t nodes = pool.compact(last);
-  end_ = pool.slots(last) + nodes;
-  end_number_ = chunk_pool::first_slot(last) + nodes;
-  return true;
+  if (first != 0) {
+    pool.link(last(), added);
+  } else {
+    first = added;
+    begin_ = end_;
+  }
+  end_number_ = added * chunk_pool::chunk_slots + 1;
 }
 
 void chain::release(chunk_pool& pool) noexcept {
-  if (end_number_ != 0) pool.give_back(first_, static_cast<std::size_t>(end_ - pool.slots(first_)));
-  begin_ = end_ = nullptr;
+  if (first != 0) pool.give_back(first, end_number_ - first * chunk_pool::chunk_slots);
+  first = 0;
   end_number_ = 0;
-  first_ = 0;
+  begin_ = end_ = nullptr;
 }
 
 void chain::append(chain& other, chunk_pool& pool) noexcept {
   if (front(pool) == nullptr) release(pool);
-  if (!has_chunks()) return std::swap(*this, other);
-  if (!other.has_chunks()) return;
-  const chunk_pool::chunk last = last_chunk();
-  const chunk_pool::chunk others_first = other.first_;
-  std::fill(pool.slots(others_first), other.begin_, nullptr);
-  const auto end_of = [](chunk_pool::chunk c) { return chunk_pool::first_slot(c) + chunk_pool::chunk_nodes; };
-  pool.count_holes(last, end_of(last));
-  pool.count_holes(others_first,
-                   others_first == other.last_chunk() ? other.end_number_ : end_of(others_first));
-  pool.link(last, others_first);
+  if (first == 0) return std::swap(*this, other);
+  if (other.first == 0) return;
+  // Where the two meet, slots that were not used yet or are used up become holes.
+  const auto count_holes = [&](chunk_pool::chunk c, node** end) {
+    pool.holes[c] = static_cast<std::uint8_t>(std::count(pool.slots(c), end, nullptr));
+  };
+  const chunk_pool::chunk seam = last();
+  std::fill(pool.slots(other.first), other.begin_, nullptr);
+  count_holes(seam, pool.slots(seam) + chunk_pool::chunk_nodes);
+  count_holes(other.first, std::to_address(other.slots(other.first, pool).end()));
+  pool.link(seam, other.first);
   end_ = other.end_;
   end_number_ = other.end_number_;
   other = {};
-  pool.becomes_inner(last);
+  if (pool.holes[seam] >= chunk_pool::merge_threshold) pool.merge_with_neighbours(seam);
 }
 
 std::string chain::fault(const chunk_pool& pool) const {
-  for (chunk_pool::chunk c = first_; c != 0; c = pool.next(c)) {
-    std::string wrong;
-    const bool is_last = pool.next(c) == 0;
-    if (is_last != (c == last_chunk())) return "the last chunk of a chain is not where it ends";
-    if (c != first_ && !is_last) wrong = pool.fault_of_inner(c);
-    if (!wrong.empty()) return wrong;
-    for (node** slot = begin_of(c, pool); slot != pool.slots(c) + chunk_pool::chunk_nodes; ++slot) {
-      const std::uint32_t number =
-          chunk_pool::first_slot(c) + static_cast<std::uint32_t>(slot - pool.slots(c));
+  for (chunk_pool::chunk c = first; c != 0; c = pool.chunks[c].next) {
+    node** const all = pool.slots(c);
+    const bool is_last = pool.chunks[c].next == 0;
+    if (is_last != (c == last())) return "the last chunk of a chain is not where it ends";
+    const auto empty = std::count(all, all + chunk_pool::chunk_nodes, nullptr);
+    if (c != first && !is_last && empty != pool.holes[c])
+      return "a chunk has " + std::to_string(empty) + " holes, but counts " + std::to_string(pool.holes[c]);
+    for (node** slot = c == first ? begin_ : all; slot != all + chunk_pool::chunk_nodes; ++slot) {
+      const std::uint32_t number = c * chunk_pool::chunk_slots + 1 + static_cast<std::uint32_t>(slot - all);
       if (*slot != nullptr && (*slot)->position != number)
         return "the node in slot " + std::to_string(number) + " says that it is in slot " +
                std::to_string((*slot)->position);

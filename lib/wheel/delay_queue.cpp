@@ -3,8 +3,10 @@
 
 #include <boost/heap/fibonacci_heap.hpp>
 #include <cassert>
-#include <cstdint>
+#include <functional>
 #include <memory>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 namespace rondo::detail {
@@ -49,20 +51,9 @@ class node_slab {
 };
 
 struct delay_queue::heap {
-  struct entry {
-    tick_number due;
-    std::size_t number;
-  };
-
-  /// Boost's heaps have the largest entry on top, so the "larger" entry is the one that comes first. Ticks are compared
-  /// and not subtracted, because a difference may overflow.
-  struct comes_after {
-    bool operator()(const entry& a, const entry& b) const noexcept {
-      return a.due != b.due ? a.due > b.due : a.number > b.number;
-    }
-  };
-
-  using fibonacci_heap = boost::heap::fibonacci_heap<entry, boost::heap::compare<comes_after>,
+  /// A tick and the entry's number. Boost's heaps have the largest element on top; here it is the smallest one.
+  using entry = std::pair<tick_number, std::size_t>;
+  using fibonacci_heap = boost::heap::fibonacci_heap<entry, boost::heap::compare<std::greater<entry>>,
                                                      boost::heap::allocator<node_slab<entry>>>;
   struct slot {
     fibonacci_heap::handle_type handle{};
@@ -79,29 +70,31 @@ delay_queue::delay_queue(std::size_t entries) : heap_(new heap(entries)) {}
 
 delay_queue::~delay_queue() { delete heap_; }
 
-void delay_queue::set(std::size_t entry, tick_number due) noexcept {
+bool delay_queue::set(std::size_t entry, std::optional<tick_number> due) noexcept {
   heap::slot& own = heap_->slots[entry];
-  const heap::entry next{due, entry};
-  if (!own.queued)
-    own = {heap_->waiting.push(next), true};
-  else if (heap::comes_after{}(*own.handle, next))
-    heap_->waiting.increase(own.handle, next);  // the smallest is on top: Boost's `increase` is "earlier"
+  heap::fibonacci_heap& waiting = heap_->waiting;
+  const bool is_earlier = due && (top == none || *due < top_due);
+  if (!due) {
+    if (!own.queued) return false;
+    waiting.erase(own.handle);
+    own = {};
+  } else if (const heap::entry next{*due, entry}; !own.queued) {
+    own = {waiting.push(next), true};
+  } else if (next < *own.handle) {
+    waiting.increase(own.handle, next);  // the smallest is on top: Boost's `increase` is "earlier"
+  } else {
+    waiting.decrease(own.handle, next);
+  }
+  if (waiting.empty())
+    top = none;
   else
-    heap_->waiting.decrease(own.handle, next);
-  note_top();
-}
-
-void delay_queue::remove(std::size_t entry) noexcept {
-  heap::slot& own = heap_->slots[entry];
-  if (!own.queued) return;
-  heap_->waiting.erase(own.handle);
-  own = {};
-  note_top();
+    std::tie(top_due, top) = waiting.top();
+  return is_earlier;
 }
 
 std::optional<tick_number> delay_queue::due_of(std::size_t entry) const {
   const heap::slot& own = heap_->slots[entry];
-  return own.queued ? std::optional((*own.handle).due) : std::nullopt;
+  return own.queued ? std::optional((*own.handle).first) : std::nullopt;
 }
 
 std::string delay_queue::fault() const {
@@ -110,26 +103,16 @@ std::string delay_queue::fault() const {
     if (!heap_->slots[e].queued) continue;
     ++taken;
     const heap::entry& own = *heap_->slots[e].handle;
-    if (own.number != e) return "the delay queue has taken entry " + std::to_string(e) + " for another";
-    if (heap::comes_after{}(heap_->waiting.top(), own))
+    if (own.second != e) return "the delay queue has taken entry " + std::to_string(e) + " for another";
+    if (heap_->waiting.top() > own)
       return "entry " + std::to_string(e) + " comes before the top of the delay queue";
   }
   if (taken != heap_->waiting.size())
     return "the delay queue's heap has another number of entries than are queued";
   if (taken == 0) return top == none ? "" : "the delay queue is empty, but has a top";
-  const heap::entry& first = heap_->waiting.top();
-  return first.number == top && first.due == top_due ? ""
-                                                     : "the delay queue's stored top is not its actual top";
-}
-
-void delay_queue::note_top() noexcept {
-  if (heap_->waiting.empty()) {
-    top = none;
-    return;
-  }
-  const heap::entry& first = heap_->waiting.top();
-  top = first.number;
-  top_due = first.due;
+  return heap_->waiting.top() == heap::entry(top_due, top)
+             ? ""
+             : "the delay queue's stored top is not its actual top";
 }
 
 }  // namespace rondo::detail

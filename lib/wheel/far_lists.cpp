@@ -3,198 +3,165 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
-#include <utility>
+#include <memory>
 
 namespace rondo::detail {
-namespace {
-
-std::uint64_t distance(tick_number from, tick_number to) noexcept {
-  return static_cast<std::uint64_t>(to) - static_cast<std::uint64_t>(from);
-}
-
-}  // namespace
 
 void far_lists::make_room(tick_number due) {
-  if (lists_.empty()) lists_.resize(list_count);
-  if (in_redistributed(due))
-    redistributed().make_room(pool_);
+  if (lists.empty()) lists.resize(list_count);
+  if (is_in_rest(due))
+    rest.make_room(pool_);
   else
     make_room_in_list(due);
 }
 
 std::size_t far_lists::make_room_in_list(tick_number due) {
-  if (block_of(due) < base_) lower_base(due);
+  if (block_of(due) < base) {
+    // The new base differs from the old one in a digit. All lists of the levels below that digit become one list,
+    // because that is the highest digit in which their blocks differ from the new base. Other lists stay as they are.
+    const std::size_t level = index_of(due) / digits;
+    const std::size_t target = level * digits + (base >> level * digit_bits) % digits;
+    while (first < level * digits) {
+      lists[target].append(lists[first], pool_);
+      unmark(first);
+      mark(target);
+    }
+    base = block_of(due);
+  }
   const std::size_t index = index_of(due);
-  lists_[index].make_room(pool_);
+  lists[index].make_room(pool_);
   return index;
 }
 
 void far_lists::add(node& n, tick_number due) noexcept {
-  if (!in_redistributed(due)) return add_to_list(index_of(due), n, due);
-  redistributed().push_at_once(n);
-  pool_.note_earliest(chunk_pool::chunk_of(n.position), due);
+  if (!is_in_rest(due)) return add_to_list(index_of(due), n, due);
+  rest.push_at_once(n);
+  pool_.note_earliest(n.position / chunk_pool::chunk_slots, due);
 }
 
-/// The new base differs from the old one in a digit. All lists of the levels below that digit become one list, because
-/// that is the highest digit in which their blocks differ from the new base. Other lists stay as they are.
-void far_lists::lower_base(tick_number t) noexcept {
-  const std::size_t level = index_of(t) / digits;
-  const std::size_t target = level * digits + (base_ >> level * digit_bits) % digits;
-  for (std::size_t i = 0; i != level * digits; ++i) {
-    if (!marked(i)) continue;
-    lists_[target].append(lists_[i], pool_);
-    unmark(i);
-    mark(target);
-  }
-  base_ = block_of(t);
-}
-
-void far_lists::move_base(tick_number t) noexcept {
-  const std::size_t last = index_of(t);
-  chain collected;
-  while (levels_ != 0 && earliest_list() <= last) {
-    const std::size_t i = earliest_list();
-    const std::uint64_t ticks = std::uint64_t{1}
-                                << (i / digits * digit_bits + static_cast<std::size_t>(block_shift_));
-    extend_redistributed(begin_of_list(i), ticks);
-    collected.append(lists_[i], pool_);
-    unmark(i);
-  }
-  base_ = block_of(t);
-  if (!redistributing()) return;
-  // Nodes that were redistributed to these lists come before those that were not yet.
-  collected.append(redistributed(), pool_);
-  std::swap(redistributed(), collected);
-  if (redistributed().front(pool_) == nullptr) return end_redistribution();
-  // Ticks up to the base have no list: new nodes of the base block join those not yet redistributed.
-  extend_redistributed(begin_of_block(base_), std::uint64_t{1} << block_shift_);
-}
-
-void far_lists::extend_redistributed(tick_number begin, std::uint64_t ticks) noexcept {
-  if (!redistributing()) {
-    redistributed_begin_ = begin;
-    redistributed_length_ = ticks;
-    return;
-  }
-  const tick_number first = std::min(begin, redistributed_begin_);
-  const std::uint64_t end =
-      std::max(distance(first, begin) + ticks, distance(first, redistributed_begin_) + redistributed_length_);
-  redistributed_begin_ = first;
-  redistributed_length_ = end;
-}
-
-void far_lists::end_redistribution() noexcept {
-  redistributed().release(pool_);
-  redistributed_length_ = 0;
-}
-
-void far_lists::nothing_before(tick_number t) noexcept {
-  if (!in_redistributed(t)) return;
-  redistributed_length_ -= distance(redistributed_begin_, t);
-  redistributed_begin_ = t;
-}
-
-std::size_t far_lists::earliest_list() const noexcept {
-  const auto level = static_cast<std::size_t>(std::countr_zero(levels_));
-  return level * digits + static_cast<std::size_t>(std::countr_zero(occupied_[level]));
+void far_lists::unmark(std::size_t index) noexcept {
+  marks_[index / 64] &= ~(std::uint64_t{1} << index % 64);
+  first = list_count;
+  for (std::size_t i = marks_.size(); i-- != 0;)
+    if (marks_[i] != 0) first = i * 64 + static_cast<std::size_t>(std::countr_zero(marks_[i]));
 }
 
 tick_number far_lists::begin_of_list(std::size_t index) const noexcept {
   const std::size_t shift = index / digits * digit_bits;
-  const block higher_digits = base_ >> shift >> digit_bits << digit_bits;
-  const block first = (higher_digits | index % digits) << shift;
-  return begin_of_block(first);
+  const block higher_digits = base >> shift >> digit_bits << digit_bits;
+  const block begin = (higher_digits | index % digits) << shift;
+  return static_cast<tick_number>((begin << block_shift_) ^ sign);
 }
 
-tick_number far_lists::lower_bound() const noexcept {
-  if (levels_ == 0) return redistributed_begin_;
-  if (!redistributing()) return begin_of_list(earliest_list());
-  return std::min(redistributed_begin_, begin_of_list(earliest_list()));
+void far_lists::move_base(tick_number t) noexcept {
+  if (rest.first == 0) {  // an empty range
+    rest_first = std::numeric_limits<tick_number>::max();
+    rest_last = std::numeric_limits<tick_number>::min();
+  }
+  const auto block_shift = static_cast<std::size_t>(block_shift_);
+  chain reached;
+  while (first != list_count) {
+    const tick_number begin = begin_of_list(first);
+    if (begin > t) break;
+    rest_first = std::min(rest_first, begin);
+    const auto others = (std::uint64_t{1} << (first / digits * digit_bits + block_shift)) - 1;
+    rest_last = std::max(rest_last, begin + static_cast<tick_number>(others));
+    reached.append(lists[first], pool_);
+    unmark(first);
+  }
+  base = (static_cast<std::uint64_t>(t) ^ sign) >> block_shift_;
+  if (reached.first == 0 && rest.first == 0) return;
+  // Nodes that were redistributed to these lists come before those that were not yet.
+  reached.append(rest, pool_);
+  rest = reached;
+  if (rest.front(pool_) == nullptr) return rest.release(pool_);
+  // Ticks up to the base have no list: new nodes of the base block join those not yet redistributed.
+  const tick_number begin = t >> block_shift << block_shift;
+  rest_first = std::min(rest_first, begin);
+  rest_last = std::max(rest_last, begin + static_cast<tick_number>((std::uint64_t{1} << block_shift) - 1));
 }
 
-std::optional<tick_number> far_lists::earliest() noexcept {
-  std::optional<tick_number> earliest;
-  if (redistributing()) {
-    if (redistributed().front(pool_) != nullptr)
-      earliest = earliest_of(redistributed());
-    else
-      end_redistribution();
+std::optional<far_lists::key> far_lists::earliest(tick_number known) noexcept {
+  if (rest.first != 0 && rest.front(pool_) == nullptr) rest.release(pool_);
+  while (first != list_count && lists[first].front(pool_) == nullptr) {
+    lists[first].release(pool_);
+    unmark(first);
   }
-  while (levels_ != 0) {
-    const std::size_t index = earliest_list();
-    if (lists_[index].front(pool_) != nullptr) {
-      const tick_number in_lists = earliest_of(lists_[index]);
-      return earliest ? std::min(*earliest, in_lists) : in_lists;
-    }
-    lists_[index].release(pool_);
-    unmark(index);
+  const bool has_list = first != list_count;
+  if (!has_list && rest.first == 0) return std::nullopt;
+  constexpr tick_number last_tick = std::numeric_limits<tick_number>::max();
+  if (rest.first != 0 || pool_.chunks[lists[first].first].next != 0) {  // more than one chunk to be searched
+    tick_number bound = has_list ? begin_of_list(first) : last_tick;
+    if (rest.first != 0) bound = std::min(bound, rest_first);
+    if (bound > known) return key{bound, false};
   }
-  return earliest;
+  tick_number due = rest.first != 0 ? earliest_of(rest) : last_tick;
+  if (has_list) due = std::min(due, earliest_of(lists[first]));
+  return key{due, true};
 }
 
 /// Each chunk keeps a bound that none of its nodes precedes: the tick of its earliest node, unless that node was
 /// erased. The chunk with the earliest bound is searched. If its bound proves too early, all chunks whose bounds are
 /// earlier than the tick found are searched, too.
 tick_number far_lists::earliest_of(const chain& list) noexcept {
-  chunk_pool::chunk first = list.first_chunk();
-  for (chunk_pool::chunk c = pool_.next(first); c != 0; c = pool_.next(c))
-    if (pool_.earliest(c) < pool_.earliest(first)) first = c;
-  const tick_number bound = pool_.earliest(first);
-  tick_number earliest = find_earliest(list, first);
-  if (earliest == bound) return earliest;
-  for (chunk_pool::chunk c = list.first_chunk(); c != 0; c = pool_.next(c))
-    if (pool_.earliest(c) < earliest) earliest = std::min(earliest, find_earliest(list, c));
-  return earliest;
-}
-
-tick_number far_lists::find_earliest(const chain& list, chunk_pool::chunk c) noexcept {
+  chunk_pool::chunk best = list.first;
+  for (chunk_pool::chunk c = list.first; c != 0; c = pool_.chunks[c].next)
+    if (pool_.chunks[c].earliest < pool_.chunks[best].earliest) best = c;
+  const tick_number bound = pool_.chunks[best].earliest;
   tick_number earliest = std::numeric_limits<tick_number>::max();
-  node** const end = list.end_of(c, pool_);
-  for (node** slot = list.begin_of(c, pool_); slot != end; ++slot) {
-    __builtin_prefetch(*std::min(slot + chunk_pool::prefetch_distance, end - 1));
-    if (*slot != nullptr) earliest = std::min<tick_number>(earliest, (*slot)->due);
+  chunk_pool::chunk following = list.first;  // after the best chunk come all of them
+  for (chunk_pool::chunk c = best; c != 0 && earliest != bound;
+       c = following, following = pool_.chunks[following].next) {
+    if (pool_.chunks[c].earliest >= earliest) continue;
+    tick_number found = std::numeric_limits<tick_number>::max();
+    const std::span<node*> slots = list.slots(c, pool_);
+    for (std::size_t i = 0; i != slots.size(); ++i) {
+      __builtin_prefetch(slots[std::min(i + chunk_pool::prefetch_distance, slots.size() - 1)]);
+      if (slots[i] != nullptr) found = std::min<tick_number>(found, slots[i]->due);
+    }
+    pool_.chunks[c].earliest = found;
+    earliest = std::min(earliest, found);
   }
-  pool_.set_earliest(c, earliest);
   return earliest;
-}
-
-chain* far_lists::single_block() noexcept {
-  if (levels_ == 0) return nullptr;
-  if (redistributing() || earliest_list() >= digits) return nullptr;
-  return &lists_[earliest_list()];
 }
 
 void far_lists::shrink_to_fit(bool keeps_lists) noexcept {
-  if (lists_.empty()) return;
-  if (redistributing() && redistributed().front(pool_) == nullptr) end_redistribution();
-  for (std::size_t i = 0; i != list_count - 1; ++i) {
-    if (!marked(i) || lists_[i].front(pool_) != nullptr) continue;
-    lists_[i].release(pool_);
+  if (rest.first != 0 && rest.front(pool_) == nullptr) rest.release(pool_);
+  for (std::size_t i = first; i < lists.size(); ++i) {
+    if (lists[i].first == 0 || lists[i].front(pool_) != nullptr) continue;
+    lists[i].release(pool_);
     unmark(i);
   }
-  if (surely_empty() && !keeps_lists) lists_ = std::vector<chain>();
+  if (surely_empty() && !keeps_lists) lists = std::vector<chain>();
 }
 
-std::string far_lists::fault() const {
-  for (std::size_t i = 0; i != lists_.size(); ++i)
-    if (const std::string wrong = fault_of(i); !wrong.empty())
-      return "far list " + std::to_string(i / digits) + "." + std::to_string(i % digits) + ": " + wrong;
-  return {};
-}
-
-std::string far_lists::fault_of(std::size_t index) const {
-  const chain& list = lists_[index];
-  const bool is_redistributed = &list == &redistributed();
-  if (list.has_chunks() != (is_redistributed ? redistributing() : marked(index)))
-    return list.has_chunks() ? "chunks, but not marked" : "marked without chunks";
+/// `is_here(tick)` says whether a node due at that tick belongs to the list.
+template <class IsHere>
+std::string far_lists::fault_of(const chain& list, const IsHere& is_here) const {
   std::string wrong = list.fault(pool_);
   list.for_each(pool_, [&](const node& n) {
-    const bool is_here =
-        is_redistributed ? in_redistributed(n.due) : block_of(n.due) >= base_ && index_of(n.due) == index;
-    if (wrong.empty() && (!is_here || n.due < pool_.earliest(chunk_pool::chunk_of(n.position))))
+    const chunk_pool::chunk c = n.position / chunk_pool::chunk_slots;
+    if (wrong.empty() && (!is_here(n.due) || n.due < pool_.chunks[c].earliest))
       wrong = "a node due at tick " + std::to_string(n.due) + " is not in its place";
   });
   return wrong;
+}
+
+std::string far_lists::fault() const {
+  std::size_t first_marked = list_count;
+  for (std::size_t i = lists.size(); i-- != 0;) {
+    const bool is_marked = (marks_[i / 64] >> i % 64 & 1U) != 0;
+    if (is_marked) first_marked = i;
+    const auto is_here = [&](tick_number due) { return block_of(due) >= base && index_of(due) == i; };
+    std::string wrong = fault_of(lists[i], is_here);
+    if (is_marked != (lists[i].first != 0))
+      wrong = is_marked ? "marked without chunks" : "chunks, but not marked";
+    if (!wrong.empty())
+      return "far list " + std::to_string(i / digits) + "." + std::to_string(i % digits) + ": " + wrong;
+  }
+  if (first != first_marked) return "the first far list is not the first one with chunks";
+  const std::string wrong = fault_of(rest, [&](tick_number due) { return is_in_rest(due); });
+  return wrong.empty() ? "" : "far nodes being redistributed: " + wrong;
 }
 
 }  // namespace rondo::detail

@@ -28,7 +28,7 @@ wheel_core::wheel_core(std::size_t buckets, tick_number now, int low_bits)
       future_(pool_, block_shift_),
       past_(pool_),
       queue_(mask_ + 2) {
-  move_window(begin_of_block(now));
+  move_window(now);
 }
 
 bool wheel_core::insert_slowly(node& n, tick_number due) {
@@ -44,62 +44,51 @@ bool wheel_core::make_room(tick_number due) {
   far_queued_ = far_key_is_exact_ = true;
   far_key_ = due;
   update_window_end();
-  return enqueue(far_entry(), due);
+  return queue_.set(buckets_.size(), due);
 }
 
 bool wheel_core::make_room_in_bucket(tick_number due) {
-  bucket& b = bucket_at(due);
-  const bool is_new = !b.nodes.has_chunks();
+  bucket& b = buckets_[bucket_of(due)];
+  const bool is_new = b.nodes.first == 0;
   b.nodes.make_room(pool_);
   b.due = due;
-  return is_new && enqueue(bucket_of(due), due);
+  return is_new && queue_.set(bucket_of(due), due);
 }
 
 void wheel_core::add(node& n, tick_number due) noexcept {
   if (in_window(due))
-    bucket_at(due).nodes.push_at_once(n);
+    buckets_[bucket_of(due)].nodes.push_at_once(n);
   else
     (due < window_begin_ ? past_ : future_).add(n, due);
 }
 
-/// Returns whether the top of the delay queue has become earlier.
-bool wheel_core::enqueue(std::size_t entry, tick_number due) noexcept {
-  const bool is_first = queue_.top == delay_queue::none || due < queue_.top_due;
-  queue_.set(entry, due);
-  return is_first;
-}
-
-/// Precondition: no node is left in the bucket, and front() was called.
-void wheel_core::remove_bucket(std::size_t entry) noexcept {
-  buckets_[entry].nodes.release(pool_);
-  queue_.remove(entry);
-}
-
-wheel_core::open_tick wheel_core::open_slowly(tick_number to) {
-  open_tick t{nullptr, 0};
-  while (t.nodes == nullptr && queue_.top != delay_queue::none && queue_.top_due <= to) t = try_open();
-  return t;
-}
-
 wheel_core::open_tick wheel_core::try_open() {
   open_tick t{nullptr, queue_.top_due};
-  if (!key_is_exact())
-    correct_key();
+  if (queue_.top <= mask_) {
+    chain& nodes = buckets_[queue_.top].nodes;
+    if (nodes.front(pool_) != nullptr) t.nodes = &nodes;
+  } else if (far_key_is_exact_) {
+    t.nodes = gather_far(t.due);
+    if (t.nodes == nullptr) return t;
+  }
+  if (t.nodes != nullptr)
+    t.nodes->prefetch_first();
   else
-    t.nodes = queue_.top <= mask_ ? &buckets_[queue_.top].nodes : gather_far(t.due);
-  if (t.nodes != nullptr) t.nodes->prefetch_first();
+    correct_key();
   return t;
 }
 
 /// Removes the tick's bucket if it is empty, moves the window, and redistributes a part.
 void wheel_core::close(open_tick t) {
   if (t.due < window_begin_) return;  // it was overdue
-  if (t.nodes->front(pool_) == nullptr)
-    remove_bucket(bucket_of(t.due));  // perhaps next_due() has already done so
+  if (t.nodes->front(pool_) == nullptr) {
+    t.nodes->release(pool_);  // perhaps next_due() has already done so
+    queue_.set(bucket_of(t.due), std::nullopt);
+  }
   // An earlier node may have been inserted in the meantime.
   const tick_number first = queue_.top != delay_queue::none ? std::min(queue_.top_due, t.due) : t.due;
-  if (begin_of_block(first) > window_begin_) move_window(begin_of_block(first));
-  if (future_.redistributing()) redistribute();
+  if (first >> block_shift_ > window_begin_ >> block_shift_) move_window(first);
+  if (future_.rest.first != 0) redistribute();
 }
 
 std::optional<tick_number> wheel_core::next_due() noexcept {
@@ -111,32 +100,36 @@ std::optional<tick_number> wheel_core::next_due() noexcept {
 }
 
 void wheel_core::correct_key() noexcept {
-  if (queue_.top > mask_)
-    correct_far_key();
-  else
-    remove_bucket(queue_.top);
-}
-
-/// Gives the far nodes' entry a later key if one is known without a search, otherwise the exact one.
-void wheel_core::correct_far_key() noexcept {
-  const far_lists& first = past_.surely_empty() ? future_ : past_;
-  std::optional<tick_number> key;
-  if (!first.surely_empty() && !first.knows_earliest() && first.lower_bound() > far_key_) {
-    key = first.lower_bound();
-  } else {
-    key = past_.earliest();
-    if (!key) key = future_.earliest();
-    far_key_is_exact_ = key.has_value();
+  if (queue_.top <= mask_) {  // no node is left in the bucket
+    buckets_[queue_.top].nodes.release(pool_);
+    queue_.set(queue_.top, std::nullopt);
+    return;
   }
+  std::optional<far_lists::key> key = past_.earliest(far_key_);
+  if (!key) key = future_.earliest(far_key_);
   far_queued_ = key.has_value();
+  far_key_is_exact_ = key && key->is_exact;
   if (!key) {
-    queue_.remove(far_entry());
-  } else if (*key != far_key_) {
-    far_key_ = *key;
-    queue_.set(far_entry(), *key);
+    queue_.set(buckets_.size(), std::nullopt);
+  } else if (key->due != far_key_) {
+    far_key_ = key->due;
+    queue_.set(buckets_.size(), far_key_);
   }
   update_window_end();
 }
+
+/// Moves a far node to its bucket. Returns false if it is due after the last one. (If its bucket has chunks, their tick
+/// is that of the node, because both are in the window.)
+struct wheel_core::bucket_mover {
+  bool operator()(node& n) const {
+    if (n.due > wheel.buckets_last_) return false;
+    chain& nodes = wheel.buckets_[wheel.bucket_of(n.due)].nodes;
+    if (nodes.push_at_once(n)) return true;
+    wheel.make_room_in_bucket(n.due);
+    return nodes.push_at_once(n);
+  }
+  wheel_core& wheel;
+};
 
 /// Gathers the nodes of `due`. Returns the chain that holds them, whose first slot holds a node; or null if they were
 /// moved to a bucket, or if only part of the work was done. Precondition: `due` is the key of the far nodes' entry,
@@ -144,44 +137,39 @@ void wheel_core::correct_far_key() noexcept {
 chain* wheel_core::gather_far(tick_number due) {
   if (due < window_begin_) {
     past_.redistribute(part, [](node&) { return false; });
-    // The list of `due` is the first one: correct_far_key() has dropped earlier lists, whose nodes were erased.
+    // The list of `due` is the first one: correct_key() has dropped earlier lists, whose nodes were erased.
     chain* const nodes = past_.single_block();
-    if (nodes == nullptr && !past_.redistributing()) past_.move_base(due);
+    if (nodes == nullptr && past_.rest.first == 0) past_.move_base(due);
     return nodes;
   }
-  if (future_.is_beyond_base(due)) move_window(begin_of_block(due));
+  if (due > buckets_last_) move_window(due);
   redistribute();
-  const bucket& b = bucket_at(due);
+  const bucket& b = buckets_[bucket_of(due)];
   // Redistributing everything before its nodes would take too long.
-  if (future_.redistributing() && (b.due != due || !b.nodes.has_chunks())) {
-    future_.extract(due, part, [&](node& n) { move_to_bucket(n); });
+  if (future_.rest.first != 0 && (b.due != due || b.nodes.first == 0)) {
+    future_.extract(due, part, bucket_mover{*this});
     update_window_end();
   }
   return nullptr;
 }
 
-/// The tick of the last bucket, or the last of all ticks.
-tick_number wheel_core::last_of_window() const noexcept {
-  tick_number last = 0;
+/// Moves the window to the block of `first`. Precondition: no node is due before that.
+void wheel_core::move_window(tick_number first) noexcept {
+  window_begin_ = first >> block_shift_ << block_shift_;
   const auto others = static_cast<tick_number>((std::uint64_t{mask_} + 1) << low_bits_) - 1;
-  return __builtin_add_overflow(window_begin_, others, &last) ? std::numeric_limits<tick_number>::max()
-                                                              : last;
-}
-
-/// Precondition: no node is due before `begin`.
-void wheel_core::move_window(tick_number begin) noexcept {
-  window_begin_ = begin;
-  future_.move_base(last_of_window());
+  if (__builtin_add_overflow(window_begin_, others, &buckets_last_))
+    buckets_last_ = std::numeric_limits<tick_number>::max();
+  future_.move_base(buckets_last_);
   update_window_end();
 }
 
 /// Updates window_last_ and far_after_. Must be called after each change of the window, of the far key, or of what is
 /// being redistributed. The window ends before the first tick that is not yet redistributed, or with the last bucket.
 void wheel_core::update_window_end() noexcept {
-  const bool redistributing = future_.redistributing();
-  window_last_ = redistributing ? future_.redistributed_begin() - 1 : last_of_window();
-  far_after_ = redistributing ? future_.redistributed_last() : window_last_;
-  if (!far_queued_ || !future_.has_lists())
+  const bool redistributing = future_.rest.first != 0;
+  window_last_ = redistributing ? future_.rest_first - 1 : buckets_last_;
+  far_after_ = redistributing ? future_.rest_last : window_last_;
+  if (!far_queued_ || future_.lists.empty())
     far_after_ = std::numeric_limits<tick_number>::max();
   else if (far_after_ < far_key_)
     far_after_ = far_key_ - 1;
@@ -189,29 +177,22 @@ void wheel_core::update_window_end() noexcept {
 
 void wheel_core::redistribute() {
   far_key_is_exact_ = false;
-  future_.redistribute(part, [&](node& n) {
-    if (future_.is_beyond_base(n.due)) return false;
-    move_to_bucket(n);
-    return true;
-  });
+  future_.redistribute(part, bucket_mover{*this});
   update_window_end();
 }
 
-void wheel_core::move_to_bucket(node& n) {
-  bucket& b = bucket_at(n.due);  // if it has chunks, its tick is that of `n`, because both are in the window
-  if (b.nodes.push_at_once(n)) return;
-  make_room_in_bucket(n.due);
-  b.nodes.push_at_once(n);
-}
-
 void wheel_core::shrink_to_fit(bool is_open) noexcept {
-  for (std::size_t b = 0; b <= mask_; ++b)
-    if (buckets_[b].nodes.has_chunks() && buckets_[b].nodes.front(pool_) == nullptr) remove_bucket(b);
+  for (std::size_t b = 0; b <= mask_; ++b) {
+    chain& nodes = buckets_[b].nodes;
+    if (nodes.first == 0 || nodes.front(pool_) != nullptr) continue;
+    nodes.release(pool_);
+    queue_.set(b, std::nullopt);
+  }
   past_.shrink_to_fit(is_open);
   future_.shrink_to_fit(false);
   if (far_queued_ && past_.surely_empty() && future_.surely_empty()) {
     far_queued_ = far_key_is_exact_ = false;
-    queue_.remove(far_entry());
+    queue_.set(buckets_.size(), std::nullopt);
   }
   update_window_end();
   pool_.shrink_to_fit();
@@ -243,10 +224,10 @@ std::string wheel_core::fault_of_bucket(std::size_t index) const {
           "its tick is " + std::to_string(b.due) + ", but it holds a node due at " + std::to_string(n.due);
   });
   if (!wrong.empty()) return wrong;
-  if (b.nodes.has_chunks() && (b.due < window_begin_ || b.due > last_of_window()))
+  if (b.nodes.first != 0 && (b.due < window_begin_ || b.due > buckets_last_))
     return "its tick, " + std::to_string(b.due) + ", is not in the window";
   const std::optional<tick_number> key = queue_.due_of(index);
-  if (key.has_value() != b.nodes.has_chunks())
+  if (key.has_value() != (b.nodes.first != 0))
     return key ? "no chunks, but queued" : "chunks, but not queued";
   return key && *key != b.due ? "its key is not its tick" : "";
 }
@@ -265,7 +246,7 @@ std::string wheel_core::fault_of_far_nodes() const {
   future_.for_each([&](const node& n) { check(n, n.due >= window_begin_ && n.due > window_last_); });
   if (!wrong.empty()) return wrong;
   if (far_queued_ && far_key_is_exact_ && !is_exact) return "no far node is due at the exact key";
-  const std::optional<tick_number> key = queue_.due_of(far_entry());
+  const std::optional<tick_number> key = queue_.due_of(buckets_.size());
   const bool agree = far_queued_ ? key == far_key_ : !key;
   return agree ? "" : "the wheel and the delay queue disagree on the key of the far nodes";
 }

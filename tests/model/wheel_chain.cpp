@@ -37,7 +37,7 @@ class chains_trial {
     }
     compare();
     for (queue& q : queues_) take_all(q);
-    REQUIRE(pool_.chunks() == 0);
+    REQUIRE(pool_.chunks_in_use() == 0);
     REQUIRE(pool_.fault() == "");
   }
 
@@ -100,7 +100,7 @@ class chains_trial {
   void take_all(queue& q) {
     take(q, q.model.size());
     if (q.nodes.front(pool_) == nullptr) q.nodes.release(pool_);
-    REQUIRE(!q.nodes.has_chunks());
+    REQUIRE(q.nodes.first == 0);
   }
   void release_if_empty(queue& q) {
     if (!q.model.empty() || random_.one_in(2)) return;
@@ -127,7 +127,7 @@ class chains_trial {
   void append(queue& q, queue& other) {
     if (&q == &other) return;
     q.nodes.append(other.nodes, pool_);
-    REQUIRE(!other.nodes.has_chunks());
+    REQUIRE(other.nodes.first == 0);
     q.model.insert(q.model.end(), other.model.begin(), other.model.end());
     q.appended += 1 + other.appended;
     other.model.clear();
@@ -141,11 +141,11 @@ class chains_trial {
       REQUIRE(std::equal(found.begin(), found.end(), q.model.begin(), q.model.end()));
       REQUIRE(q.nodes.fault(pool_) == "");
       std::size_t own = 0;
-      for (chunk_pool::chunk c = q.nodes.first_chunk(); c != 0; c = pool_.next(c)) ++own;
+      for (chunk_pool::chunk c = q.nodes.first; c != 0; c = pool_.chunks[c].next) ++own;
       REQUIRE(own <= most_chunks(q));
       chunks += own;
     }
-    REQUIRE(pool_.chunks() == chunks);
+    REQUIRE(pool_.chunks_in_use() == chunks);
     REQUIRE(pool_.fault() == "");
   }
 
@@ -185,7 +185,7 @@ TEST_CASE("a chain whose first nodes are taken while new ones are added needs at
     nodes.pop_front(pool);
     nodes.make_room(pool);
     nodes.push_at_once(*first);
-    REQUIRE(pool.chunks() <= 2);
+    REQUIRE(pool.chunks_in_use() <= 2);
   }
 }
 
@@ -203,12 +203,12 @@ TEST_CASE(
     REQUIRE(nodes.front(pool) == &many[i]);
     nodes.pop_front(pool);
   }
-  CHECK(pool.chunks() == 1);
+  CHECK(pool.chunks_in_use() == 1);
   for (node& n : many) add(n);
-  CHECK(pool.chunks() == 3);
+  CHECK(pool.chunks_in_use() == 3);
   for (std::size_t i = 0; i != chunk_pool::chunk_nodes; ++i)
     pool.erase(many[chunk_pool::chunk_nodes + i].position);
-  CHECK(pool.chunks() == 2);
+  CHECK(pool.chunks_in_use() == 2);
   CHECK(nodes_of(nodes, pool).size() == 2 * chunk_pool::chunk_nodes);
   CHECK(nodes.fault(pool) == "");
 }
@@ -228,7 +228,7 @@ TEST_CASE("nodes that are moved to the end over and over do not lengthen their c
     node& moved = many[random.index(many.size())];
     pool.erase(moved.position);
     add(moved);
-    if (i % 100 == 0) most = std::max(most, pool.chunks());
+    if (i % 100 == 0) most = std::max(most, pool.chunks_in_use());
   }
   CHECK(most <= 3 + 2 * many.size() / 17);
   CHECK(nodes.fault(pool) == "");
@@ -250,9 +250,9 @@ TEST_CASE("a chunk is merged with no more neighbours than fit into one") {
   };
   leave(1, 30);
   leave(3, 30);
-  CHECK(pool.chunks() == 5);
+  CHECK(pool.chunks_in_use() == 5);
   leave(2, 16);
-  CHECK(pool.chunks() == 4);
+  CHECK(pool.chunks_in_use() == 4);
   CHECK(nodes.fault(pool) == "");
   CHECK(nodes_of(nodes, pool).size() == 2 * chunk_pool::chunk_nodes + 30 + 16 + 30);
 }
@@ -267,7 +267,7 @@ TEST_CASE("short chains that are appended to each other share chunks") {
     one.push_at_once(n);
     all.append(one, pool);
   }
-  CHECK(pool.chunks() <= 3 + many.size() / chunk_pool::chunk_nodes);
+  CHECK(pool.chunks_in_use() <= 3 + many.size() / chunk_pool::chunk_nodes);
   CHECK(all.fault(pool) == "");
   CHECK(nodes_of(all, pool).size() == many.size());
 }
@@ -281,16 +281,16 @@ TEST_CASE("the earliest tick of a merged chunk is the earlier one of its parts")
     nodes.make_room(pool);
     nodes.push_at_once(n);
     n.due = --due;
-    pool.note_earliest(chunk_pool::chunk_of(n.position), n.due);
+    pool.note_earliest(n.position / chunk_pool::chunk_slots, n.due);
   }
-  const chunk_pool::chunk second = pool.next(nodes.first_chunk());
+  const chunk_pool::chunk second = pool.chunks[nodes.first].next;
   for (std::size_t i = 0; i != 40; ++i) pool.erase(many[chunk_pool::chunk_nodes + i].position);
   for (std::size_t i = 0; i != 40; ++i) pool.erase(many[2 * chunk_pool::chunk_nodes + i].position);
-  CHECK(pool.chunks() == 4);
+  CHECK(pool.chunks_in_use() == 4);
   for (std::size_t i = 40; i != 50; ++i) pool.erase(many[2 * chunk_pool::chunk_nodes + i].position);
-  CHECK(pool.chunks() == 3);
-  CHECK(pool.next(nodes.first_chunk()) == second);
-  CHECK(pool.earliest(second) <= many[3 * chunk_pool::chunk_nodes - 1].due);
+  CHECK(pool.chunks_in_use() == 3);
+  CHECK(pool.chunks[nodes.first].next == second);
+  CHECK(pool.chunks[second].earliest <= many[3 * chunk_pool::chunk_nodes - 1].due);
 }
 
 }  // namespace model_wheel_chain

@@ -19,6 +19,7 @@
 
 namespace model_wheel_far_lists {
 
+using model::earliest_of;
 using model::later_by;
 using model::nodes_of;
 using model::tick_number;
@@ -53,8 +54,8 @@ class store_trial {
 
   /// Adds a node in one of the two possible ways.
   void add_to_store(node& n) {
-    const bool at_once = store_.has_lists() && store_.is_beyond_base(n.due) &&
-                         (!store_.redistributing() || n.due > store_.redistributed_last());
+    const bool at_once =
+        !store_.lists.empty() && is_beyond_base(n.due) && (!redistributing() || n.due > store_.rest_last);
     if (at_once && random_.one_in(2) && store_.add_at_once(n, n.due)) return;
     store_.make_room(n.due);
     store_.add(n, n.due);
@@ -88,6 +89,9 @@ class store_trial {
     }
   }
 
+  bool redistributing() const { return store_.rest.first != 0; }
+  bool is_beyond_base(tick_number t) const { return store_.block_of(t) > store_.base; }
+
   tick_number some_distance() { return random_.of_any_magnitude(ticks_.bits); }
 
   /// Compares the store with the model. The nodes in `taken` were taken out of the store, and precede those in it.
@@ -101,9 +105,14 @@ class store_trial {
     });
     REQUIRE(std::equal(taken.begin(), taken.end(), model_.begin(), model_.end()));
     if (earliest) REQUIRE(!store_.surely_empty());
-    if (earliest) REQUIRE(store_.lower_bound() <= *earliest);
     if (!random_.one_in(3)) return;  // because earliest() frees lists of erased nodes
-    REQUIRE((store_.earliest() == earliest));
+    if (random_.one_in(2)) {
+      const tick_number known = earliest ? later_by(*earliest, -some_distance()) : ticks_.start;
+      const auto key = store_.earliest(known);
+      REQUIRE(key.has_value() == earliest.has_value());
+      if (key) REQUIRE((key->is_exact ? key->due == *earliest : known < key->due && key->due <= *earliest));
+    }
+    REQUIRE((earliest_of(store_) == earliest));
     REQUIRE(store_.surely_empty() == !earliest);
   }
 
@@ -133,9 +142,9 @@ class future_trial : store_trial {
     while (!model_.empty()) take_earliest();
     for (auto& taken : taken_)
       if (taken.second.front(pool_) == nullptr) taken.second.release(pool_);
-    REQUIRE((store_.earliest() == std::nullopt));
+    REQUIRE((earliest_of(store_) == std::nullopt));
     REQUIRE(store_.surely_empty());
-    REQUIRE(pool_.chunks() == 0);
+    REQUIRE(pool_.chunks_in_use() == 0);
   }
 
  private:
@@ -160,17 +169,15 @@ class future_trial : store_trial {
 
   tick_number some_due() {
     if (!model_.empty() && random_.one_in(4)) return model_.begin()->first;
-    if (store_.redistributing() && random_.one_in(4))
-      return std::max(reached_,
-                      random_.one_in(2) ? store_.redistributed_begin() : store_.redistributed_last());
+    if (redistributing() && random_.one_in(4))
+      return std::max(reached_, random_.one_in(2) ? store_.rest_first : store_.rest_last);
     if (random_.one_in(50)) return model::last_tick;
     return later_by(reached_, some_distance());
   }
 
   bool is_in_window(tick_number due) const {
-    if (store_.redistributing() && due >= store_.redistributed_begin() && due <= store_.redistributed_last())
-      return false;
-    return !store_.is_beyond_base(due);
+    if (redistributing() && due >= store_.rest_first && due <= store_.rest_last) return false;
+    return !is_beyond_base(due);
   }
 
   void add(tick_number due) {
@@ -195,7 +202,7 @@ class future_trial : store_trial {
 
   void redistribute(std::uint32_t limit) {
     store_.redistribute(limit, [&](node& n) {
-      if (store_.is_beyond_base(n.due)) return false;
+      if (is_beyond_base(n.due)) return false;
       take(n);
       return true;
     });
@@ -209,10 +216,10 @@ class future_trial : store_trial {
   void take_earliest() {
     if (model_.empty()) return;
     const tick_number due = model_.begin()->first;
-    if (store_.is_beyond_base(due)) move_window(due);
+    if (is_beyond_base(due)) move_window(due);
     redistribute(static_cast<std::uint32_t>(random_.below(8)));
     if (random_.one_in(2)) compare_all();
-    while (store_.redistributing() && due >= store_.redistributed_begin() && store_.earliest() == due)
+    while (redistributing() && due >= store_.rest_first && earliest_of(store_) == due)
       store_.extract(due, some_limit(), [&](node& n) { take(n); });
     compare_all();
     reached_ = due;
@@ -229,7 +236,7 @@ class future_trial : store_trial {
     tick_number to = later_by(reached_, some_distance());
     if (!model_.empty()) to = std::min(to, model_.begin()->first);
     reached_ = to;
-    if (store_.is_beyond_base(to)) move_window(to);
+    if (is_beyond_base(to)) move_window(to);
   }
 
   void compare_all() {
@@ -258,8 +265,8 @@ class past_trial : store_trial {
       if (i % compared_every == 0) compare();
     }
     while (!model_.empty()) take_earliest();
-    REQUIRE((store_.earliest() == std::nullopt));
-    REQUIRE(pool_.chunks() == 0);
+    REQUIRE((earliest_of(store_) == std::nullopt));
+    REQUIRE(pool_.chunks_in_use() == 0);
   }
 
  private:
@@ -285,8 +292,8 @@ class past_trial : store_trial {
 
   tick_number some_due() {
     if (!model_.empty() && random_.one_in(4)) return model_.begin()->first;
-    if (store_.redistributing() && random_.one_in(4))
-      return random_.one_in(2) ? store_.redistributed_begin() : store_.redistributed_last();
+    if (redistributing() && random_.one_in(4))
+      return random_.one_in(2) ? store_.rest_first : store_.rest_last;
     return later_by(ticks_.start, random_.one_in(2) ? some_distance() : -some_distance());
   }
 
@@ -294,7 +301,7 @@ class past_trial : store_trial {
     store_.redistribute(static_cast<std::uint32_t>(1 + random_.below(8)), [](node&) { return false; });
   }
   void move_base(tick_number t) {
-    if (!store_.is_beyond_base(t)) return;
+    if (!is_beyond_base(t)) return;
     store_.move_base(t);
     redistribute();
   }
@@ -306,9 +313,9 @@ class past_trial : store_trial {
       redistribute();
       if (random_.one_in(4)) compare();
       const tick_number due = model_.begin()->first;
-      REQUIRE((store_.earliest() == due));
+      REQUIRE((earliest_of(store_) == due));
       if (chain* const nodes = store_.single_block()) return take_from(*nodes);
-      if (store_.redistributing()) continue;
+      if (redistributing()) continue;
       store_.move_base(due);
       redistribute();
     }

@@ -15,6 +15,7 @@
 
 namespace model_wheel_far_lists_parts {
 
+using model::earliest_of;
 using model::nodes_of;
 using namespace rondo;
 using namespace rondo::detail;
@@ -57,9 +58,9 @@ TEST_CASE("during redistribution, a node that is added in the range follows the 
     return n.due == 600;
   };
   s.store.redistribute(100, take);
-  REQUIRE(s.store.redistributing());
+  REQUIRE(s.store.rest.first != 0);
   for (int i = 0; i != 30; ++i) s.add(600 + i % 3);
-  for (int parts = 0; s.store.redistributing(); ++parts) {
+  for (int parts = 0; s.store.rest.first != 0; ++parts) {
     REQUIRE(parts != 1000);
     s.store.redistribute(7, take);
   }
@@ -77,7 +78,7 @@ TEST_CASE("extract() takes nodes of a tick in order, and no more than its limit"
     s.store.extract(4096, 70, [&](node& n) { s.take(n); });
     REQUIRE(s.store.fault() == "");
     CHECK(s.numbers_taken().size() == taken);
-    CHECK((s.store.earliest() == (taken == 200 ? 4100 : 4096)));
+    CHECK((earliest_of(s.store) == (taken == 200 ? 4100 : 4096)));
   }
   const auto numbers = s.numbers_taken();
   CHECK(std::is_sorted(numbers.begin(), numbers.end()));
@@ -88,14 +89,14 @@ TEST_CASE("extracted nodes leave the others to be redistributed") {
   s.store.move_base(0);
   for (tick_number i = 0; i != 1000; ++i) s.add(4096 + i * 7 % 500);
   s.store.move_base(4096 + 499);
-  REQUIRE(s.store.redistributing());
+  REQUIRE(s.store.rest.first != 0);
   for (tick_number due = 4096; due != 4096 + 500; ++due) {
-    REQUIRE((s.store.earliest() == due));
+    REQUIRE((earliest_of(s.store) == due));
     s.store.extract(due, 1000, [&](node& n) { s.take(n); });
     REQUIRE(s.store.fault() == "");
   }
-  CHECK((s.store.earliest() == std::nullopt));
-  CHECK(!s.store.redistributing());
+  CHECK((earliest_of(s.store) == std::nullopt));
+  CHECK(s.store.rest.first == 0);
   const auto numbers = s.numbers_taken();
   CHECK(numbers.size() == 1000);
   CHECK(std::is_sorted(numbers.begin(), numbers.end(), [&](std::size_t a, std::size_t b) {
@@ -108,13 +109,15 @@ TEST_CASE("during redistribution, only a lower bound of the earliest tick is kno
   const tick_number first = (tick_number{1} << 40) - 8;
   s.store.move_base(first - 8);
   for (const tick_number due : {first + 2, first + 3}) s.add(due);
-  CHECK(s.store.knows_earliest());
+  const auto known = [&] { return s.store.earliest(first - 8); };
+  CHECK(known()->is_exact);
   s.store.move_base(first + 5);
-  REQUIRE(s.store.redistributing());
+  REQUIRE(s.store.rest.first != 0);
   SUBCASE("and there are no lists") {}
   SUBCASE("and a short list") { s.add(first + 8); }
-  CHECK(!s.store.knows_earliest());
-  CHECK(s.store.lower_bound() == first);
+  CHECK(!known()->is_exact);
+  CHECK(known()->due == first);
+  CHECK((earliest_of(s.store) == first + 2));
 }
 
 TEST_CASE("lists whose nodes were all erased are not redistributed") {
@@ -123,18 +126,18 @@ TEST_CASE("lists whose nodes were all erased are not redistributed") {
   for (const tick_number due : {3, 4, 600}) s.add(due);
   for (const node& n : s.nodes) s.pool.erase(n.position);
   s.store.move_base(700);
-  CHECK(!s.store.redistributing());
+  CHECK(s.store.rest.first == 0);
   CHECK(s.store.fault() == "");
-  CHECK(s.pool.chunks() == 0);
+  CHECK(s.pool.chunks_in_use() == 0);
 }
 
 TEST_CASE("a store whose nodes were all erased has no chunks after earliest()") {
   store_in_use s;
   for (tick_number due = 1; due < tick_number{1} << 60; due *= 3) s.add(due);
   for (node& n : s.nodes) s.pool.erase(n.position);
-  CHECK((s.store.earliest() == std::nullopt));
+  CHECK((earliest_of(s.store) == std::nullopt));
   CHECK(s.store.surely_empty());
-  CHECK(s.pool.chunks() == 0);
+  CHECK(s.pool.chunks_in_use() == 0);
   CHECK(s.store.fault() == "");
 }
 

@@ -29,7 +29,7 @@ class queue_trial {
   }
 
   void remove(std::size_t entry) {
-    queue_.remove(entry);
+    queue_.set(entry, std::nullopt);
     dues_[entry].reset();
     compare();
   }
@@ -95,10 +95,10 @@ TEST_CASE(
 TEST_CASE("a new delay queue is empty, and removing an entry that is not in it changes nothing") {
   delay_queue queue(4);
   CHECK(queue.top == delay_queue::none);
-  queue.remove(2);
+  queue.set(2, std::nullopt);
   CHECK(queue.top == delay_queue::none);
   queue.set(1, 5);
-  queue.remove(2);
+  queue.set(2, std::nullopt);
   CHECK(queue.top == 1);
   CHECK(queue.top_due == 5);
 }
@@ -133,7 +133,7 @@ TEST_CASE("setting an entry to the tick it has changes nothing") {
   queue.set(0, 5);
   CHECK(queue.top == 0);
   queue.set(1, 7);
-  queue.remove(0);
+  queue.set(0, std::nullopt);
   CHECK(queue.top_due == 7);
 }
 
@@ -141,13 +141,13 @@ TEST_CASE("an entry that is removed and set again has only its new tick") {
   delay_queue queue(3);
   queue.set(0, 5);
   queue.set(1, 7);
-  queue.remove(0);
+  queue.set(0, std::nullopt);
   CHECK(queue.due_of(0) == std::nullopt);
   CHECK(queue.top == 1);
   queue.set(0, 9);
   CHECK(queue.due_of(0) == 9);
   CHECK(queue.top == 1);
-  queue.remove(1);
+  queue.set(1, std::nullopt);
   CHECK(queue.top == 0);
   CHECK(queue.top_due == 9);
 }
@@ -163,8 +163,8 @@ TEST_CASE("a delay queue allocates nothing after its constructor, even with all 
       for (tick_number turn = 0; turn != 20; ++turn) {
         for (std::size_t e = 0; e != entries; ++e) queue.set(e, static_cast<tick_number>(e * 7 % 64) + turn);
         for (std::size_t e = 0; e < entries; e += 3) queue.set(e, 200 + turn);  // later
-        for (std::size_t e = 1; e < entries; e += 2) queue.remove(e);
-        while (turn % 4 == 0 && queue.top != delay_queue::none) queue.remove(queue.top);
+        for (std::size_t e = 1; e < entries; e += 2) queue.set(e, std::nullopt);
+        while (turn % 4 == 0 && queue.top != delay_queue::none) queue.set(queue.top, std::nullopt);
       }
     }
     CHECK(allocations() == before);

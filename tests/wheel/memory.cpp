@@ -331,7 +331,7 @@ TEST_CASE("a pool frees all empty segments but one, and reuses that one first") 
     CHECK(bytes_held() - before >= static_cast<std::ptrdiff_t>(many.size() * sizeof(void*)));
     while (p.nodes.front(p.pool) != nullptr) p.nodes.pop_front(p.pool);
     p.nodes.release(p.pool);
-    CHECK(p.pool.chunks() == 0);
+    CHECK(p.pool.chunks_in_use() == 0);
     // The tables of 100,000 / 63 chunks remain: 64 segments of 32 chunks, 25 bytes a chunk.
     CHECK(bytes_held() - before <= 16 * 1024 + 8 + 64 * (32 * 25 + 8 + 12));
   }

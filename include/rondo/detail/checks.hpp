@@ -17,13 +17,12 @@ inline constexpr bool checks = false;
 /// One line on stderr, "rondo: <what>", then std::abort().
 [[noreturn]] RONDO_EXPORT void die(const std::string& what) noexcept;
 
-/// In checked builds and in builds without NDEBUG, calls die() unless `right`.
-inline void require([[maybe_unused]] bool right, [[maybe_unused]] const char* what) noexcept {
+/// Whether calls that are not allowed are found, even if that takes time.
 #if defined(RONDO_CHECKS) || !defined(NDEBUG)
-  if (!right) [[unlikely]]
-    die(what);
+inline constexpr bool finds_misuse = true;
+#else
+inline constexpr bool finds_misuse = false;
 #endif
-}
 
 /// A component's fault() verifies its invariants. It returns a description of the first one that is broken, or an empty
 /// string. Verifying all of them after each call would take time proportional to the number of buckets and timers.

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,10 +37,18 @@ class RONDO_EXPORT chunk_pool {
  public:
   using chunk = std::uint32_t;  // its number, or 0 for none
   static constexpr std::uint32_t chunk_slots = 64;
-  // At least this many nodes are prefetched before they are needed.
-  static constexpr std::uint32_t prefetch_distance = 8;
   // The first slot is never used, so that no chain begins where another chunk ends.
   static constexpr std::uint32_t chunk_nodes = chunk_slots - 1;
+  // A chunk with so many holes is merged with its neighbours.
+  static constexpr std::uint32_t merge_threshold = chunk_nodes * 2 / 3;
+  // At least this many nodes are prefetched before they are needed.
+  static constexpr std::uint32_t prefetch_distance = 8;
+
+  struct chunk_info {
+    chunk previous = 0;  // in its chain
+    chunk next = 0;
+    tick_number earliest = 0;  // no node precedes it, provided that note_earliest() was called for each node
+  };
 
   chunk_pool() noexcept = default;
   ~chunk_pool();
@@ -50,88 +59,59 @@ class RONDO_EXPORT chunk_pool {
   chunk take();
   /// Clears the first `used` slots of a chunk and frees it. Preconditions: no chunk is linked to it, and its other
   /// slots are empty.
-  void give_back(chunk, std::size_t used = chunk_nodes) noexcept;
+  void give_back(chunk, std::size_t used = chunk_slots) noexcept;
 
   /// Deallocates the empty segment, if there is one, and shrinks the tables of segments. Chunks do not move. If there
   /// is no memory for smaller tables, the old ones stay. O(segments).
   void shrink_to_fit() noexcept;
 
-  static chunk chunk_of(std::uint32_t slot_number) noexcept { return slot_number / chunk_slots; }
-  static std::uint32_t first_slot(chunk c) noexcept { return c * chunk_slots + 1; }
-
-  /// The chunk_nodes slots of a chunk that hold nodes.
+  /// The chunk_nodes slots of a chunk that hold nodes. The first of them has the number `c * chunk_slots + 1`.
   node** slots(chunk c) const noexcept {
     return slots_[c / segment_chunks] + (c % segment_chunks * chunk_slots + 1);
   }
 
-  /// The next chunk of its chain. Any erase() may merge the inner chunks of a chain, that is, those between the first
-  /// and the last. It never merges the first or the last.
-  chunk next(chunk c) const noexcept { return chunks_[c].next; }
-  void prefetch_next(chunk c) const noexcept { __builtin_prefetch(&chunks_[c]); }
+  /// Makes `next` the chunk after `c`. Any erase() may merge the inner chunks of a chain, that is, those between the
+  /// first and the last. It never merges the first or the last.
   void link(chunk c, chunk next) noexcept {
-    chunks_[c].next = next;
-    chunks_[next].previous = c;
+    chunks[c].next = next;
+    chunks[next].previous = c;
   }
-  /// Makes `c` the first chunk of its chain.
-  void unlink_previous(chunk c) noexcept { chunks_[c].previous = 0; }
 
   /// Empties a slot, which becomes a hole. Precondition: the slot holds a node.
   void erase(std::uint32_t slot_number) noexcept {
     slots_[slot_number / segment_slots][slot_number % segment_slots] = nullptr;
     const chunk c = slot_number / chunk_slots;
     // Not for each erased node, because the chunk may fit into neither of its neighbours.
-    if (++holes_[c] >= merge_threshold && (chunk_nodes - holes_[c]) % 4 == 0) [[unlikely]]
+    if (++holes[c] >= merge_threshold && (chunk_nodes - holes[c]) % 4 == 0) [[unlikely]]
       merge_with_neighbours(c);
   }
 
-  /// Counts a slot as a hole because its node was moved elsewhere. Merges nothing.
-  void add_hole(chunk c) noexcept { ++holes_[c]; }
-
-  /// Must be called when a first or last chunk becomes an inner one. Merges it with its neighbours if it has many
-  /// holes.
-  void becomes_inner(chunk c) noexcept {
-    if (holes_[c] >= merge_threshold) merge_with_neighbours(c);
-  }
-  /// Whether more than half of a chunk is holes.
-  bool worth_compacting(chunk c) const noexcept { return holes_[c] > chunk_nodes / 2; }
+  /// Merges an inner chunk with as many neighbours as fit into one chunk together with it; frees it if it has no
+  /// nodes. Does nothing to a chunk that is not an inner one.
+  void merge_with_neighbours(chunk c) noexcept;
   /// Removes the holes of a last chunk and returns the number of its nodes. Precondition: none of its slots is used up.
   std::uint32_t compact(chunk c) noexcept;
 
-  /// Counts all empty slots before `end_number` as holes, including those that are used up.
-  void count_holes(chunk c, std::uint32_t end_number) noexcept;
-
-  /// A tick that no node in the chunk precedes, provided that note_earliest() was called for each node.
-  tick_number earliest(chunk c) const noexcept { return chunks_[c].earliest; }
-  void set_earliest(chunk c, tick_number t) noexcept { chunks_[c].earliest = t; }
   void note_earliest(chunk c, tick_number due) noexcept {
-    if (due < chunks_[c].earliest) chunks_[c].earliest = due;
+    if (due < chunks[c].earliest) chunks[c].earliest = due;
   }
 
-  /// See detail/checks.hpp. Checks the count of holes of an inner chunk. O(1).
-  std::string fault_of_inner(chunk c) const;
-  /// O(segments).
+  /// See detail/checks.hpp. O(segments).
   std::string fault() const;
   /// The number of chunks in use. O(segments).
-  std::size_t chunks() const noexcept;
+  std::size_t chunks_in_use() const noexcept;
 
  private:
   static constexpr std::uint32_t segment_chunks = 32;
   static constexpr std::uint32_t segment_slots = segment_chunks * chunk_slots;
-  static constexpr std::uint32_t merge_threshold = chunk_nodes * 2 / 3;
 
   struct segment {
     std::uint32_t free = 0;      // bit i: its chunk i is free
     std::uint32_t previous = 0;  // in the list of segments with free chunks
     std::uint32_t next = 0;      // in that list, or in the list of numbers without memory
   };
-  struct chunk_info {
-    chunk previous = 0;
-    chunk next = 0;
-    tick_number earliest = 0;
-  };
 
-  bool is_inner(chunk c) const noexcept { return chunks_[c].previous != 0 && chunks_[c].next != 0; }
-  void merge_with_neighbours(chunk c) noexcept;
+  bool is_inner(chunk c) const noexcept { return chunks[c].previous != 0 && chunks[c].next != 0; }
   void absorb(chunk c, chunk last) noexcept;
   std::uint32_t move_nodes(chunk from, chunk to, std::uint32_t nodes_before) noexcept;
   void add_segment();
@@ -142,12 +122,16 @@ class RONDO_EXPORT chunk_pool {
 
   // What erase() reads comes first, close to the members of the wheel that precede its pool.
   std::vector<node**> slots_;  // of segments, by number; numbers begin with 1, so no chunk has the number 0
-  std::vector<std::uint8_t> holes_;  // of chunks, by number; an array of its own, which stays in the cache
-  std::vector<segment> segments_;    // by number
-  std::vector<chunk_info> chunks_;   // by number
-  std::uint32_t open_ = 0;           // the first of the segments with free chunks
-  std::uint32_t unused_ = 0;         // the first of the numbers without memory
-  std::uint32_t spare_ = 0;          // a segment whose chunks are all free, or 0 for none
+
+ public:
+  std::vector<std::uint8_t> holes;  // of chunks, by number; an array of its own, which stays in the cache
+  std::vector<chunk_info> chunks;   // by number
+
+ private:
+  std::vector<segment> segments_;  // by number
+  std::uint32_t open_ = 0;         // the first of the segments with free chunks
+  std::uint32_t unused_ = 0;       // the first of the numbers without memory
+  std::uint32_t spare_ = 0;        // a segment whose chunks are all free, or 0 for none
 };
 
 /// A queue of nodes in chunks of a pool, in the order in which they were added. Nodes are added at the end and taken
@@ -156,8 +140,8 @@ class RONDO_EXPORT chunk_pool {
 /// pass the same pool.
 class RONDO_EXPORT chain {
  public:
-  /// Whether it has chunks. They may contain only holes: see front().
-  bool has_chunks() const noexcept { return end_number_ != 0; }
+  // 0 if it has no chunks. They may contain only holes: see front().
+  chunk_pool::chunk first = 0;
 
   /// Adds a node at the end. If that would need memory, does nothing and returns false.
   bool push_at_once(node& n) noexcept {
@@ -169,7 +153,7 @@ class RONDO_EXPORT chain {
   }
   /// Ensures that push_at_once() succeeds. Strong guarantee.
   void make_room(chunk_pool& pool) {
-    if (end_number_ % chunk_pool::chunk_slots == 0) make_room_slowly(pool);
+    if (end_number_ % chunk_pool::chunk_slots == 0) extend(pool);
   }
 
   /// Prefetches the first few nodes. (Taking nodes prefetches the next ones.) Precondition: front() returned a node.
@@ -194,41 +178,34 @@ class RONDO_EXPORT chain {
   /// Moves the nodes of `other` to the end of this chain; `other` has no chunks afterwards. O(1).
   void append(chain& other, chunk_pool& pool) noexcept;
 
-  /// The first chunk, or 0 if there is none.
-  chunk_pool::chunk first_chunk() const noexcept { return first_; }
-  /// The range of slots in use in one of its chunks, including holes.
-  node** begin_of(chunk_pool::chunk c, const chunk_pool& pool) const noexcept {
-    return c == first_ ? begin_ : pool.slots(c);
+  /// The slots in use in one of its chunks, including holes.
+  std::span<node*> slots(chunk_pool::chunk c, const chunk_pool& pool) const noexcept {
+    node** const all = pool.slots(c);
+    const bool is_last = pool.chunks[c].next == 0;
+    return {c == first ? begin_ : all, is_last ? end_ : all + chunk_pool::chunk_nodes};
   }
-  node** end_of(chunk_pool::chunk c, const chunk_pool& pool) const noexcept {
-    return c == last_chunk() ? end_ : pool.slots(c) + chunk_pool::chunk_nodes;
-  }
-  /// Whether it has at most one chunk.
-  bool is_short() const noexcept { return first_ == last_chunk() || !has_chunks(); }
 
   /// Calls visit(node&) for each node, in order.
   template <class Visit>
   void for_each(const chunk_pool& pool, Visit&& visit) const {
-    for (chunk_pool::chunk c = first_; c != 0; c = pool.next(c))
-      for (node** slot = begin_of(c, pool); slot != end_of(c, pool); ++slot)
-        if (*slot != nullptr) visit(**slot);
+    for (chunk_pool::chunk c = first; c != 0; c = pool.chunks[c].next)
+      for (node* const n : slots(c, pool))
+        if (n != nullptr) visit(*n);
   }
 
   /// See detail/checks.hpp. O(slots).
   std::string fault(const chunk_pool& pool) const;
 
  private:
-  // Called at the beginning of each group of prefetch_distance slots.
+  void extend(chunk_pool& pool);
   void next_group(chunk_pool& pool) noexcept;
-  bool enter_next_chunk(chunk_pool& pool) noexcept;
-  void make_room_slowly(chunk_pool& pool);
-  bool compact_last(chunk_pool& pool) noexcept;
-  chunk_pool::chunk last_chunk() const noexcept { return chunk_pool::chunk_of(end_number_ - 1); }
+  // Not inlined: otherwise next_group() would save registers for it, which costs three instructions per node.
+  [[gnu::noinline]] void enter_next_chunk(chunk_pool& pool) noexcept;
+  chunk_pool::chunk last() const noexcept { return (end_number_ - 1) / chunk_pool::chunk_slots; }
 
-  node** begin_ = nullptr;  // the slots before it are used up: their nodes were taken
+  std::uint32_t end_number_ = 0;  // of the slot at end_; a multiple of chunk_slots if there is no room
+  node** begin_ = nullptr;        // the slots before it are used up: their nodes were taken
   node** end_ = nullptr;
-  std::uint32_t end_number_ = 0;  // a multiple of chunk_slots if there is no room
-  chunk_pool::chunk first_ = 0;
 };
 
 }  // namespace rondo::detail

@@ -21,16 +21,14 @@ class RONDO_EXPORT delay_queue {
   delay_queue(const delay_queue&) = delete;
   delay_queue& operator=(const delay_queue&) = delete;
 
-  /// The entry with the earliest tick, and that tick. Only set() and remove() change them.
+  /// The entry with the earliest tick, and that tick. Only set() changes them.
   static constexpr std::size_t none = static_cast<std::size_t>(-1);
   std::size_t top = none;
   tick_number top_due = 0;
 
-  /// Inserts the entry or changes its tick. O(1) amortised for a new entry or an earlier tick, O(log entries) for a
-  /// later tick.
-  void set(std::size_t entry, tick_number due) noexcept;
-  /// Removes the entry if it is in the queue. O(log entries).
-  void remove(std::size_t entry) noexcept;
+  /// Inserts the entry, changes its tick, or removes it if there is none. Returns whether the top has become earlier.
+  /// O(1) amortised for a new entry or an earlier tick, O(log entries) for a later tick or none.
+  bool set(std::size_t entry, std::optional<tick_number> due) noexcept;
 
   /// The tick of an entry, or none if it is not in the queue.
   std::optional<tick_number> due_of(std::size_t entry) const;
@@ -39,8 +37,6 @@ class RONDO_EXPORT delay_queue {
 
  private:
   struct heap;
-
-  void note_top() noexcept;
 
   heap* const heap_;  // owned; with std::unique_ptr, each file that includes this compiles 10 ms longer
 };

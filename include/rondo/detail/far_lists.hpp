@@ -1,6 +1,7 @@
 // The nodes outside the wheel's window, in a few lists. The further away their ticks, the coarser the lists.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -23,11 +24,13 @@ namespace rondo::detail {
 /// most once for each digit of its distance, and never if it is cancelled early.
 ///
 /// Redistribution is done in parts, so that no call takes long. The nodes that are not yet redistributed are a list of
-/// their own with a range of ticks. A node added in that range goes to its end, so that nodes of one tick keep their
-/// order.
+/// their own, `rest`, with a range of ticks. A node added in that range goes to its end, so that nodes of one tick keep
+/// their order.
 class RONDO_EXPORT far_lists {
  public:
   using block = std::uint64_t;
+  static constexpr std::size_t digits = 8;
+  static constexpr std::size_t list_count = 22 * digits;  // 22 octal digits, enough for 64 bits
 
   explicit far_lists(chunk_pool& pool, int block_shift = 0) noexcept
       : pool_(pool), block_shift_(block_shift) {}
@@ -37,16 +40,14 @@ class RONDO_EXPORT far_lists {
     return (static_cast<std::uint64_t>(t) ^ sign) >> block_shift_;
   }
 
-  /// Adds `n`, whose due tick is set. If its list has no room, does nothing and returns false. Preconditions:
-  /// has_lists(); `n` is due after the base and after the range being redistributed.
+  /// Adds `n`, whose due tick is set. If its list has no room, does nothing and returns false. Preconditions: there are
+  /// lists; `n` is due after the base and after the range being redistributed.
   bool add_at_once(node& n, tick_number due) noexcept {
-    if (!lists_[index_of(due)].push_at_once(n)) [[unlikely]]
+    if (!lists[index_of(due)].push_at_once(n)) [[unlikely]]
       return false;
     pool_.note_earliest(n.position / chunk_pool::chunk_slots, due);
     return true;
   }
-
-  bool has_lists() const noexcept { return !lists_.empty(); }
 
   /// Makes it legal to add() a node with this due tick, which may be any tick. Strong guarantee.
   void make_room(tick_number due);
@@ -54,54 +55,63 @@ class RONDO_EXPORT far_lists {
   void add(node& n, tick_number due) noexcept;
 
   /// Whether it is known to hold no node. May be false for an empty store if nodes were erased.
-  bool surely_empty() const noexcept { return levels_ == 0 && !redistributing(); }
+  bool surely_empty() const noexcept { return first == list_count && rest.first == 0; }
 
-  /// A tick that no node precedes. Precondition: !surely_empty(). O(1).
-  tick_number lower_bound() const noexcept;
-  /// Whether earliest() is O(1). Precondition: !surely_empty().
-  bool knows_earliest() const noexcept { return !redistributing() && lists_[earliest_list()].is_short(); }
-  /// The earliest due tick, or none if there is no node. Frees lists whose nodes were all erased. O(nodes in the
-  /// earliest list / 64), more if nodes were erased.
-  std::optional<tick_number> earliest() noexcept;
+  /// A tick that no node precedes, and whether a node is due at it.
+  struct key {
+    tick_number due;
+    bool is_exact;
+  };
+  /// The earliest due tick, or none if there is no node. If it takes more than one chunk to find it, and it is known to
+  /// be later than `known`, the result may be an earlier tick after `known`. Frees lists whose nodes were all erased.
+  /// O(nodes in the earliest list / 64), more if nodes were erased.
+  std::optional<key> earliest(tick_number known = std::numeric_limits<tick_number>::max()) noexcept;
 
   /// Moves the base to a later block, that of `t`. The nodes of that block's list and of all earlier lists must then be
   /// redistributed.
   void move_base(tick_number t) noexcept;
-  bool is_beyond_base(tick_number t) const noexcept { return block_of(t) > base_; }
-  bool redistributing() const noexcept { return redistributed_length_ != 0; }
-  /// The range of ticks being redistributed. Precondition: redistributing().
-  tick_number redistributed_begin() const noexcept { return redistributed_begin_; }
-  tick_number redistributed_last() const noexcept {
-    return static_cast<tick_number>(static_cast<std::uint64_t>(redistributed_begin_) + redistributed_length_ -
-                                    1);
-  }
 
   /// Redistributes at most `limit` nodes. take(node&) may move the node to another chain of the pool, and returns
   /// whether it did; if not, the node goes to its list. take() may throw; strong guarantee.
   template <class Take>
   void redistribute(std::uint32_t limit, Take&& take) {
-    for (; redistributing() && limit != 0; --limit) {
-      node* const n = redistributed().front(pool_);
-      if (n == nullptr) return end_redistribution();
+    for (; rest.first != 0 && limit != 0; --limit) {
+      node* const n = rest.front(pool_);
+      if (n == nullptr) return rest.release(pool_);
       const bool is_taken = take(*n);
       const std::size_t list = is_taken ? 0 : make_room_in_list(n->due);
-      redistributed().pop_front(pool_);
+      rest.pop_front(pool_);
       if (!is_taken) add_to_list(list, *n, n->due);
     }
   }
 
   /// Calls take(node&), which moves the node to another chain of the pool, for the first `limit` nodes due at `due`, in
-  /// order. take() may throw; strong guarantee. Preconditions: redistributing(); no node is due before `due`.
+  /// order. take() may throw; strong guarantee. Preconditions: `due` is in the range being redistributed; no node is
+  /// due before it.
   template <class Take>
   void extract(tick_number due, std::uint32_t limit, Take&& take) {
-    for (chunk_pool::chunk c = redistributed().first_chunk(); c != 0; c = pool_.next(c))
-      if (pool_.earliest(c) <= due && !extract_from(c, due, limit, take)) return;
-    if (due != std::numeric_limits<tick_number>::max()) nothing_before(due + 1);
+    for (chunk_pool::chunk c = rest.first; c != 0; c = pool_.chunks[c].next) {
+      if (pool_.chunks[c].earliest > due) continue;
+      tick_number others = std::numeric_limits<tick_number>::max();
+      for (node*& slot : rest.slots(c, pool_)) {
+        if (slot == nullptr) continue;
+        if (slot->due != due) {
+          others = std::min<tick_number>(others, slot->due);
+          continue;
+        }
+        if (limit-- == 0) return;
+        take(*slot);
+        slot = nullptr;
+        ++pool_.holes[c];
+      }
+      pool_.chunks[c].earliest = others;
+    }
+    if (due < rest_last) rest_first = due + 1;
   }
 
   /// The earliest list, if it covers a single block (adding nodes does not change that); null if it must be
   /// redistributed first. The list holds a node if nothing was erased since earliest() was called.
-  chain* single_block() noexcept;
+  chain* single_block() noexcept { return rest.first == 0 && first < digits ? &lists[first] : nullptr; }
 
   /// Gives back the chunks of lists whose nodes were all erased. If no node is left, it also gives back the lists
   /// themselves, unless `keeps_lists`. O(lists), more if nodes were erased.
@@ -109,7 +119,8 @@ class RONDO_EXPORT far_lists {
 
   template <class Visit>
   void for_each(Visit&& visit) const {
-    for (const chain& list : lists_) list.for_each(pool_, visit);
+    for (const chain& list : lists) list.for_each(pool_, visit);
+    rest.for_each(pool_, visit);
   }
 
   /// See detail/checks.hpp. O(nodes).
@@ -118,88 +129,54 @@ class RONDO_EXPORT far_lists {
  private:
   static constexpr std::uint64_t sign = std::uint64_t{1} << 63;
   static constexpr int digit_bits = 3;
-  static constexpr std::size_t digits = 8;
-  static constexpr std::size_t level_count = 22;  // enough for 64 bits
-  static constexpr std::size_t list_count = level_count * digits + 1;
 
-  tick_number begin_of_block(block b) const noexcept {
-    return static_cast<tick_number>((b << block_shift_) ^ sign);
-  }
   /// The list of a tick. Precondition: its block is not before the base.
   std::size_t index_of(tick_number t) const noexcept {
     const block b = (static_cast<std::uint64_t>(t) ^ sign) >> block_shift_;
     // The index of the highest bit, 0 … 63. In this range, multiplying by 43 / 128 divides by three.
-    const auto highest = static_cast<std::uint32_t>(63 ^ std::countl_zero((b ^ base_) | 1U));
+    const auto highest = static_cast<std::uint32_t>(63 ^ std::countl_zero((b ^ base) | 1U));
     const std::uint32_t level = highest * 43 / 128;
     return level * digits + (b >> level * digit_bits) % digits;
   }
-  bool in_redistributed(tick_number due) const noexcept {
-    return static_cast<std::uint64_t>(due) - static_cast<std::uint64_t>(redistributed_begin_) <
-           redistributed_length_;
+  bool is_in_rest(tick_number due) const noexcept {
+    return rest.first != 0 && due >= rest_first && due <= rest_last;
   }
-  const chain& redistributed() const noexcept { return lists_.back(); }
-  chain& redistributed() noexcept { return lists_.back(); }
 
-  /// Precondition: the list has room.
-  void add_to_list(std::size_t index, node& n, tick_number due) noexcept {
-    lists_[index].push_at_once(n);
-    pool_.note_earliest(chunk_pool::chunk_of(n.position), due);
-    mark(index);
-  }
   /// Makes room in the list of a tick, and returns which list it is.
   std::size_t make_room_in_list(tick_number due);
-
+  /// Precondition: the list has room.
+  void add_to_list(std::size_t index, node& n, tick_number due) noexcept {
+    lists[index].push_at_once(n);
+    pool_.note_earliest(n.position / chunk_pool::chunk_slots, due);
+    mark(index);
+  }
   void mark(std::size_t index) noexcept {
-    occupied_[index / digits] |= static_cast<std::uint8_t>(1U << index % digits);
-    levels_ |= std::uint32_t{1} << index / digits;
+    marks_[index / 64] |= std::uint64_t{1} << index % 64;
+    first = std::min(first, index);
   }
-  void unmark(std::size_t index) noexcept {
-    occupied_[index / digits] &= static_cast<std::uint8_t>(~(1U << index % digits));
-    if (occupied_[index / digits] == 0) levels_ &= ~(std::uint32_t{1} << index / digits);
-  }
-  bool marked(std::size_t index) const noexcept {
-    return (std::uint32_t{occupied_[index / digits]} >> index % digits & 1U) != 0;
-  }
-
-  /// Returns false if the limit was reached.
-  template <class Take>
-  bool extract_from(chunk_pool::chunk c, tick_number due, std::uint32_t& limit, Take& take) {
-    tick_number rest = std::numeric_limits<tick_number>::max();
-    node** const end = redistributed().end_of(c, pool_);
-    for (node** slot = redistributed().begin_of(c, pool_); slot != end; ++slot) {
-      if (*slot == nullptr) continue;
-      if (const tick_number other = (*slot)->due; other != due) {
-        if (other < rest) rest = other;
-        continue;
-      }
-      if (limit-- == 0) return false;
-      take(**slot);
-      *slot = nullptr;
-      pool_.add_hole(c);
-    }
-    pool_.set_earliest(c, rest);
-    return true;
-  }
-
-  void lower_base(tick_number t) noexcept;
-  void extend_redistributed(tick_number begin, std::uint64_t ticks) noexcept;
-  /// Shortens the range being redistributed. Precondition: no node is due before `t`, and none will be added there.
-  void nothing_before(tick_number t) noexcept;
-  void end_redistribution() noexcept;
-  std::size_t earliest_list() const noexcept;
+  void unmark(std::size_t index) noexcept;
   tick_number begin_of_list(std::size_t index) const noexcept;
   tick_number earliest_of(const chain& list) noexcept;
-  tick_number find_earliest(const chain& list, chunk_pool::chunk c) noexcept;
-  std::string fault_of(std::size_t index) const;
+  template <class IsHere>
+  std::string fault_of(const chain& list, const IsHere& is_here) const;
 
+  // What add_at_once() reads comes first.
   chunk_pool& pool_;
-  std::vector<chain> lists_;  // 22 levels of 8, and the nodes not yet redistributed; allocated when needed
-  block base_ = 0;
   int block_shift_;
-  std::uint32_t levels_ = 0;                          // bit i: a list of level i has chunks
-  std::array<std::uint8_t, level_count> occupied_{};  // bit i: list i of that level has chunks
-  tick_number redistributed_begin_ = 0;               // the range being redistributed
-  std::uint64_t redistributed_length_ = 0;            // 0 if there is none
+
+ public:
+  block base = 0;
+  std::vector<chain> lists;        // 22 levels of 8, ordered by time; allocated when needed
+  std::size_t first = list_count;  // the earliest list that has chunks, or list_count
+
+  // The nodes that are being redistributed, and the first and the last tick of their range. Redistribution is in
+  // progress as long as `rest` has chunks; otherwise the range has no meaning.
+  chain rest;
+  tick_number rest_first = 0;
+  tick_number rest_last = 0;
+
+ private:
+  std::array<std::uint64_t, list_count / 64 + 1> marks_{};  // bit i: list i has chunks
 };
 
 }  // namespace rondo::detail

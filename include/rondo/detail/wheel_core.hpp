@@ -98,8 +98,9 @@ class RONDO_EXPORT wheel_core {
   /// most two parts of far nodes are redistributed by open() and close(). Overdue nodes are redistributed until those of
   /// the earliest tick have a list. Throws std::bad_alloc; then no node is lost.
   open_tick open(tick_number to) {
-    if (queue_.top == delay_queue::none || queue_.top_due > to) return {nullptr, 0};  // as at most ticks
-    return open_slowly(to);
+    while (queue_.top != delay_queue::none && queue_.top_due <= to)
+      if (const open_tick t = try_open(); t.nodes != nullptr) return t;
+    return {nullptr, 0};
   }
   /// A step of open(), for a wheel that others may use in between: corrects an early key, or redistributes a part. The
   /// tick is open if nothing was left to do. Precondition: next_key() is not never_tick.
@@ -154,7 +155,7 @@ class RONDO_EXPORT wheel_core {
     for (std::size_t b = 0; b <= mask_; ++b)
       if (const std::optional<tick_number> key = queue_.due_of(b))
         visit(std::optional(b), *key, [&](auto&& f) { buckets_[b].nodes.for_each(pool_, f); });
-    if (const std::optional<tick_number> key = queue_.due_of(far_entry()))
+    if (const std::optional<tick_number> key = queue_.due_of(buckets_.size()))
       visit(std::optional<std::size_t>(), *key, [&](auto&& f) {
         past_.for_each(f);
         future_.for_each(f);
@@ -179,30 +180,23 @@ class RONDO_EXPORT wheel_core {
     tick_number due = 0;
   };
 
+  struct bucket_mover;
+
   // The window has eight blocks, so that it moves by an eighth of its length: 64 ticks of 512.
   static constexpr int window_block_bits = 3;
 
   std::size_t bucket_of(tick_number t) const noexcept {
     return static_cast<std::size_t>(t >> low_bits_) & mask_;
   }
-  bucket& bucket_at(tick_number t) noexcept { return buckets_[bucket_of(t)]; }
-  std::size_t far_entry() const noexcept { return mask_ + 1; }
   bool in_window(tick_number t) const noexcept { return t >= window_begin_ && t <= window_last_; }
-  tick_number begin_of_block(tick_number t) const noexcept { return t >> block_shift_ << block_shift_; }
-  tick_number last_of_window() const noexcept;
 
   // Not inlined: otherwise the fast path would save registers for it.
   [[gnu::noinline]] bool insert_slowly(node& n, tick_number due);
   bool make_room_in_bucket(tick_number due);
-  open_tick open_slowly(tick_number to);
-  bool enqueue(std::size_t entry, tick_number due) noexcept;
-  void remove_bucket(std::size_t entry) noexcept;
-  void correct_far_key() noexcept;
   chain* gather_far(tick_number due);
-  void move_window(tick_number begin) noexcept;
+  void move_window(tick_number first) noexcept;
   void update_window_end() noexcept;
   void redistribute();
-  void move_to_bucket(node& n);
 
   std::string fault_of_bucket(std::size_t index) const;
   std::string fault_of_far_nodes() const;
@@ -221,7 +215,9 @@ class RONDO_EXPORT wheel_core {
   far_lists future_;
   far_lists past_;
   tick_number window_begin_ = 0;  // no node in a bucket is due before it
-  delay_queue queue_;             // its entries: the buckets, then the far nodes
+  tick_number buckets_last_ =
+      0;               // the tick of the last bucket, or the last of all ticks; and the base of `future_`
+  delay_queue queue_;  // its entries: the buckets, then one for the far nodes, buckets_.size()
   std::size_t unused_check_steps_ = 0;
 };
 
