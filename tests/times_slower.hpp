@@ -1,6 +1,6 @@
 // For tests that repeat something thousands of times: fewer repetitions where it takes too long.
 //
-// The slowest cases do a tenth of their work, unless RONDO_TEST_WHOLE is set in the environment, as in the gate.
+// The slowest cases do a tenth of their work, unless RONDO_TEST_WHOLE is set in the environment, as in tests/run_long.
 #pragma once
 
 #include <cstddef>
