@@ -13,6 +13,7 @@
 #include "rivals/timer_multimap.hpp"
 #include "rivals/timer_rondo.hpp"
 #include "timer_idle.hpp"
+#include "timer_tails.hpp"
 #include "timer_workloads.hpp"
 
 #if defined(WITH_LIBEVENT)
@@ -111,6 +112,46 @@ void compare_idle(measure::report& report, milliseconds time) {
   report.add(wakeups);
 }
 
+/// Adds the rows of one contender to the tables of compare_single_calls().
+template <template <class> class Timers>
+void time_single_calls(const measure::report& report, const std::string& name,
+                       std::vector<measure::table>& tables) {
+  if (!report.takes_part(name)) return;
+  const std::size_t calls = report.small() ? 1'000 : 1'000'000;
+  busy_timers<Timers> timers(report.small() ? 1'000 : 1'000'000, report.small() ? 100 : 100'000);
+  const auto begin = measure::now();
+  const std::uint64_t fired_before = timers.fired();
+  const auto ns = timers.time_calls(calls);
+  const double seconds = std::chrono::duration<double>(measure::now() - begin).count();
+  auto table = tables.begin();
+  for (const std::vector<double>& each : ns)
+    for (const double part : {0.5, 0.99, 0.999, 1.0})
+      table++->rows.push_back(
+          {name, each[std::min(calls - 1, static_cast<std::size_t>(part * static_cast<double>(calls)))]});
+  table->rows.push_back({name, static_cast<double>(timers.fired() - fired_before) / seconds});
+}
+
+/// Single calls, not their mean.
+void compare_single_calls(measure::report& report) {
+  const std::string workload =
+      report.small() ? "single calls" : "single calls, 1,000,000 pending, 100,000 fire a second";
+  if (!report.wanted(workload)) return;
+  std::vector<measure::table> tables;
+  for (const char* call : {"set", "cancel", "reschedule"})
+    for (const char* part : {"median", "99 %", "99.9 %", "longest"})
+      tables.push_back({workload + ": " + call + ", " + part, "ns", {}});
+  tables.push_back({workload + ": fired", "a second", {}, false});
+  time_single_calls<rondo_timers>(report, "rondo::timer", tables);
+#if defined(WITH_LIBEVENT)
+  time_single_calls<libevent_timers>(report, "libevent", tables);
+#endif
+#if defined(WITH_ASIO)
+  time_single_calls<asio_timers>(report, "Boost.Asio", tables);
+#endif
+  for (measure::table& t : tables)
+    if (!t.rows.empty()) report.add(std::move(t));
+}
+
 /// Each producer has `pending` timers, whose delays `delay` chooses. More than two producers together make as many
 /// pairs as two do.
 template <class Delay>
@@ -147,6 +188,7 @@ int main(int argc, char** argv) {
                    }));
   }
   compare_lateness(report, small ? 100 : 1'000, small ? 20 : 200);
+  compare_single_calls(report);
   compare_idle(report, milliseconds(small ? 100 : 2'000));
   return report.finish();
 }

@@ -31,6 +31,8 @@ class asio_timers {
     });
   }
   void cancel(std::size_t which) { timers_[which].cancel(); }
+  /// Setting a timer that is pending cancels its wait first.
+  void reschedule(std::size_t which, std::chrono::milliseconds delay) { set(which, delay); }
 
  private:
   boost::asio::io_context context_;

@@ -34,6 +34,7 @@ class libevent_timers {
     evtimer_add(&entries_[which].timer, &wait);
   }
   void cancel(std::size_t which) { evtimer_del(&entries_[which].timer); }
+  void reschedule(std::size_t which, std::chrono::milliseconds delay) { set(which, delay); }
 
  private:
   struct entry {

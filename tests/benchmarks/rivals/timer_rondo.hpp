@@ -19,6 +19,9 @@ class rondo_timers {
     ids_[which] = timer_.schedule_after(delay, [this, which] { on_fire_(which); });
   }
   void cancel(std::size_t which) { timer_.cancel(ids_[which]); }
+  void reschedule(std::size_t which, std::chrono::milliseconds delay) {
+    timer_.reschedule_after(ids_[which], delay);
+  }
   std::uint64_t pending() const { return timer_.stats().pending; }
 
  private:
