@@ -47,7 +47,7 @@ void chunk_pool::give_back(chunk c, std::size_t used) noexcept {
   const std::uint32_t number = c / segment_chunks;
   segment& s = segments_[number];
   if (s.free == 0) open(number);
-  std::fill_n(slots_[number] + c % segment_chunks * chunk_slots, used, nullptr);
+  std::fill_n(slots_[number] + std::size_t{c % segment_chunks} * chunk_slots, used, nullptr);
   s.free |= std::uint32_t{1} << c % segment_chunks;
   if (s.free != all_free) return;
   if (spare_ == 0)

@@ -53,7 +53,7 @@ class node_slab {
 struct delay_queue::heap {
   /// A tick and the entry's number. Boost's heaps have the largest element on top; here it is the smallest one.
   using entry = std::pair<tick_number, std::size_t>;
-  using fibonacci_heap = boost::heap::fibonacci_heap<entry, boost::heap::compare<std::greater<entry>>,
+  using fibonacci_heap = boost::heap::fibonacci_heap<entry, boost::heap::compare<std::greater<>>,
                                                      boost::heap::allocator<node_slab<entry>>>;
   struct slot {
     fibonacci_heap::handle_type handle{};
