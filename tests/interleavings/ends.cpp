@@ -82,6 +82,7 @@ TEST_CASE("stop and reschedule") {
 
 TEST_CASE("stop and cancel") {
   check_every_schedule(on_stage(one_is_due, {stop, cancel}));
+  check_every_schedule(on_stage([](stage& s) { s.add_plain(5ms); }, {stop, cancel}));
   check_every_schedule(on_stage(one_is_due, {stop, cancel, pass}), few);
 }
 
