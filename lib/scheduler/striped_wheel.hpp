@@ -30,7 +30,7 @@ namespace rondo::detail {
 /// `first_mutex_` guards both; it is taken under a stripe's lock, only when that stripe's key has changed, and no lock
 /// is taken under it. So a driver that asks for the first stripe sees all sixteen keys at one moment: a key that becomes
 /// the earliest after that moment was compared with what the driver saw, or with something earlier that itself was, and
-/// top_moved_earlier() is called. No memory order beyond that of the locks is needed. (With sixteen atomics instead, a
+/// on_earliest() is called. No memory order beyond that of the locks is needed. (With sixteen atomics instead, a
 /// producer could compare with a key that next_due() in another thread is just correcting to a later one, and a driver
 /// that reads the producer's key before and the corrected key after would sleep too long.)
 ///
@@ -66,7 +66,7 @@ class striped_wheel {  // NOLINT(clang-analyzer-optin.performance.Padding)
   }
 
   /// As schedule(), but for a node that may be in this wheel. move() is called under the locks of both stripes, when
-  /// nothing can fail any more. If it returns false, `n` is not moved.
+  /// nothing can fail any more. If it returns false, `n` is not moved; on_earliest() may have been called nevertheless.
   template <class Move, class OnEarliest>
   bool reschedule(node& n, tick_number due, Move&& move, OnEarliest&& on_earliest) {
     stripe& s = stripe_of(due);
