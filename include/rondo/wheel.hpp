@@ -22,8 +22,8 @@ struct wheel_access;  // for tests
 /// Removes `n` from its wheel, if it is in one.
 inline void leave_wheel(node& n) noexcept {
   if (n.wheel == nullptr) return;
+  if (n.is_scheduled()) --n.wheel->size;
   n.wheel->erase(n);
-  --n.wheel->size;
   n.wheel = nullptr;
 }
 
@@ -41,7 +41,7 @@ class wheel_node {
   wheel_node& operator=(const wheel_node&) = delete;
 
   /// Whether the node is in a wheel.
-  bool scheduled() const noexcept { return node_.wheel != nullptr; }
+  bool scheduled() const noexcept { return node_.is_scheduled(); }
 
   /// The tick at which the node is due. Meaningful only while scheduled().
   tick_number due() const noexcept { return node_.due; }
@@ -71,20 +71,24 @@ class wheel_node {
 /// - Order: earlier ticks first, even if time jumps; within a tick, the order of scheduling.
 /// - Cost of scheduling and cancelling: amortised O(1), however far away the timer is. Cost of firing: O(1) per timer,
 ///   plus O(log buckets) per tick that has timers, plus O(1) for each octal digit of a timer's distance, counted in
-///   eighths of the window. A timer that is cancelled before its list is redistributed does not pay for redistribution.
-///   Ticks without timers cost nothing.
+///   eighths of the window. Ticks without timers cost nothing.
+/// - Timeouts that are answered: a timer after the window that is cancelled stays in its list, unseen, until the wheel
+///   comes there. If it is scheduled again for the same tick or a later one before that, both calls write one cache line,
+///   that of the node. It may be destroyed, or scheduled elsewhere, at any time.
 /// - Longest single calls: advance() redistributes far timers in parts of 4,096, at most two parts for each tick that
-///   it fires (or for 4,096 timers of one tick). Overdue timers, however, are redistributed until those of the earliest
-///   tick are known. Measured with a million timers, in one list or one bucket, and also with all but one of them
-///   cancelled: the longest advance() that fires one timer takes 0.2 ms, the longest next_due() 0.03 ms, schedule()
-///   0.05 ms and cancel() 0.003 ms.
-/// - Memory: 20 bytes in the node (24 with padding, which a payload of four bytes can use), 8 in the wheel, more where
-///   cancellations leave holes, and 128 for each bucket. Measured with a million timers, including nodes of 24 bytes:
-///   33 bytes per timer when all are new, at most 40 after millions of cancellations. With 10,000 timers it is 50 to
-///   77, because each tick and each list that has timers takes at least half a KiB.
-/// - Released memory: nearly all memory of a burst is released once the burst has fired. Part of the memory of
-///   cancelled timers is released only when time reaches their ticks, or by next_due(). shrink_to_fit() releases the
-///   rest.
+///   it fires (or for 4,096 timers of one tick), and one more part in the end. There are two exceptions. Overdue timers
+///   are redistributed until those of the earliest tick are known. All timers of a tick are gathered before the first
+///   of them fires, if far timers were scheduled again in their places: otherwise the order would be lost. next_due()
+///   may have to read all timers that were cancelled or scheduled again in their places since they were last read.
+///   Measured with a million timeouts of 30 s, 200 of them cancelled and scheduled again per tick: the longest advance()
+///   takes 0.5 ms, the longest next_due() 0.4 ms, cancel() and schedule() 0.2 ms.
+/// - Memory: 28 bytes in the node (32 with padding, which a payload of four bytes can use), 8 in the wheel, more where
+///   cancellations leave holes, and 136 for each bucket. Measured with a million timers, including nodes of 32 bytes:
+///   41 bytes per timer when all are new, at most 48 after millions of cancellations. With 10,000 timers it is 58 to
+///   85, because each tick and each list that has timers takes at least half a KiB.
+/// - Released memory: nearly all memory of a burst is released once the burst has fired. Memory of cancelled timers is
+///   released when time reaches their ticks, by next_due(), or, while two thirds of all timers in the wheel are cancelled
+///   ones, in parts by each advance(). shrink_to_fit() releases the rest.
 /// - Threads: the wheel is not thread-safe; use `rondo::timer` for that.
 ///
 /// Not copyable, not movable.
@@ -100,7 +104,7 @@ class wheel {
   /// std::invalid_argument. Any number works for any delay, and 512 suits nearly all wheels. Do not make it as large as
   /// your delays. Measured with 100,000 timers, compared with 512 buckets:
   ///
-  /// - Costs of more buckets. An empty bucket takes 128 bytes: 512 buckets take 64 KiB, 32,768 take 4 MiB. A tick of
+  /// - Costs of more buckets. An empty bucket takes 136 bytes: 512 buckets take 68 KiB, 32,768 take 4.3 MiB. A tick of
   ///   the window that has timers takes at least half a KiB. With delays of 30,000 ticks, a timer takes 39 bytes with
   ///   64 buckets, 40 with 512, 48 with 4,096, 230 with 32,768 and 520 with 262,144. Cancelling and re-arming takes the
   ///   same time with 64 to 4,096 buckets, but 4 times as long with 32,768 and 5.5 times as long with 262,144. If
@@ -113,7 +117,7 @@ class wheel {
   /// All nodes are unscheduled afterwards.
   ~wheel() {
     if (detail::finds_misuse && advancing_) detail::die("a wheel was destroyed inside its own callback");
-    core_.for_each([](detail::node& n) { n.wheel = nullptr; });
+    core_.for_each_linked([](detail::node& n) { n.wheel = nullptr; });
   }
 
   wheel(const wheel&) = delete;
@@ -124,26 +128,22 @@ class wheel {
   /// are already scheduled for its tick. Strong guarantee: if memory runs out (std::bad_alloc), nothing has changed.
   void schedule(Node& n, tick_number due) {
     detail::node& node = static_cast<wheel_node&>(n).node_;
-    if (node.wheel == nullptr) [[likely]] {
-      node.due = due;
+    if (node.wheel == nullptr) {
       core_.insert(node, due, due);
-    } else {
-      core_.make_room(due);
-      detail::leave_wheel(node);
       node.due = due;
-      core_.add(node, due);
+      node.wheel = &core_;
+      ++core_.size;
+    } else if (node.wheel != &core_ || !core_.move_in_place(node, due)) {
+      core_.move(node, due);
     }
-    node.wheel = &core_;
-    ++core_.size;
     if constexpr (detail::checks) core_.check_periodically("schedule()");
   }
 
   /// Removes `n`. Returns false if it was not scheduled in this wheel.
   bool cancel(Node& n) noexcept {
     detail::node& node = static_cast<wheel_node&>(n).node_;
-    if (node.wheel != &core_) return false;
-    core_.erase(node);
-    node.wheel = nullptr;
+    if (node.wheel != &core_ || node.is_cancelled()) return false;
+    core_.cancel(node);
     --core_.size;
     if constexpr (detail::checks) core_.check_periodically("cancel()");
     return true;
@@ -193,15 +193,15 @@ class wheel {
   }
 
   /// The exact tick at which the earliest node is due; std::nullopt if the wheel is empty. O(1), except that it removes
-  /// the holes left by cancelled nodes and, if the earliest node is in a list of far timers, searches that list.
+  /// the holes left by cancelled nodes and, if the earliest node is far, searches the lists of far timers.
   std::optional<tick_number> next_due() const { return core_.next_due(); }
 
   /// Releases, to operator delete, the memory that a burst has left over: all memory that holds no timer, so that a
   /// wheel without timers takes as much as a new one. Timers and their order do not change. In a wheel with timers, two
   /// more things remain: the rest of each 16 KiB segment that holds a timer, and the tables of segments up to the last
   /// such segment, which take 3 to 6 % of the most memory that the wheel has held. Throws nothing: if there is no
-  /// memory for smaller tables, they stay as they are. May be called in callbacks of advance(). O(buckets + memory
-  /// released).
+  /// memory for smaller tables, they stay as they are. May be called in callbacks of advance(). O(buckets + timers /
+  /// 64 + memory released), and O(timers) if some of them were cancelled.
   void shrink_to_fit() noexcept {
     core_.shrink_to_fit(advancing_);
     if constexpr (detail::checks) core_.check_periodically("shrink_to_fit()");

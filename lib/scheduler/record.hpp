@@ -102,8 +102,6 @@ struct alignas(64) record : node {
   bool destroying = false;  // what it owns is being destroyed, without the lock
   waits_in where = waits_in::wheel;
   std::atomic<life> state{life::free};  // [new]
-  std::uint32_t submitted = 0;
-  std::uint32_t running = 0;
   std::atomic<std::uint64_t> generation{1};  // advances when the record is freed
   // Advances when the timer ceases to wait for a certain moment. Written under the lock; the lists read it without.
   sync::atomic<std::uint64_t> arming{1};
@@ -112,14 +110,18 @@ struct alignas(64) record : node {
     record* next_free;      // while it is free
   };
 
-  record* next = nullptr;  // in the depot of the pool: the first of the next batch
-  task work;               // [new]
+  std::uint32_t submitted = 0;
+  std::uint32_t running = 0;
+  task work;  // [new]
 
   std::unique_ptr<periodic_part> repeats;    // [new] null if it runs once
   std::shared_ptr<const timer_options> own;  // [new] null if it has none
-  // While the timer is in no queue, a number from one count for the whole scheduler: the ticket of a submitted
-  // one-shot, or the order among the timers that are never due.
-  std::uint64_t order = 0;
+  union {
+    // While the timer is in no queue, a number from one count for the whole scheduler: the ticket of a submitted
+    // one-shot, or the order among the timers that are never due.
+    std::uint64_t order = 0;
+    record* next_batch;  // while it is free, in the depot of the pool: the first of the next batch
+  };
   membership member;
 
   /// Keeps options that are not the defaults. Precondition: the record is new. Throws std::bad_alloc.

@@ -24,7 +24,7 @@ void record_pool::refill(shard& mine) {
   const std::lock_guard hold(depot_mutex_);
   if (depot_ == nullptr) return aside_.size() != 0 ? revive_batch(mine.in_use) : make_batch(mine.in_use);
   mine.in_use = {depot_, batch};
-  depot_ = depot_->next;
+  depot_ = depot_->next_batch;
   --batches_in_depot_;
 }
 
@@ -32,7 +32,7 @@ void record_pool::refill(shard& mine) {
 void record_pool::make_room(shard& mine) noexcept {
   if (mine.spare.first != nullptr) {
     const std::lock_guard hold(depot_mutex_);
-    mine.spare.first->next = depot_;
+    mine.spare.first->next_batch = depot_;
     depot_ = mine.spare.first;
     ++batches_in_depot_;
   }
@@ -109,7 +109,7 @@ record* record_pool::gather() noexcept {
   const auto take_all = [&](shard& s) {
     for (magazine* const m : {&s.in_use, &s.spare}) {
       if (m->first == nullptr) continue;
-      m->first->next = std::exchange(batches, m->first);
+      m->first->next_batch = std::exchange(batches, m->first);
       *m = {};
     }
   };
@@ -128,7 +128,7 @@ record* record_pool::gather() noexcept {
 template <class Visit>
 void record_pool::for_each_of(record* batches, Visit&& visit) {
   while (batches != nullptr) {
-    record* r = std::exchange(batches, batches->next);
+    record* r = std::exchange(batches, batches->next_batch);
     while (r != nullptr) visit(*std::exchange(r, r->next_free));
   }
 }

@@ -303,7 +303,7 @@ class record_pool {
   // The generation and arming that records made from these blocks get: not less than any of them had.
   std::uint64_t least_generation_ = 1;
   std::uint64_t least_arming_ = 1;
-  record* depot_ = nullptr;  // the first of the first full magazine; its `next` is that of the next one
+  record* depot_ = nullptr;  // the first of the first full magazine; its `next_batch` is that of the next one
   counter batches_in_depot_;
   sync::atomic<std::uint32_t> slots_{0};  // records made so far
   std::array<sync::atomic<record*>, 27> segments_{};

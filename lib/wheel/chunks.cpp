@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <new>
+#include <span>
 #include <type_traits>
 #include <utility>
 
@@ -133,8 +134,30 @@ void chunk_pool::close(std::uint32_t number) noexcept {
   if (s.next != 0) segments_[s.next].previous = s.previous;
 }
 
-void chunk_pool::merge_with_neighbours(chunk c) noexcept {
-  if (!is_inner(c)) return;
+void chunk_pool::sweep(std::size_t most_chunks) noexcept {
+  for (std::size_t left = chunks.size(); left != 0 && most_chunks != 0; --left) {
+    if (++last_swept_ >= chunks.size()) last_swept_ = 0;  // the tables may have shrunk, too
+    const std::uint32_t number = last_swept_ / segment_chunks;
+    const bool is_free = (segments_[number].free >> last_swept_ % segment_chunks & 1U) != 0;
+    if (slots_[number] == nullptr) {
+      last_swept_ |= segment_chunks - 1;
+    } else if (!is_free && chunks[last_swept_].previous != 0) {
+      erase_cancelled(last_swept_);
+      --most_chunks;
+    }
+  }
+}
+
+void chunk_pool::erase_cancelled(chunk c) noexcept {
+  const std::span<node*> all(slots(c), chunk_nodes);
+  for (const node* const n : all) __builtin_prefetch(n, 1);
+  bool erased = false;
+  for (node*& slot : all) erased |= slot != nullptr && erase_if_cancelled(slot, c);
+  if (erased && holes[c] >= merge_threshold) merge_with_neighbours(c);
+}
+
+chunk_pool::chunk chunk_pool::merge_with_neighbours(chunk c) noexcept {
+  if (!is_inner(c)) return c;
   chunk first = c;
   chunk last = c;
   std::uint32_t nodes = chunk_nodes - holes[c];
@@ -148,9 +171,11 @@ void chunk_pool::merge_with_neighbours(chunk c) noexcept {
   if (first != last) {
     absorb(first, last);
   } else if (nodes == 0) {
-    link(chunks[c].previous, chunks[c].next);
+    first = chunks[c].previous;
+    link(first, chunks[c].next);
     give_back(c);
   }
+  return first;
 }
 
 /// Moves the nodes of all chunks after `c`, up to `last`, into `c`. Precondition: there is room for them.

@@ -41,9 +41,15 @@ void far_lists::add(node& n, tick_number due) noexcept {
 
 void far_lists::unmark(std::size_t index) noexcept {
   marks_[index / 64] &= ~(std::uint64_t{1} << index % 64);
-  first = list_count;
-  for (std::size_t i = marks_.size(); i-- != 0;)
-    if (marks_[i] != 0) first = i * 64 + static_cast<std::size_t>(std::countr_zero(marks_[i]));
+  first = marked_at_or_after(0);
+}
+
+std::size_t far_lists::marked_at_or_after(std::size_t index) const noexcept {
+  for (std::size_t i = index / 64; i != marks_.size(); ++i) {
+    const std::uint64_t marks = i == index / 64 ? marks_[i] >> index % 64 << index % 64 : marks_[i];
+    if (marks != 0) return i * 64 + static_cast<std::size_t>(std::countr_zero(marks));
+  }
+  return list_count;
 }
 
 tick_number far_lists::begin_of_list(std::size_t index) const noexcept {
@@ -74,7 +80,7 @@ void far_lists::move_base(tick_number t) noexcept {
   // Nodes that were redistributed to these lists come before those that were not yet.
   reached.append(rest, pool_);
   rest = reached;
-  if (rest.front(pool_) == nullptr) return rest.release(pool_);
+  if (rest.scheduled_front(pool_) == nullptr) return rest.release(pool_);
   // Ticks up to the base have no list: new nodes of the base block join those not yet redistributed.
   const tick_number begin = t >> block_shift << block_shift;
   rest_first = std::min(rest_first, begin);
@@ -82,8 +88,8 @@ void far_lists::move_base(tick_number t) noexcept {
 }
 
 std::optional<far_lists::key> far_lists::earliest(tick_number known) noexcept {
-  if (rest.first != 0 && rest.front(pool_) == nullptr) rest.release(pool_);
-  while (first != list_count && lists[first].front(pool_) == nullptr) {
+  if (rest.first != 0 && rest.scheduled_front(pool_) == nullptr) rest.release(pool_);
+  while (first != list_count && lists[first].scheduled_front(pool_) == nullptr) {
     lists[first].release(pool_);
     unmark(first);
   }
@@ -96,18 +102,22 @@ std::optional<far_lists::key> far_lists::earliest(tick_number known) noexcept {
     if (bound > known) return key{bound, false};
   }
   tick_number due = rest.first != 0 ? earliest_of(rest) : last_tick;
-  if (has_list) due = std::min(due, earliest_of(lists[first]));
+  // Nodes that were moved in place may be due after nodes of later lists.
+  for (std::size_t i = first; i != list_count && begin_of_list(i) <= due; i = marked_at_or_after(i + 1))
+    due = std::min(due, earliest_of(lists[i]));
   return key{due, true};
 }
 
 /// Each chunk keeps a bound that none of its nodes precedes: the tick of its earliest node, unless that node was
-/// erased. The chunk with the earliest bound is searched. If its bound proves too early, all chunks whose bounds are
-/// earlier than the tick found are searched, too.
+/// erased, cancelled or moved in place. The chunk with the earliest bound is searched. If its bound proves too early, all
+/// chunks whose bounds are earlier than the tick found are searched, too. Cancelled nodes are dropped, so that one of them
+/// cannot be scheduled again in its place, before the tick found.
 tick_number far_lists::earliest_of(const chain& list) noexcept {
   chunk_pool::chunk best = list.first;
   for (chunk_pool::chunk c = list.first; c != 0; c = pool_.chunks[c].next)
     if (pool_.chunks[c].earliest < pool_.chunks[best].earliest) best = c;
   const tick_number bound = pool_.chunks[best].earliest;
+  const std::size_t cancelled = pool_.cancelled;
   tick_number earliest = std::numeric_limits<tick_number>::max();
   chunk_pool::chunk following = list.first;  // after the best chunk come all of them
   for (chunk_pool::chunk c = best; c != 0 && earliest != bound;
@@ -117,31 +127,37 @@ tick_number far_lists::earliest_of(const chain& list) noexcept {
     const std::span<node*> slots = list.slots(c, pool_);
     for (std::size_t i = 0; i != slots.size(); ++i) {
       __builtin_prefetch(slots[std::min(i + chunk_pool::prefetch_distance, slots.size() - 1)]);
-      if (slots[i] != nullptr) found = std::min<tick_number>(found, slots[i]->due);
+      if (slots[i] != nullptr && !pool_.erase_if_cancelled(slots[i], c))
+        found = std::min(found, slots[i]->due);
     }
     pool_.chunks[c].earliest = found;
     earliest = std::min(earliest, found);
   }
+  if (pool_.cancelled != cancelled)
+    for (chunk_pool::chunk c = list.first; c != 0; c = pool_.chunks[c].next)
+      if (pool_.holes[c] >= chunk_pool::merge_threshold) c = pool_.merge_with_neighbours(c);
   return earliest;
 }
 
 void far_lists::shrink_to_fit(bool keeps_lists) noexcept {
-  if (rest.first != 0 && rest.front(pool_) == nullptr) rest.release(pool_);
+  if (rest.first != 0 && rest.scheduled_front(pool_) == nullptr) rest.release(pool_);
   for (std::size_t i = first; i < lists.size(); ++i) {
-    if (lists[i].first == 0 || lists[i].front(pool_) != nullptr) continue;
+    if (lists[i].first == 0 || lists[i].scheduled_front(pool_) != nullptr) continue;
     lists[i].release(pool_);
     unmark(i);
   }
   if (surely_empty() && !keeps_lists) lists = std::vector<chain>();
 }
 
-/// `is_here(tick)` says whether a node due at that tick belongs to the list.
+/// `is_here(tick)` says whether a node due at that tick belongs to the list; `begin` is the list's first tick. Nodes that
+/// may be moved in place may be due later.
 template <class IsHere>
-std::string far_lists::fault_of(const chain& list, const IsHere& is_here) const {
+std::string far_lists::fault_of(const chain& list, tick_number begin, const IsHere& is_here) const {
   std::string wrong = list.fault(pool_);
   list.for_each(pool_, [&](const node& n) {
     const chunk_pool::chunk c = n.position / chunk_pool::chunk_slots;
-    if (wrong.empty() && (!is_here(n.due) || n.due < pool_.chunks[c].earliest))
+    const bool is_in_place = is_here(n.due) || (!n.is_near() && n.due >= begin);
+    if (wrong.empty() && (!is_in_place || n.due < pool_.chunks[c].earliest))
       wrong = "a node due at tick " + std::to_string(n.due) + " is not in its place";
   });
   return wrong;
@@ -153,14 +169,14 @@ std::string far_lists::fault() const {
     const bool is_marked = (marks_[i / 64] >> i % 64 & 1U) != 0;
     if (is_marked) first_marked = i;
     const auto is_here = [&](tick_number due) { return block_of(due) >= base && index_of(due) == i; };
-    std::string wrong = fault_of(lists[i], is_here);
+    std::string wrong = fault_of(lists[i], begin_of_list(i), is_here);
     if (is_marked != (lists[i].first != 0))
       wrong = is_marked ? "marked without chunks" : "chunks, but not marked";
     if (!wrong.empty())
       return "far list " + std::to_string(i / digits) + "." + std::to_string(i % digits) + ": " + wrong;
   }
   if (first != first_marked) return "the first far list is not the first one with chunks";
-  const std::string wrong = fault_of(rest, [&](tick_number due) { return is_in_rest(due); });
+  const std::string wrong = fault_of(rest, rest_first, [&](tick_number due) { return is_in_rest(due); });
   return wrong.empty() ? "" : "far nodes being redistributed: " + wrong;
 }
 

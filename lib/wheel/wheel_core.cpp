@@ -8,6 +8,8 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <rondo/detail/checks.hpp>
 
@@ -27,7 +29,8 @@ wheel_core::wheel_core(std::size_t buckets, tick_number now, int low_bits)
       buckets_(mask_ + 1),
       future_(pool_, block_shift_),
       past_(pool_),
-      queue_(mask_ + 2) {
+      queue_(mask_ + 2),
+      last_ranks_(mask_ + 1) {
   move_window(now);
 }
 
@@ -52,30 +55,86 @@ bool wheel_core::make_room_in_bucket(tick_number due) {
   const bool is_new = b.nodes.first == 0;
   b.nodes.make_room(pool_);
   b.due = due;
+  if (is_new) last_ranks_[bucket_of(due)] = 0;
   return is_new && queue_.set(bucket_of(due), due);
 }
 
 void wheel_core::add(node& n, tick_number due) noexcept {
-  if (in_window(due))
+  n.rank = node::after_far;
+  if (in_window(due)) {
     buckets_[bucket_of(due)].nodes.push_at_once(n);
-  else
-    (due < window_begin_ ? past_ : future_).add(n, due);
+  } else if (due < window_begin_) {
+    past_.add(n, due);
+  } else {
+    n.rank = next_far_rank();
+    future_.add(n, due);
+    if (is_eager_ && last_far_rank_ >= trial_ends_) is_eager_ = false;
+  }
+}
+
+void wheel_core::move(node& n, tick_number due) {
+  if (n.is_cancelled()) {
+    note_refused();
+    n.wheel->erase(n);
+    n.wheel = nullptr;
+    insert(n, due, due >> low_bits_);
+  } else {
+    make_room(due);
+    n.wheel->erase(n);
+    --n.wheel->size;
+    add(n, due);
+  }
+  n.due = due;
+  n.wheel = this;
+  ++size;
+}
+
+void wheel_core::note_refused() noexcept {
+  if (last_far_rank_ >= trial_ends_) {
+    trial_ends_ = last_far_rank_ + tried * node::rank_step;
+    refused_ = 0;
+  }
+  if (++refused_ <= tried / 4) return;
+  is_eager_ = true;
+  trial_ends_ = last_far_rank_ + eager * node::rank_step;
 }
 
 wheel_core::open_tick wheel_core::try_open() {
   open_tick t{nullptr, queue_.top_due};
-  if (queue_.top <= mask_) {
-    chain& nodes = buckets_[queue_.top].nodes;
-    if (nodes.front(pool_) != nullptr) t.nodes = &nodes;
-  } else if (far_key_is_exact_) {
+  // If far nodes are not in order, all nodes of a tick are gathered before it is opened.
+  const bool gathers = queue_.top > mask_ || (!far_in_order_ && far_queued_ && far_key_ <= t.due);
+  if (gathers && far_key_is_exact_) {
     t.nodes = gather_far(t.due);
-    if (t.nodes == nullptr) return t;
-  }
-  if (t.nodes != nullptr)
-    t.nodes->prefetch_first();
-  else
+  } else if (gathers) {
+    correct_far_key();
+  } else if (bucket& b = buckets_[queue_.top]; b.nodes.front(pool_) != nullptr) {
+    if (last_ranks_[queue_.top] == out_of_order) sort(queue_.top);
+    t.nodes = &b.nodes;
+  } else {
     correct_key();
+  }
+  if (t.nodes != nullptr) t.nodes->prefetch_first();
   return t;
+}
+
+/// Puts the nodes of a bucket in the order in which they were scheduled.
+void wheel_core::sort(std::size_t index) {
+  const chain& nodes = buckets_[index].nodes;
+  sorted_.clear();
+  nodes.for_each(pool_, [&](node& n) { sorted_.push_back(&n); });
+  // Nodes that were added directly come last already.
+  const auto end = std::find_if(sorted_.rbegin(), sorted_.rend(),
+                                [](const node* n) { return n->rank != node::after_far; });
+  std::sort(sorted_.begin(), end.base(), [](const node* x, const node* y) { return x->rank < y->rank; });
+  auto next = sorted_.begin();
+  for (chunk_pool::chunk c = nodes.first; c != 0; c = pool_.chunks[c].next) {
+    for (node*& slot : nodes.slots(c, pool_)) {
+      if (slot == nullptr) continue;
+      slot = *next++;
+      slot->position = pool_.number_of(c, slot);
+    }
+  }
+  last_ranks_[index] = 0;
 }
 
 /// Removes the tick's bucket if it is empty, moves the window, and redistributes a part.
@@ -87,8 +146,15 @@ void wheel_core::close(open_tick t) {
   }
   // An earlier node may have been inserted in the meantime.
   const tick_number first = queue_.top != delay_queue::none ? std::min(queue_.top_due, t.due) : t.due;
+  move_on(first);
+}
+
+/// Moves the window to the block of `first`, if that is a later one, redistributes a part, and sweeps one if there are
+/// many cancelled nodes. Precondition: no node is due before `first`.
+void wheel_core::move_on(tick_number first) {
   if (first >> block_shift_ > window_begin_ >> block_shift_) move_window(first);
   if (future_.rest.first != 0) redistribute();
+  if (pool_.cancelled > 2 * size + part) pool_.sweep(part / chunk_pool::chunk_nodes + 1);
 }
 
 std::optional<tick_number> wheel_core::next_due() noexcept {
@@ -105,11 +171,16 @@ void wheel_core::correct_key() noexcept {
     queue_.set(queue_.top, std::nullopt);
     return;
   }
+  correct_far_key();
+}
+
+void wheel_core::correct_far_key() noexcept {
   std::optional<far_lists::key> key = past_.earliest(far_key_);
   if (!key) key = future_.earliest(far_key_);
   far_queued_ = key.has_value();
   far_key_is_exact_ = key && key->is_exact;
   if (!key) {
+    far_in_order_ = true;
     queue_.set(buckets_.size(), std::nullopt);
   } else if (key->due != far_key_) {
     far_key_ = key->due;
@@ -123,10 +194,16 @@ void wheel_core::correct_key() noexcept {
 struct wheel_core::bucket_mover {
   bool operator()(node& n) const {
     if (n.due > wheel.buckets_last_) return false;
-    chain& nodes = wheel.buckets_[wheel.bucket_of(n.due)].nodes;
-    if (nodes.push_at_once(n)) return true;
-    wheel.make_room_in_bucket(n.due);
-    return nodes.push_at_once(n);
+    const std::size_t index = wheel.bucket_of(n.due);
+    chain& nodes = wheel.buckets_[index].nodes;
+    if (!nodes.push_at_once(n)) {
+      wheel.make_room_in_bucket(n.due);
+      nodes.push_at_once(n);
+    }
+    std::uint64_t& last_rank = wheel.last_ranks_[index];
+    last_rank = n.rank < last_rank ? out_of_order : n.rank;
+    n.rank ^= node::far | node::near;
+    return true;
   }
   wheel_core& wheel;
 };
@@ -146,7 +223,7 @@ chain* wheel_core::gather_far(tick_number due) {
   redistribute();
   const bucket& b = buckets_[bucket_of(due)];
   // Redistributing everything before its nodes would take too long.
-  if (future_.rest.first != 0 && (b.due != due || b.nodes.first == 0)) {
+  if (future_.rest.first != 0 && (!far_in_order_ || b.due != due || b.nodes.first == 0)) {
     future_.extract(due, part, bucket_mover{*this});
     update_window_end();
   }
@@ -188,13 +265,16 @@ void wheel_core::shrink_to_fit(bool is_open) noexcept {
     nodes.release(pool_);
     queue_.set(b, std::nullopt);
   }
+  pool_.sweep(pool_.chunks_in_use());
   past_.shrink_to_fit(is_open);
   future_.shrink_to_fit(false);
   if (far_queued_ && past_.surely_empty() && future_.surely_empty()) {
     far_queued_ = far_key_is_exact_ = false;
+    far_in_order_ = true;
     queue_.set(buckets_.size(), std::nullopt);
   }
   update_window_end();
+  sorted_ = {};
   pool_.shrink_to_fit();
 }
 
@@ -208,7 +288,7 @@ std::string wheel_core::fault() const {
   if (wrong.empty()) wrong = future_.fault();
   if (wrong.empty()) wrong = fault_of_far_nodes();
   if (wrong.empty()) wrong = queue_.fault();
-  for_each([&](const node& n) {
+  for_each_linked([&](const node& n) {
     if (wrong.empty() && n.wheel != this)
       wrong = "it holds a node due at tick " + std::to_string(n.due) + ", in no wheel, or in another";
   });
@@ -219,7 +299,7 @@ std::string wheel_core::fault_of_bucket(std::size_t index) const {
   const bucket& b = buckets_[index];
   std::string wrong = b.nodes.fault(pool_);
   b.nodes.for_each(pool_, [&](const node& n) {
-    if (wrong.empty() && (n.due != b.due || bucket_of(n.due) != index))
+    if (wrong.empty() && (n.due != b.due || bucket_of(n.due) != index || !n.is_near()))
       wrong =
           "its tick is " + std::to_string(b.due) + ", but it holds a node due at " + std::to_string(n.due);
   });
@@ -236,14 +316,15 @@ std::string wheel_core::fault_of_far_nodes() const {
   std::string wrong;
   bool is_exact = false;
   const auto check = [&](const node& n, bool is_outside) {
-    is_exact |= n.due == far_key_;
+    is_exact |= n.due == far_key_ && !n.is_cancelled();
     if (!is_outside)
       wrong = "a far node due at tick " + std::to_string(n.due) + " is in the wrong store";
     else if (wrong.empty() && (!far_queued_ || n.due < far_key_))
       wrong = "a node due at tick " + std::to_string(n.due) + " is before the key";
   };
-  past_.for_each([&](const node& n) { check(n, n.due < window_begin_); });
-  future_.for_each([&](const node& n) { check(n, n.due >= window_begin_ && n.due > window_last_); });
+  past_.for_each([&](const node& n) { check(n, n.due < window_begin_ && n.is_near()); });
+  future_.for_each(
+      [&](const node& n) { check(n, n.due >= window_begin_ && n.due > window_last_ && !n.is_near()); });
   if (!wrong.empty()) return wrong;
   if (far_queued_ && far_key_is_exact_ && !is_exact) return "no far node is due at the exact key";
   const std::optional<tick_number> key = queue_.due_of(buckets_.size());

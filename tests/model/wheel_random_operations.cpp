@@ -83,6 +83,16 @@ TEST_CASE("wheels with a later turn that fills up, and timers before it, do what
   run_worlds(worlds, 20, 1000);
 }
 
+TEST_CASE("wheels whose timeouts are cancelled and set again do what the model does") {
+  const world worlds[] = {
+      {"1 bucket", 1, 0, delays::timeouts, 40},
+      {"8 buckets", 8, 0, delays::timeouts, 60},
+      {"64 buckets", 64, -1000, delays::timeouts, 100},
+      {"8 buckets, many timers", 8, 0, delays::timeouts, 600},
+  };
+  run_worlds(worlds, 20, 1000);
+}
+
 TEST_CASE("wheels with past and negative ticks, and at the ends of all ticks, do what the model does") {
   const world worlds[] = {
       {"past and future", 8, 0, delays::past_and_future, 40},

@@ -218,6 +218,9 @@ tick_number wheel_trial<Kind>::some_distance() {
     case delays::full_turns:
       return static_cast<tick_number>(random_.below(world_.buckets)) +
              (random_.one_in(4) ? 0 : 3 * turn - sides_[0]->wheel.now() % turn);
+    case delays::timeouts:
+      return turn * (random_.one_in(8) ? 20 : 7) +
+             (random_.one_in(4) ? static_cast<tick_number>(random_.below(3)) : 0);
     case delays::past_and_future:
       return random_.of_any_magnitude(50) * (random_.one_in(3) ? -1 : 1);
     case delays::anywhere:

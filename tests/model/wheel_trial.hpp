@@ -23,6 +23,7 @@ enum class delays {
   bursts,           // few different ticks, many timers on each
   one_list,         // all within a few thousand ticks, about 50,000 ticks away
   full_turns,       // mostly in a later turn, which fills up from beginning to end; otherwise soon
+  timeouts,         // three lengths, far away, so that most timers are set again for a later tick than before
   past_and_future,  // any magnitude, also before now
   anywhere,         // all 2^64 ticks
 };

@@ -229,8 +229,14 @@ TEST_CASE("a fault in a far store is found") {
   node& later = w.add(1007);
   CHECK(w.wheel.fault() == "");
 
-  SUBCASE("a future node in another list") {
+  SUBCASE("a future node that is due before its list") {
+    later.due = 100;
+    CHECK(has(w.wheel.fault(), "a node due at tick 100 is not in its place"));
+  }
+  SUBCASE("a future node that is due after its list") {
     later.due = 5000;
+    CHECK(w.wheel.fault() == "");
+    later.rank = node::after_far;
     CHECK(has(w.wheel.fault(), "a node due at tick 5000 is not in its place"));
   }
   SUBCASE("a past node in another list") {

@@ -35,10 +35,10 @@ std::size_t allocations_of(Act&& act) {
 // If operator new cannot be replaced, there is nothing to test.
 TEST_SUITE_BEGIN("memory" * doctest::skip(!failing_new::available));
 
-TEST_CASE("a node with four bytes of payload takes 24 bytes if pointers have 64 bits") {
+TEST_CASE("a node with four bytes of payload takes 32 bytes if pointers have 64 bits") {
   constexpr bool bits_64 = sizeof(void*) == 8;
-  CHECK(sizeof(small) == (bits_64 ? 24 : 20));
-  CHECK(sizeof(rondo::wheel_node) == (bits_64 ? 24 : 16));
+  CHECK(sizeof(small) == (bits_64 ? 32 : 28));
+  CHECK(sizeof(rondo::wheel_node) == (bits_64 ? 32 : 24));
 }
 
 TEST_CASE("a wheel that turns with the same load over and over does not allocate for its timers") {
@@ -190,28 +190,28 @@ void set_all(memory_in_use& m, const range& p) {
   for (small& t : m.timers) m.w.schedule(t, m.w.now() + p.first + m.random(p.ticks));
 }
 
-TEST_CASE("a million timers take no more than 40 bytes each, payload and bookkeeping together") {
+TEST_CASE("a million timers take no more than 48 bytes each, payload and bookkeeping together") {
   for (const range& p : ranges) {
     CAPTURE(p.where);
     memory_in_use m(1'000'000);
     set_all(m, p);
-    CHECK(m.most_per_timer() <= 40);
+    CHECK(m.most_per_timer() <= 48);
   }
 }
 
-TEST_CASE("ten thousand timers take no more than 80 bytes each, payload, bookkeeping and the wheel itself") {
+TEST_CASE("ten thousand timers take no more than 88 bytes each, payload, bookkeeping and the wheel itself") {
   for (const range& p : ranges) {
     CAPTURE(p.where);
     memory_in_use m(10'000);
     set_all(m, p);
-    CHECK(m.most_per_timer() <= 80);
+    CHECK(m.most_per_timer() <= 88);
   }
 }
 
 TEST_CASE("timers that are moved to random ticks over and over take no more memory than is promised") {
   struct {
     std::size_t timers, moves, bytes;
-  } const loads[] = {{10'000, 200'000, 80}, {1'000'000, shortened(3'000'000), 40}};
+  } const loads[] = {{10'000, 200'000, 88}, {1'000'000, shortened(3'000'000), 48}};
   for (const auto& load : loads) {
     if (emulated && load.timers == 1'000'000) continue;  // takes minutes
     for (const range& p : ranges) {
@@ -236,8 +236,8 @@ TEST_CASE("timeouts that are renewed thousands of times a tick take no more memo
     tick_number delay, ticks;
     int a_tick;
     tick_number jitter;
-  } const loads[] = {{"30 s, 3,000 a tick", 30'000, 500, 3000, 1},
-                     {"30 s and a little, 3,000 a tick", 30'000, 500, 3000, 2000},
+  } const loads[] = {{"30 s, 3,000 a tick", 30'000, 1100, 3000, 1},
+                     {"30 s and a little, 3,000 a tick", 30'000, 1100, 3000, 2000},
                      {"30 s, 200 a tick, until all rounds have come", 30'000, 40'000, 200, 1},
                      {"half a second, 3,000 a tick", 500, 2000, 3000, 1}};
   for (const auto& load : loads) {
@@ -253,9 +253,9 @@ TEST_CASE("timeouts that are renewed thousands of times a tick take no more memo
         m.w.advance(m.w.now() + 1, [](small&) { FAIL_CHECK("renewed, and fired"); });
       }
     };
-    run(100);
+    run(600);  // until timers have entered the window
     CHECK(allocations_of([&] { run(load.ticks); }) == 0);
-    CHECK(m.most_per_timer() <= 45);
+    CHECK(m.most_per_timer() <= 60);
   }
 }
 
@@ -299,13 +299,14 @@ TEST_CASE("the remaining timers of a burst that was mostly cancelled take no mor
   struct {
     std::size_t left_of;
     std::size_t most_bytes;  // as measured, out of about 3.3 million
-  } const measured[] = {{16, 1'900'000}, {256, 400'000}, {1000, 300'000}};
+  } const measured[] = {{16, 1'900'000}, {256, 500'000}, {1000, 350'000}};
   for (const auto& of : measured) {
     CAPTURE(of.left_of);
     memory_in_use m(200'000);
     set_all(m, ranges[3]);
     for (std::size_t i = 0; i != m.timers.size(); ++i)
       if (i % of.left_of != 0) m.w.cancel(m.timers[i]);
+    for (int calls = 0; calls != 100; ++calls) m.w.advance(0, [](small&) {});  // each sweeps a part
     CHECK(m.beyond_timers() <= of.most_bytes);
     CHECK(m.w.advance(100'000, [](small&) {}) == (m.timers.size() - 1) / of.left_of + 1);
     CHECK(m.beyond_timers() <= 400'000);

@@ -14,15 +14,30 @@ namespace rondo::detail {
 
 class wheel_core;
 
-/// The part of a timer that belongs to the wheel: 20 bytes, so that a derived type with a payload of four bytes has 24.
-/// Whoever owns the wheel sets `wheel` and `due`; the wheel itself only reads them. The constructor is written out
-/// because a type without one does not share its tail padding with derived types.
+/// The part of a timer that belongs to the wheel: 28 bytes, so that a derived type with a payload of four bytes has 32.
+/// Whoever owns the wheel sets `wheel` and `due`, and the wheel resets `wheel` when it drops a cancelled node. The
+/// constructor is written out because a type without one does not share its tail padding with derived types.
 struct node {
   node() noexcept {}  // NOLINT(modernize-use-equals-default)
 
-  wheel_core* wheel = nullptr;  // null if not scheduled
+  // `rank` is the node's place in the order of scheduling, times four, plus what it is: `far`, or `near`, or 0 if it was
+  // cancelled, but is still in a far list.
+  static constexpr std::uint64_t far =
+      1;  // in a far list of the future, where it may be cancelled and moved in place
+  static constexpr std::uint64_t near = 2;  // in a bucket, or overdue
+  static constexpr std::uint64_t state_bits = 3;
+  static constexpr std::uint64_t rank_step = 4;
+  // The rank of all nodes that are added to a bucket directly, which is when all far nodes of its tick are there.
+  static constexpr std::uint64_t after_far = ~state_bits | near;
+
+  bool is_near() const noexcept { return (rank & near) != 0; }
+  bool is_cancelled() const noexcept { return (rank & state_bits) == 0; }
+  bool is_scheduled() const noexcept { return wheel != nullptr && !is_cancelled(); }
+
   tick_number due = 0;
-  std::uint32_t position = 0;  // the number of its slot in the wheel's chunk_pool
+  std::uint64_t rank = near;
+  wheel_core* wheel = nullptr;  // null if it is in none
+  std::uint32_t position = 0;   // the number of its slot in the wheel's chunk_pool
 };
 
 /// The memory of all chains of a wheel. A chain is a list of chunks, a chunk is an array of 64 slots, and a slot holds
@@ -70,6 +85,11 @@ class RONDO_EXPORT chunk_pool {
     return slots_[c / segment_chunks] + (c % segment_chunks * chunk_slots + 1);
   }
 
+  /// The number of a slot of a chunk.
+  std::uint32_t number_of(chunk c, node* const& slot) const noexcept {
+    return c * chunk_slots + 1 + static_cast<std::uint32_t>(&slot - slots(c));
+  }
+
   /// Makes `next` the chunk after `c`. Any erase() may merge the inner chunks of a chain, that is, those between the
   /// first and the last. It never merges the first or the last.
   void link(chunk c, chunk next) noexcept {
@@ -85,10 +105,26 @@ class RONDO_EXPORT chunk_pool {
     if (++holes[c] >= merge_threshold && (chunk_nodes - holes[c]) % 4 == 0) [[unlikely]]
       merge_with_neighbours(c);
   }
+  /// Erases the node in a slot of `c` if it is cancelled, but merges nothing. Precondition: the slot holds a node.
+  bool erase_if_cancelled(node*& slot, chunk c) noexcept {
+    if (!slot->is_cancelled()) return false;
+    drop(*slot);
+    slot = nullptr;
+    ++holes[c];
+    return true;
+  }
+  /// The node, which was cancelled, leaves its slot.
+  void drop(node& n) noexcept {
+    n.wheel = nullptr;
+    --cancelled;
+  }
+  /// Erases the cancelled nodes of the next few chunks in use, in the order of numbers, except for first chunks of chains.
+  /// O(chunks and segments).
+  void sweep(std::size_t most_chunks) noexcept;
 
   /// Merges an inner chunk with as many neighbours as fit into one chunk together with it; frees it if it has no
-  /// nodes. Does nothing to a chunk that is not an inner one.
-  void merge_with_neighbours(chunk c) noexcept;
+  /// nodes. Does nothing to a chunk that is not an inner one. Returns the chunk that is there now, or the previous one.
+  chunk merge_with_neighbours(chunk c) noexcept;
   /// Removes the holes of a last chunk and returns the number of its nodes. Precondition: none of its slots is used up.
   std::uint32_t compact(chunk c) noexcept;
 
@@ -112,6 +148,7 @@ class RONDO_EXPORT chunk_pool {
   };
 
   bool is_inner(chunk c) const noexcept { return chunks[c].previous != 0 && chunks[c].next != 0; }
+  void erase_cancelled(chunk c) noexcept;
   void absorb(chunk c, chunk last) noexcept;
   std::uint32_t move_nodes(chunk from, chunk to, std::uint32_t nodes_before) noexcept;
   void add_segment();
@@ -126,12 +163,14 @@ class RONDO_EXPORT chunk_pool {
  public:
   std::vector<std::uint8_t> holes;  // of chunks, by number; an array of its own, which stays in the cache
   std::vector<chunk_info> chunks;   // by number
+  std::size_t cancelled = 0;        // the number of nodes that were cancelled, but are still in their slots
 
  private:
   std::vector<segment> segments_;  // by number
   std::uint32_t open_ = 0;         // the first of the segments with free chunks
   std::uint32_t unused_ = 0;       // the first of the numbers without memory
   std::uint32_t spare_ = 0;        // a segment whose chunks are all free, or 0 for none
+  chunk last_swept_ = 0;
 };
 
 /// A queue of nodes in chunks of a pool, in the order in which they were added. Nodes are added at the end and taken
@@ -162,6 +201,15 @@ class RONDO_EXPORT chain {
   node* front(chunk_pool& pool) noexcept {
     for (; begin_ != end_; pop_front(pool))
       if (*begin_ != nullptr) return *begin_;
+    return nullptr;
+  }
+  /// As front(), in a chain that may have cancelled nodes: drops those that it finds.
+  node* scheduled_front(chunk_pool& pool) noexcept {
+    for (; begin_ != end_; pop_front(pool)) {
+      if (*begin_ == nullptr) continue;
+      if (!(*begin_)->is_cancelled()) return *begin_;
+      pool.drop(**begin_);
+    }
     return nullptr;
   }
   /// Removes the first node, or the hole in its place. Precondition: front() was just called and returned a node.

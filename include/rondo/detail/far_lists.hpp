@@ -26,6 +26,10 @@ namespace rondo::detail {
 /// Redistribution is done in parts, so that no call takes long. The nodes that are not yet redistributed are a list of
 /// their own, `rest`, with a range of ticks. A node added in that range goes to its end, so that nodes of one tick keep
 /// their order.
+///
+/// A node may be cancelled, and may get a later due tick, while it stays where it is: then it is dropped, or goes where
+/// it is due now, when its list is redistributed. So a node is never due before its list begins, but may be due after
+/// the list ends.
 class RONDO_EXPORT far_lists {
  public:
   using block = std::uint64_t;
@@ -63,8 +67,9 @@ class RONDO_EXPORT far_lists {
     bool is_exact;
   };
   /// The earliest due tick, or none if there is no node. If it takes more than one chunk to find it, and it is known to
-  /// be later than `known`, the result may be an earlier tick after `known`. Frees lists whose nodes were all erased.
-  /// O(nodes in the earliest list / 64), more if nodes were erased.
+  /// be later than `known`, the result may be an earlier tick after `known`. Frees lists whose nodes were all erased or
+  /// cancelled. Afterwards no node precedes the result, not even a cancelled one. O(nodes in the lists that begin before
+  /// the result / 64), more if nodes were erased, cancelled or moved in place.
   std::optional<key> earliest(tick_number known = std::numeric_limits<tick_number>::max()) noexcept;
 
   /// Moves the base to a later block, that of `t`. The nodes of that block's list and of all earlier lists must then be
@@ -78,6 +83,11 @@ class RONDO_EXPORT far_lists {
     for (; rest.first != 0 && limit != 0; --limit) {
       node* const n = rest.front(pool_);
       if (n == nullptr) return rest.release(pool_);
+      if (n->is_cancelled()) {
+        pool_.drop(*n);
+        rest.pop_front(pool_);
+        continue;
+      }
       const bool is_taken = take(*n);
       const std::size_t list = is_taken ? 0 : make_room_in_list(n->due);
       rest.pop_front(pool_);
@@ -94,7 +104,7 @@ class RONDO_EXPORT far_lists {
       if (pool_.chunks[c].earliest > due) continue;
       tick_number others = std::numeric_limits<tick_number>::max();
       for (node*& slot : rest.slots(c, pool_)) {
-        if (slot == nullptr) continue;
+        if (slot == nullptr || pool_.erase_if_cancelled(slot, c)) continue;
         if (slot->due != due) {
           others = std::min<tick_number>(others, slot->due);
           continue;
@@ -117,6 +127,7 @@ class RONDO_EXPORT far_lists {
   /// themselves, unless `keeps_lists`. O(lists), more if nodes were erased.
   void shrink_to_fit(bool keeps_lists) noexcept;
 
+  /// Also visits cancelled nodes.
   template <class Visit>
   void for_each(Visit&& visit) const {
     for (const chain& list : lists) list.for_each(pool_, visit);
@@ -155,10 +166,12 @@ class RONDO_EXPORT far_lists {
     first = std::min(first, index);
   }
   void unmark(std::size_t index) noexcept;
+  /// The first list at or after `index` that has chunks, or list_count.
+  std::size_t marked_at_or_after(std::size_t index) const noexcept;
   tick_number begin_of_list(std::size_t index) const noexcept;
   tick_number earliest_of(const chain& list) noexcept;
   template <class IsHere>
-  std::string fault_of(const chain& list, const IsHere& is_here) const;
+  std::string fault_of(const chain& list, tick_number begin, const IsHere& is_here) const;
 
   // What add_at_once() reads comes first.
   chunk_pool& pool_;

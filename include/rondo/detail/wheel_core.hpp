@@ -22,21 +22,32 @@
 // redistributed, and new nodes of such ticks queue up behind the old ones. If such a tick is due, only its nodes are
 // extracted.
 //
+// Cancelling and moving in place. Most timeouts are cancelled, and set again for later. So cancel() of a node in the far
+// lists of the future only marks it, and schedule() for the same tick or a later one only writes the new tick: one cache
+// line each. When its list is redistributed, a cancelled node is dropped, and a moved one goes where it is due then. So
+// it never enters a bucket or the delay queue on the way. A cancelled node counts as a hole. (JDK 25's DelayScheduler and
+// tokio's alternative timer are lazy in the same spirit.)
+//
+// Order. A moved node is among older nodes of its new tick, or before them. So each far node has a number from one count,
+// and a bucket to which nodes were redistributed in another order is sorted when it becomes the earliest. Other nodes
+// need no number: nodes are added to a bucket directly only after all far nodes of its tick.
+//
 // The delay queue. It is a mutable Fibonacci heap (Fredman and Tarjan, "Fibonacci heaps and their uses in improved
 // network optimization algorithms", 1987) of buckets, not of nodes. A bucket with chunks has an entry, whose key is the
 // tick of its nodes. One more entry represents all far nodes. A driver sleeps until next_due(), the top's key. Ticks
 // without nodes are never visited.
 //
-// Early keys. A key is never later than the earliest node of its entry, but it may be earlier: erase() does not touch
+// Early keys. A key is never later than the earliest node of its entry, but it may be earlier: cancelling does not touch
 // the queue, and the key of the far nodes may be the first tick of a list. Only the top's key matters. take() and
 // next_due() check whether a node is due at it. If not, they remove the bucket's entry or correct the far nodes' key,
 // and try again with the new top. So after the earliest timer was cancelled, a driver may wake up once for nothing.
 //
 // Costs. insert() writes the node, its slot and the end of a chain, in O(1) amortised; it changes the queue only for
-// the first chunk of a bucket and for an earlier key of the far nodes, also in O(1). erase() is O(1) amortised. take()
+// the first chunk of a bucket and for an earlier key of the far nodes, also in O(1). cancel() is O(1) amortised. take()
 // is O(1) for each node, plus O(log entries) for each tick to remove its entry. A node is redistributed at most once for
-// each octal digit of its distance in blocks, and not at all if it is erased before that. next_due() is O(1) if the
-// top's key is exact; finding the earliest node of a far list takes a 64th of its length, more after cancellations.
+// each octal digit of its distance in blocks, and once more for each list that it has outlived in place. next_due() is
+// O(1) if the top's key is exact; finding the earliest node of the far lists takes a 64th of their length, more after
+// cancellations and moves in place.
 #pragma once
 
 #include <cstddef>
@@ -69,10 +80,16 @@ class RONDO_EXPORT wheel_core {
   /// Precondition: `n` is in no wheel.
   bool insert(node& n, tick_number due, tick_number own) {
     if (due > window_last_) {
-      if (due > far_after_ && future_.add_at_once(n, due)) return false;
+      if (due > far_after_ && future_.add_at_once(n, due)) {
+        n.rank = next_far_rank();
+        return false;
+      }
     } else {
       bucket& b = buckets_[static_cast<std::size_t>(own) & mask_];
-      if (b.due == due && b.nodes.push_at_once(n)) return false;
+      if (b.due == due && b.nodes.push_at_once(n)) {
+        n.rank = node::after_far;
+        return false;
+      }
     }
     return insert_slowly(n, due);
   }
@@ -82,10 +99,43 @@ class RONDO_EXPORT wheel_core {
   bool make_room(tick_number due);
   void add(node& n, tick_number due) noexcept;
 
-  /// Precondition: `n` is in this wheel.
-  void erase(node& n) noexcept {
-    pool_.erase(n.position);
+  /// Moves `n`, which is in this wheel or another, perhaps cancelled. Sets n.due and n.wheel, and adjusts `size` of both
+  /// wheels. Strong guarantee.
+  void move(node& n, tick_number due);
+  /// Moves `n` to a tick that is not before its present one, or schedules it again after cancel(), if `n` may stay where
+  /// it is; returns false if not. Sets n.due. Precondition: `n` is in this wheel, perhaps cancelled.
+  bool move_in_place(node& n, tick_number due) noexcept {
+    if (n.is_near() || due < n.due) return false;
+    if (n.is_cancelled()) {
+      --pool_.cancelled;
+      ++size;
+    } else if (n.due == far_key_) {
+      far_key_is_exact_ = false;
+    }
+    n.due = due;
+    n.rank = next_far_rank();
+    far_in_order_ = false;
+    return true;
+  }
+  /// Cancels `n`. If it is not near, it stays in its slot, n.wheel stays as it is, and n.due must not change until
+  /// move_in_place() or erase(). Precondition: `n` is scheduled in this wheel.
+  void cancel(node& n) noexcept {
     if (n.due == far_key_) far_key_is_exact_ = false;
+    if (n.is_near() || is_eager_) {
+      n.wheel = nullptr;
+      pool_.erase(n.position);
+    } else {
+      n.rank &= ~node::state_bits;
+      ++pool_.cancelled;
+    }
+  }
+  /// Removes `n` from its slot. Precondition: `n` is in this wheel, perhaps cancelled.
+  void erase(node& n) noexcept {
+    if (n.is_cancelled())
+      --pool_.cancelled;
+    else if (n.due == far_key_)
+      far_key_is_exact_ = false;
+    pool_.erase(n.position);
   }
 
   /// The earliest tick, while its nodes are being taken. (In two registers: firing takes a fifth fewer instructions than
@@ -95,11 +145,13 @@ class RONDO_EXPORT wheel_core {
     tick_number due;
   };
   /// Finds the nodes of the earliest tick, if that is at or before `to`. For each tick, or for 4,096 nodes of one, at
-  /// most two parts of far nodes are redistributed by open() and close(). Overdue nodes are redistributed until those of
-  /// the earliest tick have a list. Throws std::bad_alloc; then no node is lost.
+  /// most two parts of far nodes are redistributed by open() and close(), and one if there is no such tick. Overdue nodes
+  /// are redistributed until those of the earliest tick have a list. While two thirds of all nodes are cancelled ones, a
+  /// part is swept each time. Throws std::bad_alloc; then no node is lost.
   open_tick open(tick_number to) {
     while (queue_.top != delay_queue::none && queue_.top_due <= to)
       if (const open_tick t = try_open(); t.nodes != nullptr) return t;
+    move_on(to);
     return {nullptr, 0};
   }
   /// A step of open(), for a wheel that others may use in between: corrects an early key, or redistributes a part. The
@@ -139,9 +191,17 @@ class RONDO_EXPORT wheel_core {
   /// The number of buckets.
   std::size_t buckets() const noexcept { return mask_ + 1; }
 
-  /// Calls visit(node&) for each node: those of one tick in the order of insertion, but ticks in no particular order.
+  /// Calls visit(node&) for each scheduled node: those of one tick in the order of insertion, but for nodes that were
+  /// moved in place, and ticks in no particular order.
   template <class Visit>
   void for_each(Visit&& visit) const {
+    for_each_linked([&](node& n) {
+      if (!n.is_cancelled()) visit(n);
+    });
+  }
+  /// As for_each(), but also visits cancelled nodes that are still in their slots.
+  template <class Visit>
+  void for_each_linked(Visit&& visit) const {
     for (const bucket& b : buckets_) b.nodes.for_each(pool_, visit);
     past_.for_each(visit);
     future_.for_each(visit);
@@ -158,7 +218,9 @@ class RONDO_EXPORT wheel_core {
     if (const std::optional<tick_number> key = queue_.due_of(buckets_.size()))
       visit(std::optional<std::size_t>(), *key, [&](auto&& f) {
         past_.for_each(f);
-        future_.for_each(f);
+        future_.for_each([&](node& n) {
+          if (!n.is_cancelled()) f(n);
+        });
       });
   }
 
@@ -169,8 +231,8 @@ class RONDO_EXPORT wheel_core {
 
   /// The number of nodes. Only rondo::wheel counts them.
   std::size_t size = 0;
-  /// How many far nodes are redistributed at a time. A part of 4,096 takes about 0.1 ms, because most nodes miss the
-  /// cache. Tests choose smaller parts.
+  /// How many far nodes are redistributed at a time, and how many are searched for cancelled ones. A part of 4,096 takes
+  /// about 0.1 ms, because most nodes miss the cache. Tests choose smaller parts.
   std::uint32_t part = 4096;
 
  private:
@@ -179,6 +241,7 @@ class RONDO_EXPORT wheel_core {
     chain nodes;
     tick_number due = 0;
   };
+  static constexpr std::uint64_t out_of_order = node::after_far;
 
   struct bucket_mover;
 
@@ -190,11 +253,23 @@ class RONDO_EXPORT wheel_core {
   }
   bool in_window(tick_number t) const noexcept { return t >= window_begin_ && t <= window_last_; }
 
+  // If timers are set again for earlier ticks as often as for later ones, as with timeouts of many lengths, leaving them
+  // in place costs more than it saves: the branch in schedule() is mispredicted, and with 100,000 timers a pair of
+  // cancel and schedule takes 1.3 times as long. So if more than a quarter of `tried` far nodes were not left in place,
+  // cancel() leaves none for the next `eager` ones.
+  static constexpr std::uint64_t tried = 256;
+  static constexpr std::uint64_t eager = 16 * tried;
+  void note_refused() noexcept;
+
   // Not inlined: otherwise the fast path would save registers for it.
   [[gnu::noinline]] bool insert_slowly(node& n, tick_number due);
   bool make_room_in_bucket(tick_number due);
+  std::uint64_t next_far_rank() noexcept { return last_far_rank_ += node::rank_step; }
+  void sort(std::size_t bucket);
+  void correct_far_key() noexcept;
   chain* gather_far(tick_number due);
   void move_window(tick_number first) noexcept;
+  void move_on(tick_number first);
   void update_window_end() noexcept;
   void redistribute();
 
@@ -211,6 +286,9 @@ class RONDO_EXPORT wheel_core {
   tick_number far_key_ = 0;    // of the far nodes' entry in the delay queue
   bool far_queued_ = false;    // whether they have one
   bool far_key_is_exact_ = false;
+  bool far_in_order_ = true;  // no far node has been moved in place since there were none
+  bool is_eager_ = false;     // cancel() leaves no node in its slot
+  std::uint64_t last_far_rank_ = node::far;
   chunk_pool pool_;
   far_lists future_;
   far_lists past_;
@@ -218,6 +296,11 @@ class RONDO_EXPORT wheel_core {
   tick_number buckets_last_ =
       0;               // the tick of the last bucket, or the last of all ticks; and the base of `future_`
   delay_queue queue_;  // its entries: the buckets, then one for the far nodes, buckets_.size()
+  std::vector<std::uint64_t>
+      last_ranks_;                // of the far nodes moved to each bucket; out_of_order if one had an earlier
+  std::vector<node*> sorted_;     // for sort()
+  unsigned refused_ = 0;          // nodes that could not stay in place, of those tried
+  std::uint64_t trial_ends_ = 0;  // at this rank of far nodes
   std::size_t unused_check_steps_ = 0;
 };
 
