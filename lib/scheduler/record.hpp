@@ -101,7 +101,7 @@ struct alignas(64) record : node {
   bool awaited = false;     // a thread waits until the record is freed
   bool destroying = false;  // what it owns is being destroyed, without the lock
   waits_in where = waits_in::wheel;
-  std::atomic<life> state{life::free};  // [new]
+  std::atomic<life> state{life::free};       // [new]
   std::atomic<std::uint64_t> generation{1};  // advances when the record is freed
   // Advances when the timer ceases to wait for a certain moment. Written under the lock; the lists read it without.
   sync::atomic<std::uint64_t> arming{1};
