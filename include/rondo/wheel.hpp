@@ -78,17 +78,17 @@ class wheel_node {
 /// - Longest single calls: advance() redistributes far timers in parts of 4,096, at most two parts for each tick that
 ///   it fires (or for 4,096 timers of one tick), and one more part in the end. There are two exceptions. Overdue timers
 ///   are redistributed until those of the earliest tick are known. All timers of a tick are gathered before the first
-///   of them fires, if far timers were scheduled again in their places: otherwise the order would be lost. next_due()
-///   may have to read all timers that were cancelled or scheduled again in their places since they were last read.
-///   Measured with a million timeouts of 30 s, 200 of them cancelled and scheduled again per tick: the longest advance()
-///   takes 0.5 ms, the longest next_due() 0.4 ms, cancel() and schedule() 0.2 ms.
+///   of them fires, if far timers were scheduled again in their places: otherwise the order would be lost. Measured with
+///   a million timers, in one list or one bucket, and also with all but one of them cancelled: the longest advance() that
+///   fires one timer takes 0.2 ms (25 ms to gather a million of one tick), the longest next_due() 0.6 ms, schedule() 0.04
+///   ms and cancel() 0.005 ms.
 /// - Memory: 28 bytes in the node (32 with padding, which a payload of four bytes can use), 8 in the wheel, more where
 ///   cancellations leave holes, and 136 for each bucket. Measured with a million timers, including nodes of 32 bytes:
 ///   41 bytes per timer when all are new, at most 48 after millions of cancellations. With 10,000 timers it is 58 to
 ///   85, because each tick and each list that has timers takes at least half a KiB.
 /// - Released memory: nearly all memory of a burst is released once the burst has fired. Memory of cancelled timers is
 ///   released when time reaches their ticks, by next_due(), or, while two thirds of all timers in the wheel are cancelled
-///   ones, in parts by each advance(). shrink_to_fit() releases the rest.
+///   ones, in parts by each advance(), and by cancel() if they are many. shrink_to_fit() releases the rest.
 /// - Threads: the wheel is not thread-safe; use `rondo::timer` for that.
 ///
 /// Not copyable, not movable.

@@ -89,6 +89,12 @@ void wheel_core::move(node& n, tick_number due) {
   ++size;
 }
 
+void wheel_core::sweep_for_cancel() noexcept {
+  if (--cancels_until_sweep_ != 0) return;
+  cancels_until_sweep_ = cancels_per_sweep;
+  pool_.sweep(1);
+}
+
 void wheel_core::note_refused() noexcept {
   if (last_far_rank_ >= trial_ends_) {
     trial_ends_ = last_far_rank_ + tried * node::rank_step;

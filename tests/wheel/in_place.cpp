@@ -231,6 +231,23 @@ TEST_CASE("advance() erases cancelled timers in parts while most timers are canc
   CHECK(w.next_due() == 100'000);
 }
 
+TEST_CASE(
+    "cancel() itself erases cancelled timers if there are tens of thousands more than twice those pending") {
+  wheel w(8);
+  std::deque<timer> timers(200'000);
+  for (std::size_t i = 0; i != timers.size(); ++i)
+    w.schedule(timers[i], 100'000 + static_cast<tick_number>(i * 7919 % timers.size()));
+  std::size_t most = 0;
+  for (std::size_t i = 0; i != timers.size(); ++i) {
+    w.cancel(timers[i]);
+    if (i % 10'000 == 0)
+      most = std::max(most, cancelled_in_slots(w) - std::min(cancelled_in_slots(w), 2 * w.size()));
+  }
+  CHECK(most > 30'000);
+  CHECK(most <= 60'000);
+  CHECK(w.empty());
+}
+
 TEST_CASE("the first and the last tick, and everything between, can be left in place") {
   wheel w(8);
   timer a("a"), b("b");

@@ -126,7 +126,8 @@ class RONDO_EXPORT wheel_core {
       pool_.erase(n.position);
     } else {
       n.rank &= ~node::state_bits;
-      ++pool_.cancelled;
+      if (++pool_.cancelled > 2 * size + most_cancelled) [[unlikely]]
+        sweep_for_cancel();
     }
   }
   /// Removes `n` from its slot. Precondition: `n` is in this wheel, perhaps cancelled.
@@ -253,6 +254,13 @@ class RONDO_EXPORT wheel_core {
   }
   bool in_window(tick_number t) const noexcept { return t >= window_begin_ && t <= window_last_; }
 
+  // While two thirds of all nodes are cancelled ones, and so many more, cancel() sweeps a chunk now and then. Without that,
+  // a next_due() after a million cancellations would take 9 ms. Each cancel() adds a node to the cancelled ones and takes
+  // two off their limit, so a sweep must erase three for each: in the chunk, two thirds of 63 are cancelled.
+  static constexpr std::size_t most_cancelled = 32'768;
+  static constexpr unsigned cancels_per_sweep = chunk_pool::chunk_nodes * 2 / 3 / 3;
+  void sweep_for_cancel() noexcept;
+
   // If timers are set again for earlier ticks as often as for later ones, as with timeouts of many lengths, leaving them
   // in place costs more than it saves: the branch in schedule() is mispredicted, and with 100,000 timers a pair of
   // cancel and schedule takes 1.3 times as long. So if more than a quarter of `tried` far nodes were not left in place,
@@ -297,8 +305,9 @@ class RONDO_EXPORT wheel_core {
       0;               // the tick of the last bucket, or the last of all ticks; and the base of `future_`
   delay_queue queue_;  // its entries: the buckets, then one for the far nodes, buckets_.size()
   std::vector<std::uint64_t>
-      last_ranks_;                // of the far nodes moved to each bucket; out_of_order if one had an earlier
-  std::vector<node*> sorted_;     // for sort()
+      last_ranks_;             // of the far nodes moved to each bucket; out_of_order if one had an earlier
+  std::vector<node*> sorted_;  // for sort()
+  unsigned cancels_until_sweep_ = cancels_per_sweep;
   unsigned refused_ = 0;          // nodes that could not stay in place, of those tried
   std::uint64_t trial_ends_ = 0;  // at this rank of far nodes
   std::size_t unused_check_steps_ = 0;
