@@ -140,7 +140,7 @@ void wheel_core::sort(std::size_t index) {
       slot->position = pool_.number_of(c, slot);
     }
   }
-  last_ranks_[index] = 0;
+  last_ranks_[index] = end == sorted_.rend() ? 0 : (*end)->rank;
 }
 
 /// Removes the tick's bucket if it is empty, moves the window, and redistributes a part.

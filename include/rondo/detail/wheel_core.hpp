@@ -25,8 +25,8 @@
 // Cancelling and moving in place. Most timeouts are cancelled, and set again for later. So cancel() of a node in the far
 // lists of the future only marks it, and schedule() for the same tick or a later one only writes the new tick: one cache
 // line each. When its list is redistributed, a cancelled node is dropped, and a moved one goes where it is due then. So
-// it never enters a bucket or the delay queue on the way. A cancelled node counts as a hole. (JDK 25's DelayScheduler and
-// tokio's alternative timer are lazy in the same spirit.)
+// it never enters a bucket or the delay queue on the way. (JDK 25's DelayScheduler and tokio's alternative timer are lazy
+// in the same spirit.)
 //
 // Order. A moved node is among older nodes of its new tick, or before them. So each far node has a number from one count,
 // and a bucket to which nodes were redistributed in another order is sorted when it becomes the earliest. Other nodes
@@ -273,7 +273,7 @@ class RONDO_EXPORT wheel_core {
   [[gnu::noinline]] bool insert_slowly(node& n, tick_number due);
   bool make_room_in_bucket(tick_number due);
   std::uint64_t next_far_rank() noexcept { return last_far_rank_ += node::rank_step; }
-  void sort(std::size_t bucket);
+  void sort(std::size_t index);
   void correct_far_key() noexcept;
   chain* gather_far(tick_number due);
   void move_window(tick_number first) noexcept;
@@ -301,11 +301,11 @@ class RONDO_EXPORT wheel_core {
   far_lists future_;
   far_lists past_;
   tick_number window_begin_ = 0;  // no node in a bucket is due before it
-  tick_number buckets_last_ =
-      0;               // the tick of the last bucket, or the last of all ticks; and the base of `future_`
+  // The tick of the last bucket, or the last of all ticks; and the base of `future_`.
+  tick_number buckets_last_ = 0;
   delay_queue queue_;  // its entries: the buckets, then one for the far nodes, buckets_.size()
-  std::vector<std::uint64_t>
-      last_ranks_;             // of the far nodes moved to each bucket; out_of_order if one had an earlier
+  // Of the far node that was moved to each bucket last; out_of_order if one before it has a later rank.
+  std::vector<std::uint64_t> last_ranks_;
   std::vector<node*> sorted_;  // for sort()
   unsigned cancels_until_sweep_ = cancels_per_sweep;
   unsigned refused_ = 0;          // nodes that could not stay in place, of those tried
