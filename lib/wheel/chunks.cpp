@@ -151,9 +151,9 @@ void chunk_pool::sweep(std::size_t most_chunks) noexcept {
 void chunk_pool::erase_cancelled(chunk c) noexcept {
   const std::span<node*> all(slots(c), chunk_nodes);
   for (const node* const n : all) __builtin_prefetch(n, 1);
-  bool erased = false;
-  for (node*& slot : all) erased |= slot != nullptr && erase_if_cancelled(slot, c);
-  if (erased && holes[c] >= merge_threshold) merge_with_neighbours(c);
+  for (node*& slot : all)
+    if (slot != nullptr) erase_if_cancelled(slot, c);
+  if (holes[c] >= merge_threshold) merge_with_neighbours(c);
 }
 
 chunk_pool::chunk chunk_pool::merge_with_neighbours(chunk c) noexcept {

@@ -294,10 +294,15 @@ std::string wheel_core::fault() const {
   if (wrong.empty()) wrong = future_.fault();
   if (wrong.empty()) wrong = fault_of_far_nodes();
   if (wrong.empty()) wrong = queue_.fault();
+  std::size_t cancelled = 0;
   for_each_linked([&](const node& n) {
+    if (n.is_cancelled()) ++cancelled;
     if (wrong.empty() && n.wheel != this)
       wrong = "it holds a node due at tick " + std::to_string(n.due) + ", in no wheel, or in another";
   });
+  if (wrong.empty() && cancelled != pool_.cancelled)
+    wrong = "it holds " + std::to_string(cancelled) + " cancelled nodes, but counts " +
+            std::to_string(pool_.cancelled);
   return wrong;
 }
 

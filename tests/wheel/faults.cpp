@@ -256,6 +256,15 @@ TEST_CASE("a fault in a far store is found") {
   }
 }
 
+TEST_CASE("a wrong count of cancelled nodes is found") {
+  world w(8);
+  node& n = w.add(1000);
+  w.wheel.cancel(n);
+  CHECK(w.wheel.fault() == "");
+  n.rank |= node::far;
+  CHECK(w.wheel.fault() == "it holds 0 cancelled nodes, but counts 1");
+}
+
 TEST_CASE("a node in the window that is in a far store is found") {
   world w(8);
   w.add(1000);

@@ -19,12 +19,15 @@ namespace wheel_in_place {
 using namespace wheel_test;
 using rondo::test::small_parts;
 
-/// The number of cancelled nodes that are still in their slots.
+/// The number of cancelled nodes that are still in their slots. Also checks that for_each() does not visit these.
 template <class Wheel>
 std::size_t cancelled_in_slots(Wheel& w) {
-  std::size_t linked = 0;
-  rondo::detail::wheel_access::core(w).for_each_linked([&](rondo::detail::node&) { ++linked; });
-  return linked - w.size();
+  const rondo::detail::wheel_core& core = rondo::detail::wheel_access::core(w);
+  std::size_t linked = 0, scheduled = 0;
+  core.for_each_linked([&](rondo::detail::node&) { ++linked; });
+  core.for_each([&](rondo::detail::node&) { ++scheduled; });
+  CHECK(scheduled == w.size());
+  return linked - scheduled;
 }
 
 TEST_CASE("a far timer that is cancelled stays in its slot, and is set again there") {
@@ -229,6 +232,23 @@ TEST_CASE("advance() erases cancelled timers in parts while most timers are canc
   }
   CHECK(left <= 63);  // the first chunk of a list is not swept
   CHECK(w.next_due() == 100'000);
+}
+
+TEST_CASE("timers that are set, cancelled and searched over and over allocate nothing") {
+  wheel w(8);
+  timer last("last");
+  w.schedule(last, 100'500);
+  std::deque<timer> timers(500);
+  const auto turn = [&] {
+    for (timer& t : timers) w.schedule(t, 100'001);
+    for (timer& t : timers) w.cancel(t);
+    CHECK(w.next_due() == 100'500);
+    CHECK(cancelled_in_slots(w) == 0);
+  };
+  turn();
+  const std::size_t before = rondo::test::allocations();
+  for (int turns = 0; turns != 200; ++turns) turn();
+  CHECK(rondo::test::allocations() == before);
 }
 
 TEST_CASE(
