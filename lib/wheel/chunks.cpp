@@ -142,18 +142,20 @@ void chunk_pool::sweep(std::size_t most_chunks) noexcept {
     if (slots_[number] == nullptr) {
       last_swept_ |= segment_chunks - 1;
     } else if (!is_free && chunks[last_swept_].previous != 0) {
-      erase_cancelled(last_swept_);
+      if (erase_cancelled(last_swept_)) --last_swept_;
       --most_chunks;
     }
   }
 }
 
-void chunk_pool::erase_cancelled(chunk c) noexcept {
+/// Erases the cancelled nodes of a chunk. Returns whether it has got more nodes, which may be cancelled, from another.
+bool chunk_pool::erase_cancelled(chunk c) noexcept {
   const std::span<node*> all(slots(c), chunk_nodes);
   for (const node* const n : all) __builtin_prefetch(n, 1);
   for (node*& slot : all)
     if (slot != nullptr) erase_if_cancelled(slot, c);
-  if (holes[c] >= merge_threshold) merge_with_neighbours(c);
+  const std::uint32_t before = holes[c];
+  return before >= merge_threshold && merge_with_neighbours(c) == c && holes[c] < before;
 }
 
 chunk_pool::chunk chunk_pool::merge_with_neighbours(chunk c) noexcept {

@@ -251,6 +251,36 @@ TEST_CASE("timers that are set, cancelled and searched over and over allocate no
   CHECK(rondo::test::allocations() == before);
 }
 
+TEST_CASE("shrink_to_fit() erases cancelled timers among others, but for the first few of a list") {
+  wheel w(8);
+  std::deque<timer> timers(1000);
+  for (timer& t : timers) w.schedule(t, 100'000);
+  for (std::size_t i = 1; i != timers.size(); ++i) w.cancel(timers[i]);
+  w.shrink_to_fit();
+  CHECK(cancelled_in_slots(w) < 63);
+  CHECK(w.next_due() == 100'000);
+}
+
+TEST_CASE(
+    "while timers are set again for earlier ticks, cancel() empties their slots; later it no longer does") {
+  wheel w(8);
+  std::deque<timer> timers(200);
+  for (timer& t : timers) w.schedule(t, 100'000);
+  tick_number due = 100'000;
+  for (timer& t : timers) {
+    w.cancel(t);
+    w.schedule(t, --due);
+  }
+  w.cancel(timers[0]);
+  CHECK(cancelled_in_slots(w) == 0);
+  for (int i = 0; i != 5000; ++i) {
+    w.cancel(timers[0]);
+    w.schedule(timers[0], 100'000);
+  }
+  w.cancel(timers[0]);
+  CHECK(cancelled_in_slots(w) == 1);
+}
+
 TEST_CASE(
     "cancel() itself erases cancelled timers if there are tens of thousands more than twice those pending") {
   wheel w(8);

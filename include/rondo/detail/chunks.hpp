@@ -148,7 +148,7 @@ class RONDO_EXPORT chunk_pool {
   };
 
   bool is_inner(chunk c) const noexcept { return chunks[c].previous != 0 && chunks[c].next != 0; }
-  void erase_cancelled(chunk c) noexcept;
+  bool erase_cancelled(chunk c) noexcept;
   void absorb(chunk c, chunk last) noexcept;
   std::uint32_t move_nodes(chunk from, chunk to, std::uint32_t nodes_before) noexcept;
   void add_segment();
