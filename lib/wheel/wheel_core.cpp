@@ -208,7 +208,7 @@ struct wheel_core::bucket_mover {
     }
     std::uint64_t& last_rank = wheel.last_ranks_[index];
     last_rank = n.rank < last_rank ? out_of_order : n.rank;
-    n.rank ^= node::far | node::near;
+    n.rank ^= node::far_bit | node::near_bit;
     return true;
   }
   wheel_core& wheel;

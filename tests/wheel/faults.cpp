@@ -261,7 +261,7 @@ TEST_CASE("a wrong count of cancelled nodes is found") {
   node& n = w.add(1000);
   w.wheel.cancel(n);
   CHECK(w.wheel.fault() == "");
-  n.rank |= node::far;
+  n.rank |= node::far_bit;
   CHECK(w.wheel.fault() == "it holds 0 cancelled nodes, but counts 1");
 }
 

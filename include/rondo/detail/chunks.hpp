@@ -20,22 +20,21 @@ class wheel_core;
 struct node {
   node() noexcept {}  // NOLINT(modernize-use-equals-default)
 
-  // `rank` is the node's place in the order of scheduling, times four, plus what it is: `far`, or `near`, or 0 if it was
+  // `rank` is the node's place in the order of scheduling, times four, plus one of these bits, or none if the node was
   // cancelled, but is still in a far list.
-  static constexpr std::uint64_t far =
-      1;  // in a far list of the future, where it may be cancelled and moved in place
-  static constexpr std::uint64_t near = 2;  // in a bucket, or overdue
+  static constexpr std::uint64_t far_bit = 1;   // in a far list of the future, where it may be moved in place
+  static constexpr std::uint64_t near_bit = 2;  // in a bucket, or overdue
   static constexpr std::uint64_t state_bits = 3;
   static constexpr std::uint64_t rank_step = 4;
   // The rank of all nodes that are added to a bucket directly, which is when all far nodes of its tick are there.
-  static constexpr std::uint64_t after_far = ~state_bits | near;
+  static constexpr std::uint64_t after_far = ~state_bits | near_bit;
 
-  bool is_near() const noexcept { return (rank & near) != 0; }
+  bool is_near() const noexcept { return (rank & near_bit) != 0; }
   bool is_cancelled() const noexcept { return (rank & state_bits) == 0; }
   bool is_scheduled() const noexcept { return wheel != nullptr && !is_cancelled(); }
 
   tick_number due = 0;
-  std::uint64_t rank = near;
+  std::uint64_t rank = near_bit;
   wheel_core* wheel = nullptr;  // null if it is in none
   std::uint32_t position = 0;   // the number of its slot in the wheel's chunk_pool
 };

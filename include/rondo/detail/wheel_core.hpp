@@ -296,7 +296,7 @@ class RONDO_EXPORT wheel_core {
   bool far_key_is_exact_ = false;
   bool far_in_order_ = true;  // no far node has been moved in place since there were none
   bool is_eager_ = false;     // cancel() leaves no node in its slot
-  std::uint64_t last_far_rank_ = node::far;
+  std::uint64_t last_far_rank_ = node::far_bit;
   chunk_pool pool_;
   far_lists future_;
   far_lists past_;
