@@ -63,7 +63,7 @@ std::align_val_t record_pool::segment_alignment() noexcept {
 /// How many blocks fill whole pages, or 0 if no memory can be given back. With pages of 4 KiB, it is one.
 std::uint32_t record_pool::droppable_blocks() noexcept {
   constexpr std::size_t block_bytes = batch * sizeof(record);
-  if (!sync::drops_pages || page_size() == 0) return 0;
+  if (!sync::drops_pages || !drops_pages()) return 0;
   return static_cast<std::uint32_t>(std::lcm(block_bytes, page_size()) / block_bytes);
 }
 
@@ -181,7 +181,7 @@ bool record_pool::put_aside(std::uint32_t first_block) noexcept {
       generation = std::max(generation, at(slot).generation.load(relaxed));
       arming = std::max(arming, at(slot).arming.load(relaxed));
     }
-    if (drop_pages(&at(begin), sizeof(record) * (end - begin)) && at(begin).generation.load(relaxed) == 0) {
+    if (drop_pages(&at(begin), sizeof(record) * (end - begin))) {
       const std::lock_guard hold(depot_mutex_);
       least_generation_ = std::max(least_generation_, generation);
       least_arming_ = std::max(least_arming_, arming);

@@ -10,7 +10,6 @@
 
 #include "failing_new.hpp"
 #include "scheduler/record.hpp"
-#include "scheduler/system_drops_pages.hpp"
 #include "scheduler/virtual_time.hpp"
 #include "sync/pages.hpp"
 #include "times_slower.hpp"
@@ -38,7 +37,7 @@ void check_names_nothing(manual_timer& time, timer_id id) {
 }
 
 TEST_CASE("the memory of a burst goes back to the system, whether its timers fired or were cancelled" *
-          doctest::skip(emulated || !system_drops_pages())) {
+          doctest::skip(emulated || !rondo::detail::drops_pages())) {
   constexpr std::size_t count = a_million;
   constexpr auto bytes = count * static_cast<std::size_t>(record_bytes);
   for (const bool fires : {true, false}) {
@@ -191,7 +190,7 @@ TEST_CASE("a task, and the destructor of its callable, may call shrink_to_fit()"
 }
 
 TEST_CASE("without memory shrink_to_fit() does less, and nothing is lost" *
-          doctest::skip(!failing_new::available || !system_drops_pages())) {
+          doctest::skip(!failing_new::available || !rondo::detail::drops_pages())) {
   manual_timer time;
   int runs = 0;
   for (int i = 0; i != 10'000; ++i) time.schedule_after(i % 100 * 1ms, counting(runs));

@@ -12,7 +12,6 @@
 #include "scheduler/pool_threads.hpp"
 #include "scheduler/record_pool.hpp"
 #include "scheduler/seeds.hpp"
-#include "scheduler/system_drops_pages.hpp"
 #include "sync/pages.hpp"
 
 namespace scheduler_shrink_pool {
@@ -61,7 +60,7 @@ struct pool_in_use {
 };
 
 // On other systems nothing is given back, and larger pages hold the records of several blocks.
-TEST_SUITE_BEGIN("shrink_pool" * doctest::skip(!system_drops_pages() ||
+TEST_SUITE_BEGIN("shrink_pool" * doctest::skip(!rondo::detail::drops_pages() ||
                                                64 * sizeof(record) % rondo::detail::page_size() != 0));
 
 TEST_CASE("all free records lose their memory, and are used again before new ones are created") {
@@ -180,7 +179,7 @@ TEST_CASE("generations and armings never repeat") {
 }
 
 TEST_CASE("without memory for its own work the pool gives nothing back, and loses nothing" *
-          doctest::skip(!failing_new::available || !system_drops_pages())) {
+          doctest::skip(!failing_new::available || !rondo::detail::drops_pages())) {
   pool_in_use p;
   p.take(0, 1000);
   p.give_back_all(0);
