@@ -230,6 +230,7 @@ def test_moves(browser, failures):
     def picture():
         return browser.run("const all = document.querySelector('#wheel'); return [all.dataset.now, all.toDataURL()]")
 
+    wait_for("the wheel is drawn", lambda: picture()[0])
     now, pixels = picture()
     wait_for("the wheel has turned", lambda: int(picture()[0]) > int(now))
     wait_for("the wheel is drawn again", lambda: picture()[1] != pixels)
