@@ -147,8 +147,8 @@ struct alignas(64) record : node {
   // timer's, because generations and armings are never 0. Otherwise it is like a free record, except for `slot` and
   // `plain`.
 
-  /// Turns a record that reads as zero, or that did not lose its memory after all, into a free one. Others may be
-  /// reading it, with ids of timers that are gone. Precondition: it never had a later generation or arming than these.
+  /// Turns a record that reads as zero into a free one. Others may be reading it, with ids of timers that are gone.
+  /// Precondition: it never had a later generation or arming than these.
   void revive(std::uint32_t own_slot, std::uint64_t own_generation, std::uint64_t own_arming) noexcept {
     slot = own_slot;
     arming.store(own_arming, relaxed);
