@@ -72,7 +72,7 @@ struct striped {
     std::size_t size = 0;
   };
 
-  class node : public detail::node {
+  class node : public detail::shared_node {
    public:
     node() noexcept = default;
     ~node() { leave(); }
@@ -80,7 +80,7 @@ struct striped {
     node& operator=(const node&) = delete;
 
     bool scheduled() const noexcept { return home_ != nullptr; }
-    tick_number due() const noexcept { return detail::node::due; }
+    tick_number due() const noexcept { return due_tick(); }
 
    private:
     friend striped;
@@ -88,7 +88,11 @@ struct striped {
       if (home_ == nullptr) return;
       home_->cancel(*this);
       --home_->size;
+      forget();
+    }
+    void forget() noexcept {
       home_ = nullptr;
+      detail::node::wheel = nullptr;
     }
     counting_wheel* home_ = nullptr;
   };
@@ -99,21 +103,22 @@ struct striped {
     explicit wheel(std::size_t buckets = 512, tick_number now = 0)
         : core_(buckets, now, few_nodes), now_(now) {}
     ~wheel() {
-      core_.for_each([](detail::node& n) {
-        n.wheel = nullptr;
-        static_cast<node&>(n).home_ = nullptr;
+      core_.for_each([](detail::shared_node& n) {
+        n.set(n.word().with(detail::place::out));
+        static_cast<node&>(n).forget();
       });
     }
     wheel(const wheel&) = delete;
     wheel& operator=(const wheel&) = delete;
 
     void schedule(Node& n, tick_number due) {
+      if (static_cast<node&>(n).home_ != &core_) static_cast<node&>(n).leave();
       if (static_cast<node&>(n).home_ == nullptr)
         core_.schedule(
-            n, due, [] { return true; }, [] {});
+            n, due, detail::place::waiting, [] { return true; }, [] {});
       else
         core_.reschedule(
-            n, due, [&] { return leave_other(n); }, [] {});
+            n, due, detail::place::waiting, [] { return true; }, [] {}, [] {});
       if (std::exchange(static_cast<node&>(n).home_, &core_) != &core_) ++core_.size;
     }
     bool cancel(Node& n) noexcept {
@@ -126,9 +131,9 @@ struct striped {
       if (to < now_) return 0;
       std::size_t fired = 0;
       for (; fired != limit; ++fired) {
-        detail::node* taken = nullptr;
+        detail::shared_node* taken = nullptr;
         try {
-          core_.take_due(to, 1, [&](detail::node& n, tick_number tick) {
+          core_.take_due(to, 1, [&](detail::shared_node& n, tick_number tick) {
             taken = &n;
             now_ = std::max(now_, tick);
           });
@@ -137,7 +142,7 @@ struct striped {
         }
         if (taken == nullptr) break;
         --core_.size;
-        static_cast<node*>(taken)->home_ = nullptr;
+        static_cast<node*>(taken)->forget();
         on_due(static_cast<Node&>(*taken));
       }
       if (fired != limit) now_ = to;
@@ -153,11 +158,6 @@ struct striped {
     std::string fault() const { return core_.fault(); }
 
    private:
-    bool leave_other(node& n) noexcept {
-      if (n.home_ != &core_) n.leave();
-      return true;
-    }
-
     counting_wheel core_;
     tick_number now_;
   };

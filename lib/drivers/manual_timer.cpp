@@ -27,7 +27,7 @@ void refuse_negative(duration d) {
 /// A core on virtual time, driven by the user's calls.
 class manual_core final : public core {
  public:
-  manual_core(const options& o, time_point start) : core(o, start), now_(start) {}
+  manual_core(const options& o, time_point start) : core(o, start, kind_of_time::virtual_time), now_(start) {}
 
   time_point now() const noexcept override { return now_; }
 

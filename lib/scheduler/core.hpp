@@ -50,14 +50,18 @@ constexpr time_point deadline_after(time_point now, duration delay) noexcept {
 /// finish() takes a timer that ends out of any of these places; stop() finds it in any of them.
 ///
 /// Locks, in the order in which they may be nested: the wait point's, a record's (or two, those of a timer and of the
-/// new timer that replaces it, in the order of their addresses), a stripe's of the wheel (or two, in the order of their
-/// addresses), then one of: that of the stripes' next ticks, the ready list's, a group's, a shard's of the pool and then
-/// the depot's. Components on top may make calls with a `remainder` under their own locks. No lock is held while user
-/// code runs. No call takes a lock that all callers share, except for that of the next ticks, when a stripe's earliest
-/// tick changes, and the depot's, at most once in 64 calls.
+/// new timer that replaces it, in the order of their addresses), that under which nodes move to their due ticks, a
+/// stripe's of the wheel (or two, in the order of their addresses), then one of: that of the stripes' next ticks, the
+/// ready list's, a group's, a shard's of the pool and then the depot's. Components on top may make calls with a
+/// `remainder` under their own locks. No lock is held while user code runs. No call that schedules or cancels takes a
+/// lock that all callers share, except for that of the next ticks, when a stripe's earliest tick changes, and the
+/// depot's, at most once in 64 calls.
 class core : public job_host, public std::enable_shared_from_this<core> {
  public:
-  core(const options&, time_point start);
+  /// Of two readings of a real clock, the later one shows which of two timers was scheduled later. Virtual time stands
+  /// still, so timers are counted.
+  enum class kind_of_time : std::uint8_t { real, virtual_time };
+  core(const options&, time_point start, kind_of_time = kind_of_time::real);
   ~core() override = default;
   core(const core&) = delete;
   core& operator=(const core&) = delete;
@@ -219,7 +223,7 @@ class core : public job_host, public std::enable_shared_from_this<core> {
     std::uint64_t arming;
     tick_number tick;
     found_in where;
-    std::uint64_t order;
+    std::uint64_t order;  // among those of its tick that were found in the same way
 
     /// Whether the timer, which is locked, is still what it was. (live() is checked last: if the record now serves
     /// another timer, other threads write that state.)
@@ -239,12 +243,14 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   void free_place() noexcept;
   record* find(const timer_id_parts&) const noexcept;
   timer_id id_of(const record&) const noexcept;
-  std::uint64_t next_order() noexcept { return orders_.fetch_add(1, relaxed) + 1; }
-  void insert(record&, tick_number, waking&);
+  std::uint64_t next_number() noexcept { return numbers_.fetch_add(1, relaxed) + 1; }
+  void begin_wait(record&, time_point now) noexcept;
+  void insert(record&, tick_number, time_point now, waking&);
   void insert_never_due(record&);
+  bool is_good_place(const record&, tick_number due, time_point now) const noexcept;
   bool reschedule(timer_id, time_point due, time_point now, waking&);
-  bool arm(record&, std::uint64_t generation, time_point deadline, tick_number, waking&);
-  void arm_surely(record&, time_point deadline, tick_number, waking&) noexcept;
+  bool arm(record&, std::uint64_t generation, time_point deadline, tick_number, time_point now, waking&);
+  void arm_surely(record&, time_point deadline, tick_number, time_point now, waking&) noexcept;
   void disarm(record&) noexcept;
   void leave_count(record&) noexcept;
   void set_never_due(record&) noexcept;
@@ -259,7 +265,7 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   dispatch_result dispatch(const ready_entry&, pass&);
   void dispatch_one_shot(record_lock&, record&, dispatch_result&) noexcept;
   void dispatch_periodic(record_lock&, const ready_entry&, time_point reading, dispatch_result&);
-  void await(record&, const repetition::step&) noexcept;
+  void await(record&, const repetition::step&, time_point now) noexcept;
   void begin_run(record_lock&, record&, std::uint64_t missed) noexcept;
   time_point run(record&, const firing&, time_point start, std::exception_ptr* thrown) noexcept;
   void end_run(record&, time_point ended) noexcept;
@@ -284,7 +290,7 @@ class core : public job_host, public std::enable_shared_from_this<core> {
 
   // Groups.
   record* lock_both(record& made, record_lock& made_hold, timer_id, record_lock& old_hold) const;
-  void publish_member(record&, time_point due, tick_number, timer_group&, void* tag, waking&);
+  void publish_member(record&, time_point due, tick_number, time_point now, timer_group&, void* tag, waking&);
   template <class Visit>
   void for_each_member(timer_group&, Visit&&) const;
 
@@ -316,6 +322,7 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   executor_call executor_call_;
   const duration slow_after_;
   const std::size_t max_pending_;
+  const bool is_virtual_;
   sync::atomic<std::size_t> places_taken_{0};  // unless the limit is `unlimited`
 
   // The end. Both flags only rise: from the first one on there are no new timers, and periodic ones end; from the
@@ -326,8 +333,9 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   wait_point endings_;
   sync::atomic<std::size_t> in_flight_{0};  // passes, jobs and calls of handlers
   sync::atomic<unfired_list> unfired_{unfired_list::unclaimed};
-  // The last number given out: to a submitted run, as its ticket, or to a timer that is never due.
-  sync::atomic<std::uint64_t> orders_{0};
+  // The last number given out: to a submitted run, as its ticket, or to a timer that is never due. In virtual time, also
+  // to each timer that is scheduled.
+  sync::atomic<std::uint64_t> numbers_{0};
   sync::atomic<std::size_t> never_due_{0};       // how many timers are never due
   sync::atomic<std::size_t> without_memory_{0};  // how many wait for memory; the driver reads it in each pass
 };

@@ -57,10 +57,10 @@ struct picture {
 inline void describe(const striped_wheel& wheel, picture& p) {
   wheel.for_each_entry([&](std::optional<std::size_t> number, tick_number key, auto&& for_each_node) {
     picture::far_part seen;
-    for_each_node([&](const node& n) {
+    for_each_node([&](const shared_node& n) {
       ++seen.nodes;
-      seen.earliest = std::min(seen.earliest, n.due);
-      seen.latest = std::max(seen.latest, n.due);
+      seen.earliest = std::min(seen.earliest, n.due_tick());
+      seen.latest = std::max(seen.latest, n.due_tick());
     });
     if (number) return void(p.buckets.push_back({*number, key, seen.earliest, seen.nodes}));
     p.far.nodes += seen.nodes;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <mutex>
 #include <new>
 #include <optional>
@@ -30,7 +31,7 @@ class ready_list {
   struct entry {
     record* timer = nullptr;
     std::uint64_t arming = 0;
-    tick_number tick = 0;
+    tick_number tick = std::numeric_limits<tick_number>::min();
 
     bool is_current() const noexcept { return timer->arming.load(relaxed) == arming; }
   };
@@ -40,6 +41,25 @@ class ready_list {
   /// The pass in progress takes everything up to here out of the wheel. What is due later does not take its turn in it.
   /// (What the previous pass left comes first.) For the driver.
   tick_number collects_until = 0;
+
+  /// While it lives, a pass fills the list. Then what was pushed is in order, whatever order it came in.
+  class filling {
+   public:
+    filling(ready_list& list, tick_number until) noexcept : list_(list) {
+      list_.collects_until = until;
+      list_.left_ = list_.end_.load(relaxed) - list_.begin_.load(relaxed);
+      list_.last_ = {};
+      list_.is_in_order_ = true;
+    }
+    ~filling() {
+      if (!list_.is_in_order_) list_.sort_pushed();
+    }
+    filling(const filling&) = delete;
+    filling& operator=(const filling&) = delete;
+
+   private:
+    ready_list& list_;
+  };
 
   /// Returns how many calls of push() are legal now: 1 … batch, but perhaps 0 if the list is not empty and there is no
   /// memory.
@@ -64,7 +84,9 @@ class ready_list {
 
   void push(record& timer, tick_number tick) noexcept {
     const std::size_t end = end_.load(relaxed);
-    entries_[end] = {&timer, timer.arming.load(relaxed), tick};
+    const entry pushed{&timer, timer.arming.load(relaxed), tick};
+    is_in_order_ &= !is_before(pushed, last_);
+    last_ = entries_[end] = pushed;
     end_.store(end + 1, std::memory_order_release);
   }
 
@@ -72,7 +94,7 @@ class ready_list {
   bool push_late(record& timer, tick_number tick) noexcept {
     const std::lock_guard hold(mutex_);
     try {
-      late_.push_back({{&timer, timer.arming.load(relaxed), tick}, ++late_pushed_});
+      late_.push_back({&timer, timer.arming.load(relaxed), tick});
     } catch (const std::bad_alloc&) {
       return false;
     }
@@ -109,17 +131,17 @@ class ready_list {
            late_.empty();
   }
 
-  /// Calls visit(entry, late) for each current entry, in no order. `late` numbers the entries of push_late() from 1. It
-  /// is 0 for the others, which are visited in order, and for a late entry that front() has returned.
+  /// Calls visit(entry, is_late) for each current entry, in no order. The entries of push_late() are late, except for one
+  /// that front() has returned.
   template <class Visit>
   void for_each_current(Visit&& visit) const {
     const std::lock_guard hold(mutex_);
-    if (late_front_ && late_front_->is_current()) visit(*late_front_, std::uint64_t{0});
+    if (late_front_ && late_front_->is_current()) visit(*late_front_, false);
     const std::size_t end = end_.load(std::memory_order_acquire);
     for (std::size_t i = begin_.load(std::memory_order_acquire); i < end; ++i)
-      if (entries_[i].is_current()) visit(entries_[i], std::uint64_t{0});
-    for (const late_entry& e : late_)
-      if (e.is_current()) visit(e, e.order);
+      if (entries_[i].is_current()) visit(entries_[i], false);
+    for (const entry& e : late_)
+      if (e.is_current()) visit(e, true);
   }
 
   /// The tick of the first current entry.
@@ -144,18 +166,22 @@ class ready_list {
   static constexpr std::size_t kept = std::size_t{64} * 1024;
   static constexpr std::size_t prefetch_distance = 4;
 
-  struct late_entry : entry {
-    std::uint64_t order = 0;
-  };
-
-  static bool comes_later(const late_entry& a, const late_entry& b) noexcept {
-    return std::tie(a.tick, a.order) > std::tie(b.tick, b.order);
+  static bool is_before(const entry& a, const entry& b) noexcept {
+    return std::tie(a.tick, a.arming) < std::tie(b.tick, b.arming);
   }
+  static bool comes_later(const entry& a, const entry& b) noexcept { return is_before(b, a); }
 
   // The timer was set long ago, and its record lies anywhere in memory. A plain timer needs two lines.
   static void prefetch(const record& r) noexcept {
     const char* const begin = reinterpret_cast<const char*>(&r);
     for (std::size_t line = 0; line != 2; ++line) __builtin_prefetch(begin + 64 * line, 1);
+  }
+
+  void sort_pushed() noexcept {
+    const std::lock_guard hold(mutex_);
+    const auto first = static_cast<std::ptrdiff_t>(begin_.load(relaxed) + left_);
+    std::sort(entries_.begin() + first, entries_.begin() + static_cast<std::ptrdiff_t>(end_.load(relaxed)),
+              is_before);
   }
 
   void drop_first() noexcept {
@@ -199,10 +225,14 @@ class ready_list {
   // Of the entries to come. Only the driver changes them, so it reads them relaxed.
   index begin_{0};
   index end_{0};
+  // Of the filling in progress: how many entries were there before, what was pushed last, and whether what was pushed is
+  // in order.
+  std::size_t left_ = 0;
+  entry last_;
+  bool is_in_order_ = true;
   bool front_is_known_ = false;  // it is the entry at begin_
   std::optional<entry> late_front_;
-  std::vector<late_entry> late_;  // a heap
-  std::uint64_t late_pushed_ = 0;
+  std::vector<entry> late_;  // a heap
 };
 
 }  // namespace rondo::detail

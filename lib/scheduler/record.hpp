@@ -5,17 +5,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
-#include <rondo/detail/chunks.hpp>
 #include <rondo/executor.hpp>
 #include <rondo/task.hpp>
 #include <rondo/time.hpp>
 
 #include "scheduler/handoff.hpp"
 #include "scheduler/repetition.hpp"
+#include "scheduler/striped_wheel.hpp"
 #include "sync/sync.hpp"
 
 namespace rondo::detail {
@@ -58,10 +59,13 @@ struct membership {
 /// record, and it writes what is marked [new] without the lock. While a run is in progress, `work` belongs to that run.
 /// Atomics are written under the lock. They may be read without it: the reader then takes a lock and checks again.
 ///
-/// A plain timer that waits in the wheel is cancelled under its stripe's lock alone: cancel() takes it out of the
-/// wheel, advances the generation, and then owns the record. So a thread that has locked such a record knows only that
-/// the timer was there. The thread may change the timer only after it has also locked the stripe, found the generation
-/// unchanged, and taken the timer out of the wheel or moved it. No other timer needs this.
+/// A plain timer that waits in the wheel is cancelled without a lock: cancel() changes the word of shared_node, and with it
+/// the generation, and then owns the record. So a thread that has locked such a record knows only that the timer was
+/// there. The thread may change the timer only after it has parked its node or taken it out of the wheel, and must read it
+/// with deadline_if(). No other timer needs this.
+///
+/// A free record may still be in the wheel, parked. The next timer that it serves is scheduled in that place, if that is
+/// possible.
 ///
 /// The state of a timer is a row of this table. A flat enumeration would need the product of these columns: a periodic
 /// timer may wait, be submitted and run, all at the same time.
@@ -82,7 +86,7 @@ struct membership {
 ///
 /// Three cache lines: what every waiting timer needs; the callable; what an executor or a recurrence needs. Calls about
 /// a plain timer do not touch the third, and cancel() does not touch the second either.
-struct alignas(64) record : node {
+struct alignas(64) record : shared_node {
   /// A run that has not started.
   struct pending_run {
     time_point due;
@@ -92,23 +96,26 @@ struct alignas(64) record : node {
 
   explicit record(std::uint32_t own_slot) noexcept : slot(own_slot) {}
 
+  // Numbers the waits for a certain moment, in the order in which they began: of timers that are due at the same tick, that
+  // with the lowest number runs first. Advances when the timer ceases to wait, so it never repeats. Written under the
+  // lock; the lists read it without.
+  sync::atomic<std::uint64_t> arming{1};
+
+ private:
+  std::atomic<std::int64_t> deadline_or_next_free_{0};
+
+ public:
   std::uint32_t slot;  // in the pool
   sync::record_mutex mutex;
   // The timer runs once, has no options of its own, is in no group, and its end destroys nothing. Also true for a free
   // record. [new] Released: a thread that acquires it and then finds the timer's generation has the value of that
   // timer.
   std::atomic<bool> plain{true};
-  bool awaited = false;     // a thread waits until the record is freed
-  bool destroying = false;  // what it owns is being destroyed, without the lock
-  waits_in where = waits_in::wheel;
-  std::atomic<life> state{life::free};       // [new]
-  std::atomic<std::uint64_t> generation{1};  // advances when the record is freed
-  // Advances when the timer ceases to wait for a certain moment. Written under the lock; the lists read it without.
-  sync::atomic<std::uint64_t> arming{1};
-  union {
-    time_point deadline{};  // [new] exact, of the run that it waits for; `due` is its tick
-    record* next_free;      // while it is free
-  };
+  std::atomic<life> state{life::free};  // [new]
+  // In one byte, the last of the first line.
+  waits_in where : 2 = waits_in::wheel;
+  bool awaited : 1 = false;     // a thread waits until the record is freed
+  bool destroying : 1 = false;  // what it owns is being destroyed, without the lock
 
   std::uint32_t submitted = 0;
   std::uint32_t running = 0;
@@ -117,12 +124,34 @@ struct alignas(64) record : node {
   std::unique_ptr<periodic_part> repeats;    // [new] null if it runs once
   std::shared_ptr<const timer_options> own;  // [new] null if it has none
   union {
-    // While the timer is in no queue, a number from one count for the whole scheduler: the ticket of a submitted
+    // While the timer is in no queue, one from a count for the whole scheduler: the ticket of a submitted
     // one-shot, or the order among the timers that are never due.
-    std::uint64_t order = 0;
+    std::uint64_t number = 0;
     record* next_batch;  // while it is free, in the depot of the pool: the first of the next batch
   };
   membership member;
+
+  /// [new] Exact, of the run that it waits for; `due` is its tick.
+  time_point deadline() const noexcept { return time_point(duration(deadline_or_next_free_.load(relaxed))); }
+  /// (Released: a thread that reads this deadline then finds a word that is not earlier.)
+  void set_deadline(time_point t) noexcept {
+    deadline_or_next_free_.store(t.time_since_epoch().count(), std::memory_order_release);
+  }
+  /// While it is free.
+  record* next_free() const noexcept {
+    return reinterpret_cast<record*>(static_cast<std::intptr_t>(deadline_or_next_free_.load(relaxed)));
+  }
+  void set_next_free(record* r) noexcept {
+    deadline_or_next_free_.store(reinterpret_cast<std::intptr_t>(r), std::memory_order_release);
+  }
+
+  /// The deadline of a timer that waits in the wheel, if the word is still `seen`.
+  std::optional<time_point> deadline_if(node_word seen) const noexcept {
+    const duration found(deadline_or_next_free_.load(std::memory_order_acquire));
+    return word().bits == seen.bits ? std::optional(time_point(found)) : std::nullopt;
+  }
+  /// What it is in the wheel while it waits there.
+  place waits_as() const noexcept { return plain.load(relaxed) ? place::waiting : place::guarded; }
 
   /// Keeps options that are not the defaults. Precondition: the record is new. Throws std::bad_alloc.
   void keep(timer_options&& with) {
@@ -138,7 +167,7 @@ struct alignas(64) record : node {
 
   bool live() const noexcept { return state.load(relaxed) == life::live; }
   /// Whether the record, which is locked, serves the timer with that generation, and the timer is pending.
-  bool live(std::uint64_t g) const noexcept { return generation.load(relaxed) == g && live(); }
+  bool live(std::uint64_t g) const noexcept { return generation() == g && live(); }
   /// Whether a run is submitted or in progress.
   bool in_progress() const noexcept { return running != 0 || submitted != 0; }
   bool periodic() const noexcept { return !plain.load(relaxed) && repeats != nullptr; }
@@ -152,7 +181,7 @@ struct alignas(64) record : node {
   void revive(std::uint32_t own_slot, std::uint64_t own_generation, std::uint64_t own_arming) noexcept {
     slot = own_slot;
     arming.store(own_arming, relaxed);
-    generation.store(own_generation, relaxed);
+    set(node_word::of(own_generation, place::out));
     plain.store(true, relaxed);
   }
 
@@ -160,9 +189,9 @@ struct alignas(64) record : node {
   void invalidate_wait() noexcept { arming.store(arming.load(relaxed) + 1, relaxed); }
 
   /// Records that a one-shot is submitted.
-  void submit(run_ticket number) noexcept {
+  void submit(run_ticket ticket) noexcept {
     ++submitted;
-    order = number;
+    number = ticket;
   }
   /// Records that a run of a periodic timer is submitted.
   void submit(const submitted_runs::run& run) noexcept {
@@ -171,9 +200,9 @@ struct alignas(64) record : node {
   }
   /// Returns whether the ticket was valid. It no longer is. May also be called for a job of a timer that is gone, while
   /// schedule() makes a new timer of the record: that timer has nothing submitted, and what is new is not read.
-  bool redeem(run_ticket number) noexcept {
+  bool redeem(run_ticket ticket) noexcept {
     if (submitted == 0) return false;
-    if (periodic() ? !repeats->submitted.redeem(number) : order != number) return false;
+    if (periodic() ? !repeats->submitted.redeem(ticket) : number != ticket) return false;
     --submitted;
     return true;
   }
@@ -195,7 +224,7 @@ struct alignas(64) record : node {
   pending_run first_run() const noexcept {
     const submitted_runs::run* const run = oldest_submitted();
     return run != nullptr ? pending_run{run->what.due, run->tick, run->number}
-                          : pending_run{deadline, due, order};
+                          : pending_run{deadline(), due_tick(), number};
   }
 
   void destroy_what_it_owns() noexcept {

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <mutex>
 #include <new>
@@ -84,10 +85,11 @@ void record_pool::revive_batch(magazine& into) noexcept {
   }
 }
 
-void record_pool::shrink_to_fit() noexcept {
+void record_pool::shrink_to_fit(const std::function<void(record&)>& leave_wheel) noexcept {
   if constexpr (sync::drops_pages) {
     if (droppable_blocks() == 0) return;
     record* const batches = gather();
+    for_each_of(batches, leave_wheel);
     std::vector<std::uint64_t> found = find_blocks(batches);
     if (found.empty()) return for_each_of(batches, [this](record& r) { give_back(r); });
     put_units_aside(found);
@@ -129,7 +131,7 @@ template <class Visit>
 void record_pool::for_each_of(record* batches, Visit&& visit) {
   while (batches != nullptr) {
     record* r = std::exchange(batches, batches->next_batch);
-    while (r != nullptr) visit(*std::exchange(r, r->next_free));
+    while (r != nullptr) visit(*std::exchange(r, r->next_free()));
   }
 }
 
@@ -178,7 +180,7 @@ bool record_pool::put_aside(std::uint32_t first_block) noexcept {
     std::uint64_t generation = 0;
     std::uint64_t arming = 0;
     for (std::uint32_t slot = begin; slot != end; ++slot) {
-      generation = std::max(generation, at(slot).generation.load(relaxed));
+      generation = std::max(generation, at(slot).generation());
       arming = std::max(arming, at(slot).arming.load(relaxed));
     }
     if (drop_pages(&at(begin), sizeof(record) * (end - begin))) {

@@ -1,11 +1,13 @@
 // The records of a scheduler, free and in use, and its counters.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <mutex>
@@ -149,13 +151,13 @@ class record_pool {
   // How many records are in a full magazine, and how many are made at a time.
   static constexpr std::uint32_t batch = 64;
 
-  /// Free records, linked by `next_free`.
+  /// Free records, each linked to the next.
   struct magazine {
     record* first = nullptr;
     counter size;
 
     void push(record& r) noexcept {
-      r.next_free = std::exchange(first, &r);
+      r.set_next_free(std::exchange(first, &r));
       ++size;
     }
   };
@@ -164,6 +166,7 @@ class record_pool {
     magazine in_use;
     magazine spare;
     counters counts;
+    std::uint64_t last_number = 0;
     sync::shard_mutex mutex;  // used only if threads share the shard
   };
 
@@ -202,15 +205,22 @@ class record_pool {
       refill(mine.here);
     ++mine.here.counts.scheduled;
     --stock.size;
-    return *std::exchange(stock.first, stock.first->next_free);
+    return *std::exchange(stock.first, stock.first->next_free());
   }
 
   /// Precondition: `r` is known only through ids of earlier generations.
-  void give_back(record& r) noexcept {
-    const own_shard mine(*this);
+  void give_back(record& r) noexcept { give_back(r, own_shard(*this)); }
+  void give_back(record& r, const own_shard& mine) noexcept {
     if (mine.here.in_use.size == batch) [[unlikely]]
       make_room(mine.here);
     mine.here.in_use.push(r);
+  }
+
+  /// The reading of a clock, or more, so that later calls by the same thread return greater numbers, and that it is at
+  /// least `least`.
+  std::uint64_t number(std::uint64_t reading, std::uint64_t least) noexcept {
+    const own_shard mine(*this);
+    return mine.here.last_number = std::max({reading, mine.here.last_number + 1, least});
   }
 
   /// The sum over all shards, read one after another. It includes what was counted before: by this thread, or by
@@ -259,9 +269,10 @@ class record_pool {
   }
 
   /// Gives memory of free records back, if the system supports this: the memory of blocks whose records are all free,
-  /// with none of them in another thread's shard. Does nothing if there is no memory for its own work, a bit for each
-  /// record. May be called at any time; locks are held only briefly. O(free records).
-  void shrink_to_fit() noexcept;
+  /// with none of them in another thread's shard. Before that, calls leave_wheel() for each of the free records that it
+  /// finds. Does nothing if there is no memory for its own work, a bit for each record. May be called at any time; locks
+  /// are held only briefly. O(free records).
+  void shrink_to_fit(const std::function<void(record&)>& leave_wheel) noexcept;
 
  private:
   // Segment s holds batch * 2^s records, so that a slot is found with a count of leading zeros. A segment's memory is

@@ -15,6 +15,7 @@
 /// of which locks a thread holds.
 namespace rondo::detail::sync {
 
+using moving_mutex = short_lock;
 using stripe_mutex = short_lock;
 using queue_mutex = short_lock;
 using record_mutex = short_lock;

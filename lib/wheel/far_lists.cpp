@@ -99,41 +99,49 @@ std::optional<far_lists::key> far_lists::earliest(tick_number known) noexcept {
   if (rest.first != 0 || pool_.chunks[lists[first].first].next != 0) {  // more than one chunk to be searched
     tick_number bound = has_list ? begin_of_list(first) : last_tick;
     if (rest.first != 0) bound = std::min(bound, rest_first);
-    if (bound > known) return key{bound, false};
+    if (bound > known) return key{bound, nullptr};
   }
-  tick_number due = rest.first != 0 ? earliest_of(rest) : last_tick;
+  key result{last_tick, nullptr};
+  if (rest.first != 0) result = earliest_of(rest);
   // Nodes that were moved in place may be due after nodes of later lists.
-  for (std::size_t i = first; i != list_count && begin_of_list(i) <= due; i = marked_at_or_after(i + 1))
-    due = std::min(due, earliest_of(lists[i]));
-  return key{due, true};
+  for (std::size_t i = first; i != list_count && begin_of_list(i) <= result.due;
+       i = marked_at_or_after(i + 1))
+    if (const key of_list = earliest_of(lists[i]); of_list.due < result.due || result.at_it == nullptr)
+      result = of_list;
+  return result;
 }
 
 /// Each chunk keeps a bound that none of its nodes precedes: the tick of its earliest node, unless that node was
 /// erased, cancelled or moved in place. The chunk with the earliest bound is searched. If its bound proves too early, all
 /// chunks whose bounds are earlier than the tick found are searched, too. Cancelled nodes are dropped, so that one of them
 /// cannot be scheduled again in its place, before the tick found.
-tick_number far_lists::earliest_of(const chain& list) noexcept {
+far_lists::key far_lists::earliest_of(const chain& list) noexcept {
   chunk_pool::chunk best = list.first;
   for (chunk_pool::chunk c = list.first; c != 0; c = pool_.chunks[c].next)
     if (pool_.chunks[c].earliest < pool_.chunks[best].earliest) best = c;
   const tick_number bound = pool_.chunks[best].earliest;
-  const std::size_t cancelled = pool_.cancelled;
-  tick_number earliest = std::numeric_limits<tick_number>::max();
+  bool has_erased = false;
+  key earliest{std::numeric_limits<tick_number>::max(), nullptr};
+  const auto is_earlier = [&](tick_number t) { return earliest.at_it == nullptr || t < earliest.due; };
   chunk_pool::chunk following = list.first;  // after the best chunk come all of them
-  for (chunk_pool::chunk c = best; c != 0 && earliest != bound;
+  for (chunk_pool::chunk c = best; c != 0 && is_earlier(bound);
        c = following, following = pool_.chunks[following].next) {
-    if (pool_.chunks[c].earliest >= earliest) continue;
+    if (!is_earlier(pool_.chunks[c].earliest)) continue;
     tick_number found = std::numeric_limits<tick_number>::max();
     const std::span<node*> slots = list.slots(c, pool_);
     for (std::size_t i = 0; i != slots.size(); ++i) {
       __builtin_prefetch(slots[std::min(i + chunk_pool::prefetch_distance, slots.size() - 1)]);
-      if (slots[i] != nullptr && !pool_.erase_if_cancelled(slots[i], c))
-        found = std::min(found, slots[i]->due);
+      if (slots[i] == nullptr) continue;
+      if (pool_.erase_if_cancelled(slots[i], c)) {
+        has_erased = true;
+        continue;
+      }
+      found = std::min<tick_number>(found, slots[i]->due);
+      if (is_earlier(found)) earliest = {found, slots[i]};
     }
     pool_.chunks[c].earliest = found;
-    earliest = std::min(earliest, found);
   }
-  if (pool_.cancelled != cancelled)
+  if (has_erased)
     for (chunk_pool::chunk c = list.first; c != 0; c = pool_.chunks[c].next)
       if (pool_.holes[c] >= chunk_pool::merge_threshold) c = pool_.merge_with_neighbours(c);
   return earliest;
@@ -156,7 +164,8 @@ std::string far_lists::fault_of(const chain& list, tick_number begin, const IsHe
   std::string wrong = list.fault(pool_);
   list.for_each(pool_, [&](const node& n) {
     const chunk_pool::chunk c = n.position / chunk_pool::chunk_slots;
-    const bool is_in_place = is_here(n.due) || (!n.is_near() && n.due >= begin);
+    const bool is_in_place =
+        is_here(n.due) || ((pool_.drop_in_shared != nullptr || !n.is_near()) && n.due >= begin);
     if (wrong.empty() && (!is_in_place || n.due < pool_.chunks[c].earliest))
       wrong = "a node due at tick " + std::to_string(n.due) + " is not in its place";
   });

@@ -22,7 +22,7 @@ std::size_t checked_buckets(std::size_t buckets) {
   return std::bit_ceil(buckets);
 }
 
-wheel_core::wheel_core(std::size_t buckets, tick_number now, int low_bits)
+wheel_core::wheel_core(std::size_t buckets, tick_number now, int low_bits, chunk_pool::drop_function* drop)
     : mask_(checked_buckets(buckets) - 1),
       low_bits_(low_bits),
       block_shift_(std::max(static_cast<int>(std::bit_width(mask_)) - window_block_bits, 0) + low_bits),
@@ -31,6 +31,7 @@ wheel_core::wheel_core(std::size_t buckets, tick_number now, int low_bits)
       past_(pool_),
       queue_(mask_ + 2),
       last_ranks_(mask_ + 1) {
+  pool_.drop_in_shared = drop;
   move_window(now);
 }
 
@@ -60,16 +61,16 @@ bool wheel_core::make_room_in_bucket(tick_number due) {
 }
 
 void wheel_core::add(node& n, tick_number due) noexcept {
-  n.rank = node::after_far;
-  if (in_window(due)) {
-    buckets_[bucket_of(due)].nodes.push_at_once(n);
-  } else if (due < window_begin_) {
-    past_.add(n, due);
-  } else {
-    n.rank = next_far_rank();
+  const bool is_far = !in_window(due) && due >= window_begin_;
+  if (is_far)
     future_.add(n, due);
-    if (is_eager_ && last_far_rank_ >= trial_ends_) is_eager_ = false;
-  }
+  else if (in_window(due))
+    buckets_[bucket_of(due)].nodes.push_at_once(n);
+  else
+    past_.add(n, due);
+  if (is_shared()) return;
+  n.rank = is_far ? next_far_rank() : node::after_far;
+  if (is_eager_ && last_far_rank_ >= trial_ends_) is_eager_ = false;
 }
 
 void wheel_core::move(node& n, tick_number due) {
@@ -180,11 +181,23 @@ void wheel_core::correct_key() noexcept {
   correct_far_key();
 }
 
-void wheel_core::correct_far_key() noexcept {
+node* wheel_core::find_earliest() noexcept {
+  if (queue_.top <= mask_) {
+    if (node* const n = buckets_[queue_.top].nodes.scheduled_front(pool_)) return n;
+    correct_key();
+    return nullptr;
+  }
+  const tick_number key = far_key_;
+  node* const earliest = correct_far_key();
+  return far_key_ == key ? earliest : nullptr;
+}
+
+/// Returns a node due at the corrected key, or null if none is known.
+node* wheel_core::correct_far_key() noexcept {
   std::optional<far_lists::key> key = past_.earliest(far_key_);
   if (!key) key = future_.earliest(far_key_);
   far_queued_ = key.has_value();
-  far_key_is_exact_ = key && key->is_exact;
+  far_key_is_exact_ = key && key->at_it != nullptr;
   if (!key) {
     far_in_order_ = true;
     queue_.set(buckets_.size(), std::nullopt);
@@ -193,6 +206,7 @@ void wheel_core::correct_far_key() noexcept {
     queue_.set(buckets_.size(), far_key_);
   }
   update_window_end();
+  return key ? key->at_it : nullptr;
 }
 
 /// Moves a far node to its bucket. Returns false if it is due after the last one. (If its bucket has chunks, their tick
@@ -206,6 +220,7 @@ struct wheel_core::bucket_mover {
       wheel.make_room_in_bucket(n.due);
       nodes.push_at_once(n);
     }
+    if (wheel.is_shared()) return true;
     std::uint64_t& last_rank = wheel.last_ranks_[index];
     last_rank = n.rank < last_rank ? out_of_order : n.rank;
     n.rank ^= node::far_bit | node::near_bit;
@@ -223,6 +238,8 @@ chain* wheel_core::gather_far(tick_number due) {
     // The list of `due` is the first one: correct_key() has dropped earlier lists, whose nodes were erased.
     chain* const nodes = past_.single_block();
     if (nodes == nullptr && past_.rest.first == 0) past_.move_base(due);
+    if (nodes == nullptr && is_shared())
+      far_key_is_exact_ = false;  // the node may have been cancelled, and dropped
     return nodes;
   }
   if (due > buckets_last_) move_window(due);
@@ -296,7 +313,7 @@ std::string wheel_core::fault() const {
   if (wrong.empty()) wrong = queue_.fault();
   std::size_t cancelled = 0;
   for_each_linked([&](const node& n) {
-    if (n.is_cancelled()) ++cancelled;
+    if (!is_shared() && n.is_cancelled()) ++cancelled;
     if (wrong.empty() && n.wheel != this)
       wrong = "it holds a node due at tick " + std::to_string(n.due) + ", in no wheel, or in another";
   });
@@ -310,7 +327,8 @@ std::string wheel_core::fault_of_bucket(std::size_t index) const {
   const bucket& b = buckets_[index];
   std::string wrong = b.nodes.fault(pool_);
   b.nodes.for_each(pool_, [&](const node& n) {
-    if (wrong.empty() && (n.due != b.due || bucket_of(n.due) != index || !n.is_near()))
+    const bool is_near = is_shared() || n.is_near();
+    if (wrong.empty() && (n.due != b.due || bucket_of(n.due) != index || !is_near))
       wrong =
           "its tick is " + std::to_string(b.due) + ", but it holds a node due at " + std::to_string(n.due);
   });
@@ -326,18 +344,19 @@ std::string wheel_core::fault_of_bucket(std::size_t index) const {
 std::string wheel_core::fault_of_far_nodes() const {
   std::string wrong;
   bool is_exact = false;
-  const auto check = [&](const node& n, bool is_outside) {
-    is_exact |= n.due == far_key_ && !n.is_cancelled();
-    if (!is_outside)
+  const auto check = [&](const node& n, bool is_near) {
+    const bool is_outside = is_near ? n.due < window_begin_ : n.due >= window_begin_ && n.due > window_last_;
+    is_exact |= n.due == far_key_ && (is_shared() || !n.is_cancelled());
+    if (!is_outside || (!is_shared() && n.is_near() != is_near))
       wrong = "a far node due at tick " + std::to_string(n.due) + " is in the wrong store";
     else if (wrong.empty() && (!far_queued_ || n.due < far_key_))
       wrong = "a node due at tick " + std::to_string(n.due) + " is before the key";
   };
-  past_.for_each([&](const node& n) { check(n, n.due < window_begin_ && n.is_near()); });
-  future_.for_each(
-      [&](const node& n) { check(n, n.due >= window_begin_ && n.due > window_last_ && !n.is_near()); });
+  past_.for_each([&](const node& n) { check(n, true); });
+  future_.for_each([&](const node& n) { check(n, false); });
   if (!wrong.empty()) return wrong;
-  if (far_queued_ && far_key_is_exact_ && !is_exact) return "no far node is due at the exact key";
+  if (far_queued_ && far_key_is_exact_ && !is_exact && !is_shared())
+    return "no far node is due at the exact key";
   const std::optional<tick_number> key = queue_.due_of(buckets_.size());
   const bool agree = far_queued_ ? key == far_key_ : !key;
   return agree ? "" : "the wheel and the delay queue disagree on the key of the far nodes";

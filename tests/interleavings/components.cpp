@@ -156,7 +156,7 @@ TEST_CASE("a timer is in the list of a pass until it is popped") {
     };
     const auto read = [s] {
       int found = 0;
-      s->list.for_each_current([&](const auto&, std::uint64_t) { ++found; });
+      s->list.for_each_current([&](const auto&, bool) { ++found; });
       expect(found + s->popping.load() >= 1, "one is there, or is being popped");
       const auto due = s->list.next_due();
       expect(!due || *due == 1 || s->popping.load() >= 1, "what is due next is there");

@@ -59,6 +59,12 @@ TEST_CASE("the driver, cancel and schedule") {
                                 s.cancel(0);
                                 schedule_and_await(s, 1, 6ms);
                               }}));
+  check_every_schedule(driven([](stage& s) { s.add_plain(5ms); }, {[](stage& s) {
+                                s.cancel(0);
+                                s.add_plain(6ms);
+                                s.await_run(1);
+                                s.stop();
+                              }}));
 }
 
 TEST_CASE("the driver and cancel_and_wait") {

@@ -204,6 +204,9 @@ class explored_atomic {
     return compare_exchange_strong(expected, value);
   }
 
+  /// The value, without a step. For checks that other threads cannot disturb.
+  T peek() const { return value_.load(); }
+
   /// Waits until the value is not `old`.
   void await_other_than(T old) const {
     await_turn({"wait for another value of", "atomic", {access{this, false}}},

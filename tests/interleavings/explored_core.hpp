@@ -18,7 +18,8 @@ namespace rondo::test {
 class explored_core final : public detail::core {
  public:
   /// `has_driver` is true if one of the threads calls drive().
-  explored_core(const options& o, bool has_driver) : core(o, at(0s)), has_driver_(has_driver) {}
+  explored_core(const options& o, bool has_driver)
+      : core(o, at(0s), kind_of_time::virtual_time), has_driver_(has_driver) {}
 
   time_point now() const noexcept override { return virtual_time::now(); }
   std::size_t pass() { return run_pass(time_point::max(), unlimited); }

@@ -39,7 +39,7 @@ TEST_CASE("job and cancel") {
 
 TEST_CASE("job and cancel_and_wait") {
   explore_jobs(1, {start, cancel_and_wait});
-  explore_jobs(1, {start, cancel_and_wait, cancel_and_wait});
+  explore_jobs(1, {start, cancel_and_wait, cancel_and_wait}, few);
   explore_jobs(1, {drop, cancel_and_wait});
 }
 

@@ -43,7 +43,9 @@ class stage {
   /// As add(), with a callable that owns nothing: cancelling such a timer takes another path.
   void add_plain(duration due) {
     timer& t = timers_.emplace_back();
-    t.id = schedule_on(*core_, deadline(due), core_->now(), [this, &t](const firing& f) { run(t, f); });
+    try_to_set(t, [&] {
+      return schedule_on(*core_, deadline(due), core_->now(), [this, &t](const firing& f) { run(t, f); });
+    });
   }
   /// As add(), but the timer is submitted as a separate job: see submitted().
   void add_job(duration due) {
@@ -163,8 +165,12 @@ class stage {
   void schedule(timer& t, Schedule&& schedule_on_core) {
     const auto owned = std::make_shared<int>();
     t.callable = owned;
+    try_to_set(t, [&] { return schedule_on_core([this, &t, owned](const firing& f) { run(t, f); }); });
+  }
+  template <class Set>
+  static void try_to_set(timer& t, Set&& set) {
     try {
-      t.id = schedule_on_core([this, &t, owned](const firing& f) { run(t, f); });
+      t.id = set();
     } catch (const stopped_error&) {
       ++t.refused;
     } catch (const capacity_error&) {

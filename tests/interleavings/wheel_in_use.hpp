@@ -17,12 +17,16 @@
 
 namespace rondo::test {
 
+struct explored_node : detail::shared_node {
+  bool is_inside() const { return detail::node_word{word_.peek()}.is_scheduled(); }
+};
+
 /// Two stripes, few buckets, and some nodes. As the wheel requires, only one thread schedules, moves and cancels node
 /// i, and only one thread takes due nodes.
 template <std::size_t Nodes, std::size_t Buckets = 2>
 struct wheel_in_use {
   detail::striped_wheel wheel{Buckets, 0};
-  std::array<detail::node, Nodes> nodes;
+  std::array<explored_node, Nodes> nodes;
   std::array<int, Nodes> scheduled{}, cancelled{}, taken{};
   std::vector<tick_number> taken_ticks;
   explored_atomic<bool> notified;  // set when the top has moved earlier
@@ -32,24 +36,26 @@ struct wheel_in_use {
       order_[i] = ++steps_;
       return true;
     };
-    wheel.schedule(nodes[i], due, may_insert, [this] { notified.store(true); });
+    wheel.schedule(nodes[i], due, detail::place::waiting, may_insert, [this] { notified.store(true); });
     ++scheduled[i];
   }
   void move(std::size_t i, tick_number due) {
-    const auto moves = [&] {
-      order_[i] = ++steps_;
-      if (nodes[i].wheel == nullptr) ++scheduled[i];
+    const auto may_move = [&] {
+      if (!nodes[i].is_inside()) ++scheduled[i];
       return true;
     };
-    wheel.reschedule(nodes[i], due, moves, [this] { notified.store(true); });
+    const auto moved = [&] { order_[i] = ++steps_; };
+    wheel.reschedule(nodes[i], due, detail::place::waiting, may_move, moved,
+                     [this] { notified.store(true); });
   }
   void cancel(std::size_t i) { cancelled[i] += wheel.cancel(nodes[i]) ? 1 : 0; }
   void take(tick_number to, std::size_t limit = unlimited) {
-    wheel.take_due(to, limit, [this, to](detail::node& n, tick_number tick) {
+    wheel.take_due(to, limit, [this, to](detail::shared_node& taken_node, tick_number tick) {
+      const auto& n = static_cast<explored_node&>(taken_node);
       expect(n.due == tick, "a node is taken at its tick");
       expect(tick <= to, "a node is not taken before its tick");
-      for (const detail::node& other : nodes)  // the stripe is locked
-        expect(other.wheel == nullptr || (other.due - tick) % 2 != 0 || comes_before(n, other),
+      for (const explored_node& other : nodes)  // the stripe is locked
+        expect(!other.is_inside() || (other.due - tick) % 2 != 0 || comes_before(n, other),
                "nodes of a stripe are taken in the order of ticks, and within a tick in the order of "
                "scheduling");
       taken_ticks.push_back(tick);
@@ -75,16 +81,17 @@ struct wheel_in_use {
 
   void check() {
     std::array<int, Nodes> inside{};
-    std::map<tick_number, const detail::node*> last;
-    wheel.for_each([&](detail::node& n) {
+    std::map<tick_number, const explored_node*> last;
+    wheel.for_each([&](const detail::shared_node& visited) {
+      const auto& n = static_cast<const explored_node&>(visited);
       ++inside[number_of(n)];
-      const detail::node*& before = last[n.due];
+      const explored_node*& before = last[n.due];
       expect(before == nullptr || comes_before(*before, n), "nodes of a tick are in the order of scheduling");
       before = &n;
     });
     for (std::size_t i = 0; i != Nodes; ++i) {
       expect(cancelled[i] + taken[i] + inside[i] == scheduled[i], "a node leaves the wheel once");
-      expect((nodes[i].wheel != nullptr) == (inside[i] == 1), "a node knows whether it is in the wheel");
+      expect(nodes[i].is_inside() == (inside[i] == 1), "a node knows whether it is in the wheel");
     }
     const std::string wrong = wheel.fault();
     expect(wrong.empty(), wrong.c_str());
@@ -95,19 +102,19 @@ struct wheel_in_use {
   /// Takes all remaining nodes.
   void take_rest() {
     take(std::numeric_limits<tick_number>::max());
-    for (const detail::node& n : nodes) expect(n.wheel == nullptr, "all nodes are taken in the end");
+    for (const explored_node& n : nodes) expect(!n.is_inside(), "all nodes are taken in the end");
     check();
   }
 
  private:
-  std::size_t number_of(const detail::node& n) const { return static_cast<std::size_t>(&n - nodes.data()); }
-  bool comes_before(const detail::node& a, const detail::node& b) const {
+  std::size_t number_of(const explored_node& n) const { return static_cast<std::size_t>(&n - nodes.data()); }
+  bool comes_before(const explored_node& a, const explored_node& b) const {
     return a.due < b.due || (a.due == b.due && order_[number_of(a)] < order_[number_of(b)]);
   }
   std::optional<tick_number> earliest() const {
     std::optional<tick_number> earliest;
-    for (const detail::node& n : nodes)
-      if (n.wheel != nullptr && (!earliest || n.due < *earliest)) earliest = n.due;
+    for (const explored_node& n : nodes)
+      if (n.is_inside() && (!earliest || n.due < *earliest)) earliest = n.due;
     return earliest;
   }
 

@@ -110,7 +110,8 @@ class store_trial {
       const tick_number known = earliest ? later_by(*earliest, -some_distance()) : ticks_.start;
       const auto key = store_.earliest(known);
       REQUIRE(key.has_value() == earliest.has_value());
-      if (key) REQUIRE((key->is_exact ? key->due == *earliest : known < key->due && key->due <= *earliest));
+      if (key)
+        REQUIRE((key->at_it != nullptr ? key->due == *earliest : known < key->due && key->due <= *earliest));
     }
     REQUIRE((earliest_of(store_) == earliest));
     REQUIRE(store_.surely_empty() == !earliest);

@@ -55,9 +55,6 @@ std::string due_of(picture p, tick_number tick) {
 
 std::string due_in(duration d) { return due_of(picture_at(0ns, 1, 1ns), d.count()); }
 
-bool always() { return true; }
-void nothing() {}
-
 /// Formats numbers in groups of two digits, which nobody wants to see in a drawing.
 struct groups_of_two : std::numpunct<char> {
   std::string do_grouping() const override { return "\2"; }
@@ -306,16 +303,21 @@ picture described(const wheel& w) {
   return p;
 }
 
+void schedule(wheel& w, shared_node& n, tick_number due) {
+  w.schedule(
+      n, due, place::waiting, [] { return true; }, [] {});
+}
+
 TEST_CASE("the description of a wheel has its buckets, far nodes and keys left behind") {
   wheel w(8, 0);
   CHECK(described(w).buckets.empty());
   CHECK_FALSE(described(w).far.key.has_value());
-  std::array<node, 5> n;
-  w.schedule(n[0], 2, always, nothing);
-  w.schedule(n[1], 17, always, nothing);
-  w.schedule(n[2], 2, always, nothing);
-  w.schedule(n[3], 18, always, nothing);
-  w.schedule(n[4], 5, always, nothing);
+  std::array<shared_node, 5> n;
+  schedule(w, n[0], 2);
+  schedule(w, n[1], 17);
+  schedule(w, n[2], 2);
+  schedule(w, n[3], 18);
+  schedule(w, n[4], 5);
   const auto check_bucket = [&](std::size_t i, std::size_t number, tick_number key, std::size_t nodes) {
     const picture::bucket b = described(w).buckets.at(i);
     CHECK(b.number == number);
@@ -355,15 +357,15 @@ TEST_CASE("descriptions of random wheels have each node once, and no late key") 
     CAPTURE(seed);
     rondo::test::dice dice(seed);
     wheel w(16, 0);
-    std::vector<node> nodes(500);
+    std::vector<shared_node> nodes(500);
     std::map<tick_number, std::size_t> expected;
     for (int step = 0; step != 3000; ++step) {
-      node& n = nodes[dice.roll(nodes.size())];
-      if (n.wheel != nullptr) {
+      shared_node& n = nodes[dice.roll(nodes.size())];
+      if (n.word().is_scheduled()) {
         if (--expected[n.due] == 0) expected.erase(n.due);
         w.cancel(n);
       } else {
-        w.schedule(n, static_cast<tick_number>(dice.roll(dice.one_in(4) ? 5000 : 50)) - 20, always, nothing);
+        schedule(w, n, static_cast<tick_number>(dice.roll(dice.one_in(4) ? 5000 : 50)) - 20);
         ++expected[n.due];
       }
       if (dice.one_in(50)) w.next_due();
@@ -384,7 +386,7 @@ TEST_CASE("descriptions of random wheels have each node once, and no late key") 
     CHECK(p.far.latest == expected.rbegin()->first);
     CHECK(*p.far.key <= p.far.earliest);
     CHECK_FALSE(p.far.key_is_late);
-    for (node& n : nodes) w.cancel(n);
+    for (shared_node& n : nodes) w.cancel(n);
   }
 }
 

@@ -307,7 +307,7 @@ TEST_CASE("an exception of a task is reported even without memory") {
 /// A core that counts how often its driver is woken.
 class woken_core final : public detail::core {
  public:
-  explicit woken_core(const options& o) : core(o, at(0s)) {}
+  explicit woken_core(const options& o) : core(o, at(0s), kind_of_time::virtual_time) {}
   time_point now() const noexcept override { return time; }
 
   time_point time = at(0s);

@@ -1,8 +1,11 @@
 // The list of a pass, tested on its own.
 #include "scheduler/ready_list.hpp"
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <utility>
 
 #include <doctest/doctest.h>
 
@@ -84,6 +87,27 @@ TEST_CASE("finished entries do not reappear when the others are moved to the fro
   for (int i = 0; i != 56; ++i) {
     REQUIRE(pass.front());
     REQUIRE(pass.front()->timer == &other);
+    pass.pop();
+  }
+  CHECK(pass.empty());
+}
+
+TEST_CASE(
+    "the timers that a pass collects are taken in the order of ticks and of scheduling, whatever order they "
+    "come in") {
+  list pass;
+  std::array<record, 6> records{record{0}, record{1}, record{2}, record{3}, record{4}, record{5}};
+  const std::array<tick_number, 6> ticks{1, 1, 1, 2, 2, 1};
+  const std::array<std::uint64_t, 6> armings{30, 10, 20, 5, 2, 15};
+  REQUIRE(pass.make_room() >= records.size());
+  std::optional<list::filling> fills(std::in_place, pass, 2);
+  for (std::size_t i = 0; i != records.size(); ++i) {
+    records[i].arming.store(armings[i]);
+    pass.push(records[i], ticks[i]);
+  }
+  fills.reset();
+  for (const std::size_t i : {1U, 5U, 2U, 0U, 4U, 3U}) {
+    CHECK(pass.front()->timer == &records[i]);
     pass.pop();
   }
   CHECK(pass.empty());

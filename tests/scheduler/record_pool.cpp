@@ -16,6 +16,10 @@ using rondo::detail::record;
 using rondo::detail::record_pool;
 using rondo::test::pool_threads;
 
+#if !defined(RONDO_CHECKS)
+static_assert(sizeof(record) == 192 || sizeof(void*) != 8);
+#endif
+
 struct pool_in_use {
   record_pool pool;
   std::vector<record*> taken;

@@ -17,6 +17,8 @@
 namespace scheduler_shrink_pool {
 
 using namespace rondo::test;
+using rondo::detail::node_word;
+using rondo::detail::place;
 using rondo::detail::record;
 using rondo::detail::record_pool;
 
@@ -30,7 +32,7 @@ struct pool_in_use {
     });
   }
   void end(record& r) {
-    ++r.generation;
+    r.set(node_word::of(r.generation() + 1, place::out));
     r.invalidate_wait();
     pool.give_back(r);
   }
@@ -41,18 +43,18 @@ struct pool_in_use {
     taken.clear();
   }
   void shrink(std::size_t thread) {
-    pool_threads::on(thread, [&] { pool.shrink_to_fit(); });
+    pool_threads::on(thread, [&] { pool.shrink_to_fit([](record&) {}); });
   }
   std::size_t zeros() const {
     std::size_t count = 0;
     for (std::uint32_t slot = 0; slot != pool.slots(); ++slot)
-      count += pool.find(slot)->generation == 0 ? 1U : 0U;
+      count += pool.find(slot)->generation() == 0 ? 1U : 0U;
     return count;
   }
   std::size_t visited() const {
     std::size_t count = 0;
     pool.for_each([&](const record& r) {
-      CHECK(r.generation != 0);
+      CHECK(r.generation() != 0);
       ++count;
     });
     return count;
@@ -98,15 +100,15 @@ TEST_CASE("a record in use keeps the memory of its block, and does not change") 
   p.take(0, 1000);
   record* const stays = p.taken[500];
   p.taken.erase(p.taken.begin() + 500);
-  stays->order = 17;
-  const std::uint64_t generation = stays->generation;
+  stays->number = 17;
+  const std::uint64_t generation = stays->generation();
   p.give_back_all(0);
   const std::size_t slots = p.pool.slots();
   p.shrink(0);
   CHECK(p.zeros() == slots - 64);
   CHECK(p.visited() == 64);
-  CHECK(stays->order == 17);
-  CHECK(stays->generation == generation);
+  CHECK(stays->number == 17);
+  CHECK(stays->generation() == generation);
   CHECK(p.pool.free() == slots - 1);
   pool_threads::on(0, [&] { p.end(*stays); });
   p.shrink(0);
@@ -140,7 +142,7 @@ TEST_CASE("a record whose lock is held keeps the memory of its block until the n
   locked.mutex.lock();
   p.shrink(0);
   CHECK(p.visited() == 64);
-  CHECK(locked.generation != 0);
+  CHECK(locked.generation() != 0);
   locked.mutex.unlock();
   for (std::uint32_t slot = 192; slot != 256; ++slot) {  // no lock is left locked
     record& r = *p.pool.find(slot);
@@ -156,13 +158,13 @@ TEST_CASE("generations and armings never repeat") {
   pool_in_use p;
   p.take(0, 128);
   record& busy = *p.taken[0];
-  for (int i = 0; i != 1000; ++i) ++busy.generation;
+  busy.set(node_word::of(busy.generation() + 1000, place::out));
   for (int i = 0; i != 5000; ++i) busy.invalidate_wait();
   p.give_back_all(0);
   p.shrink(0);
   p.take(0, 128);
   for (const record* const r : p.taken) {
-    CHECK(r->generation >= 1002);
+    CHECK(r->generation() >= 1002);
     CHECK(r->arming.load() >= 5002);
   }
   // Records with lower numbers lose their memory later. The higher numbers must not be forgotten then.
@@ -173,7 +175,7 @@ TEST_CASE("generations and armings never repeat") {
   p.shrink(0);
   p.take(0, 500);
   for (const record* const r : p.taken) {
-    CHECK(r->generation >= 1004);
+    CHECK(r->generation() >= 1004);
     CHECK(r->arming.load() >= 5004);
   }
 }
@@ -188,7 +190,7 @@ TEST_CASE("without memory for its own work the pool gives nothing back, and lose
     bool struck = false;
     pool_threads::on(0, [&] {
       const failing_new memory(after);
-      p.pool.shrink_to_fit();
+      p.pool.shrink_to_fit([](record&) {});
       struck = memory.struck();
     });
     CHECK(struck);
@@ -222,10 +224,10 @@ TEST_CASE(
             const record& r = *p.taken[i];
             const auto had = last.find(r.slot);
             if (had != last.end()) {
-              CHECK(r.generation > had->second.first);
+              CHECK(r.generation() > had->second.first);
               CHECK(r.arming.load() > had->second.second);
             }
-            last[r.slot] = {r.generation, r.arming.load()};
+            last[r.slot] = {r.generation(), r.arming.load()};
           }
           break;
         default:

@@ -106,16 +106,20 @@ class RONDO_EXPORT chunk_pool {
   }
   /// Erases the node in a slot of `c` if it is cancelled, but merges nothing. Precondition: the slot holds a node.
   bool erase_if_cancelled(node*& slot, chunk c) noexcept {
-    if (!slot->is_cancelled()) return false;
-    drop(*slot);
+    if (!drop_if_cancelled(*slot)) return false;
     slot = nullptr;
     ++holes[c];
     return true;
   }
-  /// The node, which was cancelled, leaves its slot.
-  void drop(node& n) noexcept {
+  /// Makes a cancelled node one that is in no wheel, and returns true. Returns false for a node that is not cancelled.
+  using drop_function = bool(node&) noexcept;
+  /// If the node is cancelled, it leaves its slot, which the caller must empty, and the node must not be used any more.
+  bool drop_if_cancelled(node& n) noexcept {
+    if (drop_in_shared != nullptr) return drop_in_shared(n);
+    if (!n.is_cancelled()) return false;
     n.wheel = nullptr;
     --cancelled;
+    return true;
   }
   /// Erases the cancelled nodes of the next few chunks in use, in the order of numbers, except for first chunks of chains.
   /// O(chunks and segments).
@@ -163,6 +167,7 @@ class RONDO_EXPORT chunk_pool {
   std::vector<std::uint8_t> holes;  // of chunks, by number; an array of its own, which stays in the cache
   std::vector<chunk_info> chunks;   // by number
   std::size_t cancelled = 0;        // the number of nodes that were cancelled, but are still in their slots
+  drop_function* drop_in_shared = nullptr;  // not null if threads share the wheel
 
  private:
   std::vector<segment> segments_;  // by number
@@ -206,8 +211,7 @@ class RONDO_EXPORT chain {
   node* scheduled_front(chunk_pool& pool) noexcept {
     for (; begin_ != end_; pop_front(pool)) {
       if (*begin_ == nullptr) continue;
-      if (!(*begin_)->is_cancelled()) return *begin_;
-      pool.drop(**begin_);
+      if (!pool.drop_if_cancelled(**begin_)) return *begin_;
     }
     return nullptr;
   }
@@ -238,6 +242,13 @@ class RONDO_EXPORT chain {
     for (chunk_pool::chunk c = first; c != 0; c = pool.chunks[c].next)
       for (node* const n : slots(c, pool))
         if (n != nullptr) visit(*n);
+  }
+
+  /// Drops the cancelled nodes, but merges nothing. O(slots).
+  void drop_cancelled(chunk_pool& pool) noexcept {
+    for (chunk_pool::chunk c = first; c != 0; c = pool.chunks[c].next)
+      for (node*& slot : slots(c, pool))
+        if (slot != nullptr) pool.erase_if_cancelled(slot, c);
   }
 
   /// See detail/checks.hpp. O(slots).

@@ -61,10 +61,10 @@ class RONDO_EXPORT far_lists {
   /// Whether it is known to hold no node. May be false for an empty store if nodes were erased.
   bool surely_empty() const noexcept { return first == list_count && rest.first == 0; }
 
-  /// A tick that no node precedes, and whether a node is due at it.
+  /// A tick that no node precedes, and a node that is due at it, or null if none is known.
   struct key {
     tick_number due;
-    bool is_exact;
+    node* at_it;
   };
   /// The earliest due tick, or none if there is no node. If it takes more than one chunk to find it, and it is known to
   /// be later than `known`, the result may be an earlier tick after `known`. Frees lists whose nodes were all erased or
@@ -83,8 +83,7 @@ class RONDO_EXPORT far_lists {
     for (; rest.first != 0 && limit != 0; --limit) {
       node* const n = rest.front(pool_);
       if (n == nullptr) return rest.release(pool_);
-      if (n->is_cancelled()) {
-        pool_.drop(*n);
+      if (pool_.drop_if_cancelled(*n)) {
         rest.pop_front(pool_);
         continue;
       }
@@ -133,6 +132,10 @@ class RONDO_EXPORT far_lists {
     for (const chain& list : lists) list.for_each(pool_, visit);
     rest.for_each(pool_, visit);
   }
+  void drop_cancelled() noexcept {
+    for (chain& list : lists) list.drop_cancelled(pool_);
+    rest.drop_cancelled(pool_);
+  }
 
   /// See detail/checks.hpp. O(nodes).
   std::string fault() const;
@@ -169,7 +172,7 @@ class RONDO_EXPORT far_lists {
   /// The first list at or after `index` that has chunks, or list_count.
   std::size_t marked_at_or_after(std::size_t index) const noexcept;
   tick_number begin_of_list(std::size_t index) const noexcept;
-  tick_number earliest_of(const chain& list) noexcept;
+  key earliest_of(const chain& list) noexcept;
   template <class IsHere>
   std::string fault_of(const chain& list, tick_number begin, const IsHere& is_here) const;
 

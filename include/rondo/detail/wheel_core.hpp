@@ -69,25 +69,29 @@ RONDO_EXPORT std::size_t checked_buckets(std::size_t buckets);
 
 class RONDO_EXPORT wheel_core {
  public:
-  /// All ticks of a wheel agree in their lowest `low_bits` bits, so the window has `buckets << low_bits` ticks. Throws
-  /// std::invalid_argument and std::bad_alloc.
-  explicit wheel_core(std::size_t buckets, tick_number now = 0, int low_bits = 0);
+  /// All ticks of a wheel agree in their lowest `low_bits` bits, so the window has `buckets << low_bits` ticks. If `drop`
+  /// is given, threads share the wheel: a lock guards it, but without the lock any thread may cancel a node and schedule it
+  /// again. Such a wheel does not use node::rank, and takes the nodes of a tick in any order. Throws std::invalid_argument
+  /// and std::bad_alloc.
+  explicit wheel_core(std::size_t buckets, tick_number now = 0, int low_bits = 0,
+                      chunk_pool::drop_function* drop = nullptr);
   wheel_core(const wheel_core&) = delete;
   wheel_core& operator=(const wheel_core&) = delete;
 
   /// Inserts `n`, and returns whether next_key() has become earlier. The caller sets n.due and n.wheel. `own` is
   /// `due >> low_bits`; rondo::wheel knows that this is `due`, which saves two of 36 instructions. Strong guarantee.
-  /// Precondition: `n` is in no wheel.
+  /// Preconditions: `n` is in no wheel; `is_shared` says whether threads share this one.
+  template <bool is_shared = false>
   bool insert(node& n, tick_number due, tick_number own) {
     if (due > window_last_) {
       if (due > far_after_ && future_.add_at_once(n, due)) {
-        n.rank = next_far_rank();
+        if constexpr (!is_shared) n.rank = next_far_rank();
         return false;
       }
     } else {
       bucket& b = buckets_[static_cast<std::size_t>(own) & mask_];
       if (b.due == due && b.nodes.push_at_once(n)) {
-        n.rank = node::after_far;
+        if constexpr (!is_shared) n.rank = node::after_far;
         return false;
       }
     }
@@ -185,6 +189,32 @@ class RONDO_EXPORT wheel_core {
   /// The due tick of the earliest node, or none if there is no node. Corrects early keys.
   std::optional<tick_number> next_due() noexcept;
 
+  // For a wheel that threads share.
+
+  /// Removes the nodes of an open tick, as long as leaves(node&) returns true. Precondition: the lock has been held since
+  /// the tick was opened.
+  template <class Leaves>
+  void take_while(open_tick t, Leaves&& leaves) noexcept {
+    if (t.due == far_key_) far_key_is_exact_ = false;
+    for (node* n = t.nodes->front(pool_); n != nullptr && leaves(*n); n = t.nodes->front(pool_))
+      t.nodes->pop_front(pool_);
+  }
+  /// A node due at next_key(), or null if there was none, and the key was corrected. Drops the cancelled nodes that it
+  /// finds. Precondition: the queue is not empty.
+  node* find_earliest() noexcept;
+  /// Drops all cancelled nodes. O(buckets + nodes).
+  void drop_cancelled() noexcept {
+    for (bucket& b : buckets_) b.nodes.drop_cancelled(pool_);
+    past_.drop_cancelled();
+    future_.drop_cancelled();
+    far_key_is_exact_ = false;
+  }
+  /// Removes `n` from its slot. Precondition: `n` is in this wheel.
+  void unlink(node& n) noexcept {
+    if (n.due == far_key_) far_key_is_exact_ = false;
+    pool_.erase(n.position);
+  }
+
   /// Gives back the chunks, segments, tables and far lists that hold no node. Nodes do not move. O(buckets + segments),
   /// plus O(1) for each chunk of cancelled nodes. While a tick is open, the far lists that take() may read stay.
   void shrink_to_fit(bool is_open = false) noexcept;
@@ -220,7 +250,7 @@ class RONDO_EXPORT wheel_core {
       visit(std::optional<std::size_t>(), *key, [&](auto&& f) {
         past_.for_each(f);
         future_.for_each([&](node& n) {
-          if (!n.is_cancelled()) f(n);
+          if (is_shared() || !n.is_cancelled()) f(n);
         });
       });
   }
@@ -245,6 +275,8 @@ class RONDO_EXPORT wheel_core {
   static constexpr std::uint64_t out_of_order = node::after_far;
 
   struct bucket_mover;
+
+  bool is_shared() const noexcept { return pool_.drop_in_shared != nullptr; }
 
   // The window has eight blocks, so that it moves by an eighth of its length: 64 ticks of 512.
   static constexpr int window_block_bits = 3;
@@ -274,7 +306,7 @@ class RONDO_EXPORT wheel_core {
   bool make_room_in_bucket(tick_number due);
   std::uint64_t next_far_rank() noexcept { return last_far_rank_ += node::rank_step; }
   void sort(std::size_t index);
-  void correct_far_key() noexcept;
+  node* correct_far_key() noexcept;
   chain* gather_far(tick_number due);
   void move_window(tick_number first) noexcept;
   void move_on(tick_number first);

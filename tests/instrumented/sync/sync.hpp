@@ -10,6 +10,7 @@
 
 namespace rondo::detail::sync {
 
+using moving_mutex = test::ranked_mutex<test::lock_rank::moving>;
 using stripe_mutex = test::ranked_mutex<test::lock_rank::stripe>;
 using queue_mutex = test::ranked_mutex<test::lock_rank::queue>;
 using record_mutex = test::ranked_mutex<test::lock_rank::record>;

@@ -1,0 +1,105 @@
+// Timers that are cancelled and set again in their place in the wheel, interleaved with the driver, which drops, moves and
+// fires what it finds there, and with everything else that looks for timers.
+#include "interleavings/stage.hpp"
+
+#include <vector>
+
+namespace interleavings_parked {
+
+using namespace rondo;
+using namespace rondo::test;
+
+/// A callable that owns nothing makes a timer that anybody may cancel without a lock.
+enum class kind { plain, guarded };
+constexpr kind kinds[]{kind::plain, kind::guarded};
+
+void add(stage& s, kind which, duration due) {
+  if (which == kind::plain)
+    s.add_plain(due);
+  else
+    s.add(due);
+}
+
+/// Timer 0 is due at 2 ms, which is now.
+auto due_now(kind which) {
+  return [=](stage& s) {
+    add(s, which, 2ms);
+    virtual_time::move_to(at(2ms));
+  };
+}
+/// Timer 1 is due at 5 ms, but in the place of timer 0, which was due at 2 ms. That is now.
+auto in_an_early_place(kind which) {
+  return [=](stage& s) {
+    add(s, which, 2ms);
+    s.cancel(0);
+    add(s, which, 5ms);
+    virtual_time::move_to(at(2ms));
+  };
+}
+
+/// Cancels timer `i`, and sets another one, with the same record.
+part sets_again(std::size_t i, kind which, duration due) {
+  return {"sets again", [=](stage& s) {
+            s.cancel(i);
+            add(s, which, due);
+          }};
+}
+part cancels(std::size_t i) {
+  return {"cancels", [=](stage& s) { s.cancel(i); }};
+}
+part moves(std::size_t i, duration to) {
+  return {"moves", [=](stage& s) { s.move(i, to); }};
+}
+part looks(std::size_t i, duration due) {
+  return {"looks", [=](stage& s) { s.look_at_due(i, due); }};
+}
+const part pass{"driver", [](stage& s) { s.core().pass(); }};
+const part ask{"driver asks", [](stage& s) { s.core().next_due(); }};
+const part stop{"stops", [](stage& s) { s.stop(); }};
+const part drain{"drains", [](stage& s) { s.drain(); }};
+const part shrink{"shrinks", [](stage& s) { s.core().shrink_to_fit(); }};
+
+TEST_CASE("a timer that is set again in its place, and the driver that finds it there") {
+  for (const kind which : kinds)
+    for (const part& driver : {pass, ask}) {
+      check_every_schedule(on_stage(due_now(which), {sets_again(0, which, 5ms), driver}));
+      check_every_schedule(on_stage(due_now(which), {sets_again(0, which, 2ms), driver}));
+      check_every_schedule(on_stage(in_an_early_place(which), {sets_again(1, which, 6ms), driver}));
+      check_every_schedule(on_stage(in_an_early_place(which), {sets_again(1, which, 1ms), driver}));
+    }
+}
+
+TEST_CASE("a timer that the driver moves to its due tick, and other calls about it") {
+  for (const kind which : kinds)
+    for (const part& driver : {pass, ask})
+      for (const part& other :
+           {cancels(1), moves(1, 3ms), moves(1, 9ms), moves(1, duration::max()), looks(1, 5ms), shrink, stop})
+        check_every_schedule(on_stage(in_an_early_place(which), {driver, other}));
+}
+
+TEST_CASE("a timer that is set again in its place, and calls that look for all timers") {
+  for (const kind which : kinds) {
+    for (const part& other : {stop, shrink, looks(0, 2ms)})
+      check_every_schedule(on_stage(due_now(which), {sets_again(0, which, 5ms), other}));
+    for (const part& other : {stop, shrink, looks(1, 5ms)})
+      check_every_schedule(on_stage(in_an_early_place(which), {sets_again(1, which, 6ms), other}));
+  }
+}
+
+TEST_CASE("a drain and a timer that is set again in its place") {
+  for (const kind which : kinds) {
+    const auto pending = [=](stage& s) { add(s, which, 5ms); };
+    check_every_schedule(on_stage(pending, {drain, {"cancels and sets again", [=](stage& s) {
+                                                      s.cancel(0);
+                                                      add(s, which, 6ms);
+                                                      s.cancel(1);
+                                                    }}}));
+  }
+}
+
+TEST_CASE("a stop, the driver that moves a timer, and a timer that is set again") {
+  for (const kind which : kinds)
+    check_every_schedule(on_stage(in_an_early_place(which), {stop, sets_again(1, which, 6ms), pass}), few);
+}
+
+}  // namespace interleavings_parked
