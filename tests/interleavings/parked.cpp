@@ -27,13 +27,13 @@ auto due_now(kind which) {
     virtual_time::move_to(at(2ms));
   };
 }
-/// Timer 1 is due at 5 ms, but in the place of timer 0, which was due at 2 ms. That is now.
-auto in_an_early_place(kind which) {
+/// Timer 1 is due 3 ms after its place, which is that of timer 0, and comes now.
+auto in_an_early_place(kind which, duration place = 2ms) {
   return [=](stage& s) {
-    add(s, which, 2ms);
+    add(s, which, place);
     s.cancel(0);
-    add(s, which, 5ms);
-    virtual_time::move_to(at(2ms));
+    add(s, which, place + 3ms);
+    virtual_time::move_to(at(place));
   };
 }
 
@@ -84,6 +84,18 @@ TEST_CASE("a timer that is set again in its place, and calls that look for all t
     for (const part& other : {stop, shrink, looks(1, 5ms)})
       check_every_schedule(on_stage(in_an_early_place(which), {sets_again(1, which, 6ms), other}));
   }
+}
+
+TEST_CASE("a timer that the driver moves to a stripe that was searched already") {
+  for (const kind which : kinds)
+    for (const part& driver : {pass, ask})
+      check_every_schedule(on_stage(in_an_early_place(which, 3ms), {driver, stop}));
+}
+
+TEST_CASE("a timer that is moved while it is cancelled in its place") {
+  const auto pending = [](stage& s) { s.add_plain(2ms); };
+  for (const duration to : {duration(1ms), duration(4ms), duration(5ms), duration::max()})
+    check_every_schedule(on_stage(pending, {moves(0, to), cancels(0)}));
 }
 
 TEST_CASE("a drain and a timer that is set again in its place") {

@@ -113,6 +113,25 @@ TEST_CASE(
   CHECK(pass.empty());
 }
 
+TEST_CASE("what the previous pass has left comes before what a pass collects, in the order in which it was") {
+  list pass;
+  std::array<record, 5> records{record{0}, record{1}, record{2}, record{3}, record{4}};
+  const std::array<tick_number, 5> ticks{7, 9, 8, 6, 5};
+  REQUIRE(pass.make_room() >= records.size());
+  for (std::size_t i = 0; i != 3; ++i) pass.push(records[i], ticks[i]);
+  CHECK(pass.front()->timer == &records[0]);
+  pass.pop();
+  {
+    const list::filling fills(pass, 9);
+    for (std::size_t i = 3; i != 5; ++i) pass.push(records[i], ticks[i]);
+  }
+  for (const std::size_t i : {1U, 2U, 4U, 3U}) {
+    CHECK(pass.front()->timer == &records[i]);
+    pass.pop();
+  }
+  CHECK(pass.empty());
+}
+
 // If bytes_held() is unknown, there is nothing to test.
 TEST_CASE("the memory of a burst is given back when all of it has been popped" *
           doctest::skip(!failing_new::available)) {
