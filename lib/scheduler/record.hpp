@@ -137,9 +137,10 @@ struct alignas(64) record : shared_node {
   void set_deadline(time_point t) noexcept {
     deadline_or_next_free_.store(t.time_since_epoch().count(), std::memory_order_release);
   }
-  /// While it is free.
+  /// While it is free. (Others may read the deadline at any time, so both are one atomic number.)
   record* next_free() const noexcept {
-    return reinterpret_cast<record*>(static_cast<std::intptr_t>(deadline_or_next_free_.load(relaxed)));
+    const auto address = static_cast<std::intptr_t>(deadline_or_next_free_.load(relaxed));
+    return reinterpret_cast<record*>(address);  // NOLINT(performance-no-int-to-ptr)
   }
   void set_next_free(record* r) noexcept {
     deadline_or_next_free_.store(reinterpret_cast<std::intptr_t>(r), std::memory_order_release);

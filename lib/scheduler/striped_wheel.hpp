@@ -241,18 +241,13 @@ class striped_wheel {  // NOLINT(clang-analyzer-optin.performance.Padding)
         s.wheel.take_while(tick, [&](node& first_node) {
           if (taken == limit) return false;
           auto& n = static_cast<shared_node&>(first_node);
-          for (;;) {
-            const node_word found = n.word();
-            if (found.is_scheduled() && n.is_due_after_its_place()) {
-              due_later = &n;
-              return false;
-            }
-            if (!n.change(found, found.with(place::out))) continue;
-            if (!found.is_scheduled()) return true;  // it was parked
+          const found_node is = take_if_due(n);
+          if (is == found_node::due) {
             ++taken;
             on_due(n, tick.due);
-            return true;
           }
+          if (is == found_node::due_later) due_later = &n;
+          return is != found_node::due_later;
         });
         s.wheel.close(tick);
       }
@@ -441,6 +436,18 @@ class striped_wheel {  // NOLINT(clang-analyzer-optin.performance.Padding)
     if (!n.change(found, found.with(place::out))) return false;
     n.wheel->unlink(n);
     return true;
+  }
+
+  enum class found_node { due, due_later, cancelled };
+
+  /// Says what a node is whose place has come. Unless it is due later, it is out afterwards.
+  static found_node take_if_due(shared_node& n) noexcept {
+    for (;;) {
+      const node_word found = n.word();
+      if (found.is_scheduled() && n.is_due_after_its_place()) return found_node::due_later;
+      if (n.change(found, found.with(place::out)))
+        return found.is_scheduled() ? found_node::due : found_node::cancelled;
+    }
   }
 
   /// Moves a node that was found in its place before its due tick. Does nothing if it was cancelled, moved or set again in

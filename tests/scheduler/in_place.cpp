@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "failing_new.hpp"
 #include "scheduler/virtual_time.hpp"
