@@ -288,6 +288,7 @@ class striped_wheel {  // NOLINT(clang-analyzer-optin.performance.Padding)
   void shrink_to_fit() noexcept {
     for (stripe& s : std::span(stripes_.data(), mask_ + 1)) {
       const std::lock_guard hold(s.mutex);
+      s.wheel.drop_cancelled();
       s.wheel.shrink_to_fit();
       note_key(s);
     }
