@@ -12,6 +12,7 @@ class sqlite_caller final : public their_connection {
  public:
   explicit sqlite_caller(const std::string& file) {
     if (sqlite3_open(file.c_str(), &handle_) != SQLITE_OK) throw std::runtime_error("cannot open " + file);
+    sqlite3_busy_timeout(handle_, 10'000);  // others may read while this connection commits
   }
   ~sqlite_caller() override { sqlite3_close(handle_); }
   sqlite_caller(const sqlite_caller&) = delete;
