@@ -462,7 +462,6 @@ class striped_wheel {  // NOLINT(clang-analyzer-optin.performance.Padding)
     if (!found.is_scheduled() || !n.is_due_after_its_place() || &stripe_of(due) != &to) return;
     stripe& from = stripe_with(*n.wheel);
     const key_update update_to{*this, to};
-    const key_update update_from{*this, from};
     to.wheel.make_room(due);
     if (!n.change(found, found.with(place::moving))) return;
     from.wheel.unlink(n);
