@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -41,15 +42,20 @@ class explored_mutex {
   }
   bool try_lock() {
     await_turn({"try to lock", sort_, {access{this, true}}});
-    return mutex_.try_lock() && (held_ = true);
+    if (!mutex_.try_lock()) return false;
+    held_ = true;
+    step_in_memory::acquire_lock(this);
+    return true;
   }
   /// Takes the lock within a step that has already waited until it was free.
   void lock_at_once() noexcept {
     mutex_.lock();
     held_ = true;
+    step_in_memory::acquire_lock(this);
   }
   void unlock() {
     if (!std::exchange(held_, false)) return;  // with planted mistakes it may not be held
+    step_in_memory::release_lock(this);
     mutex_.unlock();
     note_released(this);
   }
@@ -166,62 +172,119 @@ inline std::function<void()> before_store;
 template <class T>
 class explored_atomic {
  public:
-  using order = std::memory_order;  // ignored: always sequentially consistent
+  using order = std::memory_order;
 
-  explored_atomic() noexcept = default;
-  explored_atomic(T value) noexcept : value_(value) {}
+  explored_atomic() noexcept : explored_atomic(T{}) {}
+  explored_atomic(T value) noexcept : latest_(value) { step_in_memory::begin(this); }
   explored_atomic(const explored_atomic&) = delete;
   explored_atomic& operator=(const explored_atomic&) = delete;
 
-  T load(order = order::seq_cst) const {
+  T load(order o = order::seq_cst) const {
     await_turn({"load", "atomic", {access{this, false}}});
-    return noted(value_.load());
+    if (!is_step()) return latest_.load();
+    return noted(as_value(step_in_memory::load(this, as_word(latest_.load()), o)));
   }
-  void store(T value, order = order::seq_cst) {
+  void store(T value, order o = order::seq_cst) {
     if (before_store) std::exchange(before_store, nullptr)();
     change("store");
-    value_.store(noted(value));
+    if (!is_step()) return set(value);
+    word latest = as_word(latest_.load());
+    step_in_memory::store(this, latest, as_word(noted(value)), o);
+    latest_.store(as_value(latest));
   }
-  T exchange(T value, order = order::seq_cst) {
-    change("exchange");
-    return noted(value_.exchange(value));
+  T exchange(T value, order o = order::seq_cst) {
+    return update(
+        "exchange", [=](T) { return value; }, o);
   }
-  T fetch_add(T more, order = order::seq_cst) {
-    change("add to");
-    return noted(value_.fetch_add(more));
+  T fetch_add(T more, order o = order::seq_cst) {
+    return update(
+        "add to", [=](T found) { return static_cast<T>(found + more); }, o);
   }
-  T fetch_sub(T less, order = order::seq_cst) {
-    change("subtract from");
-    return noted(value_.fetch_sub(less));
+  T fetch_sub(T less, order o = order::seq_cst) {
+    return update(
+        "subtract from", [=](T found) { return static_cast<T>(found - less); }, o);
   }
-  bool compare_exchange_strong(T& expected, T value, order = order::seq_cst, order = order::seq_cst) {
+  bool compare_exchange_strong(T& expected, T value, order success, order failure) {
     change("compare and exchange");
-    const bool equal = value_.compare_exchange_strong(expected, value);
-    noted(expected);
+    if (!is_step()) return compare_exchange_at_once(expected, value);
+    word latest = as_word(latest_.load());
+    word found = as_word(expected);
+    const bool equal =
+        step_in_memory::compare_exchange(this, latest, found, as_word(value), success, failure);
+    latest_.store(as_value(latest));
+    expected = noted(as_value(found));
     return equal;
   }
-  bool compare_exchange_weak(T& expected, T value, order = order::seq_cst, order = order::seq_cst) {
-    return compare_exchange_strong(expected, value);
+  bool compare_exchange_strong(T& expected, T value, order o = order::seq_cst) {
+    const order failure = o == order::acq_rel ? order::acquire : o == order::release ? order::relaxed : o;
+    return compare_exchange_strong(expected, value, o, failure);
+  }
+  template <class... Orders>
+  bool compare_exchange_weak(T& expected, T value, Orders... orders) {
+    return compare_exchange_strong(expected, value, orders...);
   }
 
-  /// The value, without a step. For checks that other threads cannot disturb.
-  T peek() const { return value_.load(); }
+  /// The latest value, without a step. For checks that other threads cannot disturb.
+  T peek() const { return latest_.load(); }
 
-  /// Waits until the value is not `old`.
+  /// Waits until the latest value is not `old`.
   void await_other_than(T old) const {
-    await_turn({"wait for another value of", "atomic", {access{this, false}}},
-               [&] { return value_.load() != old; });
+    await_turn({"wait for another value of", "atomic", {access{this, false}}}, [&] { return peek() != old; });
   }
 
  private:
+  using word = step_in_memory::word;
+
   void change(const char* how) { await_turn({how, "atomic", {access{this, true}}}); }
+  template <class Change>
+  T update(const char* how, Change&& changed, order o) {
+    change(how);
+    if (!is_step()) {
+      T found = latest_.load();
+      while (!compare_exchange_at_once(found, changed(found))) {
+      }
+      return found;
+    }
+    word latest = as_word(latest_.load());
+    const word found = step_in_memory::update(
+        this, latest, [&](word bits) { return as_word(changed(as_value(bits))); }, o);
+    latest_.store(as_value(latest));
+    return noted(as_value(found));
+  }
+
+  // Outside of a scenario's threads, where there may be other threads.
+  void set(T value) {
+    step_in_memory::begin(this);
+    latest_.store(value);
+  }
+  bool compare_exchange_at_once(T& expected, T value) {
+    step_in_memory::begin(this);
+    return latest_.compare_exchange_strong(expected, value);
+  }
+
   static T noted(T value) {
     if constexpr (std::is_integral_v<T>) note(static_cast<long long>(value));
     return value;
   }
+  static word as_word(T value) noexcept {
+    word bits = 0;
+    std::memcpy(&bits, &value, sizeof value);
+    return bits;
+  }
+  static T as_value(word bits) noexcept {
+    T value;
+    std::memcpy(&value, &bits, sizeof value);
+    return value;
+  }
 
-  std::atomic<T> value_{};
+  std::atomic<T> latest_;  // the last value in modification order
 };
+
+/// A fence: no step that others could depend on.
+inline void explored_fence(std::memory_order o) {
+  await_turn({"fence", "", {}});
+  step_in_memory::fence(o);
+}
 
 /// An event that happens once and stays set.
 class explored_event {

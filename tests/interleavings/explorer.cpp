@@ -14,6 +14,7 @@
 #include <sched.h>
 #endif
 
+#include "interleavings/memory.hpp"
 #include "interleavings/schedule_tree.hpp"
 
 namespace rondo::test {
@@ -40,7 +41,7 @@ thread_local std::size_t own = nobody;  // which of the scenario's threads this 
 
 class explorer {
  public:
-  explicit explorer(std::optional<std::size_t> preemptions) : tree_(preemptions) {}
+  explorer(std::optional<std::size_t> preemptions, std::size_t stale) : tree_(preemptions), stale_(stale) {}
   ~explorer() {
     for (auto& w : workers_) {
       w->body = nullptr;
@@ -60,6 +61,8 @@ class explorer {
     names_.clear();
     trace_.clear();
     failure_.clear();
+    stale_left_ = stale_;
+    accesses.begin(stale_ == 0);
     if (workers_.empty()) engage(s.threads.size());
     for (std::size_t i = 0; i != workers_.size(); ++i) {
       worker& w = *workers_[i];
@@ -111,6 +114,8 @@ class explorer {
   void note_woke(std::size_t thread) { tree_.woke(own, thread); }
 
   time_point time;
+  memory accesses{
+      {[this] { return under_way_ && stale_left_ != 0; }, [this](std::size_t count) { return pick(count); }}};
 
  private:
   struct worker {
@@ -127,6 +132,7 @@ class explorer {
     std::size_t thread;
     operation step;
     std::optional<long long> value;
+    bool is_stale = false;
   };
 
   /// Numbers the objects of each sort in the order in which they occur.
@@ -143,6 +149,7 @@ class explorer {
         out << ' ' << t.step.of << ' ' << place->second;
       }
       if (t.value) out << " = " << *t.value;
+      if (t.is_stale) out << ", not the latest";
       out << '\n';
     }
   };
@@ -165,6 +172,15 @@ class explorer {
       me.next = nullptr;
       pause_or_hand_over(number);
     }
+  }
+
+  std::size_t pick(std::size_t count) {
+    const std::size_t result = tree_.pick(count);
+    if (result != 0) {
+      --stale_left_;
+      trace_.back().is_stale = true;
+    }
+    return result;
   }
 
   std::size_t pause_or_hand_over(std::size_t caller) {
@@ -220,6 +236,8 @@ class explorer {
   }
 
   schedule_tree tree_;
+  const std::size_t stale_;
+  std::size_t stale_left_ = 0;
   std::vector<std::unique_ptr<worker>> workers_;
   std::vector<std::string> names_;
   std::vector<taken> trace_;
@@ -240,13 +258,12 @@ void leave_behind(wreck w) {
   wrecks.push_back(std::move(w));
 }
 
-bool is_a_step() noexcept { return exploring != nullptr && own != nobody; }
-
 }  // namespace
 
-exploration explore(const std::function<scenario()>& make, std::optional<std::size_t> preemptions) {
+exploration explore(const std::function<scenario()>& make, std::optional<std::size_t> preemptions,
+                    std::size_t stale) {
   exploration result;
-  auto crew = std::make_unique<explorer>(preemptions);
+  auto crew = std::make_unique<explorer>(preemptions, stale);
   while (crew->advance()) {
     crew->time = {};
     exploring = crew.get();
@@ -268,30 +285,69 @@ exploration explore(const std::function<scenario()>& make, std::optional<std::si
 
 bool is_exploring() noexcept { return exploring != nullptr; }
 
+bool is_step() noexcept { return exploring != nullptr && own != nobody; }
+
 void expect(bool good, const char* what) {
   if (exploring != nullptr) exploring->expect(good, what);
 }
 
 void await_turn(const operation& next, const std::function<bool()>& possible,
                 std::optional<time_point> until) {
-  if (is_a_step()) return exploring->await_turn(next, possible, until);
+  if (is_step()) return exploring->await_turn(next, possible, until);
   if (exploring != nullptr && possible && !possible())
     throw std::logic_error("outside of the scenario's threads, this would wait forever");
 }
 
 void note(long long value) {
-  if (is_a_step()) exploring->note(value);
+  if (is_step()) exploring->note(value);
 }
 
 void note_released(const void* lock) {
-  if (is_a_step()) exploring->note_released(lock);
+  if (is_step()) exploring->note_released(lock);
 }
 
 void note_woke(std::size_t thread) {
-  if (is_a_step()) exploring->note_woke(thread);
+  if (is_step()) exploring->note_woke(thread);
 }
 
 std::size_t this_thread() noexcept { return own; }
+
+namespace step_in_memory {
+
+word load(const void* object, word latest, order o) {
+  return exploring->accesses.load(own, object, latest, o);
+}
+
+void store(const void* object, word& latest, word value, order o) {
+  exploring->accesses.store(own, object, latest, value, o);
+}
+
+word update(const void* object, word& latest, const std::function<word(word)>& change, order o) {
+  return exploring->accesses.update(own, object, latest, change, o);
+}
+
+bool compare_exchange(const void* object, word& latest, word& expected, word value, order success,
+                      order failure) {
+  return exploring->accesses.compare_exchange(own, object, latest, expected, value, success, failure);
+}
+
+void fence(order o) {
+  if (is_step()) exploring->accesses.fence(own, o);
+}
+
+void acquire_lock(const void* lock) {
+  if (is_step()) exploring->accesses.acquire(own, lock);
+}
+
+void release_lock(const void* lock) {
+  if (is_step()) exploring->accesses.release(own, lock);
+}
+
+void begin(const void* object) noexcept {
+  if (exploring != nullptr) exploring->accesses.forget(object);
+}
+
+}  // namespace step_in_memory
 
 namespace virtual_time {
 

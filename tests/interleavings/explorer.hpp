@@ -1,7 +1,9 @@
 // Runs a few threads through all their interleavings.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -38,7 +40,9 @@ struct exploration {
 /// doing it at once cannot make anything impossible.) What happens between two steps must be visible only to the
 /// thread, or guarded by a lock.
 ///
-/// Memory is sequentially consistent, whatever order is requested. Weaker orders are left to the thread sanitizer.
+/// `stale` is how often a load may return another value than the latest, or a store take its place before others, as far
+/// as the requested memory orders allow it: see memory.hpp. If it is 0, memory is sequentially consistent.
+///
 /// Conditions never wake up spuriously, and compare_exchange_weak never fails spuriously, so code that relies on that
 /// is detected.
 ///
@@ -48,7 +52,8 @@ struct exploration {
 ///
 /// `preemptions` restricts the exploration to schedules in which threads that could continue have to wait at most that
 /// often.
-exploration explore(const std::function<scenario()>& make, std::optional<std::size_t> preemptions = {});
+exploration explore(const std::function<scenario()>& make, std::optional<std::size_t> preemptions = {},
+                    std::size_t stale = 0);
 
 /// Called by the threads, or by check(): the schedule fails unless `good`.
 void expect(bool good, const char* what);
@@ -70,6 +75,31 @@ void note_released(const void* lock);
 void note_woke(std::size_t thread);
 /// Which of the scenario's threads this is, or nobody.
 std::size_t this_thread() noexcept;
+
+/// Whether the calling thread is one of a scenario's. Otherwise memory has no history.
+bool is_step() noexcept;
+
+/// What the step in progress does with an atomic object or a lock. `latest` is the object's last value.
+/// Precondition: is_step().
+namespace step_in_memory {
+
+using word = std::uint64_t;
+using order = std::memory_order;
+
+word load(const void* object, word latest, order);
+void store(const void* object, word& latest, word value, order);
+word update(const void* object, word& latest, const std::function<word(word)>& change, order);
+bool compare_exchange(const void* object, word& latest, word& expected, word value, order success,
+                      order failure);
+
+// These may be called at any time.
+void fence(order);
+void acquire_lock(const void* lock);
+void release_lock(const void* lock);
+/// An object begins to exist at this address, or has a new value for all threads.
+void begin(const void* object) noexcept;
+
+}  // namespace step_in_memory
 
 /// The scenario's time. Reading and moving it are steps.
 namespace virtual_time {

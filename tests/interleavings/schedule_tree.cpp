@@ -15,6 +15,7 @@ bool schedule_tree::advance() {
   if (std::exchange(started_, true)) {
     for (; !path_.empty(); path_.pop_back()) {
       step& last = path_.back();
+      if (has_another_result(last)) break;
       last.explored |= only(last.thread);
       const thread_set rest = last.to_explore & ~last.explored & ~last.asleep;
       if (rest == 0) continue;
@@ -24,6 +25,7 @@ bool schedule_tree::advance() {
     if (path_.empty()) return false;
   }
   depth_ = 0;
+  picks_ = 0;
   new_from_ = path_.empty() ? 0 : path_.size() - 1;
   running_ = nobody;
   preemptions_ = 0;
@@ -51,7 +53,24 @@ std::size_t schedule_tree::choose(const next_steps& next, thread_set enabled) {
     take(s);
   }
   ++depth_;
+  picks_ = 0;
   return running_ = s.thread;
+}
+
+std::size_t schedule_tree::pick(std::size_t count) {
+  if (seen_ || astray_ || depth_ == 0) return 0;
+  auto& made = path_[depth_ - 1].picks;
+  if (picks_ == made.size()) made.push_back({0, count});
+  const pick_made& here = made[picks_++];
+  astray_ = here.count != count;
+  return astray_ ? 0 : here.result;
+}
+
+/// Goes to the next results of a step, if there are others.
+bool schedule_tree::has_another_result(step& s) noexcept {
+  for (; !s.picks.empty(); s.picks.pop_back())
+    if (++s.picks.back().result != s.picks.back().count) return true;
+  return false;
 }
 
 /// The running thread continues if it can.

@@ -19,6 +19,8 @@ namespace rondo::test {
 /// dynamic partial order reduction", 2014) tries another thread first only if that reverses the order of two dependent
 /// steps. Sleep sets cut off schedules that have been seen in another order.
 ///
+/// A step may have several results, if memory is not sequentially consistent: see pick(). All of them are tried.
+///
 /// With a bound, all schedules are run that preempt a thread which could continue at most that often (Musuvathi and
 /// Qadeer, 2007). The reduction is not used then, as it would leave out some of them.
 class schedule_tree {
@@ -34,6 +36,9 @@ class schedule_tree {
   /// Returns the thread whose step is next. `enabled` are the threads that can take their steps. Precondition: it is
   /// not empty.
   std::size_t choose(const next_steps&, thread_set enabled);
+
+  /// Returns which of the results 0 … `count` - 1 the step in progress has. May be called several times in a step.
+  std::size_t pick(std::size_t count);
 
   /// Whether the schedule in progress can be cut off, because what follows has been seen in another order.
   bool seen() const noexcept { return seen_; }
@@ -52,6 +57,11 @@ class schedule_tree {
   /// For each thread, how many steps of the schedule had been taken when it took its last step that is known here.
   using clock = std::array<std::size_t, most_threads>;
 
+  struct pick_made {
+    std::size_t result;
+    std::size_t count;
+  };
+
   struct step {
     thread_set enabled;
     thread_set asleep;      // threads whose step has been tried first, and no step since then depended on it
@@ -60,6 +70,7 @@ class schedule_tree {
     std::size_t thread;  // the one being tried
     operation taken;
     clock known;  // what the thread knows afterwards
+    std::vector<pick_made> picks = {};
   };
 
   struct history {
@@ -68,6 +79,7 @@ class schedule_tree {
 
   static void join(clock& to, const clock& from) noexcept;
   std::size_t fall_back(thread_set enabled) const noexcept;
+  static bool has_another_result(step&) noexcept;
   thread_set to_try_first(thread_set enabled, std::size_t favourite) const noexcept;
   void push(thread_set enabled);
   void take(step&);
@@ -83,6 +95,7 @@ class schedule_tree {
 
   // Of the schedule in progress.
   std::size_t depth_ = 0;
+  std::size_t picks_ = 0;     // in the step in progress
   std::size_t new_from_ = 0;  // steps before this were the same in the previous schedule
   std::size_t running_ = nobody;
   std::size_t preemptions_ = 0;
