@@ -56,12 +56,15 @@ void* allocate(std::size_t size, std::align_val_t aligned = std::align_val_t{ali
   ::new (begin - sizeof(header)) header{size, block};
   allocated.fetch_add(1, std::memory_order_relaxed);
   held.fetch_add(static_cast<std::ptrdiff_t>(size), std::memory_order_relaxed);
+  if (const auto watch = rondo::test::watch_blocks.load())
+    watch(begin - sizeof(header), size + sizeof(header), false);
   return begin;
 }
 
 void release(void* p) noexcept {
   if (p == nullptr) return;
   const header& h = *reinterpret_cast<header*>(static_cast<char*>(p) - sizeof(header));
+  if (const auto watch = rondo::test::watch_blocks.load()) watch(&h, h.size + sizeof(header), true);
   held.fetch_sub(static_cast<std::ptrdiff_t>(h.size), std::memory_order_relaxed);
   std::free(h.block);
 }

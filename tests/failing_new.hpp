@@ -1,6 +1,7 @@
 // Replaces this program's operator new with one that counts, and that can be made to fail.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 
 namespace rondo::test {
@@ -20,6 +21,10 @@ class failing_new {
   /// Whether an allocation has failed so far.
   bool struck() const;
 };
+
+/// Called after each allocation and before each release, if it is not null and failing_new is available.
+using block_watcher = void (*)(const void* begin, std::size_t bytes, bool released) noexcept;
+inline constinit std::atomic<block_watcher> watch_blocks{nullptr};
 
 /// Of all threads: the number of allocations so far, and the bytes allocated at the moment, as requested. Both are
 /// always 0 if failing_new is not available.

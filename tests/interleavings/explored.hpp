@@ -37,10 +37,12 @@ class explored_mutex {
   explored_mutex& operator=(const explored_mutex&) = delete;
 
   void lock() {
+    const unwatched here;
     await_turn({"lock", sort_, {access{this, true}}}, [this] { return !held_; });
     lock_at_once();
   }
   bool try_lock() {
+    const unwatched here;
     await_turn({"try to lock", sort_, {access{this, true}}});
     if (!mutex_.try_lock()) return false;
     held_ = true;
@@ -49,11 +51,13 @@ class explored_mutex {
   }
   /// Takes the lock within a step that has already waited until it was free.
   void lock_at_once() noexcept {
+    const unwatched here;
     mutex_.lock();
     held_ = true;
     step_in_memory::acquire_lock(this);
   }
   void unlock() {
+    const unwatched here;
     if (!std::exchange(held_, false)) return;  // with planted mistakes it may not be held
     step_in_memory::release_lock(this);
     mutex_.unlock();
@@ -79,21 +83,25 @@ class ranked_mutex : public explored_mutex {
   ranked_mutex() noexcept : explored_mutex(name_of(Rank)) {}
 
   void lock() {
+    const unwatched here;
     if (Rank == lock_rank::stripe && before_stripe_lock) std::exchange(before_stripe_lock, nullptr)();
     explored_mutex::lock();
     held_locks::add(Rank, this);
     if (planted.not_locked == Rank) unlock();
   }
   bool try_lock() {
+    const unwatched here;
     const bool is_taken = explored_mutex::try_lock();
     if (is_taken) held_locks::add(Rank, this);
     return is_taken;
   }
   void lock_at_once() {
+    const unwatched here;
     explored_mutex::lock_at_once();
     held_locks::add(Rank, this);
   }
   void unlock() {
+    const unwatched here;
     held_locks::remove(this);
     explored_mutex::unlock();
   }
@@ -108,22 +116,26 @@ class explored_condition {
 
   template <class Lock>
   void wait(Lock& hold) {
+    const unwatched here;
     if (!is_exploring()) return woken_.wait(hold);
     sleep(*hold.mutex(), std::nullopt);
   }
   template <class Lock>
   std::cv_status wait_until(Lock& hold, time_point until) {
+    const unwatched here;
     if (!is_exploring()) return woken_.wait_until(hold, until);
     return sleep(*hold.mutex(), until);
   }
 
   void notify_one() {
+    const unwatched here;
     if (planted.not_notified) return;
     await_turn({"notify", "condition", {access{this, true}}});
     if (!waiting_.empty()) wake_first();
     woken_.notify_one();
   }
   void notify_all() {
+    const unwatched here;
     await_turn({"notify all", "condition", {access{this, true}}});
     while (!waiting_.empty()) wake_first();
     woken_.notify_all();
@@ -180,14 +192,18 @@ class explored_atomic {
   explored_atomic& operator=(const explored_atomic&) = delete;
 
   T load(order o = order::seq_cst) const {
+    const unwatched here;
     await_turn({"load", "atomic", {access{this, false}}});
     if (!is_step()) return latest_.load();
+    watch_atomic(this, sizeof latest_, false, __builtin_return_address(0));
     return noted(as_value(step_in_memory::load(this, as_word(latest_.load()), o)));
   }
   void store(T value, order o = order::seq_cst) {
+    const unwatched here;
     if (before_store) std::exchange(before_store, nullptr)();
     change("store");
     if (!is_step()) return set(value);
+    watch_atomic(this, sizeof latest_, true, __builtin_return_address(0));
     word latest = as_word(latest_.load());
     step_in_memory::store(this, latest, as_word(noted(value)), o);
     latest_.store(as_value(latest));
@@ -205,8 +221,10 @@ class explored_atomic {
         "subtract from", [=](T found) { return static_cast<T>(found - less); }, o);
   }
   bool compare_exchange_strong(T& expected, T value, order success, order failure) {
+    const unwatched here;
     change("compare and exchange");
     if (!is_step()) return compare_exchange_at_once(expected, value);
+    watch_atomic(this, sizeof latest_, true, __builtin_return_address(0));
     word latest = as_word(latest_.load());
     word found = as_word(expected);
     const bool equal =
@@ -225,10 +243,14 @@ class explored_atomic {
   }
 
   /// The latest value, without a step. For checks that other threads cannot disturb.
-  T peek() const { return latest_.load(); }
+  T peek() const {
+    const unwatched here;
+    return latest_.load();
+  }
 
   /// Waits until the latest value is not `old`.
   void await_other_than(T old) const {
+    const unwatched here;
     await_turn({"wait for another value of", "atomic", {access{this, false}}}, [&] { return peek() != old; });
   }
 
@@ -238,6 +260,7 @@ class explored_atomic {
   void change(const char* how) { await_turn({how, "atomic", {access{this, true}}}); }
   template <class Change>
   T update(const char* how, Change&& changed, order o) {
+    const unwatched here;
     change(how);
     if (!is_step()) {
       T found = latest_.load();
@@ -245,6 +268,7 @@ class explored_atomic {
       }
       return found;
     }
+    watch_atomic(this, sizeof latest_, true, __builtin_return_address(0));
     word latest = as_word(latest_.load());
     const word found = step_in_memory::update(
         this, latest, [&](word bits) { return as_word(changed(as_value(bits))); }, o);

@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <ios>
 #include <map>
 #include <memory>
 #include <semaphore>
@@ -11,10 +15,14 @@
 #include <utility>
 
 #if defined(__linux__)
+#include <dlfcn.h>
+#include <pthread.h>
 #include <sched.h>
 #endif
 
+#include "failing_new.hpp"
 #include "interleavings/memory.hpp"
+#include "interleavings/plain_data.hpp"
 #include "interleavings/schedule_tree.hpp"
 
 namespace rondo::test {
@@ -34,10 +42,45 @@ void stay_on_this_processor() {
 #endif
 }
 
+/// The memory of a thread's stack.
+struct stack {
+  std::less<> before;
+  const void* begin = nullptr;
+  const void* end = nullptr;
+
+  bool contains(const void* p) const noexcept { return !before(p, begin) && before(p, end); }
+};
+
+stack stack_of_this_thread() {
+  stack s;
+#if defined(__linux__)
+  pthread_attr_t attributes;
+  if (pthread_getattr_np(pthread_self(), &attributes) != 0) return s;
+  void* begin = nullptr;
+  std::size_t bytes = 0;
+  pthread_attr_getstack(&attributes, &begin, &bytes);
+  pthread_attr_destroy(&attributes);
+  s.begin = begin;
+  s.end = static_cast<const char*>(begin) + bytes;
+#endif
+  return s;
+}
+
+/// As addr2line takes it.
+std::ptrdiff_t code_address(const void* code) {
+  const void* begin = nullptr;
+#if defined(__linux__)
+  Dl_info found;
+  if (dladdr(code, &found) != 0) begin = found.dli_fbase;
+#endif
+  return reinterpret_cast<std::intptr_t>(code) - reinterpret_cast<std::intptr_t>(begin);
+}
+
 class explorer;
 
 explorer* exploring = nullptr;          // one at a time
 thread_local std::size_t own = nobody;  // which of the scenario's threads this is
+thread_local std::size_t not_watched = 0;
 
 class explorer {
  public:
@@ -63,6 +106,7 @@ class explorer {
     failure_.clear();
     stale_left_ = stale_;
     accesses.begin(stale_ == 0);
+    plain_.begin();
     if (workers_.empty()) engage(s.threads.size());
     for (std::size_t i = 0; i != workers_.size(); ++i) {
       worker& w = *workers_[i];
@@ -113,6 +157,21 @@ class explorer {
   void note_released(const void* lock) { tree_.released(own, lock); }
   void note_woke(std::size_t thread) { tree_.woke(own, thread); }
 
+  bool watches() const noexcept { return stale_ != 0; }
+  /// An access to memory, atomic or not.
+  void watch(const void* begin, std::size_t bytes, bool is_atomic, bool writes, const void* code) {
+    if (!watches() || is_on_a_stack(begin)) return;
+    const plain_data::use now{code, accesses.next_step(own), static_cast<std::uint8_t>(own), 0, writes};
+    const memory::clock& known = accesses.known(own);
+    const auto race =
+        is_atomic ? plain_.find(now, known, begin, bytes) : plain_.note(now, known, begin, bytes);
+    if (race && failure_.empty()) failure_ = race_message(*race, now, is_atomic);
+  }
+  void forget(const void* begin, std::size_t bytes) {
+    accesses.forget(begin, bytes);
+    plain_.forget(begin, bytes);
+  }
+
   time_point time;
   memory accesses{
       {[this] { return under_way_ && stale_left_ != 0; }, [this](std::size_t count) { return pick(count); }}};
@@ -121,6 +180,7 @@ class explorer {
   struct worker {
     std::thread thread;
     std::binary_semaphore go_on{0};
+    stack own_stack;
     std::function<void()> body;  // null to end the thread
     bool ended = true;
     const operation* next = nullptr;
@@ -163,15 +223,34 @@ class explorer {
   void work(std::size_t number) {
     own = number;
     worker& me = *workers_[number];
+    me.own_stack = stack_of_this_thread();
     for (;;) {
+      const unwatched here;
       me.go_on.acquire();
       if (me.body == nullptr) return;
+      not_watched = 0;
       me.body();
+      not_watched = 1;
       me.body = [] {};
       me.ended = true;
       me.next = nullptr;
       pause_or_hand_over(number);
     }
+  }
+
+  // What is on a thread's stack is used by others only while it waits for them.
+  bool is_on_a_stack(const void* p) const noexcept {
+    return std::any_of(workers_.begin(), workers_.end(),
+                       [p](const auto& w) { return w->own_stack.contains(p); });
+  }
+
+  std::string race_message(const plain_data::use& before, const plain_data::use& now, bool is_atomic) const {
+    std::ostringstream text;
+    text << std::hex << std::showbase << "a data race: " << names_[now.thread]
+         << (now.writes ? " writes " : " reads ") << (is_atomic ? "(atomic) " : "") << "at "
+         << code_address(now.code) << " what " << names_[before.thread] << " uses at "
+         << code_address(before.code);
+    return text.str();
   }
 
   std::size_t pick(std::size_t count) {
@@ -235,6 +314,7 @@ class explorer {
     return nobody;
   }
 
+  plain_data plain_;
   schedule_tree tree_;
   const std::size_t stale_;
   std::size_t stale_left_ = 0;
@@ -264,6 +344,7 @@ exploration explore(const std::function<scenario()>& make, std::optional<std::si
                     std::size_t stale) {
   exploration result;
   auto crew = std::make_unique<explorer>(preemptions, stale);
+  watch_blocks = &watch_block;
   while (crew->advance()) {
     crew->time = {};
     exploring = crew.get();
@@ -287,26 +368,59 @@ bool is_exploring() noexcept { return exploring != nullptr; }
 
 bool is_step() noexcept { return exploring != nullptr && own != nobody; }
 
+unwatched::unwatched() noexcept { ++not_watched; }
+unwatched::~unwatched() { --not_watched; }
+
+void handing_over::give() {
+  take();  // what was given before remains
+  step_in_memory::release_lock(this);
+}
+void handing_over::take() const { step_in_memory::acquire_lock(this); }
+
+bool is_watched() noexcept { return is_step() && not_watched == 0 && exploring->watches(); }
+
+void watch_plain(const void* begin, std::size_t bytes, bool writes, const void* code) noexcept {
+  const unwatched here;
+  exploring->watch(begin, bytes, false, writes, code);
+}
+
+void watch_atomic(const void* begin, std::size_t bytes, bool writes, const void* code) noexcept {
+  const unwatched here;
+  exploring->watch(begin, bytes, true, writes, code);
+}
+
+void watch_block(const void* begin, std::size_t bytes, bool released) noexcept {
+  if (!is_watched()) return;
+  const unwatched here;
+  if (released) exploring->watch(begin, bytes, false, true, __builtin_return_address(0));
+  exploring->forget(begin, bytes);
+}
+
 void expect(bool good, const char* what) {
+  const unwatched here;
   if (exploring != nullptr) exploring->expect(good, what);
 }
 
 void await_turn(const operation& next, const std::function<bool()>& possible,
                 std::optional<time_point> until) {
+  const unwatched here;
   if (is_step()) return exploring->await_turn(next, possible, until);
   if (exploring != nullptr && possible && !possible())
     throw std::logic_error("outside of the scenario's threads, this would wait forever");
 }
 
 void note(long long value) {
+  const unwatched here;
   if (is_step()) exploring->note(value);
 }
 
 void note_released(const void* lock) {
+  const unwatched here;
   if (is_step()) exploring->note_released(lock);
 }
 
 void note_woke(std::size_t thread) {
+  const unwatched here;
   if (is_step()) exploring->note_woke(thread);
 }
 
@@ -315,36 +429,44 @@ std::size_t this_thread() noexcept { return own; }
 namespace step_in_memory {
 
 word load(const void* object, word latest, order o) {
+  const unwatched here;
   return exploring->accesses.load(own, object, latest, o);
 }
 
 void store(const void* object, word& latest, word value, order o) {
+  const unwatched here;
   exploring->accesses.store(own, object, latest, value, o);
 }
 
 word update(const void* object, word& latest, const std::function<word(word)>& change, order o) {
+  const unwatched here;
   return exploring->accesses.update(own, object, latest, change, o);
 }
 
 bool compare_exchange(const void* object, word& latest, word& expected, word value, order success,
                       order failure) {
+  const unwatched here;
   return exploring->accesses.compare_exchange(own, object, latest, expected, value, success, failure);
 }
 
 void fence(order o) {
+  const unwatched here;
   if (is_step()) exploring->accesses.fence(own, o);
 }
 
 void acquire_lock(const void* lock) {
+  const unwatched here;
   if (is_step()) exploring->accesses.acquire(own, lock);
 }
 
 void release_lock(const void* lock) {
+  const unwatched here;
   if (is_step()) exploring->accesses.release(own, lock);
 }
 
 void begin(const void* object) noexcept {
-  if (exploring != nullptr) exploring->accesses.forget(object);
+  const unwatched here;
+  if (exploring != nullptr) exploring->accesses.forget(object, 1);
 }
 
 }  // namespace step_in_memory
@@ -352,11 +474,13 @@ void begin(const void* object) noexcept {
 namespace virtual_time {
 
 time_point now() {
+  const unwatched here;
   await_turn({"read", "time", {reading()}});
   return exploring->time;
 }
 
 void move_to(time_point t) {
+  const unwatched here;
   await_turn({"move", "time", {access{&exploring->time, true}}});
   exploring->time = t;
 }

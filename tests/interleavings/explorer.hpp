@@ -41,7 +41,9 @@ struct exploration {
 /// thread, or guarded by a lock.
 ///
 /// `stale` is how often a load may return another value than the latest, or a store take its place before others, as far
-/// as the requested memory orders allow it: see memory.hpp. If it is 0, memory is sequentially consistent.
+/// as the requested memory orders allow it: see memory.hpp. If it is 0, memory is sequentially consistent. Otherwise the
+/// library's plain data is watched, too: a schedule fails if two threads may use it at the same time, and one of them
+/// writes. So do atomics that are not `explored`, but these are no steps.
 ///
 /// Conditions never wake up spuriously, and compare_exchange_weak never fails spuriously, so code that relies on that
 /// is detected.
@@ -75,6 +77,35 @@ void note_released(const void* lock);
 void note_woke(std::size_t thread);
 /// Which of the scenario's threads this is, or nobody.
 std::size_t this_thread() noexcept;
+
+/// While one lives, nothing that the calling thread does in memory is watched: what belongs to the explorer or to the
+/// tests' own records, which real threads would not share.
+class unwatched {
+ public:
+  unwatched() noexcept;
+  ~unwatched();
+  unwatched(const unwatched&) = delete;
+  unwatched& operator=(const unwatched&) = delete;
+};
+
+/// What one thread does before give() happens before what another does after take(): tests hand timers and jobs from thread
+/// to thread, which their users would not do without an order.
+class handing_over {
+ public:
+  void give();
+  void take() const;
+};
+
+// Called by the code that the compiler has instrumented.
+
+bool is_watched() noexcept;
+/// An access that is not atomic. The schedule fails if it may occur at the same time as one by another thread, and one of
+/// them writes. Precondition: is_watched().
+void watch_plain(const void* begin, std::size_t bytes, bool writes, const void* code) noexcept;
+/// An atomic access. The schedule fails if it may occur at the same time as one that is not. Precondition: is_watched().
+void watch_atomic(const void* begin, std::size_t bytes, bool writes, const void* code) noexcept;
+/// Memory is allocated or released.
+void watch_block(const void* begin, std::size_t bytes, bool released) noexcept;
 
 /// Whether the calling thread is one of a scenario's. Otherwise memory has no history.
 bool is_step() noexcept;

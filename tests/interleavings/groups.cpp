@@ -26,52 +26,53 @@ class group_stage {
 
   /// Returns false if the group is closed, the scheduler is stopped, or there is no place.
   bool add(duration due, std::optional<std::size_t> in_place_of = {}) {
-    timer& t = timers_.emplace_back();
-    const timer_id old = in_place_of ? timers_[*in_place_of].id : timer_id{};
     auto owned = std::make_shared<int>();
-    t.callable = owned;
+    timer& t = new_timer(owned);
+    const timer_id old = in_place_of ? id(*in_place_of) : timer_id{};
     detail::record* r = nullptr;
     explored_core::remainder rest;
     try {
       r = &core_->take_record(true);
       r->work = [&t, held = std::move(owned)] {
+        const unwatched here;
         expect(t.running.fetch_add(1) == 0 && !t.replaced, "a task that was replaced does not start");
         ++t.runs;
         t.running.fetch_sub(1);
       };
-      t.id = core_->schedule_member(*r, at(due), core_->now(), *group_, &t, old, rest);
+      note_id(t, core_->schedule_member(*r, at(due), core_->now(), *group_, &t, old, rest));
     } catch (const std::runtime_error&) {
       if (r != nullptr) core_->discard(*r, true);
+      const unwatched here;
       t.refused = true;
       return false;
     }
-    if (rest.ended != nullptr)
-      timers_[*in_place_of].replaced = true;  // otherwise its run had begun, or it had ended
+    if (rest.ended != nullptr) note_replaced(*in_place_of);  // otherwise its run had begun, or it had ended
     core_->finish(rest);
     return true;
   }
 
-  void cancel(std::size_t i) { core_->cancel(timers_[i].id); }
+  void cancel(std::size_t i) { core_->cancel(id(i)); }
   void cancel_in_two_parts(std::size_t i) {
     explored_core::remainder rest;
-    core_->cancel(timers_[i].id, rest);
-    expect(!core_->pending(timers_[i].id), "a timer that was cancelled is not pending");
+    core_->cancel(id(i), rest);
+    expect(!core_->pending(id(i)), "a timer that was cancelled is not pending");
     core_->finish(rest);
   }
   void cancel_all() {
-    const std::size_t known = timers_.size();
+    const std::size_t known = count();
     core_->cancel_all(*group_);
     for (std::size_t i = 0; i != known && i != before_; ++i)
-      expect(!core_->pending(timers_[i].id), "cancel_all() leaves none of those before it");
+      expect(!core_->pending(id(i)), "cancel_all() leaves none of those before it");
   }
   /// Waits for the timers with the tag of number `i` (here only one), as when keyed timers are cancelled.
   void wait_for(std::size_t i) {
-    core_->cancel(timers_[i].id);
+    core_->cancel(id(i));
     {
       detail::timer_group::cursor members(*group_);
-      while (const auto id = core_->next_tagged(members, &timers_[i]))
+      while (const auto id = core_->next_tagged(members, &at_number(i)))
         if (*id != timer_id{}) core_->cancel_and_wait(*id);
     }
+    const unwatched here;
     expect(timers_[i].running.load() == 0, "no run is in progress of what was waited for");
     expect(timers_[i].callable.expired() || stopping_, "the callable of what was waited for is destroyed");
     for (std::size_t k = 0; k != before_; ++k)
@@ -79,12 +80,16 @@ class group_stage {
   }
   /// As wait_for(), if no other thread ends timers.
   void wait_for_alone(std::size_t i) {
-    waits_alone_ = true;
+    {
+      const unwatched here;
+      waits_alone_ = true;
+    }
     wait_for(i);
   }
   void close() {
     core_->close(*group_);
     expect(core_->pending(*group_) == 0, "a closed group has no timers");
+    const unwatched here;
     for (const timer& t : timers_) {
       expect(t.running.load() == 0, "after close() no run is in progress");
       if (t.id != timer_id{} && !stopping_)
@@ -92,7 +97,10 @@ class group_stage {
     }
   }
   void stop() {
-    stopping_ = true;
+    {
+      const unwatched here;
+      stopping_ = true;
+    }
     core_->stop();
   }
 
@@ -126,11 +134,43 @@ class group_stage {
  private:
   struct timer {
     timer_id id;
+    handing_over given;  // the id
     std::weak_ptr<int> callable;
     explored_atomic<int> running;
     bool replaced = false, refused = false;
     int runs = 0, left = 0;
   };
+
+  // A test's records are its own: all threads write them, one at a time.
+
+  timer& new_timer(const std::weak_ptr<int>& callable) {
+    const unwatched here;
+    timer& t = timers_.emplace_back();
+    t.callable = callable;
+    return t;
+  }
+  timer& at_number(std::size_t i) {
+    const unwatched here;
+    return timers_[i];
+  }
+  std::size_t count() const {
+    const unwatched here;
+    return timers_.size();
+  }
+  timer_id id(std::size_t i) const {
+    const unwatched here;
+    timers_[i].given.take();
+    return timers_[i].id;
+  }
+  static void note_id(timer& t, timer_id id) {
+    const unwatched here;
+    t.id = id;
+    t.given.give();
+  }
+  void note_replaced(std::size_t i) {
+    const unwatched here;
+    timers_[i].replaced = true;
+  }
 
   /// Keeps the core alive, as the groups of scopes and keyed timers do.
   class group final : public detail::timer_group, public std::enable_shared_from_this<group> {
@@ -140,6 +180,7 @@ class group_stage {
    private:
     std::shared_ptr<void> self() noexcept override { return shared_from_this(); }
     void left(void* tag, timer_id id) noexcept override {
+      const unwatched here;
       timer& t = *static_cast<timer*>(tag);
       expect(t.callable.expired() || stage_.stopping_, "a timer leaves when its callable is destroyed");
       expect(t.id == timer_id{} || t.id == id, "a timer leaves under its id");

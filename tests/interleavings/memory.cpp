@@ -61,6 +61,11 @@ void memory::begin(bool in_order) {
   sc_.clear();
 }
 
+void memory::forget(const void* first, std::size_t bytes) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(first);
+  objects_.erase(objects_.lower_bound(begin), objects_.lower_bound(begin + bytes));
+}
+
 memory::word memory::load(std::size_t thread, const void* address, word latest, order o) {
   tick(thread);
   object& on = at(address, latest);
@@ -148,8 +153,10 @@ void memory::tick(std::size_t thread) noexcept {
   t.now.known[thread] = t.time;
 }
 
+/// (If the object has another value than the last one, it is another object.)
 memory::object& memory::at(const void* address, word latest) {
-  object& o = objects_[address];
+  object& o = objects_[reinterpret_cast<std::uintptr_t>(address)];
+  if (!o.values.empty() && o.values.back()->bits != latest) o.values.clear();
   if (o.values.empty()) {
     o.number = objects_so_far_++;
     value& first = values_.emplace_back();

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <unordered_map>
 #include <utility>
@@ -47,8 +48,8 @@ class memory {
 
   /// Begins a schedule. With `in_order`, nothing but the first possibility will be chosen.
   void begin(bool in_order);
-  /// The object at this address no longer exists, or is not atomic any more.
-  void forget(const void* address) { objects_.erase(address); }
+  /// The objects at these addresses no longer exist.
+  void forget(const void* first, std::size_t bytes);
 
   // `latest` is the last value in modification order.
   word load(std::size_t thread, const void* address, word latest, order);
@@ -135,7 +136,7 @@ class memory {
   chooser chooser_;
   bool in_order_ = true;
   std::array<thread_state, most_threads> threads_;
-  std::unordered_map<const void*, object> objects_;
+  std::map<std::uintptr_t, object> objects_;  // by their addresses
   std::size_t objects_so_far_ = 0;
   std::deque<value> values_;  // of all objects, also of those that are gone
   std::unordered_map<const void*, knowledge> locks_;

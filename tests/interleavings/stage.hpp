@@ -25,7 +25,7 @@ class stage {
 
   explicit stage(options o = {.buckets = 2}, tasks_run where = tasks_run::inline_,
                  driver which = driver::by_hand) {
-    if (where == tasks_run::as_jobs) o.run_on = [this](job j) { jobs_.push_back(std::move(j)); };
+    if (where == tasks_run::as_jobs) o.run_on = [this](job j) { keep(std::move(j)); };
     core_ = std::make_shared<explored_core>(std::move(o), which == driver::thread);
   }
   stage(const stage&) = delete;
@@ -33,51 +33,57 @@ class stage {
 
   explored_core& core() { return *core_; }
   /// A job that the executor has got and nobody has called yet.
-  job& submitted(std::size_t i) { return jobs_[i]; }
+  job& submitted(std::size_t i) {
+    const unwatched here;
+    given_.take();
+    return jobs_[i];
+  }
 
   /// Schedules a timer for `due`, or never.
   void add(duration due) {
-    schedule(timers_.emplace_back(),
+    schedule(new_timer(),
              [&](task&& work) { return schedule_on(*core_, deadline(due), core_->now(), std::move(work)); });
   }
   /// As add(), with a callable that owns nothing: cancelling such a timer takes another path.
   void add_plain(duration due) {
-    timer& t = timers_.emplace_back();
+    timer& t = new_timer();
     try_to_set(t, [&] {
       return schedule_on(*core_, deadline(due), core_->now(), [this, &t](const firing& f) { run(t, f); });
     });
   }
   /// As add(), but the timer is submitted as a separate job: see submitted().
   void add_job(duration due) {
-    schedule(timers_.emplace_back(), [&](task&& work) {
+    schedule(new_timer(), [&](task&& work) {
       return schedule_on(*core_, deadline(due), core_->now(), std::move(work),
-                         {.run_on = [this](job j) { jobs_.push_back(std::move(j)); }});
+                         {.run_on = [this](job j) { keep(std::move(j)); }});
     });
   }
   void repeat(const recurrence& r) {
-    timer& t = timers_.emplace_back();
+    timer& t = new_timer();
+    const unwatched here;
     t.periodic = true;
     t.overlaps = r.on_overlap() == overlapping_runs::allow;
     schedule(t, [&](task&& work) { return schedule_on(*core_, r, core_->now(), std::move(work)); });
   }
 
-  cancel_result cancel(std::size_t i) { return ended(i, core_->cancel(timers_[i].id)); }
+  cancel_result cancel(std::size_t i) { return ended(i, core_->cancel(id(i))); }
   cancel_result cancel_and_wait(std::size_t i) {
-    const cancel_result result = ended(i, core_->cancel_and_wait(timers_[i].id));
+    const cancel_result result = ended(i, core_->cancel_and_wait(id(i)));
+    const unwatched here;
     expect(timers_[i].running.load() == 0, "after cancel_and_wait() no run is in progress");
     expect(timers_[i].callable.expired(), "after cancel_and_wait() the callable is destroyed");
     return result;
   }
-  bool move(std::size_t i, duration to) {
-    return core_->reschedule(timers_[i].id, deadline(to), core_->now());
-  }
+  bool move(std::size_t i, duration to) { return core_->reschedule(id(i), deadline(to), core_->now()); }
   std::vector<unfired> stop() {
     std::vector<unfired> list = stop_from_inside();
+    const unwatched here;
     for (const timer& t : timers_) expect(t.running.load() == 0, "after stop() no run is in progress");
     return list;
   }
   std::vector<unfired> stop_from_inside() {
     std::vector<unfired> list = core_->stop();
+    const unwatched here;
     for (const unfired& u : list) returned_.push_back(u.id);  // add() may not have got this id yet
     stopped_ = true;
     return list;
@@ -85,6 +91,7 @@ class stage {
   /// Gives up at once if something is in progress. Then another stop(), or the end, gets the list.
   void stop_without_waiting() {
     const auto list = core_->stop_by(virtual_time::now());
+    const unwatched here;
     if (!list) return void(gave_up_ = true);
     for (const timer& t : timers_) expect(t.running.load() == 0, "after stop(limit) no run is in progress");
     for (const unfired& u : *list) returned_.push_back(u.id);
@@ -94,6 +101,7 @@ class stage {
   void list(std::size_t untouched) {
     std::vector<timer_id> ids;
     for (const timer_info& t : core_->list()) ids.push_back(t.id);
+    const unwatched here;
     std::sort(ids.begin(), ids.end());
     expect(std::unique(ids.begin(), ids.end()) == ids.end(), "list() has each timer once");
     for (std::size_t i = 0; i != untouched; ++i)
@@ -101,25 +109,28 @@ class stage {
   }
   /// Checks that a timer that is not moved is due at its original time, if it is pending.
   void look_at_due(std::size_t i, duration due) {
-    const auto told = core_->due(timers_[i].id);
+    const timer_id own = id(i);
+    const auto told = core_->due(own);
     expect(!told || told == deadline(due), "due() is the timer's deadline");
     for (const timer_info& t : core_->list())
-      expect(t.id != timers_[i].id || t.due == deadline(due), "list() has a timer with its own due");
+      expect(t.id != own || t.due == deadline(due), "list() has a timer with its own due");
   }
   void drain() {
     expect(core_->drain(1h), "all pending timers have run or ended");
     expect(virtual_time::now() < at(1h), "drain() returns when the last timer has ended, not at its limit");
-    for (const timer& t : timers_) expect(t.running.load() == 0, "after drain() no run is in progress");
-    for (const timer& t : timers_)
-      expect(!t.periodic || !core_->pending(t.id), "drain() ends periodic timers");
+    for (std::size_t i = 0; i != count(); ++i) {
+      expect(at_number(i).running.load() == 0, "after drain() no run is in progress");
+      expect(!at_number(i).periodic || !core_->pending(id(i)), "drain() ends periodic timers");
+    }
   }
 
-  bool pending(std::size_t i) const { return core_->pending(timers_[i].id); }
-  void await_run(std::size_t i) { timers_[i].ran.wait(); }
+  bool pending(std::size_t i) const { return core_->pending(id(i)); }
+  void await_run(std::size_t i) { at_number(i).ran.wait(); }
 
   /// Does what the scheduler's destructor does.
   void retire() {
     core_->retire();
+    const unwatched here;
     for (const timer& t : timers_)
       expect(t.running.load() == 0, "after the destruction of a scheduler no run is in progress");
     stopped_ = retired_ = true;
@@ -151,6 +162,7 @@ class stage {
  private:
   struct timer {
     timer_id id;
+    handing_over given;  // the id
     std::weak_ptr<int> callable;
     explored_atomic<int> running;
     explored_event ran;
@@ -164,21 +176,60 @@ class stage {
   template <class Schedule>
   void schedule(timer& t, Schedule&& schedule_on_core) {
     const auto owned = std::make_shared<int>();
-    t.callable = owned;
+    {
+      const unwatched here;
+      t.callable = owned;
+    }
     try_to_set(t, [&] { return schedule_on_core([this, &t, owned](const firing& f) { run(t, f); }); });
   }
   template <class Set>
   static void try_to_set(timer& t, Set&& set) {
+    timer_id id;
     try {
-      t.id = set();
+      id = set();
     } catch (const stopped_error&) {
-      ++t.refused;
     } catch (const capacity_error&) {
-      ++t.refused;
     }
+    const unwatched here;
+    if (id == timer_id{}) ++t.refused;
+    t.id = id;
+    t.given.give();
+  }
+
+  // A test's records are its own: all threads write them, one at a time.
+
+  timer& new_timer() {
+    const unwatched here;
+    return timers_.emplace_back();
+  }
+  timer& at_number(std::size_t i) {
+    const unwatched here;
+    return timers_[i];
+  }
+  std::size_t count() const {
+    const unwatched here;
+    return timers_.size();
+  }
+  timer_id id(std::size_t i) const {
+    const unwatched here;
+    timers_[i].given.take();
+    return timers_[i].id;
+  }
+  void keep(job&& j) {
+    const unwatched here;
+    jobs_.push_back(std::move(j));
+    given_.give();
   }
 
   void run(timer& t, const firing& f) {
+    const std::size_t number = begun(t, f);
+    in_run(number);
+    t.running.fetch_sub(1);
+    t.ran.set();
+  }
+  /// Returns the number of the timer.
+  std::size_t begun(timer& t, const firing& f) {
+    const unwatched here;
     expect(t.running.fetch_add(1) == 0 || t.overlaps, "one run of a timer is in progress at a time");
     expect(virtual_time::now() >= f.due, "no run begins before it is due");
     expect(f.lateness >= duration::zero(), "a lateness is not negative");
@@ -186,12 +237,11 @@ class stage {
     ++t.runs;
     std::size_t number = 0;
     while (&timers_[number] != &t) ++number;
-    in_run(number);
-    t.running.fetch_sub(1);
-    t.ran.set();
+    return number;
   }
 
   cancel_result ended(std::size_t i, cancel_result result) {
+    const unwatched here;
     if (result == cancel_result::cancelled) {
       ++timers_[i].cancelled;
       expect(timers_[i].callable.expired(), "the callable of a cancelled timer is destroyed");
@@ -236,6 +286,7 @@ class stage {
 
   std::deque<timer> timers_;
   std::deque<job> jobs_;
+  handing_over given_;  // the jobs
   std::vector<timer_id> returned_;
   std::uint64_t cancelled_running_ = 0;  // calls of cancel() that returned `running`
   bool gave_up_ = false;

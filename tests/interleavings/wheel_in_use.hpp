@@ -33,24 +33,35 @@ struct wheel_in_use {
 
   void schedule(std::size_t i, tick_number due) {
     const auto may_insert = [&] {
+      const unwatched here;
       order_[i] = ++steps_;
       return true;
     };
     wheel.schedule(nodes[i], due, detail::place::waiting, may_insert, [this] { notified.store(true); });
+    const unwatched here;
     ++scheduled[i];
   }
   void move(std::size_t i, tick_number due) {
     const auto may_move = [&] {
+      const unwatched here;
       if (!nodes[i].is_inside()) ++scheduled[i];
       return true;
     };
-    const auto moved = [&] { order_[i] = ++steps_; };
+    const auto moved = [&] {
+      const unwatched here;
+      order_[i] = ++steps_;
+    };
     wheel.reschedule(nodes[i], due, detail::place::waiting, may_move, moved,
                      [this] { notified.store(true); });
   }
-  void cancel(std::size_t i) { cancelled[i] += wheel.cancel(nodes[i]) ? 1 : 0; }
+  void cancel(std::size_t i) {
+    const bool was_scheduled = wheel.cancel(nodes[i]);
+    const unwatched here;
+    cancelled[i] += was_scheduled ? 1 : 0;
+  }
   void take(tick_number to, std::size_t limit = unlimited) {
     wheel.take_due(to, limit, [this, to](detail::shared_node& taken_node, tick_number tick) {
+      const unwatched here;
       const auto& n = static_cast<explored_node&>(taken_node);
       expect(n.due == tick, "a node is taken at its tick");
       expect(tick <= to, "a node is not taken before its tick");
@@ -65,12 +76,15 @@ struct wheel_in_use {
   /// Checks that next_due() is exact: its last step reads what it returns.
   std::optional<tick_number> ask() {
     const std::optional<tick_number> due = wheel.next_due();
+    const unwatched here;
     expect(due == earliest(), "next_due() is exact");
     return due;
   }
   /// A driver would now sleep until the next node is due or it is notified.
   void decide_sleep() {
-    sleeping_until_ = ask();
+    const auto due = ask();
+    const unwatched here;
+    sleeping_until_ = due;
     sleeps_ = true;
   }
   void drive(tick_number to) {
