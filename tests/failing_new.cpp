@@ -61,7 +61,7 @@ void* allocate(std::size_t size, std::align_val_t aligned = std::align_val_t{ali
   return begin;
 }
 
-void release(void* p) noexcept {
+void release_block(void* p) noexcept {
   if (p == nullptr) return;
   const header& h = *reinterpret_cast<header*>(static_cast<char*>(p) - sizeof(header));
   if (const auto watch = rondo::test::watch_blocks.load()) watch(&h, h.size + sizeof(header), true);
@@ -94,18 +94,18 @@ void* operator new[](std::size_t size, const std::nothrow_t& tag) noexcept { ret
 void* operator new[](std::size_t size, std::align_val_t alignment, const std::nothrow_t& tag) noexcept {
   return operator new(size, alignment, tag);
 }
-void operator delete(void* p) noexcept { release(p); }
-void operator delete(void* p, std::size_t) noexcept { release(p); }
-void operator delete(void* p, std::align_val_t) noexcept { release(p); }
-void operator delete(void* p, std::size_t, std::align_val_t) noexcept { release(p); }
-void operator delete(void* p, const std::nothrow_t&) noexcept { release(p); }
-void operator delete(void* p, std::align_val_t, const std::nothrow_t&) noexcept { release(p); }
-void operator delete[](void* p) noexcept { release(p); }
-void operator delete[](void* p, std::size_t) noexcept { release(p); }
-void operator delete[](void* p, std::align_val_t) noexcept { release(p); }
-void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { release(p); }
-void operator delete[](void* p, const std::nothrow_t&) noexcept { release(p); }
-void operator delete[](void* p, std::align_val_t, const std::nothrow_t&) noexcept { release(p); }
+void operator delete(void* p) noexcept { release_block(p); }
+void operator delete(void* p, std::size_t) noexcept { release_block(p); }
+void operator delete(void* p, std::align_val_t) noexcept { release_block(p); }
+void operator delete(void* p, std::size_t, std::align_val_t) noexcept { release_block(p); }
+void operator delete(void* p, const std::nothrow_t&) noexcept { release_block(p); }
+void operator delete(void* p, std::align_val_t, const std::nothrow_t&) noexcept { release_block(p); }
+void operator delete[](void* p) noexcept { release_block(p); }
+void operator delete[](void* p, std::size_t) noexcept { release_block(p); }
+void operator delete[](void* p, std::align_val_t) noexcept { release_block(p); }
+void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { release_block(p); }
+void operator delete[](void* p, const std::nothrow_t&) noexcept { release_block(p); }
+void operator delete[](void* p, std::align_val_t, const std::nothrow_t&) noexcept { release_block(p); }
 
 #endif
 

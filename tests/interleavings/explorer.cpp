@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <ios>
 #include <map>
@@ -11,6 +12,7 @@
 #include <semaphore>
 #include <sstream>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -31,6 +33,12 @@ namespace {
 constexpr std::size_t most_steps = 5'000;  // a schedule with more steps is taken to be endless
 
 constexpr std::size_t most_schedules = 200'000;
+
+/// In a long run with wide bounds, the number of schedules after which an exploration ends: 0 if there is none.
+std::size_t enough_schedules() {
+  static const char* const text = std::getenv("RONDO_TEST_SCHEDULES");
+  return text == nullptr ? 0 : std::stoul(text);
+}
 
 /// Only one thread runs at a time, and on one processor they take turns in half the time.
 void stay_on_this_processor() {
@@ -352,6 +360,7 @@ exploration explore(const std::function<scenario()>& make, std::optional<std::si
     crew->run(s);
     exploring = nullptr;
     ++(crew->seen() ? result.repeated : result.schedules);
+    if (result.schedules == enough_schedules()) break;
     if (result.schedules + result.repeated == most_schedules)
       crew->expect(false, "there are too many schedules: does this need a bound?");
     result.failure = crew->failure();
