@@ -14,11 +14,29 @@ constexpr ns horizon = ns{1} << 61;
 std::uint64_t unsigned_of(ns t) { return static_cast<std::uint64_t>(t); }
 
 /// Most timers are short, run once, and are cancelled.
-choices::weights acts_outside(setting::handing hands_over) {
-  const std::uint64_t jobs = hands_over == setting::handing::nothing ? 0 : 1;
-  return {12, 8, 4, 2, 1, 3, 8, 4, 12 * jobs, 3 * jobs};
+choices::weights acts_outside(const setting& is) {
+  const std::uint64_t jobs = is.hands_over == setting::handing::nothing ? 0 : 1;
+  choices::weights likely{12, 8, 4, 2, 1, 3, 8, 4, 12 * jobs, 3 * jobs};
+  if (is.has_owners) likely.push_back(24);
+  return likely;
 }
-choices::weights acts_in_tasks() { return {6, 3, 4, 1, 1, 1}; }
+choices::weights acts_in_tasks(const setting& is) {
+  choices::weights likely{6, 3, 4, 1, 1, 1};
+  if (is.has_owners) likely.push_back(12);
+  return likely;
+}
+choices::weights acts_of_owners() {
+  const std::uint64_t stops = nap_stopper::possible ? 1 : 0;
+  return {10, 6, 6, 3, 3 * stops, 3, 3, 3, 2, 2, 2, 1, 1, 1, 1, 1, 1};
+}
+
+/// Calls call() with the scope, or with the scheduler if there is none.
+template <class Call>
+timer_id on(manual_timer& time, timer_scope* in, Call&& call) {
+  return in == nullptr ? call(time) : call(*in);
+}
+
+const char* prefix_of(const timer_scope* in) { return in == nullptr ? "" : "scope."; }
 
 }  // namespace
 
@@ -33,6 +51,7 @@ setting::setting(choices& c) {
   hands_over = static_cast<handing>(c.weighted({2, 1, 2}));
   start = time_point(duration(starts[c.below(std::size(starts))]));
   propagates = buckets == 8 || buckets == 64;  // not a separate choice: see operate()
+  has_owners = c.one_in(3);
 }
 
 random_program::random_program(choices& c, std::size_t steps, std::ostream* trace, limits most)
@@ -41,8 +60,9 @@ random_program::random_program(choices& c, std::size_t steps, std::ostream* trac
       trace_(trace),
       most_(most),
       is_(c),
-      likely_acts_(c.varied(acts_outside(is_.hands_over))),
-      likely_acts_inside_(c.varied(acts_in_tasks())),
+      likely_acts_(c.varied(acts_outside(is_))),
+      likely_acts_inside_(c.varied(acts_in_tasks(is_))),
+      likely_owners_acts_(is_.has_owners ? c.varied(acts_of_owners()) : choices::weights{1}),
       // Gaps are not much shorter than the spans that advance() covers, or there would be only periodic runs.
       plans_(c, is_.span / 8 + 1),
       model_(is_.tick, is_.max_pending),
@@ -55,7 +75,11 @@ random_program::random_program(choices& c, std::size_t steps, std::ostream* trac
                     .on_error = [this](std::exception_ptr, const firing&) { ++reported_; },
                     .on_rejected = [this](const firing& f) { rejected(f); },
                     .propagate_exceptions = is_.propagates},
-            is_.start) {}
+            is_.start) {
+  if (!is_.has_owners) return;
+  keys_.emplace(time_);
+  scope_.emplace(time_);
+}
 
 std::string random_program::run() {
   note_setting();
@@ -91,6 +115,8 @@ void random_program::step() {
       return run_a_job();
     case act::drop_a_job:
       return drop_a_job();
+    case act::of_owners:
+      return operate_owners();
     default:
       return operate(what);
   }
@@ -99,10 +125,14 @@ void random_program::step() {
 void random_program::act_inside() {
   if (inside_left_ == 0) return;
   --inside_left_;
-  for (int left = 3; left != 0 && is_right() && choices_.one_in(2); --left)
-    operate(act(choices_.weighted(likely_acts_inside_)));
+  for (int left = 3; left != 0 && is_right() && choices_.one_in(2); --left) act_once_inside();
   if (model_.where(*running_) != runs_on::driver && !driving_ && choices_.one_in(3)) drive_elsewhere();
   if (stop_inside_ && choices_.one_in(3)) stop();
+}
+
+void random_program::act_once_inside() {
+  const std::size_t what = choices_.weighted(likely_acts_inside_);
+  what == acts_inside ? operate_owners() : operate(act(what));
 }
 
 void random_program::operate(act what) {
@@ -158,53 +188,70 @@ void random_program::advance_to_next() {
   }
 }
 
-template <class Schedule>
-void random_program::schedule(plan p, ns due, runs_on where, Schedule&& call) {
+/// At the limit, a closed scope refuses with the same exception as the scheduler.
+random_program::refusal random_program::refused(const timer_scope* in) const {
+  if (model_.closed()) return refusal::stopped;
+  if (model_.full()) return refusal::full;
+  return in != nullptr && scoped_.closed() ? refusal::stopped : refusal::none;
+}
+
+void random_program::schedule(plan p, ns due, runs_on where, refusal expected,
+                              const std::function<timer_id(task)>& call) {
   const std::size_t n = ids_.size();
-  const bool closed = model_.closed(), full = model_.full();
-  if (!closed && !full) {
+  if (expected == refusal::none) {
     expect_same(model_.schedule(std::move(p), where, due), n, "the model's numbers");
     ids_.emplace_back();
   }
   try {
     const timer_id id = call([this, n, alive = callable_](const firing& f) { ran(n, f); });
-    expect(!closed && !full, "scheduled though it was to be refused");
-    if (!closed && !full) ids_[n] = id;
+    expect(expected == refusal::none, "scheduled though it was to be refused");
+    if (expected == refusal::none) ids_[n] = id;
   } catch (const stopped_error&) {
-    expect(closed, "a stopped_error though it was to be scheduled, or to be a capacity_error");
+    expect(expected == refusal::stopped,
+           "a stopped_error though it was to be scheduled, or to be a capacity_error");
   } catch (const capacity_error&) {
-    expect(full && !closed, "a capacity_error though it was to be scheduled, or to be a stopped_error");
+    expect(expected == refusal::full,
+           "a capacity_error though it was to be scheduled, or to be a stopped_error");
   }
 }
 
-void random_program::schedule_once() {
+void random_program::schedule_once(timer_scope* in) {
   const wish w = some_wish();
   const runs_on where = some_place();
-  note(result_of_scheduling(), w.relative ? "schedule_after(" : "schedule_at(", when(w.relative, w.delay),
-       ", work", text_of_options(ids_.size(), where), ")");
-  schedule({}, w.due, where, [&](task work) {
+  const refusal expected = refused(in);
+  note(result_of_scheduling(expected), prefix_of(in), w.relative ? "schedule_after(" : "schedule_at(",
+       when(w.relative, w.delay), ", work", text_of_options(ids_.size(), where), ")");
+  if (in != nullptr && expected == refusal::none) scoped_.add(ids_.size());
+  schedule({}, w.due, where, expected, [&](task work) {
     timer_options with = some_options(where);
     const bool plain = !with.run_on && with.name.empty();
-    if (w.relative && plain) return time_.schedule_after(duration(w.delay), std::move(work));
-    if (w.relative) return time_.schedule_after(duration(w.delay), std::move(work), std::move(with));
-    if (plain) return time_.schedule_at(clock_time(w.due), std::move(work));
-    return time_.schedule_at(clock_time(w.due), std::move(work), std::move(with));
+    return on(time_, in, [&](auto& target) {
+      if (w.relative && plain) return target.schedule_after(duration(w.delay), std::move(work));
+      if (w.relative) return target.schedule_after(duration(w.delay), std::move(work), std::move(with));
+      if (plain) return target.schedule_at(clock_time(w.due), std::move(work));
+      return target.schedule_at(clock_time(w.due), std::move(work), std::move(with));
+    });
   });
 }
 
-void random_program::schedule_recurrence(plan p) {
+void random_program::schedule_recurrence(plan p, timer_scope* in) {
   const runs_on where = some_place();
   const recurrence r = made_from(p, is_.start);
   const duration period(p.gaps[0]);
   const bool is_every = r == every(period);
-  note(result_of_scheduling(), "schedule(", r, ", work", text_of_options(ids_.size(), where), ")");
-  schedule(std::move(p), 0, where, [&](task work) {
+  const refusal expected = refused(in);
+  note(result_of_scheduling(expected), prefix_of(in), "schedule(", r, ", work",
+       text_of_options(ids_.size(), where), ")");
+  if (in != nullptr && expected == refusal::none) scoped_.add(ids_.size());
+  schedule(std::move(p), 0, where, expected, [&](task work) {
     timer_options with = some_options(where);
     const bool plain = !with.run_on && with.name.empty();
-    if (is_every && plain) return time_.schedule_every(period, std::move(work));
-    if (is_every) return time_.schedule_every(period, std::move(work), std::move(with));
-    if (plain) return time_.schedule(r, std::move(work));
-    return time_.schedule(r, std::move(work), std::move(with));
+    return on(time_, in, [&](auto& target) {
+      if (is_every && plain) return target.schedule_every(period, std::move(work));
+      if (is_every) return target.schedule_every(period, std::move(work), std::move(with));
+      if (plain) return target.schedule(r, std::move(work));
+      return target.schedule(r, std::move(work), std::move(with));
+    });
   });
 }
 
@@ -277,10 +324,9 @@ timer_options random_program::some_options(runs_on where) {
   return {.run_on = [this, n](job j) { take(std::move(j), n); }, .name = name_of(n)};
 }
 
-/// Usually one of the latest timers; 0 picks the last one.
-std::size_t random_program::pick() {
-  const std::size_t from_end = choices_.amount(std::min<std::size_t>(ids_.size(), 10), ids_.size());
-  return ids_.size() - 1 - from_end;
+/// Counted from the end: usually one of the latest, and 0 is the last one.
+std::size_t random_program::pick(std::size_t count) {
+  return choices_.amount(std::min<std::size_t>(count, 10), count);
 }
 
 void random_program::finish() {
@@ -322,7 +368,7 @@ void random_program::stop() {
     const auto found = std::find(ids_.begin(), ids_.end(), list[i].id) - ids_.begin();
     expect_same("t" + std::to_string(found), "t" + std::to_string(e.timer), "the order of the unfired");
     expect_same(list[i].due, clock_time(e.due), "unfired::due");
-    expect_same(list[i].name, name_of(e.timer), "unfired::name");
+    expect_same(list[i].name, name(e.timer), "unfired::name");
     expect(static_cast<bool>(list[i].work), "unfired::work is empty");
   }
 }

@@ -3,15 +3,21 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
 
+#include <rondo/keyed_timers.hpp>
 #include <rondo/manual_timer.hpp>
+#include <rondo/timer_scope.hpp>
 
 #include "model/choices.hpp"
+#include "model/nap.hpp"
+#include "model/owners_model.hpp"
 #include "model/random_program_text.hpp"
 #include "model/random_recurrence.hpp"
 #include "model/scheduler_model.hpp"
@@ -29,6 +35,7 @@ struct setting {
   handing hands_over;
   time_point start;
   bool propagates;  // whether exceptions of tasks on the driver leave the pass
+  bool has_owners;  // keyed timers, a scope, and coroutines that sleep
 };
 
 /// When a program takes no further step.
@@ -65,8 +72,33 @@ class random_program {
     advance_to_next,
     run_a_job,
     drop_a_job,
+    of_owners,  // the last one also inside
   };
   static constexpr std::size_t acts_inside = 6;
+
+  /// What owners of timers do, all of it legal inside a task. Again, simpler acts come first.
+  enum class owners_act {
+    set,
+    schedule_in_scope,
+    sleep,
+    cancel_key,
+    request_stop,
+    cancel_in_scope,
+    try_set,
+    reschedule_key,
+    reschedule_in_scope,
+    set_recurrence,
+    schedule_recurrence_in_scope,
+    abandon_sleep,
+    clear_keys,
+    cancel_scope,
+    close_scope,
+    renew_keys,
+    renew_scope,
+  };
+
+  /// Why a scheduling call is refused.
+  enum class refusal { none, stopped, full };
 
   struct kept_job {
     job call;
@@ -103,6 +135,7 @@ class random_program {
   void compare();
   void compare_list();
   void compare_stats();
+  void compare_owners();
   template <class... Parts>
   void note(const Parts&... parts) {
     if (trace_ == nullptr) return;
@@ -110,7 +143,7 @@ class random_program {
     (*trace_ << ... << parts) << std::endl;
   }
   void note_setting();
-  std::string result_of_scheduling() const;
+  std::string result_of_scheduling(refusal) const;
   std::string describe(const scheduler_model::run&) const;
   std::string describe(std::size_t timer, const firing&) const;
 
@@ -119,13 +152,14 @@ class random_program {
   bool another_step(std::uint64_t usual);
   void step();
   void act_inside();
+  void act_once_inside();
   void operate(act);
   void advance();
   void advance_to_next();
-  void schedule_once();
-  void schedule_recurrence(plan);
-  template <class Schedule>
-  void schedule(plan, ns due, runs_on, Schedule&&);
+  void schedule_once(timer_scope* in = nullptr);
+  void schedule_recurrence(plan, timer_scope* in = nullptr);
+  void schedule(plan, ns due, runs_on, refusal, const std::function<timer_id(task)>& call);
+  refusal refused(const timer_scope* in = nullptr) const;
   void cancel();
   void reschedule();
   void move(std::size_t timer, const wish&);
@@ -138,15 +172,43 @@ class random_program {
   wish some_wish();
   runs_on some_place();
   timer_options some_options(runs_on);
-  std::size_t pick();
+  std::size_t pick(std::size_t count);
+  std::size_t pick() { return ids_.size() - 1 - pick(ids_.size()); }
   time_point clock_time(ns t) const { return t == never ? time_point::max() : is_.start + duration(t); }
   std::optional<time_point> clock_time(std::optional<ns> t) const {
     return t ? std::optional(clock_time(*t)) : std::nullopt;
   }
   bool is_right() const { return wrong_.empty(); }
 
+  // Owners of timers: random_program_owners.cpp
+  void operate_owners();
+  void operate_keys(owners_act);
+  void operate_scope(owners_act);
+  void set(plan, bool replaces = true);
+  std::string set_timer(std::size_t key, const plan&, const wish&, bool replaces) const;
+  bool call_set(std::size_t key, const plan&, const wish&, bool replaces, task, timer_options);
+  void cancel_key();
+  void reschedule_key();
+  void cancel_in_scope();
+  void reschedule_in_scope();
+  void renew_keys();
+  void renew_scope();
+  bool waits_for_itself(bool running) const { return elsewhere_ && running; }
+  timer_id new_id();
+  std::string name(std::size_t timer) const { return naps_.contains(timer) ? "" : name_of(timer); }
+
+  // Coroutines that sleep: random_program_naps.cpp
+  void sleep();
+  nap take_nap(std::size_t timer, wish, nap_stopper::token);
+  void nap_ended(std::size_t timer, nap_end);
+  void woke(std::size_t timer);
+  void request_stop();
+  void abandon_sleep();
+
   // Tasks and executors: random_program_runs.cpp
   void ran(std::size_t timer, const firing&);
+  std::optional<scheduler_model::run> starting(std::size_t timer);
+  bool act_as(const scheduler_model::run&, bool may_throw);
   void has_thrown(std::size_t timer);
   void drive_elsewhere();
   void take(job, std::optional<std::size_t> owner);
@@ -161,7 +223,7 @@ class random_program {
   std::ostream* const trace_;
   const limits most_;
   const setting is_;
-  const choices::weights likely_acts_, likely_acts_inside_;
+  const choices::weights likely_acts_, likely_acts_inside_, likely_owners_acts_;
   random_plans plans_;
   scheduler_model model_;
   std::shared_ptr<int> callable_ = std::make_shared<int>(0);
@@ -181,7 +243,13 @@ class random_program {
   std::uint64_t begun_ = 0, reported_ = 0, propagated_ = 0, told_of_rejected_ = 0;
   extremes run_time_;
   std::string wrong_;
-  manual_timer time_;  // the last member, because its tasks use the others
+  keyed_model keyed_{model_};
+  scope_model scoped_{model_};
+  std::map<std::size_t, sleeper> naps_;  // by timer
+  std::optional<nap_end> nap_ends_;      // how the call in progress is to end a nap
+  manual_timer time_;                    // the last one whose tasks use the others
+  std::optional<keyed_timers<std::size_t>> keys_;
+  std::optional<timer_scope> scope_;
 };
 
 }  // namespace rondo::test

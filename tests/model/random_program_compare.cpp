@@ -46,6 +46,19 @@ void random_program::compare() {
   expect_same(time_.pending(ids_[next]), model_.pending(next), "pending(id)");
   expect_same(due_of(time_.due(ids_[next])), due_of(clock_time(model_.due(next))), "due(id)");
   if (looked_at_ % 8 == 0) compare_list();
+  if (is_.has_owners) compare_owners();
+}
+
+/// In turn, one key and one timer of the scope.
+void random_program::compare_owners() {
+  const std::size_t key = looked_at_ % keyed_model::keys;
+  expect_same(keys_->contains(key), keyed_.contains(key), "contains(key)");
+  expect_same(due_of(keys_->due(key)), due_of(clock_time(keyed_.due(key))), "due(key)");
+  const std::size_t timer = looked_at_ % ids_.size();
+  expect_same(scope_->pending(ids_[timer]), scoped_.pending(timer), "pending(id) of the scope");
+  if (looked_at_ % 4 != 0) return;
+  expect_same(keys_->size(), keyed_.size(), "size()");
+  expect_same(scope_->pending(), scoped_.pending(), "pending() of the scope");
 }
 
 void random_program::compare_list() {
@@ -63,7 +76,7 @@ void random_program::compare_list() {
     const auto at = found.find(ids_[e.timer]);
     if (at == found.end()) return fail("list() lacks t" + std::to_string(e.timer));
     const timer_info& t = *at->second;
-    expect_same(t.name, name_of(e.timer), "timer_info::name");
+    expect_same(t.name, name(e.timer), "timer_info::name");
     expect_same(due_of(t.due), due_of(clock_time(e.due)), "timer_info::due");
     expect_same(t.runs, e.runs, "timer_info::runs");
     expect_same(t.periodic, e.periodic, "timer_info::periodic");
@@ -101,11 +114,12 @@ void random_program::note_setting() {
        is_.max_pending == unlimited ? "" : ", .max_pending = " + std::to_string(is_.max_pending),
        is_.hands_over == setting::handing::everything ? ", .run_on = executor" : "",
        is_.propagates ? ", .propagate_exceptions = true" : "", "}, time_point(", text_of(is_.start), "));");
+  if (is_.has_owners) note("keyed_timers<std::size_t> keys(time); timer_scope scope(time);");
 }
 
-std::string random_program::result_of_scheduling() const {
-  if (model_.closed()) return "stopped_error: ";
-  if (model_.full()) return "capacity_error: ";
+std::string random_program::result_of_scheduling(refusal expected) const {
+  if (expected == refusal::stopped) return "stopped_error: ";
+  if (expected == refusal::full) return "capacity_error: ";
   return "t" + std::to_string(ids_.size()) + " = ";
 }
 

@@ -9,38 +9,48 @@ namespace rondo::test {
 /// Called by each task.
 void random_program::ran(std::size_t n, const firing& f) {
   if (!is_right()) return;
-  if (model_.where(n) == runs_on::driver) {
-    ++begun_;
-    starting_ = model_.next_run();
-  }
-  const auto expected = std::exchange(starting_, std::nullopt);
+  const auto expected = starting(n);
   if (!expected) return fail("nothing should have run, but this did: " + describe(n, f));
   const bool right = expected->timer == n && f.id == ids_[n] && f.due == clock_time(expected->due) &&
                      f.lateness == duration(expected->lateness) && f.run == expected->number &&
-                     f.missed == expected->missed && f.name == name_of(n);
+                     f.missed == expected->missed && f.name == name(n);
   if (!right) return fail("what should have run: " + describe(*expected) + "; what ran: " + describe(n, f));
-  note("runs: ", describe(*expected));
-  const ns began = model_.now();
-  const auto outer = std::exchange(running_, n);
-  bool throws = false;
-  {
-    const deeper here(depth_);
-    compare();
-    act_inside();
-    compare();
-    throws = is_right() && choices_.one_in(6);
-    if (throws) note("throw ", n);
-  }
-  running_ = outer;
-  run_time_.add(model_.now() - began);
-  model_.end(n, throws);
-  if (!throws) return;
+  if (!act_as(*expected, true)) return;
   if (is_.propagates && model_.where(n) == runs_on::driver) {
     thrown_ = n;
     ++propagated_;
     model_.leave();
   }
   throw n;
+}
+
+/// The run that should be starting now that one of timer `n` does.
+std::optional<scheduler_model::run> random_program::starting(std::size_t n) {
+  if (model_.where(n) == runs_on::driver) {
+    ++begun_;
+    starting_ = model_.next_run();
+  }
+  return std::exchange(starting_, std::nullopt);
+}
+
+/// What happens in a run. Returns whether it is to throw.
+bool random_program::act_as(const scheduler_model::run& r, bool may_throw) {
+  note("runs: ", describe(r));
+  const ns began = model_.now();
+  const auto outer = std::exchange(running_, r.timer);
+  bool throws = false;
+  {
+    const deeper here(depth_);
+    compare();
+    act_inside();
+    compare();
+    throws = may_throw && is_right() && choices_.one_in(6);
+    if (throws) note("throw ", r.timer);
+  }
+  running_ = outer;
+  run_time_.add(model_.now() - began);
+  model_.end(r.timer, throws);
+  return throws;
 }
 
 /// The exception of the task has reached the thread that drives.
@@ -118,7 +128,7 @@ void random_program::rejected(const firing& f) {
   const std::size_t n = expected->timer;
   const bool right = f.id == ids_[n] && f.due == clock_time(expected->due) &&
                      f.lateness == duration(expected->lateness) && f.run == expected->number &&
-                     f.missed == expected->missed && f.name == name_of(n);
+                     f.missed == expected->missed && f.name == name(n);
   if (!right)
     return fail("what should have been rejected: " + describe(*expected) + "; what was: " + describe(n, f));
   note("rejected: ", describe(*expected));

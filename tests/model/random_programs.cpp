@@ -7,6 +7,7 @@
 #include <string>
 
 #include "model/failing_program.hpp"
+#include "model/nap.hpp"
 #include "scheduler/seeds.hpp"
 
 namespace model_random_programs {
@@ -73,8 +74,39 @@ TEST_CASE("everything occurs often in random programs") {
                                  "keeps it and throws",
                                  "run the job of ",
                                  "drop the job of ",
-                                 "on another thread:"})
+                                 "on another thread:",
+                                 "keys.set_after(",
+                                 "keys.set_at(",
+                                 "keys.set(",
+                                 "keys.try_set_after(",
+                                 "false: keys.try_set_after(",
+                                 "stopped_error: keys.",
+                                 "keys.reschedule_after(",
+                                 "keys.cancel(",
+                                 "keys.cancel_and_wait(",
+                                 "keys.clear()",
+                                 "keys = keyed_timers",
+                                 "scope.schedule_after(",
+                                 "scope.schedule_at(",
+                                 "scope.schedule(",
+                                 "stopped_error: scope.",
+                                 "scope.cancel(",
+                                 "scope.cancel_and_wait(",
+                                 "scope.reschedule_after(",
+                                 "scope.reschedule_at(",
+                                 "scope.cancel_all()",
+                                 "scope.close()",
+                                 "scope = timer_scope(time)",
+                                 "= sleep_for(",
+                                 "= sleep_until(",
+                                 "stopped_error: sleep_",
+                                 "capacity_error: sleep_",
+                                 " is dropped",
+                                 "destroy the coroutine of "})
     times[what] = 0;
+  if (nap_stopper::possible)
+    for (const char* const what : {"asked: sleep_", "request_stop() for ", "-> asked", "-> nothing"})
+      times[what] = 0;
   const auto are_often = [](const auto& counted) { return counted.second >= 5; };
   for (std::uint64_t seed = 0; seed != 200 && !std::all_of(times.begin(), times.end(), are_often); ++seed) {
     std::ostringstream trace;
@@ -97,7 +129,7 @@ TEST_CASE("an empty list of choices makes an empty program") {
 
 TEST_CASE("a program traces what it does in the words of the library") {
   std::ostringstream trace;
-  const choices::list made{0, 0, 0, 0, 1, 0, 1, 0, 3, 1, 1, 2, 0, 0, 1, 1, 7, 0, 1, 1, 0, 0, 1};
+  const choices::list made{0, 0, 0, 0, 1, 0, 0, 1, 0, 3, 1, 1, 2, 0, 0, 1, 1, 7, 0, 1, 1, 0, 0, 1};
   CHECK(run_program(choices::replayed(made), 100, &trace).wrong == "");
   CHECK(trace.str() ==
         "manual_timer time({.tick = 1ns, .buckets = 1}, time_point(0ns));\n"
