@@ -34,7 +34,9 @@ class call_checks {
     const std::uint64_t begun = begun_.load();
     if (in_progress_.load() != 1) return false;
     check();
-    return begun_.load() == begun;  // a call that is about to begin has done nothing yet
+    // A call that is about to begin has done nothing yet. (No load: it might be early, and miss a call that check() has seen.
+    // What begins after this modification sees it, and so comes after check().)
+    return begun_.fetch_add(0) == begun;
   }
 
   /// Whether the calls so far have paid for this many steps. If so, the steps are spent.

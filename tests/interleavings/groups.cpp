@@ -1,6 +1,7 @@
 // Groups of timers, and timers that replace others.
 #include "interleavings/explored_core.hpp"
 
+#include <atomic>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -35,9 +36,10 @@ class group_stage {
       r = &core_->take_record(true);
       r->work = [&t, held = std::move(owned)] {
         const unwatched here;
-        expect(t.running.fetch_add(1) == 0 && !t.replaced, "a task that was replaced does not start");
+        expect(t.running.fetch_add(1, std::memory_order_relaxed) == 0 && !t.replaced,
+               "a task that was replaced does not start");
         ++t.runs;
-        t.running.fetch_sub(1);
+        t.running.fetch_sub(1, std::memory_order_relaxed);
       };
       note_id(t, core_->schedule_member(*r, at(due), core_->now(), *group_, &t, old, rest));
     } catch (const std::runtime_error&) {
@@ -73,7 +75,8 @@ class group_stage {
         if (*id != timer_id{}) core_->cancel_and_wait(*id);
     }
     const unwatched here;
-    expect(timers_[i].running.load() == 0, "no run is in progress of what was waited for");
+    expect(timers_[i].running.load(std::memory_order_relaxed) == 0,
+           "no run is in progress of what was waited for");
     expect(timers_[i].callable.expired() || stopping_, "the callable of what was waited for is destroyed");
     for (std::size_t k = 0; k != before_; ++k)
       expect(k == i || !waits_alone_ || core_->pending(timers_[k].id), "the others stay");
@@ -91,7 +94,7 @@ class group_stage {
     expect(core_->pending(*group_) == 0, "a closed group has no timers");
     const unwatched here;
     for (const timer& t : timers_) {
-      expect(t.running.load() == 0, "after close() no run is in progress");
+      expect(t.running.load(std::memory_order_relaxed) == 0, "after close() no run is in progress");
       if (t.id != timer_id{} && !stopping_)
         expect(t.callable.expired(), "after close() all callables are destroyed");
     }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -70,7 +71,8 @@ class stage {
   cancel_result cancel_and_wait(std::size_t i) {
     const cancel_result result = ended(i, core_->cancel_and_wait(id(i)));
     const unwatched here;
-    expect(timers_[i].running.load() == 0, "after cancel_and_wait() no run is in progress");
+    expect(timers_[i].running.load(std::memory_order_relaxed) == 0,
+           "after cancel_and_wait() no run is in progress");
     expect(timers_[i].callable.expired(), "after cancel_and_wait() the callable is destroyed");
     return result;
   }
@@ -78,7 +80,8 @@ class stage {
   std::vector<unfired> stop() {
     std::vector<unfired> list = stop_from_inside();
     const unwatched here;
-    for (const timer& t : timers_) expect(t.running.load() == 0, "after stop() no run is in progress");
+    for (const timer& t : timers_)
+      expect(t.running.load(std::memory_order_relaxed) == 0, "after stop() no run is in progress");
     return list;
   }
   std::vector<unfired> stop_from_inside() {
@@ -93,7 +96,8 @@ class stage {
     const auto list = core_->stop_by(virtual_time::now());
     const unwatched here;
     if (!list) return void(gave_up_ = true);
-    for (const timer& t : timers_) expect(t.running.load() == 0, "after stop(limit) no run is in progress");
+    for (const timer& t : timers_)
+      expect(t.running.load(std::memory_order_relaxed) == 0, "after stop(limit) no run is in progress");
     for (const unfired& u : *list) returned_.push_back(u.id);
     stopped_ = true;
   }
@@ -119,7 +123,8 @@ class stage {
     expect(core_->drain(1h), "all pending timers have run or ended");
     expect(virtual_time::now() < at(1h), "drain() returns when the last timer has ended, not at its limit");
     for (std::size_t i = 0; i != count(); ++i) {
-      expect(at_number(i).running.load() == 0, "after drain() no run is in progress");
+      expect(at_number(i).running.load(std::memory_order_relaxed) == 0,
+             "after drain() no run is in progress");
       expect(!at_number(i).periodic || !core_->pending(id(i)), "drain() ends periodic timers");
     }
   }
@@ -132,7 +137,8 @@ class stage {
     core_->retire();
     const unwatched here;
     for (const timer& t : timers_)
-      expect(t.running.load() == 0, "after the destruction of a scheduler no run is in progress");
+      expect(t.running.load(std::memory_order_relaxed) == 0,
+             "after the destruction of a scheduler no run is in progress");
     stopped_ = retired_ = true;
   }
 
@@ -148,7 +154,7 @@ class stage {
       expect(ends <= 1, "a timer has one end");
       without_an_end += ends == 0 && !t.periodic ? 1 : 0;
       expect(t.callable.expired(), "a timer that has ended has no callable");
-      expect(t.running.load() == 0, "all runs have ended");
+      expect(t.running.load(std::memory_order_relaxed) == 0, "all runs have ended");
     }
     check_statistics(core_->stats(), without_an_end);
     core_->retire();
@@ -224,13 +230,14 @@ class stage {
   void run(timer& t, const firing& f) {
     const std::size_t number = begun(t, f);
     in_run(number);
-    t.running.fetch_sub(1);
+    t.running.fetch_sub(1, std::memory_order_relaxed);
     t.ran.set();
   }
   /// Returns the number of the timer.
   std::size_t begun(timer& t, const firing& f) {
     const unwatched here;
-    expect(t.running.fetch_add(1) == 0 || t.overlaps, "one run of a timer is in progress at a time");
+    expect(t.running.fetch_add(1, std::memory_order_relaxed) == 0 || t.overlaps,
+           "one run of a timer is in progress at a time");
     expect(virtual_time::now() >= f.due, "no run begins before it is due");
     expect(f.lateness >= duration::zero(), "a lateness is not negative");
     if (in_time) expect(f.lateness == duration::zero(), "a run is not late");
