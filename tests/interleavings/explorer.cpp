@@ -165,10 +165,9 @@ class explorer {
   void note_released(const void* lock) { tree_.released(own, lock); }
   void note_woke(std::size_t thread) { tree_.woke(own, thread); }
 
-  bool watches() const noexcept { return stale_ != 0; }
   /// An access to memory, atomic or not.
   void watch(const void* begin, std::size_t bytes, bool is_atomic, bool writes, const void* code) {
-    if (!watches() || is_on_a_stack(begin)) return;
+    if (is_on_a_stack(begin)) return;
     const plain_data::use now{code, accesses.next_step(own), static_cast<std::uint8_t>(own), 0, writes};
     const memory::clock& known = accesses.known(own);
     const auto race =
@@ -348,6 +347,8 @@ void leave_behind(wreck w) {
 
 }  // namespace
 
+bool any_is_watched = false;
+
 exploration explore(const std::function<scenario()>& make, std::optional<std::size_t> preemptions,
                     std::size_t stale) {
   exploration result;
@@ -356,8 +357,10 @@ exploration explore(const std::function<scenario()>& make, std::optional<std::si
   while (crew->advance()) {
     crew->time = {};
     exploring = crew.get();
+    any_is_watched = stale != 0;
     scenario s = make();
     crew->run(s);
+    any_is_watched = false;
     exploring = nullptr;
     ++(crew->seen() ? result.repeated : result.schedules);
     if (result.schedules == enough_schedules()) break;
@@ -386,7 +389,7 @@ void handing_over::give() {
 }
 void handing_over::take() const { step_in_memory::acquire_lock(this); }
 
-bool is_watched() noexcept { return is_step() && not_watched == 0 && exploring->watches(); }
+bool this_thread_is_watched() noexcept { return is_step() && not_watched == 0; }
 
 void watch_plain(const void* begin, std::size_t bytes, bool writes, const void* code) noexcept {
   const unwatched here;

@@ -98,7 +98,10 @@ class handing_over {
 
 // Called by the code that the compiler has instrumented.
 
-bool is_watched() noexcept;
+// Whether a scenario is explored with stale values. It is asked before each access, so it is no call.
+extern bool any_is_watched;
+bool this_thread_is_watched() noexcept;
+inline bool is_watched() noexcept { return any_is_watched && this_thread_is_watched(); }
 /// An access that is not atomic. The schedule fails if it may occur at the same time as one by another thread, and one of
 /// them writes. Precondition: is_watched().
 void watch_plain(const void* begin, std::size_t bytes, bool writes, const void* code) noexcept;
