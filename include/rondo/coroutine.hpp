@@ -7,7 +7,6 @@
 #error "rondo/coroutine.hpp needs coroutines, and this compiler has none or has not switched them on"
 #endif
 
-#include <atomic>
 #include <coroutine>
 #include <memory>
 #include <optional>
@@ -19,6 +18,7 @@
 #endif
 
 #include <rondo/detail/canceller.hpp>
+#include <rondo/detail/sync.hpp>
 #include <rondo/scheduler.hpp>
 #include <rondo/time.hpp>
 #include <rondo/timer_id.hpp>
@@ -60,7 +60,7 @@ class RONDO_EXPORT wait {
   const canceller timers_;
   const std::coroutine_handle<> waiting_;
   timer_id id_;  // written before it is suspended
-  std::atomic<phase> phase_{phase::starting};
+  header_sync::atomic<phase> phase_{phase::starting};
 };
 
 /// The awaitable of sleep_for() (When is a duration) and sleep_until() (a time_point). It may be moved before it is

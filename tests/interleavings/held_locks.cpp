@@ -35,7 +35,7 @@ class held_list {
 };
 
 thread_local constinit held_list held_here{};
-std::array<std::atomic<std::size_t>, 8> taken_so_far{};
+std::array<std::atomic<std::size_t>, 9> taken_so_far{};
 std::atomic<std::size_t> disorders_so_far{0};
 
 std::ptrdiff_t count_of(lock_rank rank) {

@@ -3,11 +3,11 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
 
 #include <rondo/call_site.hpp>
+#include <rondo/detail/sync.hpp>
 #include <rondo/executor.hpp>
 #include <rondo/export.hpp>
 #include <rondo/recurrence.hpp>
@@ -65,7 +65,7 @@ class RONDO_EXPORT keyed_core : public std::enable_shared_from_this<keyed_core> 
   /// Notes the timers that the key has now, after a keyed_call has cancelled its timer under the same lock.
   void note(awaited&, const keyed_entry&, const void* tag) const noexcept;
 
-  mutable std::mutex mutex_;
+  mutable header_sync::mutex mutex_;
 
  private:
   friend class keyed_call;
