@@ -12,8 +12,6 @@
 #include <rondo/histogram.hpp>
 #include <rondo/time.hpp>
 
-#include "sync/sync.hpp"
-
 namespace rondo::detail {
 
 /// Counts durations and adds them up. Takes 15 KiB, however many durations there are. All members may be called from
@@ -59,8 +57,9 @@ class histogram_recorder {
     return counts_[bucket].load(std::memory_order_relaxed);
   }
 
-  std::array<sync::atomic<std::uint64_t>, log_linear::buckets> counts_{};
-  std::atomic<duration::rep> sum_{0};  // no step to be explored, because only readings depend on it
+  // No steps to be explored, because only readings depend on them.
+  std::array<std::atomic<std::uint64_t>, log_linear::buckets> counts_{};
+  std::atomic<duration::rep> sum_{0};
 };
 
 /// How late runs begin and how long they take.
