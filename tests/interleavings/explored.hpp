@@ -192,9 +192,10 @@ class explored_atomic {
   explored_atomic& operator=(const explored_atomic&) = delete;
 
   T load(order o = order::seq_cst) const {
+    if (!is_step()) return latest_.load();
     const unwatched here;
     await_turn({"load", "atomic", {access{this, false}}});
-    if (!is_step()) return latest_.load();
+    if (!is_weak_step()) return noted(latest_.load());
     watch_atomic(this, sizeof latest_, false, __builtin_return_address(0));
     return noted(as_value(step_in_memory::load(this, as_word(latest_.load()), o)));
   }
@@ -202,7 +203,7 @@ class explored_atomic {
     const unwatched here;
     if (before_store) std::exchange(before_store, nullptr)();
     change("store");
-    if (!is_step()) return set(value);
+    if (!is_weak_step()) return latest_.store(noted(value));
     watch_atomic(this, sizeof latest_, true, __builtin_return_address(0));
     word latest = as_word(latest_.load());
     step_in_memory::store(this, latest, as_word(noted(value)), o);
@@ -223,7 +224,11 @@ class explored_atomic {
   bool compare_exchange_strong(T& expected, T value, order success, order failure) {
     const unwatched here;
     change("compare and exchange");
-    if (!is_step()) return compare_exchange_at_once(expected, value);
+    if (!is_weak_step()) {
+      const bool equal = latest_.compare_exchange_strong(expected, value);
+      noted(expected);
+      return equal;
+    }
     watch_atomic(this, sizeof latest_, true, __builtin_return_address(0));
     word latest = as_word(latest_.load());
     word found = as_word(expected);
@@ -262,11 +267,11 @@ class explored_atomic {
   T update(const char* how, Change&& changed, order o) {
     const unwatched here;
     change(how);
-    if (!is_step()) {
+    if (!is_weak_step()) {
       T found = latest_.load();
-      while (!compare_exchange_at_once(found, changed(found))) {
+      while (!latest_.compare_exchange_weak(found, changed(found))) {
       }
-      return found;
+      return noted(found);
     }
     watch_atomic(this, sizeof latest_, true, __builtin_return_address(0));
     word latest = as_word(latest_.load());
@@ -274,16 +279,6 @@ class explored_atomic {
         this, latest, [&](word bits) { return as_word(changed(as_value(bits))); }, o);
     latest_.store(as_value(latest));
     return noted(as_value(found));
-  }
-
-  // Outside of a scenario's threads, where there may be other threads.
-  void set(T value) {
-    step_in_memory::begin(this);
-    latest_.store(value);
-  }
-  bool compare_exchange_at_once(T& expected, T value) {
-    step_in_memory::begin(this);
-    return latest_.compare_exchange_strong(expected, value);
   }
 
   static T noted(T value) {

@@ -20,6 +20,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #endif
 
 #include "failing_new.hpp"
@@ -49,6 +50,32 @@ void stay_on_this_processor() {
   sched_setaffinity(0, sizeof this_one, &this_one);
 #endif
 }
+
+/// What a thread waits for until it is its turn. std::binary_semaphore looks a few times before it sleeps, which is in vain
+/// if all threads are on one processor.
+#if defined(__linux__)
+class turn {
+ public:
+  turn() noexcept { sem_init(&given_, 0, 0); }
+  ~turn() { sem_destroy(&given_); }
+  turn(const turn&) = delete;
+  turn& operator=(const turn&) = delete;
+
+  void release() noexcept { sem_post(&given_); }
+  void acquire() noexcept {
+    while (sem_wait(&given_) != 0) {  // a signal has interrupted it
+    }
+  }
+
+ private:
+  sem_t given_{};
+};
+#else
+class turn : public std::binary_semaphore {
+ public:
+  turn() : std::binary_semaphore(0) {}
+};
+#endif
 
 /// The memory of a thread's stack.
 struct stack {
@@ -113,7 +140,7 @@ class explorer {
     trace_.clear();
     failure_.clear();
     stale_left_ = stale_;
-    accesses.begin(stale_ == 0);
+    accesses.begin();
     plain_.begin();
     if (workers_.empty()) engage(s.threads.size());
     for (std::size_t i = 0; i != workers_.size(); ++i) {
@@ -121,11 +148,8 @@ class explorer {
       names_.push_back(s.threads[i].name);
       w.body = s.threads[i].body;
       w.ended = false;
-      w.go_on.release();  // it runs up to its first step
-      explorer_goes_on_.acquire();
     }
-    under_way_ = true;
-    hand_over(nobody);
+    workers_.front()->go_on.release();
     explorer_goes_on_.acquire();
     under_way_ = false;
     if (tree_.astray()) expect(false, "the threads do not do the same after the same choices");
@@ -157,7 +181,7 @@ class explorer {
     me.next = &next;
     me.possible = &possible;
     me.until = until;
-    if (pause_or_hand_over(own) != own) me.go_on.acquire();
+    if (begin_others_or_hand_over(own) != own) me.go_on.acquire();
   }
   void note(long long value) {
     if (!trace_.empty()) trace_.back().value = value;
@@ -186,7 +210,7 @@ class explorer {
  private:
   struct worker {
     std::thread thread;
-    std::binary_semaphore go_on{0};
+    turn go_on;
     stack own_stack;
     std::function<void()> body;  // null to end the thread
     bool ended = true;
@@ -234,15 +258,16 @@ class explorer {
     for (;;) {
       const unwatched here;
       me.go_on.acquire();
-      if (me.body == nullptr) return;
+      if (me.body == nullptr) break;
       not_watched = 0;
       me.body();
       not_watched = 1;
       me.body = [] {};
       me.ended = true;
       me.next = nullptr;
-      pause_or_hand_over(number);
+      begin_others_or_hand_over(number);
     }
+    own = nobody;
   }
 
   // What is on a thread's stack is used by others only while it waits for them.
@@ -269,10 +294,14 @@ class explorer {
     return result;
   }
 
-  std::size_t pause_or_hand_over(std::size_t caller) {
-    if (under_way_) return hand_over(caller);
-    explorer_goes_on_.release();  // this thread has reached its first step; others have not yet
-    return nobody;
+  /// Before the first turn, one thread after the other runs up to its first step.
+  std::size_t begin_others_or_hand_over(std::size_t caller) {
+    if (!under_way_ && caller + 1 != workers_.size()) {
+      workers_[caller + 1]->go_on.release();
+      return nobody;
+    }
+    under_way_ = true;
+    return hand_over(caller);
   }
 
   /// Lets the thread whose turn it is run, and returns which one that is. If it is the caller, only the result says so.
@@ -287,10 +316,10 @@ class explorer {
     while (enabled == 0 && let_time_pass(next)) enabled = able();
     if (enabled == 0) return give_up("nobody can go on: a deadlock, or a lost wake-up");
     if (trace_.size() == most_steps) return give_up("it does not come to an end");
-    const std::size_t turn = tree_.choose(next, enabled);
-    trace_.push_back({turn, *next[turn], {}});
-    if (turn != caller) workers_[turn]->go_on.release();
-    return turn;
+    const std::size_t chosen = tree_.choose(next, enabled);
+    trace_.push_back({chosen, *next[chosen], {}});
+    if (chosen != caller) workers_[chosen]->go_on.release();
+    return chosen;
   }
 
   thread_set able() const {
@@ -331,7 +360,7 @@ class explorer {
   std::string failure_;
   bool under_way_ = false;
   bool stuck_ = false;
-  std::binary_semaphore explorer_goes_on_{0};
+  turn explorer_goes_on_;
 };
 
 /// What remains of a stuck schedule, whose threads still sleep and refer to it.
@@ -347,7 +376,7 @@ void leave_behind(wreck w) {
 
 }  // namespace
 
-bool any_is_watched = false;
+bool memory_is_weak = false;
 
 exploration explore(const std::function<scenario()>& make, std::optional<std::size_t> preemptions,
                     std::size_t stale) {
@@ -357,10 +386,10 @@ exploration explore(const std::function<scenario()>& make, std::optional<std::si
   while (crew->advance()) {
     crew->time = {};
     exploring = crew.get();
-    any_is_watched = stale != 0;
+    memory_is_weak = stale != 0;
     scenario s = make();
     crew->run(s);
-    any_is_watched = false;
+    memory_is_weak = false;
     exploring = nullptr;
     ++(crew->seen() ? result.repeated : result.schedules);
     if (result.schedules == enough_schedules()) break;
@@ -378,7 +407,8 @@ exploration explore(const std::function<scenario()>& make, std::optional<std::si
 
 bool is_exploring() noexcept { return exploring != nullptr; }
 
-bool is_step() noexcept { return exploring != nullptr && own != nobody; }
+bool is_step() noexcept { return own != nobody; }
+bool is_weak_step() noexcept { return memory_is_weak && is_step(); }
 
 unwatched::unwatched() noexcept { ++not_watched; }
 unwatched::~unwatched() { --not_watched; }
@@ -462,23 +492,27 @@ bool compare_exchange(const void* object, word& latest, word& expected, word val
 }
 
 void fence(order o) {
+  if (!is_weak_step()) return;
   const unwatched here;
-  if (is_step()) exploring->accesses.fence(own, o);
+  exploring->accesses.fence(own, o);
 }
 
 void acquire_lock(const void* lock) {
+  if (!is_weak_step()) return;
   const unwatched here;
-  if (is_step()) exploring->accesses.acquire(own, lock);
+  exploring->accesses.acquire(own, lock);
 }
 
 void release_lock(const void* lock) {
+  if (!is_weak_step()) return;
   const unwatched here;
-  if (is_step()) exploring->accesses.release(own, lock);
+  exploring->accesses.release(own, lock);
 }
 
 void begin(const void* object) noexcept {
+  if (!is_weak_step()) return;
   const unwatched here;
-  if (exploring != nullptr) exploring->accesses.forget(object, 1);
+  exploring->accesses.forget(object, 1);
 }
 
 }  // namespace step_in_memory

@@ -96,25 +96,27 @@ class handing_over {
   void take() const;
 };
 
+/// Whether the calling thread is one of a scenario's.
+bool is_step() noexcept;
+/// Whether it is, and the scenario is explored with stale values. Otherwise memory has no history, and nothing is watched.
+bool is_weak_step() noexcept;
+
 // Called by the code that the compiler has instrumented.
 
 // Whether a scenario is explored with stale values. It is asked before each access, so it is no call.
-extern bool any_is_watched;
+extern bool memory_is_weak;
 bool this_thread_is_watched() noexcept;
-inline bool is_watched() noexcept { return any_is_watched && this_thread_is_watched(); }
+inline bool is_watched() noexcept { return memory_is_weak && this_thread_is_watched(); }
 /// An access that is not atomic. The schedule fails if it may occur at the same time as one by another thread, and one of
 /// them writes. Precondition: is_watched().
 void watch_plain(const void* begin, std::size_t bytes, bool writes, const void* code) noexcept;
-/// An atomic access. The schedule fails if it may occur at the same time as one that is not. Precondition: is_watched().
+/// An atomic access. The schedule fails if it may occur at the same time as one that is not. Precondition: is_weak_step().
 void watch_atomic(const void* begin, std::size_t bytes, bool writes, const void* code) noexcept;
 /// Memory is allocated or released.
 void watch_block(const void* begin, std::size_t bytes, bool released) noexcept;
 
-/// Whether the calling thread is one of a scenario's. Otherwise memory has no history.
-bool is_step() noexcept;
-
 /// What the step in progress does with an atomic object or a lock. `latest` is the object's last value.
-/// Precondition: is_step().
+/// Precondition: is_weak_step().
 namespace step_in_memory {
 
 using word = std::uint64_t;
@@ -130,7 +132,7 @@ bool compare_exchange(const void* object, word& latest, word& expected, word val
 void fence(order);
 void acquire_lock(const void* lock);
 void release_lock(const void* lock);
-/// An object begins to exist at this address, or has a new value for all threads.
+/// An object begins to exist at this address.
 void begin(const void* object) noexcept;
 
 }  // namespace step_in_memory

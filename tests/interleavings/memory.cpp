@@ -50,8 +50,7 @@ std::size_t memory::knowledge::place_of(std::size_t number) const noexcept {
   return number < view.size() && view[number] != nullptr ? view[number]->place : 0;
 }
 
-void memory::begin(bool in_order) {
-  in_order_ = in_order;
+void memory::begin() {
   threads_ = {};
   objects_.clear();
   objects_so_far_ = 0;
@@ -124,7 +123,7 @@ void memory::fence(std::size_t thread, order o) {
   tick(thread);
   thread_state& t = threads_[thread];
   if (acquires(o)) t.now.join(t.acquired);
-  if (o == order::seq_cst && !in_order_) {
+  if (o == order::seq_cst) {
     nodes earlier = strongly_before(thread);
     for (const auto& [address, on] : objects_)
       append(earlier, ordered_before({thread, on, t.now.place_of(on.number), false, true}));
@@ -171,7 +170,7 @@ template <class Allowed>
 std::size_t memory::decide(std::size_t thread, const object& on, Allowed&& allowed) {
   const std::size_t last = on.values.size() - 1;
   const std::size_t first = threads_[thread].now.place_of(on.number);
-  if (in_order_ || first == last || !chooser_.may_choose()) return last;
+  if (first == last || !chooser_.may_choose()) return last;
   std::vector<std::size_t> places{last};
   for (std::size_t p = last; p-- != first;)
     if (allowed(p)) places.push_back(p);
@@ -241,7 +240,6 @@ bool memory::fits(const event& e) const {
 
 /// Puts `e` in order, and notes what of it is seq_cst: itself, and the fences before.
 void memory::put_in_order(const event& e, nodes& itself, nodes& with_fences) {
-  if (in_order_) return;
   nodes those = fences_before(e.thread);
   const nodes later = ordered_after(e);
   if (e.is_sc) {

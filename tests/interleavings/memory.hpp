@@ -46,8 +46,8 @@ class memory {
 
   explicit memory(chooser c) : chooser_(std::move(c)) {}
 
-  /// Begins a schedule. With `in_order`, nothing but the first possibility will be chosen.
-  void begin(bool in_order);
+  /// Begins a schedule.
+  void begin();
   /// The objects at these addresses no longer exist.
   void forget(const void* first, std::size_t bytes);
 
@@ -134,7 +134,6 @@ class memory {
   nodes strongly_before(std::size_t thread) const;
 
   chooser chooser_;
-  bool in_order_ = true;
   std::array<thread_state, most_threads> threads_;
   std::map<std::uintptr_t, object> objects_;  // by their addresses
   std::size_t objects_so_far_ = 0;
