@@ -1,7 +1,9 @@
 #include "sync/thread_numbers.hpp"
 
 #include <atomic>
-#include <bit>
+#include <cstdint>
+
+#include "sync/number_set.hpp"
 
 #ifdef __MINGW32__
 #define WIN32_LEAN_AND_MEAN
@@ -14,13 +16,9 @@
 namespace rondo::detail {
 namespace {
 
-static_assert(thread_numbers::exclusive == 32, "a bit for each");
-constinit std::atomic<std::uint32_t> numbers_taken{0};
+constinit number_set<std::atomic<std::uint32_t>> numbers;
+static_assert(thread_numbers::exclusive == decltype(numbers)::size);
 constinit std::atomic<std::size_t> larger_given{0};
-
-void give_back(std::size_t number) noexcept {
-  numbers_taken.fetch_and(~(std::uint32_t{1} << number), std::memory_order_release);
-}
 
 #ifdef __MINGW32__
 
@@ -39,7 +37,7 @@ class numbers_held {
 
  private:
   static void WINAPI at_exit(void* number_plus_one) noexcept {
-    give_back(reinterpret_cast<std::size_t>(number_plus_one) - 1);
+    numbers.give_back(reinterpret_cast<std::size_t>(number_plus_one) - 1);
   }
 
   const DWORD index_ = FlsAlloc(at_exit);  // fails if the process has too many
@@ -63,7 +61,7 @@ class thread_numbers::return_at_exit {
   explicit return_at_exit(std::size_t number) noexcept : number_(number) {}
   ~return_at_exit() {
     number_plus_one = get_larger() + 1;
-    give_back(number_);
+    numbers.give_back(number_);
   }
   return_at_exit(const return_at_exit&) = delete;
   return_at_exit& operator=(const return_at_exit&) = delete;
@@ -78,23 +76,17 @@ std::size_t thread_numbers::get() noexcept {
 #ifdef __MINGW32__
   if (const std::size_t known = held().number_plus_one(); known != 0) return known - 1;
 #endif
-  std::uint32_t before = numbers_taken.load(std::memory_order_relaxed);
-  for (;;) {
-    const auto number = static_cast<std::size_t>(std::countr_one(before));
-    if (number == exclusive) return get_larger();
-    if (!numbers_taken.compare_exchange_weak(before, before | std::uint32_t{1} << number,
-                                             std::memory_order_acquire, std::memory_order_relaxed))
-      continue;
+  const std::size_t number = numbers.take();
+  if (number == exclusive) return get_larger();
 #ifdef __MINGW32__
-    if (!held().hold(number)) {
-      give_back(number);
-      return get_larger();
-    }
-#else
-    thread_local const return_at_exit returned(number);
-#endif
-    return number;
+  if (!held().hold(number)) {
+    numbers.give_back(number);
+    return get_larger();
   }
+#else
+  thread_local const return_at_exit returned(number);
+#endif
+  return number;
 }
 
 std::size_t thread_numbers::get_larger() noexcept {
