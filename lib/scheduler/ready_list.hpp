@@ -125,12 +125,6 @@ class ready_list {
     drop_first();
   }
 
-  bool empty() const noexcept {
-    const std::lock_guard hold(mutex_);
-    return !late_front_ && begin_.load(std::memory_order_acquire) == end_.load(std::memory_order_acquire) &&
-           late_.empty();
-  }
-
   /// Calls visit(entry, is_late) for each current entry, in no order. The entries of push_late() are late, except for one
   /// that front() has returned.
   template <class Visit>

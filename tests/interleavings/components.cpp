@@ -2,8 +2,12 @@
 #include "interleavings/explorations.hpp"
 #include "interleavings/explored.hpp"
 
+#include <array>
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -13,7 +17,9 @@
 #include "scheduler/handoff.hpp"
 #include "scheduler/ready_list.hpp"
 #include "scheduler/record_pool.hpp"
+#include "sync/number_set.hpp"
 #include "sync/short_lock.hpp"
+#include "sync/wait_point.hpp"
 
 namespace interleavings_components {
 
@@ -21,13 +27,6 @@ using namespace rondo::test;
 using rondo::detail::counters;
 using rondo::detail::record;
 using rondo::detail::record_pool;
-
-/// These scenes are small enough for wider bounds than others have.
-void check_small(const std::function<scenario()>& make) {
-  check_every_schedule(make);
-  const exploration weak = explore_and_tell(make, 1, 2);
-  CHECK_MESSAGE(weak.failure.empty(), weak.failure);
-}
 
 /// Waits until another check can succeed.
 struct until_it_changes {
@@ -61,6 +60,43 @@ std::function<scenario()> counting_inside(std::size_t threads) {
 TEST_CASE("short_lock lets one thread in at a time, and all in the end") {
   check_small(counting_inside(2));
   check_small(counting_inside(3));
+}
+
+TEST_CASE("a number belongs to one thread at a time, and what its last owner did is known to the next one") {
+  check_small([] {
+    struct state {
+      rondo::detail::number_set<explored_atomic<std::uint32_t>> numbers;
+      std::array<int, 32> used{};
+    };
+    const auto s = std::make_shared<state>();
+    const auto use = [s] {
+      const std::size_t own = s->numbers.take();
+      ++s->used[own];
+      s->numbers.give_back(own);
+    };
+    return scenario{{{"user", use}, {"user", use}}, [s] {
+                      expect(s->used[0] + s->used[1] == 2, "each thread has used its number");
+                      expect(s->numbers.take() == 0, "all are free again");
+                    }};
+  });
+}
+
+TEST_CASE("a thread that waits notices what another one has made true") {
+  check_small([] {
+    struct state {
+      rondo::detail::wait_point waiting;
+      explored_atomic<bool> is_true;
+    };
+    const auto s = std::make_shared<state>();
+    const auto wait = [s] {
+      s->waiting.wait_until([&] { return s->is_true.load(std::memory_order_relaxed); });
+    };
+    const auto make_true = [s] {
+      s->is_true.store(true, std::memory_order_relaxed);
+      s->waiting.wake();
+    };
+    return scenario{{{"waits", wait}, {"makes it true", make_true}}};
+  });
 }
 
 /// A pool with 192 free records: 128 in the shared shard, and 64 in the depot. The first two threads have a shard each;
@@ -128,6 +164,24 @@ TEST_CASE("threads that share a shard lose no records") {
   });
 }
 
+TEST_CASE("a slot that another thread has not handed over is unknown, or has a record") {
+  check_small([] {
+    constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
+    struct state {
+      record_pool pool;
+      explored_atomic<std::uint32_t> slot{none};
+    };
+    const auto s = std::make_shared<state>();
+    const auto take = [s] { s->slot.store(s->pool.take().slot, std::memory_order_relaxed); };
+    const auto find = [s] {
+      const std::uint32_t slot = s->slot.load(std::memory_order_relaxed);
+      const record* const found = slot != none ? s->pool.find(slot) : nullptr;
+      expect(found == nullptr || found->slot == slot, "it is that of the slot");
+    };
+    return scenario{{{"takes", take}, {"finds", find}}};
+  });
+}
+
 TEST_CASE(
     "the destruction of a job is reported once: by its destroyer, or at the end of the call that it was "
     "given "
@@ -135,51 +189,73 @@ TEST_CASE(
   check_small([] {
     struct state {
       rondo::detail::executor_call call;
-      bool end_was_told = false, dropped_inside = false;
+      bool end_was_told = false, dropped_inside = false, is_destroyed = false;
     };
     const auto s = std::make_shared<state>();
     s->call.begin(7);
     const auto drive = [s] {
       s->end_was_told = s->call.end();
+      expect(!s->end_was_told || s->is_destroyed, "what the destroyer did before is known");
       s->call.begin(8);
       expect(!s->call.end(), "the next call has nothing to do with it");
     };
-    const auto destroy = [s] { s->dropped_inside = s->call.note_drop(7); };
+    const auto destroy = [s] {
+      s->is_destroyed = true;
+      s->dropped_inside = s->call.note_drop(7);
+    };
     return scenario{{{"driver", drive}, {"destroys the job", destroy}},
                     [s] { expect(s->end_was_told == s->dropped_inside, "one of the two tells"); }};
   });
 }
 
-/// One thread reads the list while the driver pops its entries.
+/// The list of a pass with one entry, whose timer may have been cancelled. The driver adds another one and pops both.
+struct list_in_use {
+  rondo::detail::ready_list list;
+  record first{0}, second{1};
+  explored_atomic<int> popping;
+
+  explicit list_in_use(bool first_is_cancelled) {
+    list.make_room();
+    list.push(first, 1);
+    if (first_is_cancelled) first.invalidate_wait();
+  }
+  void drive() {
+    expect(list.make_room() > 1, "there is room");
+    list.push(second, 2);
+    for (record* const r : {&first, &second}) {
+      expect(list.front()->timer == r, "in order");
+      popping.fetch_add(1, std::memory_order_relaxed);
+      list.pop();
+    }
+  }
+  bool is_popping() const { return popping.load(std::memory_order_relaxed) >= 1; }
+  void check() { expect(!list.front(), "all have been popped"); }
+};
+
+void check_list(bool first_is_cancelled, const std::function<void(list_in_use&)>& read) {
+  check_small([=] {
+    const auto s = std::make_shared<list_in_use>(first_is_cancelled);
+    return scenario{{{"driver", [s] { s->drive(); }}, {"reader", [s, read] { read(*s); }}},
+                    [s] { s->check(); }};
+  });
+}
+
 TEST_CASE("a timer is in the list of a pass until it is popped") {
-  check_small([] {
-    struct state {
-      rondo::detail::ready_list list;
-      record first{0}, second{1};
-      explored_atomic<int> popping;
-    };
-    const auto s = std::make_shared<state>();
-    const auto drive = [s] {
-      expect(s->list.make_room() > 1, "there is room");
-      s->list.push(s->second, 2);
-      for (int i = 0; i != 2; ++i) {
-        expect(s->list.front()->timer == (i == 0 ? &s->first : &s->second), "in order");
-        s->popping.fetch_add(1, std::memory_order_relaxed);
-        s->list.pop();
-      }
-    };
-    const auto read = [s] {
-      int found = 0;
-      s->list.for_each_current([&](const auto&, bool) { ++found; });
-      expect(found + s->popping.load(std::memory_order_relaxed) >= 1, "one is there, or is being popped");
-      const auto due = s->list.next_due();
-      expect(!due || *due == 1 || s->popping.load(std::memory_order_relaxed) >= 1,
-             "what is due next is there");
-    };
-    s->list.make_room();
-    s->list.push(s->first, 1);
-    return scenario{{{"driver", drive}, {"reader", read}},
-                    [s] { expect(s->list.empty(), "all have been popped"); }};
+  check_list(false, [](list_in_use& s) {
+    int found = 0;
+    s.list.for_each_current([&](const auto&, bool) { ++found; });
+    expect(found >= 1 || s.is_popping(), "one is there, or is being popped");
+  });
+}
+
+TEST_CASE("what is due next is in the list of a pass until it is popped") {
+  check_list(false, [](list_in_use& s) {
+    const auto due = s.list.next_due();
+    expect(due == 1 || s.is_popping(), "the first is there, or is being popped");
+  });
+  check_list(true, [](list_in_use& s) {
+    const auto due = s.list.next_due();
+    expect(!due || due == 2, "a cancelled timer is not due");
   });
 }
 

@@ -50,4 +50,11 @@ inline void check_every_schedule(const std::function<scenario()>& make,
   CHECK_MESSAGE(weak.failure.empty(), weak.failure);
 }
 
+/// As above, and also with one preemption and two stale values: for scenes that are small enough.
+inline void check_small(const std::function<scenario()>& make) {
+  check_every_schedule(make);
+  const exploration weak = explore_and_tell(make, 1, 2);
+  CHECK_MESSAGE(weak.failure.empty(), weak.failure);
+}
+
 }  // namespace rondo::test

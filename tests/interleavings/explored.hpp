@@ -221,6 +221,10 @@ class explored_atomic {
     return update(
         "subtract from", [=](T found) { return static_cast<T>(found - less); }, o);
   }
+  T fetch_and(T bits, order o = order::seq_cst) {
+    return update(
+        "clear bits of", [=](T found) { return static_cast<T>(found & bits); }, o);
+  }
   bool compare_exchange_strong(T& expected, T value, order success, order failure) {
     const unwatched here;
     change("compare and exchange");

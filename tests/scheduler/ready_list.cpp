@@ -37,7 +37,7 @@ TEST_CASE("next_due() of a pass is that of the earliest entry not yet popped, la
     CHECK(pass.next_due() == std::optional<tick_number>(7));
     pass.pop();
     CHECK(pass.next_due() == std::nullopt);
-    CHECK(pass.empty());
+    CHECK(!pass.front());
   }
   SUBCASE("the late entry is first, and was cancelled") {
     CHECK(pass.front()->timer == &late);
@@ -71,7 +71,7 @@ TEST_CASE("a late entry follows others of its tick, even after a cancelled entry
     CHECK(pass.front()->timer == &burst);
     pass.pop();
   }
-  CHECK(pass.empty());
+  CHECK(!pass.front());
 }
 
 TEST_CASE("finished entries do not reappear when the others are moved to the front") {
@@ -89,7 +89,7 @@ TEST_CASE("finished entries do not reappear when the others are moved to the fro
     REQUIRE(pass.front()->timer == &other);
     pass.pop();
   }
-  CHECK(pass.empty());
+  CHECK(!pass.front());
 }
 
 TEST_CASE(
@@ -110,7 +110,7 @@ TEST_CASE(
     CHECK(pass.front()->timer == &records[i]);
     pass.pop();
   }
-  CHECK(pass.empty());
+  CHECK(!pass.front());
 }
 
 TEST_CASE("what the previous pass has left comes before what a pass collects, in the order in which it was") {
@@ -129,7 +129,7 @@ TEST_CASE("what the previous pass has left comes before what a pass collects, in
     CHECK(pass.front()->timer == &records[i]);
     pass.pop();
   }
-  CHECK(pass.empty());
+  CHECK(!pass.front());
 }
 
 // If bytes_held() is unknown, there is nothing to test.
