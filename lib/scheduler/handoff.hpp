@@ -62,19 +62,21 @@ class submitted_runs {
 
 /// The call of an executor that is in progress. A scheduler has only one at a time, because the driver makes it. Any
 /// thread may destroy its job while the call is ending: whoever changes the word first decides which of the two drops
-/// the run.
+/// the run. If that is the driver, what the other thread did before happens before it.
 class executor_call {
  public:
-  /// Only the driver calls these two.
-  void begin(run_ticket number) noexcept { state_.store(number << 1, std::memory_order_seq_cst); }
+  /// Only the driver calls these two. (It makes the job after begin(), so whoever destroys it finds this ticket or a later
+  /// one.)
+  void begin(run_ticket number) noexcept { state_.store(number << 1, std::memory_order_relaxed); }
   /// Returns whether the job was destroyed during the call.
-  bool end() noexcept { return (state_.exchange(0, std::memory_order_seq_cst) & dropped) != 0; }
+  bool end() noexcept { return (state_.exchange(0, std::memory_order_acquire) & dropped) != 0; }
 
   /// Notes that the job with that ticket is destroyed. Returns true if this is inside the call; end() will then report
   /// it.
   bool note_drop(run_ticket number) noexcept {
     std::uint64_t expected = number << 1;
-    return state_.compare_exchange_strong(expected, number << 1 | dropped, std::memory_order_seq_cst);
+    return state_.compare_exchange_strong(expected, number << 1 | dropped, std::memory_order_release,
+                                          std::memory_order_relaxed);
   }
 
  private:

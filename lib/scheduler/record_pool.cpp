@@ -42,13 +42,13 @@ void record_pool::make_room(shard& mine) noexcept {
 
 /// Precondition: the depot is locked.
 void record_pool::make_batch(magazine& into) {
-  const std::uint32_t first = slots_.load(std::memory_order_relaxed);
+  const std::uint32_t first = slots_.load(relaxed);
   if (first > std::numeric_limits<std::uint32_t>::max() - batch) throw std::bad_alloc();
   auto& segment = segments_[segment_of(first)];
-  if (segment.load(std::memory_order_relaxed) == nullptr)
+  if (segment.load(relaxed) == nullptr)
     segment.store(static_cast<record*>(
                       ::operator new(sizeof(record) * size_of(segment_of(first)), segment_alignment())),
-                  std::memory_order_release);
+                  relaxed);
   for (std::uint32_t slot = first + batch; slot-- != first;) into.push(*std::construct_at(&at(slot), slot));
   slots_.store(first + batch, std::memory_order_seq_cst);
 }

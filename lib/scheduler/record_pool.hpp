@@ -232,13 +232,14 @@ class record_pool {
     return sum;
   }
 
-  /// The record in `slot`, or null if there never was one.
+  /// The record in `slot`, or null if there never was one; or if the slot has come from another thread without an order,
+  /// as with an id in a relaxed atomic, and this thread does not know yet that there is one.
   record* find(std::uint32_t slot) const noexcept {
     return slot < slots_.load(std::memory_order_acquire) ? &at(slot) : nullptr;
   }
 
   /// How many records there are, and how many of them are free: read shard by shard.
-  std::size_t slots() const noexcept { return slots_.load(std::memory_order_acquire); }
+  std::size_t slots() const noexcept { return slots_.load(relaxed); }
   std::size_t free() const noexcept {
     std::uint64_t count = (batches_in_depot_ + aside_.size()) * batch;
     for (const shard& s : shards_) count += s.in_use.size + s.spare.size;
@@ -287,9 +288,11 @@ class record_pool {
   /// it together are about as large.)
   static std::size_t size_of(std::size_t segment) noexcept { return std::size_t{batch} << segment; }
 
+  /// Precondition: the caller has acquired a number of slots that includes this one, has made the record or got it from
+  /// somebody, or has locked the depot. So it knows the segment.
   record& at(std::uint32_t slot) const noexcept {
     const std::size_t s = segment_of(slot);
-    return segments_[s].load(std::memory_order_acquire)[slot - begin_of(s)];
+    return segments_[s].load(relaxed)[slot - begin_of(s)];
   }
 
   // Not inlined: otherwise take() and give_back() would save registers for them.

@@ -93,21 +93,23 @@ class shared_node : public node {
   void set(node_word to) noexcept { word_.store(to.bits, std::memory_order_release); }
   std::uint64_t generation() const noexcept { return word().generation(); }
 
-  // Others may read these at the same time. (Atomic members of `node` would make the bare wheel slower.)
+  // Others may read these at the same time. A thread that has found a timer in the word then finds what that timer is due at,
+  // or a later timer that the node serves; in the second case it can no longer change the word from what it has found.
+  // (Atomic members of `node` would make the bare wheel slower.)
 
   tick_number due_tick() const noexcept {
     return __atomic_load_n(&due, __ATOMIC_RELAXED) + ticks_later_.load(std::memory_order_relaxed);
   }
   bool is_due_after_its_place() const noexcept { return ticks_later_.load(std::memory_order_relaxed) != 0; }
-  /// Sets its place and its due tick. Released: a thread that reads this tick then finds what was written before.
+  /// Sets its place and its due tick.
   void set_due(tick_number tick) noexcept {
     ticks_later_.store(0, std::memory_order_relaxed);
-    __atomic_store_n(&due, tick, __ATOMIC_RELEASE);
+    __atomic_store_n(&due, tick, __ATOMIC_RELAXED);
   }
   /// Sets its due tick, but leaves its place. Returns false if that cannot be done.
   bool set_due_in_place(tick_number tick) noexcept {
     if (tick < due || tick - due > most_ticks_later) return false;
-    ticks_later_.store(static_cast<std::uint32_t>(tick - due), std::memory_order_release);
+    ticks_later_.store(static_cast<std::uint32_t>(tick - due), std::memory_order_relaxed);
     return true;
   }
 

@@ -20,8 +20,8 @@ inline time_point real_time_after(duration limit) noexcept {
 
 /// Each thread waits for its own condition. A thread that makes a condition true calls wake() afterwards.
 ///
-/// Memory order: wake() and wait_until() both modify `waiting_`. If wake() is first, done() sees what was done before
-/// wake(); otherwise wake() finds a waiting thread.
+/// Memory order: wake() and wait_until() both modify `waiting_`. If wake() is first, it releases what was done before, and
+/// wait_until() acquires that; otherwise wake() finds a waiting thread, and the lock orders the rest.
 class wait_point {
  public:
   /// Waits until done() returns true. done() is called under the lock, so it must not call wake().
@@ -34,7 +34,7 @@ class wait_point {
   template <class Done>
   bool wait_until(time_point end, Done&& done) {
     if (done()) return true;
-    waiting_.fetch_add(1, std::memory_order_acq_rel);
+    waiting_.fetch_add(1, std::memory_order_acquire);
     bool is_done = false;
     {
       std::unique_lock hold(mutex_);
@@ -50,7 +50,7 @@ class wait_point {
   }
 
   void wake() noexcept {
-    if (waiting_.fetch_add(0, std::memory_order_acq_rel) == 0) return;
+    if (waiting_.fetch_add(0, std::memory_order_release) == 0) return;
     const std::lock_guard hold(mutex_);
     woken_.notify_all();
   }
