@@ -1,8 +1,8 @@
 // Groups of timers, and timers that replace others.
 #include "interleavings/explored_core.hpp"
+#include "interleavings/numbered_timers.hpp"
 
 #include <atomic>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -28,8 +28,8 @@ class group_stage {
   /// Returns false if the group is closed, the scheduler is stopped, or there is no place.
   bool add(duration due, std::optional<std::size_t> in_place_of = {}) {
     auto owned = std::make_shared<int>();
-    timer& t = new_timer(owned);
-    const timer_id old = in_place_of ? id(*in_place_of) : timer_id{};
+    timer& t = add_timer(owned);
+    const timer_id old = in_place_of ? timers_.id(*in_place_of) : timer_id{};
     detail::record* r = nullptr;
     explored_core::remainder rest;
     try {
@@ -41,7 +41,7 @@ class group_stage {
         ++t.runs;
         t.running.fetch_sub(1, std::memory_order_relaxed);
       };
-      note_id(t, core_->schedule_member(*r, at(due), core_->now(), *group_, &t, old, rest));
+      timers_.set_id(t, core_->schedule_member(*r, at(due), core_->now(), *group_, &t, old, rest));
     } catch (const std::runtime_error&) {
       if (r != nullptr) core_->discard(*r, true);
       const unwatched here;
@@ -53,25 +53,25 @@ class group_stage {
     return true;
   }
 
-  void cancel(std::size_t i) { core_->cancel(id(i)); }
+  void cancel(std::size_t i) { core_->cancel(timers_.id(i)); }
   void cancel_in_two_parts(std::size_t i) {
     explored_core::remainder rest;
-    core_->cancel(id(i), rest);
-    expect(!core_->pending(id(i)), "a timer that was cancelled is not pending");
+    core_->cancel(timers_.id(i), rest);
+    expect(!core_->pending(timers_.id(i)), "a timer that was cancelled is not pending");
     core_->finish(rest);
   }
   void cancel_all() {
-    const std::size_t known = count();
+    const std::size_t known = timers_.count();
     core_->cancel_all(*group_);
     for (std::size_t i = 0; i != known && i != before_; ++i)
-      expect(!core_->pending(id(i)), "cancel_all() leaves none of those before it");
+      expect(!core_->pending(timers_.id(i)), "cancel_all() leaves none of those before it");
   }
   /// Waits for the timers with the tag of number `i` (here only one), as when keyed timers are cancelled.
   void wait_for(std::size_t i) {
-    core_->cancel(id(i));
+    core_->cancel(timers_.id(i));
     {
       detail::timer_group::cursor members(*group_);
-      while (const auto id = core_->next_tagged(members, &at_number(i)))
+      while (const auto id = core_->next_tagged(members, &timers_[i]))
         if (*id != timer_id{}) core_->cancel_and_wait(*id);
     }
     const unwatched here;
@@ -111,7 +111,7 @@ class group_stage {
   void steal() { stolen_ = add(5ms); }
   std::size_t pending() { return core_->pending(*group_); }
   /// Notes the number of timers before the threads begin.
-  void begin() { before_ = timers_.size(); }
+  void begin() { before_ = timers_.count(); }
 
   /// Called when the threads are done.
   void check() {
@@ -135,40 +135,16 @@ class group_stage {
   }
 
  private:
-  struct timer {
-    timer_id id;
-    handing_over given;  // the id
-    std::weak_ptr<int> callable;
-    explored_atomic<int> running;
+  struct timer : numbered_timer {
     bool replaced = false, refused = false;
-    int runs = 0, left = 0;
+    int left = 0;
   };
 
-  // A test's records are its own: all threads write them, one at a time.
-
-  timer& new_timer(const std::weak_ptr<int>& callable) {
+  timer& add_timer(const std::weak_ptr<int>& callable) {
+    timer& t = timers_.add();
     const unwatched here;
-    timer& t = timers_.emplace_back();
     t.callable = callable;
     return t;
-  }
-  timer& at_number(std::size_t i) {
-    const unwatched here;
-    return timers_[i];
-  }
-  std::size_t count() const {
-    const unwatched here;
-    return timers_.size();
-  }
-  timer_id id(std::size_t i) const {
-    const unwatched here;
-    timers_[i].given.take();
-    return timers_[i].id;
-  }
-  static void note_id(timer& t, timer_id id) {
-    const unwatched here;
-    t.id = id;
-    t.given.give();
   }
   void note_replaced(std::size_t i) {
     const unwatched here;
@@ -193,7 +169,7 @@ class group_stage {
     const std::shared_ptr<explored_core> kept_;
   };
 
-  std::deque<timer> timers_;
+  numbered_timers<timer> timers_;
   std::size_t before_ = 0;
   bool stopping_ = false, stolen_ = false, waits_alone_ = false;
   std::shared_ptr<explored_core> core_;

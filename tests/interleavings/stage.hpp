@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "interleavings/explored_core.hpp"
+#include "interleavings/numbered_timers.hpp"
 #include "schedule_on.hpp"
 
 namespace rondo::test {
@@ -42,41 +43,43 @@ class stage {
 
   /// Schedules a timer for `due`, or never.
   void add(duration due) {
-    schedule(new_timer(),
+    schedule(timers_.add(),
              [&](task&& work) { return schedule_on(*core_, deadline(due), core_->now(), std::move(work)); });
   }
   /// As add(), with a callable that owns nothing: cancelling such a timer takes another path.
   void add_plain(duration due) {
-    timer& t = new_timer();
+    timer& t = timers_.add();
     try_to_set(t, [&] {
       return schedule_on(*core_, deadline(due), core_->now(), [this, &t](const firing& f) { run(t, f); });
     });
   }
   /// As add(), but the timer is submitted as a separate job: see submitted().
   void add_job(duration due) {
-    schedule(new_timer(), [&](task&& work) {
+    schedule(timers_.add(), [&](task&& work) {
       return schedule_on(*core_, deadline(due), core_->now(), std::move(work),
                          {.run_on = [this](job j) { keep(std::move(j)); }});
     });
   }
   void repeat(const recurrence& r) {
-    timer& t = new_timer();
+    timer& t = timers_.add();
     const unwatched here;
     t.periodic = true;
     t.overlaps = r.on_overlap() == overlapping_runs::allow;
     schedule(t, [&](task&& work) { return schedule_on(*core_, r, core_->now(), std::move(work)); });
   }
 
-  cancel_result cancel(std::size_t i) { return ended(i, core_->cancel(id(i))); }
+  cancel_result cancel(std::size_t i) { return ended(i, core_->cancel(timers_.id(i))); }
   cancel_result cancel_and_wait(std::size_t i) {
-    const cancel_result result = ended(i, core_->cancel_and_wait(id(i)));
+    const cancel_result result = ended(i, core_->cancel_and_wait(timers_.id(i)));
     const unwatched here;
     expect(timers_[i].running.load(std::memory_order_relaxed) == 0,
            "after cancel_and_wait() no run is in progress");
     expect(timers_[i].callable.expired(), "after cancel_and_wait() the callable is destroyed");
     return result;
   }
-  bool move(std::size_t i, duration to) { return core_->reschedule(id(i), deadline(to), core_->now()); }
+  bool move(std::size_t i, duration to) {
+    return core_->reschedule(timers_.id(i), deadline(to), core_->now());
+  }
   std::vector<unfired> stop() {
     std::vector<unfired> list = stop_from_inside();
     const unwatched here;
@@ -113,7 +116,7 @@ class stage {
   }
   /// Checks that a timer that is not moved is due at its original time, if it is pending.
   void look_at_due(std::size_t i, duration due) {
-    const timer_id own = id(i);
+    const timer_id own = timers_.id(i);
     const auto told = core_->due(own);
     expect(!told || told == deadline(due), "due() is the timer's deadline");
     for (const timer_info& t : core_->list())
@@ -122,15 +125,14 @@ class stage {
   void drain() {
     expect(core_->drain(1h), "all pending timers have run or ended");
     expect(virtual_time::now() < at(1h), "drain() returns when the last timer has ended, not at its limit");
-    for (std::size_t i = 0; i != count(); ++i) {
-      expect(at_number(i).running.load(std::memory_order_relaxed) == 0,
-             "after drain() no run is in progress");
-      expect(!at_number(i).periodic || !core_->pending(id(i)), "drain() ends periodic timers");
+    for (std::size_t i = 0; i != timers_.count(); ++i) {
+      expect(timers_[i].running.load(std::memory_order_relaxed) == 0, "after drain() no run is in progress");
+      expect(!timers_[i].periodic || !core_->pending(timers_.id(i)), "drain() ends periodic timers");
     }
   }
 
-  bool pending(std::size_t i) const { return core_->pending(id(i)); }
-  void await_run(std::size_t i) { at_number(i).ran.wait(); }
+  bool pending(std::size_t i) const { return core_->pending(timers_.id(i)); }
+  void await_run(std::size_t i) { timers_[i].ran.wait(); }
 
   /// Does what the scheduler's destructor does.
   void retire() {
@@ -166,15 +168,11 @@ class stage {
   std::function<void(std::size_t)> in_run = [](std::size_t) {};
 
  private:
-  struct timer {
-    timer_id id;
-    handing_over given;  // the id
-    std::weak_ptr<int> callable;
-    explored_atomic<int> running;
+  struct timer : numbered_timer {
     explored_event ran;
     bool periodic = false;
     bool overlaps = false;  // several runs may be in progress at a time
-    int runs = 0, cancelled = 0, refused = 0, returned = 0;
+    int cancelled = 0, refused = 0, returned = 0;
   };
 
   static time_point deadline(duration due) { return due == duration::max() ? time_point::max() : at(due); }
@@ -189,7 +187,7 @@ class stage {
     try_to_set(t, [&] { return schedule_on_core([this, &t, owned](const firing& f) { run(t, f); }); });
   }
   template <class Set>
-  static void try_to_set(timer& t, Set&& set) {
+  void try_to_set(timer& t, Set&& set) {
     timer_id id;
     try {
       id = set();
@@ -198,29 +196,9 @@ class stage {
     }
     const unwatched here;
     if (id == timer_id{}) ++t.refused;
-    t.id = id;
-    t.given.give();
+    timers_.set_id(t, id);
   }
 
-  // A test's records are its own: all threads write them, one at a time.
-
-  timer& new_timer() {
-    const unwatched here;
-    return timers_.emplace_back();
-  }
-  timer& at_number(std::size_t i) {
-    const unwatched here;
-    return timers_[i];
-  }
-  std::size_t count() const {
-    const unwatched here;
-    return timers_.size();
-  }
-  timer_id id(std::size_t i) const {
-    const unwatched here;
-    timers_[i].given.take();
-    return timers_[i].id;
-  }
   void keep(job&& j) {
     const unwatched here;
     jobs_.push_back(std::move(j));
@@ -262,7 +240,7 @@ class stage {
     virtual_time::move_to(at(10ms));
     core_->pass();
     for (job& j : jobs_) j();
-    for (std::size_t i = 0; i != timers_.size(); ++i)
+    for (std::size_t i = 0; i != timers_.count(); ++i)
       if (timers_[i].periodic && core_->pending(timers_[i].id)) cancel(i);
     expect(!core_->next_due(), "nothing is due after all have run");
     for (const unfired& u : stop())
@@ -291,7 +269,7 @@ class stage {
     return static_cast<std::uint64_t>(all);
   }
 
-  std::deque<timer> timers_;
+  numbered_timers<timer> timers_;
   std::deque<job> jobs_;
   handing_over given_;  // the jobs
   std::vector<timer_id> returned_;
