@@ -6,6 +6,7 @@
 #include <iostream>
 #include <limits>
 #include <new>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <tuple>
@@ -1363,7 +1364,10 @@ std::string core::fault_when_quiescent() {
   std::string wrong;
   const bool was_quiescent = checks_.alone_during([&] {
     census found;
-    wheel_.for_each([&](const shared_node&) { ++found.in_wheel; });
+    // for_each() would drop cancelled nodes, but a check changes nothing.
+    wheel_.for_each_entry([&](std::optional<std::size_t>, tick_number, auto&& each) {
+      each([&](const shared_node&) { ++found.in_wheel; });
+    });
     ready_.for_each_current([&](const auto&, bool) { ++found.in_pass; });
     pool_.for_each([&](record& r) {
       const record_lock hold(r.mutex);

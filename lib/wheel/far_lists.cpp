@@ -30,6 +30,7 @@ std::size_t far_lists::make_room_in_list(tick_number due) {
   }
   const std::size_t index = index_of(due);
   lists[index].make_room(pool_);
+  mark(index);
   return index;
 }
 

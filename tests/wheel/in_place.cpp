@@ -12,11 +12,15 @@
 
 #include "failing_new.hpp"
 #include "recording.hpp"
+#include "scheduler/striped_wheel.hpp"
 #include "wheel_kinds.hpp"
 
 namespace wheel_in_place {
 
 using namespace wheel_test;
+using rondo::detail::place;
+using rondo::detail::shared_node;
+using rondo::detail::striped_wheel;
 using rondo::test::small_parts;
 
 /// The number of cancelled nodes that are still in their slots. Also checks that for_each() does not visit these.
@@ -315,6 +319,27 @@ TEST_CASE("the first and the last tick, and everything between, can be left in p
   w.advance(last_tick, [&](timer& t) { seen(t); });
   const std::string at = "@" + std::to_string(last_tick);
   CHECK(seen.text() == "b" + at + " a" + at);
+}
+
+TEST_CASE("a move that is refused loses no node that is later scheduled for that tick") {
+  constexpr tick_number earlier = 16 * 1000, refused = 16 * 100'000;  // of one stripe
+  striped_wheel w(16, 0);
+  shared_node first, moved, later;
+  const auto schedule = [&](shared_node& n, tick_number due) {
+    w.schedule(
+        n, due, place::waiting, [] { return true; }, [] {});
+  };
+  schedule(first, earlier);
+  schedule(moved, earlier);
+  const bool has_moved = w.reschedule(
+      moved, refused, place::waiting, [] { return false; }, [] {}, [] {});
+  CHECK_FALSE(has_moved);
+  CHECK(w.fault() == "");
+  schedule(later, refused);
+  CHECK(w.fault() == "");
+  std::vector<tick_number> taken;
+  w.take_due(refused, 3, [&](shared_node&, tick_number t) { taken.push_back(t); });
+  CHECK(taken == std::vector{earlier, earlier, refused});
 }
 
 }  // namespace wheel_in_place

@@ -53,7 +53,7 @@ class RONDO_EXPORT far_lists {
     return true;
   }
 
-  /// Makes it legal to add() a node with this due tick, which may be any tick. Strong guarantee.
+  /// Makes it legal to add() a node with this due tick, which may be any tick; it need not be added. Strong guarantee.
   void make_room(tick_number due);
   /// Precondition: make_room() was called with the due tick of `n`, and no other node was added since.
   void add(node& n, tick_number due) noexcept;
@@ -162,7 +162,6 @@ class RONDO_EXPORT far_lists {
   void add_to_list(std::size_t index, node& n, tick_number due) noexcept {
     lists[index].push_at_once(n);
     pool_.note_earliest(n.position / chunk_pool::chunk_slots, due);
-    mark(index);
   }
   void mark(std::size_t index) noexcept {
     marks_[index / 64] |= std::uint64_t{1} << index % 64;
