@@ -309,9 +309,11 @@ class striped_wheel {  // NOLINT(clang-analyzer-optin.performance.Padding)
     }
   }
 
-  /// As wheel_core::for_each_entry(), under each stripe's lock. A tick's bucket has the number `tick mod buckets`.
+  /// As wheel_core::for_each_entry(), under each stripe's lock. A tick's bucket has the number `tick mod buckets`. Changes
+  /// nothing, and misses only what for_each() may miss.
   template <class Visit>
   void for_each_entry(Visit&& visit) const {
+    const std::lock_guard nothing_moves(moving_mutex_);
     for (const stripe& s : std::span(stripes_.data(), mask_ + 1)) {
       const std::lock_guard hold(s.mutex);
       s.wheel.for_each_entry([&](std::optional<std::size_t> bucket, tick_number key, auto&& each) {
@@ -500,7 +502,7 @@ class striped_wheel {  // NOLINT(clang-analyzer-optin.performance.Padding)
   std::array<tick_number, sync::stripes> next_;
   std::size_t first_ = 0;
   mutable sync::queue_mutex first_mutex_;
-  sync::moving_mutex moving_mutex_;  // no node moves to its due tick while all nodes are visited
+  mutable sync::moving_mutex moving_mutex_;  // no node moves to its due tick while all nodes are visited
 };
 
 }  // namespace rondo::detail
