@@ -836,7 +836,10 @@ timer_id core::schedule_member(record& r, time_point due, time_point now, timer_
   record_lock made_hold(r.mutex, std::defer_lock);
   record_lock old_hold;
   record* const old = lock_both(r, made_hold, in_place_of, old_hold);
-  if (old == nullptr && max_pending_ != unlimited) claim_place();
+  if (old == nullptr && max_pending_ != unlimited) {
+    group.check_open();  // a closed group says so, even if the scheduler is full
+    claim_place();
+  }
   const timer_id id = id_of(r);
   try {
     publish_member(r, due, grid_.of_deadline(due, now), now, group, tag, wakes);

@@ -40,13 +40,17 @@ class timer_group {
   /// closed. Precondition: `r` is locked, and serves a timer that nobody knows yet.
   void join(record& r, void* tag) {
     const std::lock_guard hold(mutex_);
-    if (closed_)
-      throw stopped_error(
-          "rondo: a timer was scheduled through an object that is being destroyed or is closed");
+    refuse_if_closed();
     if (last_ == nullptr) kept_ = self();
     r.member = {this, last_, nullptr, tag};
     (last_ != nullptr ? last_->member.next : first_) = &r;
     last_ = &r;
+  }
+
+  /// Throws stopped_error if no timer can join.
+  void check_open() {
+    const std::lock_guard hold(mutex_);
+    refuse_if_closed();
   }
 
   /// Removes the timer of `r`, which was never known to others. Precondition: the caller's own reference keeps the
@@ -70,6 +74,11 @@ class timer_group {
   virtual void left(void* /*tag*/, timer_id) noexcept {}
 
  private:
+  void refuse_if_closed() const {
+    if (closed_)
+      throw stopped_error(
+          "rondo: a timer was scheduled through an object that is being destroyed or is closed");
+  }
   std::shared_ptr<void> remove(record&) noexcept;
 
   sync::list_mutex mutex_;

@@ -188,11 +188,9 @@ void random_program::advance_to_next() {
   }
 }
 
-/// At the limit, a closed scope refuses with the same exception as the scheduler.
 random_program::refusal random_program::refused(const timer_scope* in) const {
-  if (model_.closed()) return refusal::stopped;
-  if (model_.full()) return refusal::full;
-  return in != nullptr && scoped_.closed() ? refusal::stopped : refusal::none;
+  if (model_.closed() || (in != nullptr && scoped_.closed())) return refusal::stopped;
+  return model_.full() ? refusal::full : refusal::none;
 }
 
 void random_program::schedule(plan p, ns due, runs_on where, refusal expected,

@@ -225,6 +225,16 @@ TEST_CASE("a task, or the destructor of its callable, may destroy the scope") {
   CHECK(adds_up(time.stats()));
 }
 
+TEST_CASE("a closed scope says that it is closed, also if the scheduler is full") {
+  manual_timer time(options{.max_pending = 1});
+  timer_scope scope(time);
+  time.schedule_after(1s, [] {});
+  CHECK_THROWS_AS(scope.schedule_after(1s, [] {}), capacity_error);
+  scope.close();
+  CHECK_THROWS_AS(scope.schedule_after(1s, [] {}), stopped_error);
+  CHECK(time.pending() == 1);
+}
+
 TEST_CASE("a closed scope takes no more timers, even from inside") {
   manual_timer time;
   timer_scope scope(time);
