@@ -51,11 +51,11 @@ TEST_CASE("cancel_and_wait() waits for the task in progress and for the destruct
 TEST_CASE("cancel_and_wait() waits for replaced tasks in progress, whatever became of the last one") {
   for (int what_follows = 0; what_follows != 3; ++what_follows) {
     CAPTURE(what_follows);
+    gate begun, may_end, other_may_end;
+    int first_ended = 0, second_ended = 0;
     pool workers(3);
     timer t(options{.run_on = workers.executor()});
     keyed_timers<int> timers(t);
-    gate begun, may_end, other_may_end;
-    int first_ended = 0, second_ended = 0;
     timers.set_after(2, 0s, [&] {
       begun.open();
       other_may_end.wait();  // cancel_and_wait() does not wait for tasks of other keys

@@ -410,9 +410,10 @@ TEST_CASE("a task may destroy its scheduler before the scope, which is destroyed
 TEST_CASE(
     "cancel_all() only cancels timers that were scheduled before it, even if each of them schedules two") {
   manual_timer time;
-  timer_scope scope(time);
   int left = 100;
-  std::function<void(void*)> again = [&](void*) {
+  std::function<void(void*)> again;  // callables have copies of it
+  timer_scope scope(time);
+  again = [&](void*) {
     for (int i = 0; i != 2 && left != 0; ++i, --left)
       scope.schedule_after(1h, [held = std::shared_ptr<void>(nullptr, again)] {});
   };

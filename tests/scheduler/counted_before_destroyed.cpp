@@ -105,15 +105,18 @@ TEST_CASE("a timer that finds no memory is no longer counted when its callable i
     manual_timer time(options{.max_pending = 1});
     witness w(time);
     std::optional task(w.task());
-    const failing_new failing(k, 1);
-    try {
-      time.schedule_after(1h, std::move(*task));
-      done = !failing.struck();
-    } catch (const std::bad_alloc&) {
-      task.reset();  // not moved from if there was no memory for a record
-      check(w, nullptr);
-      CHECK(w.seen->scheduled == 0);
+    {
+      const failing_new failing(k, 1);
+      try {
+        time.schedule_after(1h, std::move(*task));
+        done = !failing.struck();
+      } catch (const std::bad_alloc&) {
+        task.reset();  // not moved from if there was no memory for a record
+        check(w, nullptr);
+        CHECK(w.seen->scheduled == 0);
+      }
     }
+    time.stop();  // as long as the witness lives
   }
 }
 
