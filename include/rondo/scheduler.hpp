@@ -271,7 +271,9 @@ class RONDO_EXPORT scheduler {
   /// It advances a manual_timer and polls a polled_timer. With a manual_timer it waits for jobs on other threads in
   /// real time, for at most `limit`. Several threads may call it at once. Throws std::logic_error from inside,
   /// std::bad_alloc, and what a task throws with options::propagate_exceptions; after the latter two, call it again.
-  /// (When it returns, a cancel() in progress on another thread may still be destroying its callable.)
+  /// (When it returns, a cancel() in progress on another thread may still be destroying its callable. If a thread cancels
+  /// the last timer just as drain() begins, drain() may overlook that at first. It looks again after 1 ms, 3 ms, 7 ms and so
+  /// on.)
   bool drain(any_duration limit);
 
   /// Counters and histograms of what the scheduler has done so far. Costs as much as copying two histograms, regardless

@@ -72,7 +72,8 @@ class manual_core final : public core {
       const auto due = next_due();
       if (due && *due > end) break;
       // All that is pending now waits for jobs on other threads.
-      if (!due && !endings().wait_until(real_end, [this] { return drained() || next_due(); })) break;
+      const auto is_over = [this] { return drained() || next_due(); };
+      if (!due && !endings().look_until(scheduler::clock::now(), real_end, is_over)) break;
     }
     move_to(end);
     return false;

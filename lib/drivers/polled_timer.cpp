@@ -81,7 +81,7 @@ class polled_core final : public core {
       if (drained()) return true;
       if (now() >= end) return false;
       const time_point due = next_due().value_or(time_point::max());
-      endings().wait_until(std::min(due, end),
+      endings().look_until(now(), std::min(due, end),
                            [&] { return drained() || next_due().value_or(time_point::max()) < due; });
     }
   }

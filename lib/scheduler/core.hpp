@@ -167,7 +167,8 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   virtual std::uint64_t wakeups() const noexcept { return 0; }
   /// Called while the scheduler is being destroyed, when it is stopped or abandoned.
   virtual void end_driver() noexcept {}
-  /// Makes time pass, or lets the driver do so, until drained() or for `limit`. Returns whether it is drained.
+  /// Makes time pass, or lets the driver do so, until drained() or for `limit`. Returns whether it is drained. Where it
+  /// waits for endings(), it also looks by itself: see cancel(timer_id).
   virtual bool pass_time_until_drained(duration limit);
 
   /// Whether drain() has nothing left to wait for.

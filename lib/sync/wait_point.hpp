@@ -1,6 +1,7 @@
 // A place where threads wait for conditions that other threads make true.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -49,6 +50,17 @@ class wait_point {
     return is_done;
   }
 
+  /// As above, for what may become true without a wake(). So the thread looks by itself, too: 1 ms after `now`, 2 ms later,
+  /// 4 ms later, and so on.
+  template <class Done>
+  bool look_until(time_point now, time_point end, Done&& done) {
+    for (duration pause = first_pause;; pause *= 2) {
+      now = std::min(end, saturating_add(now, pause));
+      if (wait_until(now, done)) return true;
+      if (now == end) return false;
+    }
+  }
+
   void wake() noexcept {
     if (waiting_.fetch_add(0, std::memory_order_release) == 0) return;
     const std::lock_guard hold(mutex_);
@@ -56,6 +68,8 @@ class wait_point {
   }
 
  private:
+  static constexpr duration first_pause = std::chrono::milliseconds(1);
+
   sync::atomic<std::size_t> waiting_{0};  // threads in wait_until()
   sync::waiting_mutex mutex_;
   sync::condition woken_;

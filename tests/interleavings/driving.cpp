@@ -100,7 +100,10 @@ TEST_CASE("the driver and destruction") {
 }
 
 TEST_CASE("the driver and drain") {
-  const auto drain = [](stage& s) { expect(s.core().drain(1h), "all that was pending has run"); };
+  const auto drain = [](stage& s) {
+    expect(s.core().drain(1h), "all that was pending has run");
+    expect(virtual_time::now() <= at(5ms), "drain() returns as soon as the last timer has run");
+  };
   check_every_schedule(driven(one_is_pending, {drain}));
   check_every_schedule(driven(one_is_pending, {drain, [](stage& s) { s.cancel(0); }}), few);
   check_every_schedule(driven(one_is_pending, {drain, drain}), few);

@@ -331,7 +331,8 @@ class explorer {
     return set;
   }
 
-  /// Moves the time to the earliest moment that a thread waits for. Returns false if none waits.
+  /// Moves the time to the earliest moment that a thread waits for. Returns false if none waits. Meanwhile, what was
+  /// stored before has become visible to those that waited for it.
   bool let_time_pass(const schedule_tree::next_steps& next) {
     std::optional<time_point> earliest;
     for (const auto& w : workers_)
@@ -339,6 +340,8 @@ class explorer {
         earliest = w->until;
     if (!earliest) return false;
     time = *earliest;
+    for (std::size_t i = 0; i != workers_.size(); ++i)
+      if (!workers_[i]->ended && workers_[i]->until && *workers_[i]->until <= time) accesses.catch_up(i);
     tree_.all_have_met(next);
     return true;
   }

@@ -135,6 +135,11 @@ void memory::fence(std::size_t thread, order o) {
   if (releases(o)) t.fenced = std::make_shared<const knowledge>(t.now);
 }
 
+void memory::catch_up(std::size_t thread) {
+  for (const auto& [address, on] : objects_)
+    if (!on.values.empty()) threads_[thread].now.see(on.number, *on.values.back());
+}
+
 void memory::acquire(std::size_t thread, const void* lock) {
   tick(thread);
   if (const auto found = locks_.find(lock); found != locks_.end()) threads_[thread].now.join(found->second);

@@ -29,6 +29,10 @@ namespace rondo::test {
 /// relaxed loads. So the model collects what [atomics.order]/4 demands of it, in a graph, and allows what leaves it
 /// without a cycle. (Lahav, Vafeiadis, Kang, Hur and Dreyer, "Repairing sequential consistency in C/C++11", 2017; P0668.)
 ///
+/// A store becomes visible to all threads in a finite time ([intro.progress]/18, and [atomics.order]/11: in a reasonable
+/// one). Between two steps of a thread no time need pass. But when time has passed until a moment that a thread waited for,
+/// it no longer reads what was old when it passed: see catch_up().
+///
 /// Left out: a load never returns what is stored only later, so that no value depends on itself. C++20 permits this where
 /// no value comes out of thin air: the outcome 1, 1 of load buffering.
 class memory {
@@ -59,6 +63,10 @@ class memory {
   bool compare_exchange(std::size_t thread, const void* address, word& latest, word& expected, word bits,
                         order success, order failure);
   void fence(std::size_t thread, order);
+
+  /// From now on, the thread reads the last value of each object or a later one. That orders nothing else: what was
+  /// stored before these values has not been acquired.
+  void catch_up(std::size_t thread);
 
   // Of a lock.
   void acquire(std::size_t thread, const void* lock);

@@ -13,6 +13,7 @@
 
 #include "interleavings/explorations.hpp"
 #include "interleavings/explored.hpp"
+#include "interleavings/watched.hpp"
 #include "scheduler/seeds.hpp"
 #include "scheduler/virtual_time.hpp"
 
@@ -194,6 +195,37 @@ TEST_CASE("the time that a thread waits for comes before, after and without a ca
   CHECK(e.failure == "");
   CHECK(seen->in_time > 0);
   CHECK(seen->too_late > 0);
+}
+
+/// One thread stores, and another one reads after it has waited.
+exploration reading_later(bool also_plain_data) {
+  return explore(
+      [=] {
+        struct state {
+          int plain = 0;
+          explored_atomic<int> stored;
+          explored_mutex mutex;
+          explored_condition never;
+        };
+        const auto s = std::make_shared<state>();
+        const auto store = [s] {
+          s->plain = 1;
+          s->stored.store(1, std::memory_order_release);
+        };
+        const auto read = [=] {
+          std::unique_lock hold(s->mutex);
+          s->never.wait_until(hold, at(1ms));
+          expect(s->stored.load(std::memory_order_relaxed) == 1, "the last value is there");
+          if (also_plain_data) expect(s->plain <= 1, "it is a number");
+        };
+        return scenario{{{"stores", store}, {"reads", read}}};
+      },
+      {}, 2);
+}
+
+TEST_CASE("a thread that has waited for a moment sees what was stored before, but that is no order") {
+  CHECK(reading_later(false).failure == "");
+  if (plain_data_is_watched) CHECK(says(reading_later(true), "a data race"));
 }
 
 TEST_CASE("an endless schedule is found") {
