@@ -239,13 +239,13 @@ void core::disarm(record& r) noexcept {
 
 void core::leave_count(record& r) noexcept {
   if (r.where == waits_in::no_memory) without_memory_.fetch_sub(1, relaxed);
-  if (r.where == waits_in::never_due) never_due_.fetch_sub(1, std::memory_order_seq_cst);
+  if (r.where == waits_in::never_due) never_due_.fetch_sub(1, std::memory_order_acquire);
 }
 
 void core::set_never_due(record& r) noexcept {
   r.where = waits_in::never_due;
   r.number = next_number();
-  never_due_.fetch_add(1, std::memory_order_seq_cst);
+  never_due_.fetch_add(1, relaxed);
 }
 
 bool core::reschedule(timer_id id, time_point due, time_point now) {
@@ -345,15 +345,18 @@ void new_timer::discard() noexcept {
 
 /// While it lives, a pass of the driver, a job on an executor's thread, or a call of a handler is in progress. stop()
 /// waits until there is none.
+///
+/// Memory order: it begins with a modification that acquires, and in_flight() is one that releases. So either in_flight()
+/// counts it, or it sees what was done before in_flight(), above all that the scheduler is stopped.
 class core::in_flight_guard {
  public:
   explicit in_flight_guard(core& core) noexcept : core_(core), here_(marker::kind::in_flight, &core) {
-    core_.in_flight_.fetch_add(1, std::memory_order_seq_cst);
+    core_.in_flight_.fetch_add(1, std::memory_order_acquire);
     if constexpr (is_checked) core_.begin_call();
   }
   ~in_flight_guard() {
     if constexpr (is_checked) core_.end_call("a pass, a job or a call of on_earlier");
-    core_.in_flight_.fetch_sub(1, std::memory_order_seq_cst);
+    core_.in_flight_.fetch_sub(1, std::memory_order_release);
     core_.endings_.wake();
   }
   in_flight_guard(const in_flight_guard&) = delete;
@@ -1028,8 +1031,10 @@ void core::set(unfired_list state) noexcept {
 /// Waits until only `own` passes, jobs and calls of handlers are in flight, those that the calling thread is inside, but
 /// no longer than until `end`, in real time. Returns whether only those are left.
 bool core::wait_for_others(std::size_t own, time_point end) {
-  return endings_.wait_until(end, [&] { return in_flight_.load(std::memory_order_seq_cst) == own; });
+  return endings_.wait_until(end, [&] { return in_flight() == own; });
 }
+
+std::size_t core::in_flight() noexcept { return in_flight_.fetch_add(0, std::memory_order_acq_rel); }
 
 /// One name for each candidate, copied before the first timer is handed back, so that a lack of memory loses none.
 /// Empty if no timer has a name.
@@ -1128,9 +1133,13 @@ void core::end_periodic_timers(std::vector<candidate>& found) {
 }
 
 /// (pending() is never too low here, because no timer is scheduled any more. It may be too high for a while: see cancel().)
-bool core::drained() const noexcept {
-  return pending() <= never_due_.load(std::memory_order_seq_cst) &&
-         in_flight_.load(std::memory_order_seq_cst) == 0;
+///
+/// Memory order: if the end of a timer is counted in what pending() has read, then so is, in the other two, what the thread
+/// that counted it had done before: a timer that is no longer never due, a pass or a job that has begun. The modifications
+/// here see to that. One that came before that thread's would make it acquire what is released here, and so pending() could
+/// not have read what it counted afterwards.
+bool core::drained() noexcept {
+  return pending() <= never_due_.fetch_add(0, std::memory_order_release) && in_flight() == 0;
 }
 
 bool core::pass_time_until_drained(duration limit) {

@@ -172,7 +172,7 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   virtual bool pass_time_until_drained(duration limit);
 
   /// Whether drain() has nothing left to wait for.
-  bool drained() const noexcept;
+  bool drained() noexcept;
   /// Where threads wait until something has ended. A driver may wait there, too.
   wait_point& endings() noexcept { return endings_; }
 
@@ -304,6 +304,7 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   void stop_one_by_one() noexcept;
   void set(unfired_list) noexcept;
   bool wait_for_others(std::size_t own, time_point end = time_point::max());
+  std::size_t in_flight() noexcept;
 
   // Queries and checks.
   std::optional<time_point> deadline_of(record&, std::uint64_t generation);

@@ -125,15 +125,8 @@ struct pool_in_use {
   }
 };
 
-struct own_shards {
-  own_shards() { rondo::detail::sync::threads_have_own_shards = true; }
-  ~own_shards() { rondo::detail::sync::threads_have_own_shards = false; }
-  own_shards(const own_shards&) = delete;
-  own_shards& operator=(const own_shards&) = delete;
-};
-
 TEST_CASE("records go through the depot from thread to thread, and each goes to one thread") {
-  const own_shards here;
+  const rondo::detail::sync::with_own_shards here;
   check_small([] {
     const auto p = std::make_shared<pool_in_use>();
     const auto take = [p] {

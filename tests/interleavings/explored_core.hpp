@@ -21,6 +21,8 @@ class explored_core final : public detail::core {
   explored_core(const options& o, bool has_driver)
       : core(o, at(0s), kind_of_time::virtual_time), has_driver_(has_driver) {}
 
+  using core::call_out;
+
   time_point now() const noexcept override { return virtual_time::now(); }
   std::size_t pass() { return run_pass(time_point::max(), unlimited); }
   void drive(const std::function<void(detail::core&, detail::alarm&)>& loop = detail::drive) noexcept {

@@ -53,6 +53,16 @@ class stage {
       return schedule_on(*core_, deadline(due), core_->now(), [this, &t](const firing& f) { run(t, f); });
     });
   }
+  /// As add(), but the destruction of the callable waits until `let_go`.
+  void add_held(duration due) {
+    schedule(
+        timers_.add(),
+        [&](task&& work) { return schedule_on(*core_, deadline(due), core_->now(), std::move(work)); },
+        std::shared_ptr<int>(new int, [this](const int* owned) {
+          delete owned;
+          let_go.wait();
+        }));
+  }
   /// As add(), but the timer is submitted as a separate job: see submitted().
   void add_job(duration due) {
     schedule(timers_.add(), [&](task&& work) {
@@ -82,6 +92,7 @@ class stage {
   }
   std::vector<unfired> stop() {
     std::vector<unfired> list = stop_from_inside();
+    expect(handled_ <= 1, "a handler that was called has returned");
     const unwatched here;
     for (const timer& t : timers_)
       expect(t.running.load(std::memory_order_relaxed) == 0, "after stop() no run is in progress");
@@ -127,13 +138,24 @@ class stage {
     expect(core_->drain(1h), "all pending timers have run or ended");
     expect(virtual_time::now() - begin_ <= late, "drain() returns as soon as the last timer has ended");
     for (std::size_t i = 0; i != timers_.count(); ++i) {
-      expect(timers_[i].running.load(std::memory_order_relaxed) == 0, "after drain() no run is in progress");
-      expect(!timers_[i].periodic || !core_->pending(timers_.id(i)), "drain() ends periodic timers");
+      expect(timers_[i].running.load(std::memory_order_relaxed) == 0,
+             "after drain() no run is in progress");
+      expect(!core_->pending(timers_.id(i)) || core_->due(timers_.id(i)) == time_point::max(),
+             "after drain() only timers that are never due are pending");
     }
   }
 
   /// Called before the threads begin.
   void begin() { begin_ = virtual_time::now(); }
+
+  /// Calls a handler of the user, which leaves a note that stop() waits for.
+  void call_handler() {
+    core_->call_out(nullptr, [this] {
+      ++handled_;
+      const unwatched here;
+      expect(!stopped_, "no handler is called after stop()");
+    });
+  }
 
   bool pending(std::size_t i) const { return core_->pending(timers_.id(i)); }
   void await_run(std::size_t i) { timers_[i].ran.wait(); }
@@ -141,6 +163,7 @@ class stage {
   /// Does what the scheduler's destructor does.
   void retire() {
     core_->retire();
+    expect(handled_ <= 1, "a handler that was called has returned");
     const unwatched here;
     for (const timer& t : timers_)
       expect(t.running.load(std::memory_order_relaxed) == 0,
@@ -168,6 +191,8 @@ class stage {
 
   /// Whether all runs must begin when they are due: time passes only while the driver sleeps.
   bool in_time = false;
+  /// For what waits until another thread lets it go.
+  explored_event let_go;
   /// Called in each run.
   std::function<void(std::size_t)> in_run = [](std::size_t) {};
 
@@ -182,8 +207,8 @@ class stage {
   static time_point deadline(duration due) { return due == duration::max() ? time_point::max() : at(due); }
 
   template <class Schedule>
-  void schedule(timer& t, Schedule&& schedule_on_core) {
-    const auto owned = std::make_shared<int>();
+  void schedule(timer& t, Schedule&& schedule_on_core,
+                const std::shared_ptr<int>& owned = std::make_shared<int>()) {
     {
       const unwatched here;
       t.callable = owned;
@@ -279,6 +304,7 @@ class stage {
   std::vector<timer_id> returned_;
   std::uint64_t cancelled_running_ = 0;  // calls of cancel() that returned `running`
   time_point begin_;
+  int handled_ = 0;  // not atomic
   bool gave_up_ = false;
   bool stopped_ = false;
   bool retired_ = false;

@@ -35,6 +35,14 @@ inline constexpr bool can_check = false;    // the checks would be steps; the te
 /// Whether the first two threads of a scenario have a shard each. Otherwise all share one, so that each use is a step.
 inline bool threads_have_own_shards = false;
 
+/// While one lives, they have.
+struct with_own_shards {
+  with_own_shards() { threads_have_own_shards = true; }
+  ~with_own_shards() { threads_have_own_shards = false; }
+  with_own_shards(const with_own_shards&) = delete;
+  with_own_shards& operator=(const with_own_shards&) = delete;
+};
+
 inline std::size_t thread_number() noexcept {
   return threads_have_own_shards ? test::this_thread() : own_shards;
 }
