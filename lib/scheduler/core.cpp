@@ -87,7 +87,7 @@ record* core::find(const timer_id_parts& id) const noexcept {
 }
 
 record& core::take_record(bool is_member) {
-  if (stopped_.load() || draining_.load()) refuse_stopped();
+  if (stopped_.load(relaxed) || draining_.load(relaxed)) refuse_stopped();
   if (is_member || max_pending_ == unlimited) return pool_.take();
   return take_limited_record();
 }
@@ -711,7 +711,7 @@ cancel_result core::cancel(timer_id id) {
   free_place();
   // A drain() that begins now may be overlooked here, and not yet see what was counted: only a fence could prevent that.
   // So drain() looks again by itself.
-  if (draining_.load()) endings_.wake();
+  if (draining_.load(relaxed)) endings_.wake();
   return cancel_result::cancelled;
 }
 
@@ -1041,9 +1041,8 @@ std::size_t core::in_flight() noexcept { return in_flight_.fetch_add(0, std::mem
 std::vector<std::string> core::names_of(const std::vector<candidate>& found) const {
   std::vector<std::string> names;
   for (std::size_t i = 0; i != found.size(); ++i) {
+    if (found[i].plain) continue;  // it has no name
     record& r = *found[i].timer;
-    if (r.plain.load(std::memory_order_acquire))
-      continue;  // or it serves another timer, and this candidate is not current
     const record_lock hold(r.mutex);
     if (!found[i].is_current() || r.name().empty()) continue;
     names.resize(found.size());
@@ -1063,11 +1062,15 @@ void core::find_unfired(std::vector<candidate>& found) {
   pool_.for_each([&](record& r) { find_unqueued(r, found); });
   wheel_.for_each([&](shared_node& n) {
     auto& r = static_cast<record&>(n);
+    const node_word word = r.word();  // a plain timer may be cancelled at any time
     const std::uint64_t arming = r.arming.load(relaxed);
-    found.push_back({&r, arming, r.due_tick(), found_in::wheel, arming});
+    found.push_back({&r, word.generation(), arming, word.where() != place::guarded, r.due_tick(),
+                     found_in::wheel, arming});
   });
   ready_.for_each_current([&](const ready_entry& entry, bool is_late) {
-    found.push_back({entry.timer, entry.arming, entry.tick, is_late ? found_in::late_in_pass : found_in::pass,
+    const record& r = *entry.timer;
+    found.push_back({entry.timer, r.generation(), entry.arming, r.plain.load(relaxed), entry.tick,
+                     is_late ? found_in::late_in_pass : found_in::pass,
                      is_late ? entry.arming : found.size()});
   });
   std::sort(found.begin(), found.end(), [](const candidate& a, const candidate& b) {
@@ -1084,7 +1087,8 @@ void core::find_unqueued(record& r, std::vector<candidate>& found) {
   if ((!r.in_progress() && !is_unqueued) || !r.live()) return;
   if (r.running != 0) return finish(hold, r, ending::over);
   const auto next = r.first_run();
-  found.push_back({&r, r.arming.load(relaxed), next.tick, found_in::no_queue, next.order});
+  found.push_back({&r, r.generation(), r.arming.load(relaxed), r.plain.load(relaxed), next.tick,
+                   found_in::no_queue, next.order});
 }
 
 void core::hand_back(const candidate& c, std::string&& name, std::vector<unfired>& list) {
@@ -1125,8 +1129,7 @@ bool core::drain(duration limit) {
 void core::end_periodic_timers(std::vector<candidate>& found) {
   find_unfired(found);
   for (const candidate& c : found) {
-    if (c.timer->plain.load(std::memory_order_acquire))
-      continue;  // or it serves another timer, and `c` is not current
+    if (c.plain) continue;
     record_lock hold(c.timer->mutex);
     if (c.is_current() && c.timer->periodic()) finish(hold, *c.timer, ending::over);
   }

@@ -221,14 +221,19 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   /// A timer that stop() has found but not yet taken.
   struct candidate {
     record* timer;
+    std::uint64_t generation;
     std::uint64_t arming;
+    bool plain;
     tick_number tick;
     found_in where;
     std::uint64_t order;  // among those of its tick that were found in the same way
 
-    /// Whether the timer, which is locked, is still what it was. (live() is checked last: if the record now serves
-    /// another timer, other threads write that state.)
-    bool is_current() const noexcept { return timer->arming.load(relaxed) == arming && timer->live(); }
+    /// Whether the timer, which is locked, is still what it was. (The arming alone does not say that: between two timers of
+    /// a record, it belongs to neither. live() is checked last: if the record now serves another timer, other threads write
+    /// that state.)
+    bool is_current() const noexcept {
+      return timer->arming.load(relaxed) == arming && timer->live(generation);
+    }
   };
 
   /// This core, if the driver must be woken once no lock is held any more. As soon as a timer is in the wheel and its

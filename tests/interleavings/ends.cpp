@@ -148,6 +148,15 @@ TEST_CASE("a drain that is woken while other threads count takes no part of that
                        few);
 }
 
+TEST_CASE("a drain or stop that has found a timer leaves the next timer of its record alone") {
+  const auto plain = [](stage& s) { s.add_plain(5ms); };
+  const part set_again{"sets again", [](stage& s) {
+                         s.cancel(0);
+                         s.repeat(rondo::every(6ms));
+                       }};
+  for (const part& end : {drain_and_look, stop}) check_small(on_stage(plain, {end, set_again}));
+}
+
 TEST_CASE("the number of pending timers never exceeds the limit") {
   const auto nothing = [](stage&) {};
   const part scheduling_one{"schedules", [](stage& s) {
