@@ -87,7 +87,7 @@ record* core::find(const timer_id_parts& id) const noexcept {
 }
 
 record& core::take_record(bool is_member) {
-  if (stopped_.load(relaxed) || draining_.load(relaxed)) refuse_stopped();
+  if (stopping()) refuse_stopped();
   if (is_member || max_pending_ == unlimited) return pool_.take();
   return take_limited_record();
 }
@@ -141,17 +141,26 @@ time_point core::make_periodic(record& r, const recurrence& when, time_point now
   return first.due;
 }
 
-/// Makes a new timer known to all, unless the scheduler is stopped or draining. Either stop() finds the record, or its
-/// flag is seen here, because stop() visits each stripe of the wheel and each record after it has raised the flag. If the
-/// flag is raised between the look at it and schedule_in_place(), stop() finds the record in its place: parked, and drops
-/// it, or scheduled. (As soon as the timer is scheduled, its task may run and destroy the scheduler.)
+/// Whether timers may begin to wait.
+///
+/// Memory order: stop() and drain() raise a flag and then visit each record and each stripe of the wheel under its lock. So a
+/// caller that holds such a lock either is found or sees the flag. Two things are found in another way: that a record has been
+/// made, by the pool's number of records, and that a node is parked, by its word. Both are stored before the look here, and
+/// read after the flag is raised; all of that is seq_cst. So if the flag is not seen here, they are.
+bool core::is_open() const noexcept {
+  return !stopped_.load(std::memory_order_seq_cst) && !draining_.load(std::memory_order_seq_cst);
+}
+
+/// Makes a new timer known to all, unless the scheduler is stopped or draining. Either stop() finds it, or is_open() returns
+/// false. If stop() begins between is_open() and schedule_in_place(), it finds the node in its place: parked, and drops it, or
+/// scheduled. (As soon as the timer is scheduled, its task may run and destroy the scheduler.)
 void core::insert(record& r, tick_number tick, time_point now, waking& wakes) {
-  const auto is_open = [this] { return !stopped_.load() && !draining_.load(); };
   begin_wait(r, now);
   const place how = r.waits_as();
   if (!is_open()) refuse_stopped();
   if (is_good_place(r, tick, now) && wheel_.schedule_in_place(r, tick, how)) return;
-  if (!wheel_.schedule(r, tick, how, is_open, [&] { wakes = shared_from_this(); })) refuse_stopped();
+  const auto may_insert = [this] { return is_open(); };
+  if (!wheel_.schedule(r, tick, how, may_insert, [&] { wakes = shared_from_this(); })) refuse_stopped();
 }
 
 /// Whether the place of `r` in the wheel, if it has one, is not in the first eighth of the time until it is due. Otherwise
@@ -169,7 +178,7 @@ bool core::is_good_place(const record& r, tick_number due, time_point now) const
 
 /// As insert(), for a timer that is locked and that no tick is due for.
 void core::insert_never_due(record& r) {
-  if (stopped_.load() || draining_.load()) refuse_stopped();
+  if (!is_open()) refuse_stopped();
   wheel_.cancel(r);
   r.set_due(never_tick);
   set_never_due(r);
@@ -711,7 +720,7 @@ cancel_result core::cancel(timer_id id) {
   free_place();
   // A drain() that begins now may be overlooked here, and not yet see what was counted: only a fence could prevent that.
   // So drain() looks again by itself.
-  if (draining_.load(relaxed)) endings_.wake();
+  if (draining()) endings_.wake();
   return cancel_result::cancelled;
 }
 
@@ -823,7 +832,7 @@ void core::free_record(record_lock& hold, record& r) noexcept {
   r.awaited = false;
   hold.unlock();
   pool_.give_back(r);
-  if (is_awaited || draining_.load()) endings_.wake();
+  if (is_awaited || draining()) endings_.wake();
 }
 
 /// Gives back the memory that ended timers have left.
@@ -884,7 +893,7 @@ record* core::lock_both(record& made, record_lock& made_hold, timer_id id, recor
 void core::publish_member(record& r, time_point due, tick_number tick, time_point now, timer_group& group,
                           void* tag, waking& wakes) {
   group.join(r, tag);
-  r.plain.store(false, std::memory_order_release);
+  r.plain.store(false, relaxed);
   r.state.store(life::live, relaxed);
   r.set_deadline(due);
   try {
@@ -990,22 +999,20 @@ std::optional<std::vector<unfired>> core::stop_by(time_point end) {
   std::vector<unfired> list;
   if (abandoned()) return list;
   std::vector<candidate> found;
-  if (unfired_.load(std::memory_order_seq_cst) == unfired_list::unclaimed) {
+  if (unfired_.load(relaxed) == unfired_list::unclaimed) {
     const std::size_t expected = pending() + 64;  // 64 for what other threads may schedule in the meantime
     list.reserve(expected);
     found.reserve(3 * expected);  // each of the three searches may find the same timer
   }
-  stopped_.store(true, std::memory_order_seq_cst);
-  next_due_moved_earlier();  // for the driver to notice
+  set_stopped();
   const auto all_over = [this](time_point until) { return wait_for_others(0, until); };
   if (!from_inside && !wait_watched("stop()", end, all_over)) return std::nullopt;
   for (;;) {
     auto state = unfired_list::unclaimed;
-    if (unfired_.compare_exchange_strong(state, unfired_list::claimed, std::memory_order_seq_cst)) break;
+    if (unfired_.compare_exchange_strong(state, unfired_list::claimed, relaxed, std::memory_order_acquire))
+      break;
     if (from_inside || state == unfired_list::complete) return list;
-    const auto is_decided = [this] {
-      return unfired_.load(std::memory_order_seq_cst) != unfired_list::claimed;
-    };
+    const auto is_decided = [this] { return unfired_.load(relaxed) != unfired_list::claimed; };
     if (!endings_.wait_until(end, is_decided)) return std::nullopt;
   }
   std::vector<std::string> names;
@@ -1024,8 +1031,13 @@ std::optional<std::vector<unfired>> core::stop_by(time_point end) {
 }
 
 void core::set(unfired_list state) noexcept {
-  unfired_.store(state, std::memory_order_seq_cst);
+  unfired_.store(state, std::memory_order_release);
   endings_.wake();
+}
+
+void core::set_stopped() noexcept {
+  stopped_.store(true, std::memory_order_seq_cst);
+  next_due_moved_earlier();  // for the driver to notice
 }
 
 /// Waits until only `own` passes, jobs and calls of handlers are in flight, those that the calling thread is inside, but
@@ -1118,8 +1130,7 @@ bool core::drain(duration limit) {
   draining_.store(true, std::memory_order_seq_cst);
   end_periodic_timers(found);
   if (!pass_time_until_drained(limit)) return false;
-  stopped_.store(true, std::memory_order_seq_cst);
-  next_due_moved_earlier();  // for the driver to notice
+  set_stopped();
   return true;
 }
 
@@ -1152,8 +1163,7 @@ bool core::pass_time_until_drained(duration limit) {
 
 /// Stops when there is no memory for a list: destroys what was not fired.
 void core::stop_one_by_one() noexcept {
-  stopped_.store(true, std::memory_order_seq_cst);
-  next_due_moved_earlier();  // for the driver to notice
+  set_stopped();
   wait_for_others(marker::in_flight(this));
   wheel_.for_each([](shared_node&) {});  // drops what could still be scheduled in its place
   pool_.for_each([this](record& r) {
@@ -1167,7 +1177,7 @@ void core::stop_one_by_one() noexcept {
 void core::abandon() noexcept {
   number_ = next_scheduler_number();  // so that no id names any of its timers
   abandoned_ = true;
-  stopped_.store(true, std::memory_order_seq_cst);
+  stopped_.store(true, relaxed);
 }
 
 void core::retire() noexcept {
@@ -1247,10 +1257,10 @@ bool core::list_timer(record& r, const std::vector<ready_entry>& in_pass, std::v
       word = now;
       return false;
     });
-  bool is_plain = r.plain.load(std::memory_order_acquire);
-  while (where == waits_in::wheel && word.is_scheduled() && !(due = r.deadline_if(word))) {
-    word = r.word();
+  bool is_plain = false;
+  for (;; word = r.word()) {
     is_plain = r.plain.load(std::memory_order_acquire);
+    if (where != waits_in::wheel || !word.is_scheduled() || (due = r.deadline_if(word))) break;
   }
   if (!due) {
     if (!r.live() && r.running == 0) return true;

@@ -147,9 +147,12 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   void abandon() noexcept;
   bool abandoned() const noexcept { return abandoned_; }
 
-  bool stopped() const noexcept { return stopped_.load(std::memory_order_seq_cst); }
+  // Memory order: whoever depends on one of these holds the lock of a record, which stop() and drain() take after they have
+  // raised the flag; or is inside a pass, a job or a call of a handler; or sleeps where it is woken. A new timer depends on
+  // is_open().
+  bool stopped() const noexcept { return stopped_.load(std::memory_order_relaxed); }
   bool stopping() const noexcept { return stopped() || draining(); }
-  bool draining() const noexcept { return draining_.load(std::memory_order_seq_cst); }
+  bool draining() const noexcept { return draining_.load(std::memory_order_relaxed); }
   /// Throws std::logic_error if the caller is inside.
   void refuse_inside(const char* call) const;
 
@@ -251,6 +254,7 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   timer_id id_of(const record&) const noexcept;
   std::uint64_t next_number() noexcept { return numbers_.fetch_add(1, relaxed) + 1; }
   void begin_wait(record&, time_point now) noexcept;
+  bool is_open() const noexcept;
   void insert(record&, tick_number, time_point now, waking&);
   void insert_never_due(record&);
   bool is_good_place(const record&, tick_number due, time_point now) const noexcept;
@@ -308,6 +312,7 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   void end_periodic_timers(std::vector<candidate>&);
   void stop_one_by_one() noexcept;
   void set(unfired_list) noexcept;
+  void set_stopped() noexcept;
   bool wait_for_others(std::size_t own, time_point end = time_point::max());
   std::size_t in_flight() noexcept;
 

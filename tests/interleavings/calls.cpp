@@ -92,6 +92,16 @@ TEST_CASE("list and concurrent changes") {
   }
 }
 
+TEST_CASE("reschedule or list, and a cancel after which the record is reused for a timer with more to it") {
+  const auto plain = [](stage& s) { s.add_plain(1ms); };
+  const part cancel_and_repeat{"cancels and repeats", [](stage& s) {
+                                 s.cancel(0);
+                                 s.repeat(rondo::every(2ms));
+                               }};
+  check_small(on_stage(plain, {moving(3ms), cancel_and_repeat}), 0, 2);
+  check_small(on_stage(plain, {{"lists", [](stage& s) { s.list(0); }}, cancel_and_repeat}), 0, 3);
+}
+
 TEST_CASE("due, and a cancel after which the record is reused for another timer") {
   const part look{"looks", [](stage& s) { s.look_at_due(0, 1ms); }};
   for (const duration due : {2ms, 3ms}) {  // in another stripe, and in the same

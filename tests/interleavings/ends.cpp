@@ -83,6 +83,9 @@ TEST_CASE("stop and schedule") {
   for (const duration due : {duration(0ms), duration(2ms), duration::max()})
     check_every_schedule(on_stage(one_is_due, {stop, scheduling(due)}));
   check_every_schedule(on_stage(one_is_due, {stop, scheduling(0ms), pass}), few);
+  const auto nothing = [](stage&) {};  // there is no record
+  for (const duration due : {duration(2ms), duration::max()})
+    check_every_schedule(on_stage(nothing, {stop, scheduling(due)}));
 }
 
 TEST_CASE("stop and reschedule") {

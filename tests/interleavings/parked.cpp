@@ -109,6 +109,19 @@ TEST_CASE("a drain and a timer that is set again in its place") {
   }
 }
 
+TEST_CASE("a stop or drain, and a timer that is set again in a place that is not yet due") {
+  for (const kind which : kinds) {
+    const auto pending = [=](stage& s) { add(s, which, 5ms); };
+    check_every_schedule(on_stage(pending, {stop, sets_again(0, which, 6ms)}));
+    const part drain{"drains", [=](stage& s) { s.drain(which == kind::plain ? 1ms : 0ms); }};
+    const part cancels_and_repeats{"cancels and repeats", [](stage& s) {
+                                     s.cancel(0);
+                                     s.repeat(rondo::every(6ms));
+                                   }};
+    check_small(on_stage(pending, {drain, cancels_and_repeats}), 0, 3);  // three loads find it
+  }
+}
+
 TEST_CASE("a stop, the driver that moves a timer, and a timer that is set again") {
   for (const kind which : kinds)
     check_every_schedule(on_stage(in_an_early_place(which), {stop, sets_again(1, which, 6ms), pass}), few);

@@ -49,7 +49,10 @@ class stage {
   /// As add(), with a callable that owns nothing: cancelling such a timer takes another path.
   void add_plain(duration due) {
     timer& t = timers_.add();
-    t.plain = true;
+    {
+      const unwatched here;
+      t.plain = true;
+    }
     try_to_set(t, [&] {
       return schedule_on(*core_, deadline(due), core_->now(), [this, &t](const firing& f) { run(t, f); });
     });
@@ -73,9 +76,11 @@ class stage {
   }
   void repeat(const recurrence& r) {
     timer& t = timers_.add();
-    const unwatched here;
-    t.periodic = true;
-    t.overlaps = r.on_overlap() == overlapping_runs::allow;
+    {
+      const unwatched here;
+      t.periodic = true;
+      t.overlaps = r.on_overlap() == overlapping_runs::allow;
+    }
     schedule(t, [&](task&& work) { return schedule_on(*core_, r, core_->now(), std::move(work)); });
   }
 
