@@ -63,8 +63,9 @@ void* allocate(std::size_t size, std::align_val_t aligned = std::align_val_t{ali
 
 void release_block(void* p) noexcept {
   if (p == nullptr) return;
-  const header& h = *reinterpret_cast<header*>(static_cast<char*>(p) - sizeof(header));
-  if (const auto watch = rondo::test::watch_blocks.load()) watch(&h, h.size + sizeof(header), true);
+  const void* const begin = static_cast<char*>(p) - sizeof(header);
+  const header h = *static_cast<const header*>(begin);
+  if (const auto watch = rondo::test::watch_blocks.load()) watch(begin, h.size + sizeof(header), true);
   held.fetch_sub(static_cast<std::ptrdiff_t>(h.size), std::memory_order_relaxed);
   std::free(h.block);
 }

@@ -61,14 +61,15 @@ case $2 in
     shows ', 0 lost, 0 run again'
     ;;
   killed)
-    # Killed in the middle of runs, which take long. The next start continues with what was left.
+    # Killed in the middle of runs, which take long. The next start continues with what was left. (On a busy machine, none
+    # may be paid for by then.)
     begin first --seconds 60 --limit 500 --rate 50 --work 300 --lease 1000
     waits_for first '^ *3 s |'
     kill -9 "$pid"
     wait "$pid" 2> /dev/null || true
     run 0 --seconds 8 --limit 500 --rate 0 --work 0 --lease 1000 --threads 16
     adds_up
-    shows ', [1-9][0-9]* closed, [1-9][0-9]* paid, 0 lost, [1-9][0-9]* run again after a lease ran out$'
+    shows ', [1-9][0-9]* closed, [0-9]* paid, 0 lost, [1-9][0-9]* run again after a lease ran out$'
     ! grep -q 'more are open' out || fail "orders were left open"
     ;;
   interrupt)
