@@ -363,6 +363,7 @@ class striped_wheel {  // NOLINT(clang-analyzer-optin.performance.Padding)
     pair_lock(striped_wheel& wheel, stripe& other, const node& n) noexcept { lock(wheel, &other, n); }
     pair_lock(striped_wheel& wheel, const node& n) noexcept { lock(wheel, nullptr, n); }
     ~pair_lock() { unlock(); }
+    bool has(const stripe& s) const noexcept { return &s == first_ || &s == second_; }
     pair_lock(const pair_lock&) = delete;
     pair_lock& operator=(const pair_lock&) = delete;
 
@@ -464,7 +465,9 @@ class striped_wheel {  // NOLINT(clang-analyzer-optin.performance.Padding)
     const node_word found = n.word();
     const tick_number due = n.due_tick();
     if (!found.is_scheduled() || !n.is_due_after_its_place() || &stripe_of(due) != &to) return;
-    stripe& from = stripe_with(*n.wheel);
+    // If it was out when the stripes were locked, it may have been scheduled in another one since.
+    stripe& from = stripe_with(*__atomic_load_n(&n.wheel, __ATOMIC_RELAXED));
+    if (!hold.has(from)) return;
     const key_update update_to{*this, to};
     to.wheel.make_room(due);
     if (!n.change(found, found.with(place::moving))) return;
