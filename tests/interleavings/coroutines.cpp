@@ -2,7 +2,6 @@
 #include <atomic>
 #include <coroutine>
 #include <cstddef>
-#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -12,6 +11,7 @@
 
 #include <rondo/coroutine.hpp>
 
+#include "detached.hpp"
 #include "interleavings/explored_scheduler.hpp"
 
 #ifdef __cpp_lib_jthread
@@ -96,17 +96,6 @@ class explored_sleep {
   explored_stop& stop_;
   std::shared_ptr<detail::wait> wait_;
   detail::asker asking_;
-};
-
-/// A coroutine that destroys itself at its end.
-struct detached {
-  struct promise_type {
-    detached get_return_object() noexcept { return {}; }
-    std::suspend_never initial_suspend() noexcept { return {}; }
-    std::suspend_never final_suspend() noexcept { return {}; }
-    void return_void() noexcept {}
-    void unhandled_exception() noexcept { std::terminate(); }
-  };
 };
 
 /// A coroutine that sleeps until 1 ms. It is 1 ms, but no pass has begun.

@@ -5,9 +5,9 @@
 #include <exception>
 #include <utility>
 
-#include <doctest/doctest.h>
-
 #include <rondo/coroutine.hpp>
+
+#include "detached.hpp"
 
 namespace rondo::test {
 
@@ -46,17 +46,6 @@ class routine {
  private:
   explicit routine(std::coroutine_handle<promise_type> handle) : handle_(handle) {}
   std::coroutine_handle<promise_type> handle_;
-};
-
-/// A coroutine that destroys itself at its end. No exception may leave it.
-struct detached {
-  struct promise_type {
-    detached get_return_object() noexcept { return {}; }
-    std::suspend_never initial_suspend() noexcept { return {}; }
-    std::suspend_never final_suspend() noexcept { return {}; }
-    void return_void() noexcept {}
-    void unhandled_exception() noexcept { std::terminate(); }
-  };
 };
 
 }  // namespace rondo::test

@@ -1,8 +1,6 @@
-#include <coroutine>
-#include <exception>
-
 #include <rondo/coroutine.hpp>
 
+#include "detached.hpp"
 #include "one_shot.hpp"
 #include "producers.hpp"
 
@@ -24,16 +22,6 @@ struct stop_source {
 };
 #endif
 
-struct detached {
-  struct promise_type {
-    detached get_return_object() noexcept { return {}; }
-    std::suspend_never initial_suspend() noexcept { return {}; }
-    std::suspend_never final_suspend() noexcept { return {}; }
-    void return_void() noexcept {}
-    void unhandled_exception() noexcept { std::terminate(); }
-  };
-};
-
 struct asleep {
   explicit asleep(account& a) : books(a) { ++books.sleeping; }
   ~asleep() { --books.sleeping; }
@@ -53,7 +41,7 @@ void check_sleep(account& books, bool slept, rondo::time_point until, const stop
 }
 
 /// Sleeps a few times, unless it is stopped.
-detached sleep_again_and_again(station& s, dice chance, stop_token token) {
+rondo::test::detached sleep_again_and_again(station& s, dice chance, stop_token token) {
   const asleep here(s.books());
   try {
     for (auto times = chance.below(20); times != 0; --times) {
