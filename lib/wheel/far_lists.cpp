@@ -109,7 +109,8 @@ std::optional<far_lists::key> far_lists::earliest(tick_number known) noexcept {
        i = marked_at_or_after(i + 1))
     if (const key of_list = earliest_of(lists[i]); of_list.due < result.due || result.at_it == nullptr)
       result = of_list;
-  return result;
+  // In a wheel that threads share, all nodes found may just have been cancelled. They are dropped now.
+  return result.at_it != nullptr ? result : earliest(known);
 }
 
 /// Each chunk keeps a bound that none of its nodes precedes: the tick of its earliest node, unless that node was

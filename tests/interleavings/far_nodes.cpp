@@ -180,4 +180,17 @@ TEST_CASE("far nodes: the driver sees the earliest node or is notified of it") {
   check_earliest(overdue<far_wheel<2>>);
 }
 
+TEST_CASE(
+    "the only node that is overdue is cancelled in place, while the driver looks for the earliest one") {
+  const auto one_of_two_is_overdue = [](far_wheel<2>& w) {
+    w.schedule(7, 400);
+    w.take(400);
+    w.schedule(0, 132);
+    w.schedule(1, 1000);
+  };
+  const auto looks = [](far_wheel<2>& w) { w.wheel.next_due(); };
+  const auto cancels = [](far_wheel<2>& w) { w.cancel_in_place(0); };
+  check_every_schedule(on_wheel<far_wheel<2>>(one_of_two_is_overdue, {looks, cancels}));
+}
+
 }  // namespace interleavings_far_nodes

@@ -59,6 +59,11 @@ struct wheel_in_use {
     const unwatched here;
     cancelled[i] += was_scheduled ? 1 : 0;
   }
+  void cancel_in_place(std::size_t i) {
+    const bool was_scheduled = nodes[i].cancel_in_place(nodes[i].generation());
+    const unwatched here;
+    cancelled[i] += was_scheduled ? 1 : 0;
+  }
   void take(tick_number to, std::size_t limit = unlimited) {
     wheel.take_due(to, limit, [this, to](detail::shared_node& taken_node, tick_number tick) {
       const unwatched here;

@@ -2,8 +2,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <deque>
+#include <limits>
 #include <memory>
 #include <new>
 #include <optional>
@@ -340,6 +342,38 @@ TEST_CASE("a move that is refused loses no node that is later scheduled for that
   std::vector<tick_number> taken;
   w.take_due(refused, 3, [&](shared_node&, tick_number t) { taken.push_back(t); });
   CHECK(taken == std::vector{earlier, earlier, refused});
+}
+
+/// A node that another thread cancels while the wheel is searched: after it has been asked for so many times.
+struct node_of_another_thread : rondo::detail::node {
+  int asked_before_cancelled = 0;
+};
+
+bool drop_if_cancelled(rondo::detail::node& n) noexcept {
+  return static_cast<node_of_another_thread&>(n).asked_before_cancelled-- == 0;
+}
+
+TEST_CASE("a search that finds only timers which are just being cancelled goes on with later ones") {
+  constexpr tick_number overdue = 3, far = 100'000, farther = 200'000;
+  rondo::detail::wheel_core w(8, 1000, 0, &drop_if_cancelled);
+  std::array<node_of_another_thread, 2> nodes;
+  const auto insert = [&](node_of_another_thread& n, tick_number due) {
+    w.insert<true>(n, n.due = due, due);
+    n.wheel = &w;
+    n.asked_before_cancelled = due == farther ? std::numeric_limits<int>::max() : 1;
+  };
+  for (const tick_number first : {overdue, far}) {
+    CAPTURE(first);
+    insert(nodes[0], first);
+    insert(nodes[1], farther);
+    CHECK(w.find_earliest() == nullptr);  // the key was corrected
+    CHECK(w.fault() == "");
+    CHECK(w.next_key() == farther);
+    CHECK(w.find_earliest() == &nodes[1]);
+    w.unlink(nodes[1]);
+    CHECK(w.find_earliest() == nullptr);
+    CHECK(w.next_key() == rondo::detail::never_tick);
+  }
 }
 
 }  // namespace wheel_in_place
