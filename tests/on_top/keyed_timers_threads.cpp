@@ -147,9 +147,9 @@ TEST_CASE("while another thread replaces a key's timer, there is always one to m
 
 TEST_CASE("of several threads that try to set a key, one succeeds, and its task runs") {
   for (int round = 0; round != 500; ++round) {
+    std::atomic<int> set{0}, runs{0};
     timer t(options{.tick = 1us, .max_pending = round % 2 == 0 ? rondo::unlimited : 1});
     keyed_timers<int> timers(t);
-    std::atomic<int> set{0}, runs{0};
     gate start;
     std::vector<std::thread> threads;
     for (int i = 0; i != 3; ++i)
@@ -164,6 +164,8 @@ TEST_CASE("of several threads that try to set a key, one succeeds, and its task 
     CHECK(timers.reschedule_after(1, 0s));
     CHECK(wait_until([&] { return !timers.contains(1); }));
     timers.clear();
+    t.stop();  // waits for the run in progress
+    CHECK(runs == 1);
   }
 }
 
