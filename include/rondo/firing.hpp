@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include <rondo/time.hpp>
@@ -21,6 +22,10 @@ struct firing {
   /// The name in the timer's timer_options; empty if it has none. Valid only during the call that receives the firing:
   /// copy it to keep it.
   std::string_view name = {};
+  /// How many of the timer's runs have not begun when this one begins, as times() and the list of intervals() limit them:
+  /// 0 if none can follow, std::nullopt if nothing limits them. Points of a list that are missed or dropped later make it
+  /// fewer. A timer that runs once has 0.
+  std::optional<std::uint64_t> left = {};
 };
 
 }  // namespace rondo

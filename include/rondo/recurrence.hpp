@@ -76,12 +76,18 @@ class RONDO_EXPORT recurrence {
   ///@}
 
   /// The first run is `delay` after scheduling, instead of one period or gap; in a list, the first gap follows that
-  /// run. Replaces an earlier first_after() or first_at().
+  /// run. Replaces an earlier first_after(), first_at() or aligned_to().
   recurrence first_after(any_duration delay) const;
 
   /// The first run is at `t`, and the grid starts there. If `t` is in the past, the first run is due when the timer is
   /// scheduled and the others at the grid points still to come; nothing counts as missed.
   recurrence first_at(any_time_point t) const;
+
+  /// The grid is `origin` + k * period, for all integers k, and the first run is at the first of these points that is
+  /// later than the time of scheduling. So timers with the same period and origin are due at the same moments, whenever
+  /// each was scheduled. As usual, reschedule_*() and missed_runs::delay move the grid. Replaces an earlier
+  /// first_after() or first_at(), and these replace it. Throws std::invalid_argument if this is not an every().
+  recurrence aligned_to(any_time_point origin) const;
 
   ///@{
   /// Delays each run by a random part, 0 … `fraction`, of the period (in a list, of the gap before that run). The grid
@@ -103,6 +109,8 @@ class RONDO_EXPORT recurrence {
   missed_runs on_missed() const noexcept { return missed_; }
   /// What happens to points that arrive while a run is in progress.
   overlapping_runs on_overlap() const noexcept { return overlap_; }
+  /// Whether it ends by itself: because of times(), or at the end of the list of intervals().
+  bool ends() const noexcept { return times_ || kind_ == kind::intervals; }
   /// Whether gaps are counted from the end of the previous run, as with after_completion(); otherwise they are counted
   /// from deadline to deadline.
   bool counts_from_end() const noexcept { return kind_ == kind::after_completion; }
@@ -148,13 +156,17 @@ class RONDO_EXPORT recurrence {
   /// tick <= now.
   look look_at(const occurrence& planned, time_point now, time_point tick) const;
 
+  /// The maximum number of runs to come after the first `runs` runs, if the next one follows the first `gaps` gaps.
+  /// Precondition: ends().
+  std::uint64_t left(std::uint64_t runs, std::uint64_t gaps) const noexcept;
+
   /// The run after `previous`, which started at `now` (with after_completion(): ended at `now`). Returns std::nullopt
   /// if `previous` was the last.
   std::optional<occurrence> next(const occurrence& previous, time_point now) const;
 
  private:
   enum class kind { every, after_completion, intervals, cycle, backoff };
-  enum class start { one_gap, after, at };
+  enum class start { one_gap, after, at, aligned };
   struct point;
   struct stretch;
 
@@ -168,6 +180,7 @@ class RONDO_EXPORT recurrence {
 
   std::optional<duration> gap(std::uint64_t index) const noexcept;
   std::optional<stretch> repeated_from(std::uint64_t gaps) const noexcept;
+  time_point aligned_after(time_point now) const noexcept;
   std::uint64_t move_over(point&, time_point until, std::uint64_t limit) const noexcept;
   duration jitter_of(duration before, const occurrence&) const noexcept;
   occurrence occurrence_at(const point&, const occurrence& model) const noexcept;
@@ -182,7 +195,7 @@ class RONDO_EXPORT recurrence {
   std::optional<std::uint64_t> times_;
   start start_ = start::one_gap;
   duration first_after_{};
-  time_point first_at_{};
+  time_point first_at_{};  // or the origin of aligned_to()
   double jitter_ = 0;
   std::optional<std::uint64_t> seed_;
   missed_runs missed_ = missed_runs::skip;

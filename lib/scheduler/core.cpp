@@ -490,6 +490,7 @@ core::dispatch_result core::dispatch(const ready_entry& entry, pass& p) {
 void core::dispatch_one_shot(record_lock& hold, record& r, dispatch_result& d) noexcept {
   r.where = waits_in::nowhere;  // the wheel has let go of it
   r.invalidate_wait();
+  d.fact.left = 0;
   if (d.what == verdict::run_here) {
     ++r.running;
     end(r, ending::last_run);
@@ -524,6 +525,7 @@ void core::dispatch_periodic(record_lock& hold, const ready_entry& entry, time_p
   d.fact.due = next.run->due;
   d.fact.run = next.run->run;
   d.fact.missed = next.missed;
+  if (r.repeats->next.ends()) d.fact.left = r.left();
   if (!submits) return begin_run(hold, r, next.missed);
   d.ticket = next_number();
   d.own = r.own;
@@ -656,6 +658,7 @@ void core::start(const job_ticket& ticket) noexcept {
     if (stopped() || !r.redeem(ticket.number)) return;
     fact.id = id_of(r);
     fact.name = r.name();
+    fact.left = r.left();
     begin_run(hold, r, ticket.missed);
   }
   const time_point start = now();
@@ -690,6 +693,7 @@ void core::drop_submission(record& r, run_ticket number, firing fact, failure wh
   fact.id = id_of(r);
   if (!r.plain.load(relaxed)) own = r.own;
   fact.name = r.name();
+  fact.left = r.left();
   if (why == failure::rejected) ++own_shard(pool_).here.counts.rejected;
   if (r.over() || (r.periodic() && draining())) {
     finish(hold, r, ending::over);

@@ -213,6 +213,11 @@ struct alignas(64) record : shared_node {
     if (periodic()) repeats->submitted.take_all_back();
   }
 
+  /// How many runs have not begun; none if nothing limits them.
+  std::optional<std::uint64_t> left() const noexcept {
+    if (!periodic()) return 0;
+    return repeats->next.ends() ? std::optional(repeats->next.left() + submitted) : std::nullopt;
+  }
   /// Whether no further run will start.
   bool over() const noexcept { return submitted == 0 && (!periodic() || repeats->next.over()); }
 

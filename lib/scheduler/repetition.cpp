@@ -75,6 +75,11 @@ std::optional<time_point> repetition::run_ended(time_point ended, bool waits) {
   return std::nullopt;
 }
 
+std::uint64_t repetition::left() const noexcept {
+  const std::uint64_t queued = queued_ ? 1 : 0;
+  return exhausted_ ? queued : queued + plan_.left(runs_ + queued, upcoming_.gaps);
+}
+
 void repetition::moved_to(time_point due, std::size_t taken_back, const occurrence* oldest) noexcept {
   if (oldest != nullptr)
     upcoming_ = *oldest;

@@ -53,6 +53,9 @@ class repetition {
 
   /// Whether no run is to come, apart from those submitted.
   bool over() const noexcept { return exhausted_ && !queued_; }
+  /// Whether a number of runs is to come, and that number, apart from those submitted.
+  bool ends() const noexcept { return plan_.ends(); }
+  std::uint64_t left() const noexcept;
   /// How many runs have started or are submitted.
   std::uint64_t runs() const noexcept { return runs_; }
 

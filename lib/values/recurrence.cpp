@@ -11,6 +11,7 @@
 #include <limits>
 #include <ostream>
 #include <random>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -168,6 +169,19 @@ recurrence recurrence::first_at(any_time_point t) const {
   return r;
 }
 
+recurrence recurrence::aligned_to(any_time_point origin) const {
+  if (kind_ != kind::every) {
+    std::ostringstream text;
+    text << *this;
+    refuse("aligned_to() takes an every()", text.str());
+  }
+  recurrence r = *this;
+  r.start_ = start::aligned;
+  r.first_after_ = {};
+  r.first_at_ = origin;
+  return r;
+}
+
 recurrence recurrence::jitter(double fraction) const {
   if (!(fraction >= 0 && fraction <= 1)) refuse("the jitter must be in 0 … 1", text_of(fraction));
   recurrence r = *this;
@@ -277,10 +291,22 @@ std::optional<recurrence::occurrence> recurrence::after(const point& p, const oc
   return occurrence_at({next, p.gaps + 1}, model);
 }
 
+/// The first point of the grid of aligned_to() that is later than `now`.
+time_point recurrence::aligned_after(time_point now) const noexcept {
+  const time_point origin = first_at_;
+  if (gap_ == duration::max())
+    return origin > now ? origin : time_point::max();  // the longest gap means never
+  const auto period = static_cast<std::uint64_t>(gap_.count());
+  const std::uint64_t ahead =
+      origin > now ? (distance(origin, now) - 1) % period + 1 : period - distance(now, origin) % period;
+  return saturating_add(now, duration(static_cast<duration::rep>(ahead)));
+}
+
 recurrence::occurrence recurrence::first(time_point now, std::uint64_t seed) const {
   occurrence o;
   o.seed = seed_.value_or(seed);
   if (start_ == start::one_gap) return *after({now, 0}, o, now);
+  if (start_ == start::aligned) return occurrence_at({aligned_after(now), 1}, o);
   time_point wanted = first_at_;
   if (start_ == start::after)
     wanted = first_after_ == duration::max() ? time_point::max() : saturating_add(now, first_after_);
@@ -330,6 +356,12 @@ recurrence::look recurrence::look_at(const occurrence& planned, time_point now, 
   return l;
 }
 
+std::uint64_t recurrence::left(std::uint64_t runs, std::uint64_t gaps) const noexcept {
+  const std::uint64_t by_times = times_ ? *times_ - runs : any_number;
+  const std::uint64_t by_list = kind_ == kind::intervals ? gaps_->size() + 1 - gaps : any_number;
+  return std::min(by_times, by_list);
+}
+
 std::optional<recurrence::occurrence> recurrence::next(const occurrence& previous, time_point now) const {
   if (!counts_from_end()) {
     const look l = look_at(previous, now);
@@ -368,6 +400,8 @@ std::ostream& operator<<(std::ostream& out, const recurrence& r) {
   if (r.start_ == recurrence::start::after) text += ".first_after(" + text_of(r.first_after_) + ')';
   if (r.start_ == recurrence::start::at)
     text += ".first_at(time_point(" + text_of(r.first_at_.time_since_epoch()) + "))";
+  if (r.start_ == recurrence::start::aligned)
+    text += ".aligned_to(time_point(" + text_of(r.first_at_.time_since_epoch()) + "))";
   if (r.jitter_ != 0)
     text += ".jitter(" + text_of(r.jitter_) + (r.seed_ ? ", " + std::to_string(*r.seed_) : "") + ')';
   if (r.missed_ == missed_runs::delay) text += ".on_missed(missed_runs::delay)";

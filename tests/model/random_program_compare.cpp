@@ -125,11 +125,12 @@ std::string random_program::result_of_scheduling(refusal expected) const {
 
 std::string random_program::describe(const scheduler_model::run& r) const {
   return "t" + std::to_string(r.timer) + " (due " + in_ns(r.due) + ", late " + in_ns(r.lateness) + ", run " +
-         std::to_string(r.number) + ", missed " + std::to_string(r.missed) + ')';
+         std::to_string(r.number) + ", missed " + std::to_string(r.missed) +
+         (r.to_come ? ", left " + std::to_string(*r.to_come) : "") + ')';
 }
 
 std::string random_program::describe(std::size_t n, const firing& f) const {
-  return describe({n, 0, (f.due - is_.start).count(), f.lateness.count(), f.run, f.missed});
+  return describe({n, 0, (f.due - is_.start).count(), f.lateness.count(), f.run, f.missed, f.left});
 }
 
 }  // namespace rondo::test

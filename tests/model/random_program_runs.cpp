@@ -13,7 +13,7 @@ void random_program::ran(std::size_t n, const firing& f) {
   if (!expected) return fail("nothing should have run, but this did: " + describe(n, f));
   const bool right = expected->timer == n && f.id == ids_[n] && f.due == clock_time(expected->due) &&
                      f.lateness == duration(expected->lateness) && f.run == expected->number &&
-                     f.missed == expected->missed && f.name == name(n);
+                     f.missed == expected->missed && f.left == expected->to_come && f.name == name(n);
   if (!right) return fail("what should have run: " + describe(*expected) + "; what ran: " + describe(n, f));
   if (!act_as(*expected, true)) return;
   if (is_.propagates && model_.where(n) == runs_on::driver) {
@@ -73,7 +73,7 @@ void random_program::drive_elsewhere() {
 void random_program::take(job j, std::optional<std::size_t> owner) {
   if (!is_right()) return;
   ++begun_;
-  const auto expected = model_.next_run();
+  auto expected = model_.next_run();
   if (!expected) return fail("nothing should have been submitted");
   const bool own = model_.where(expected->timer) == runs_on::own_executor;
   if (owner != (own ? std::optional(expected->timer) : std::nullopt)) return fail("another executor's job");
@@ -114,7 +114,7 @@ void random_program::call(kept_job j) {
 
 void random_program::drop_a_job() {
   if (jobs_.empty()) return;
-  const kept_job dropped = take_one();
+  kept_job dropped = take_one();
   note("drop the job of ", describe(dropped.what));
   if (model_.drop(dropped.what)) to_be_rejected_ = dropped.what;
 }
@@ -128,7 +128,7 @@ void random_program::rejected(const firing& f) {
   const std::size_t n = expected->timer;
   const bool right = f.id == ids_[n] && f.due == clock_time(expected->due) &&
                      f.lateness == duration(expected->lateness) && f.run == expected->number &&
-                     f.missed == expected->missed && f.name == name(n);
+                     f.missed == expected->missed && f.left == expected->to_come && f.name == name(n);
   if (!right)
     return fail("what should have been rejected: " + describe(*expected) + "; what was: " + describe(n, f));
   note("rejected: ", describe(*expected));

@@ -136,13 +136,13 @@ TEST_CASE("a program traces what it does in the words of the library") {
         "t0 = schedule_after(duration::max(), work, on(executor))\n"
         "reschedule_after(t0, 1ns) -> true\n"
         "advance_to_next()\n"
-        "  its own executor is handed t0 (due 1ns, late 0ns, run 1, missed 0)\n"
+        "  its own executor is handed t0 (due 1ns, late 0ns, run 1, missed 0, left 0)\n"
         "    runs it\n"
-        "    runs: t0 (due 1ns, late 0ns, run 1, missed 0)\n"
+        "    runs: t0 (due 1ns, late 0ns, run 1, missed 0, left 0)\n"
         "      cancel(t0) -> running\n"
         "      shrink_to_fit()\n"
         "      t1 = schedule_after(0ns, work)\n"
-        "  runs: t1 (due 1ns, late 0ns, run 1, missed 0)\n"
+        "  runs: t1 (due 1ns, late 0ns, run 1, missed 0, left 0)\n"
         "stop()\n");
 }
 

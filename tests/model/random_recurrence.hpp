@@ -64,6 +64,9 @@ class random_plans {
       p.first_is = plan::start::at;
       p.first_time = now - below(20 * gap_);
     }
+    // Not a separate choice, so that the programs in the corpus stay the same in all else.
+    if (p.first_is == plan::start::at && p.what == plan::kind::every && p.first_time % 2 != 0)
+      p.first_is = plan::start::aligned;
   }
 
   void set_policies(plan& p) {
@@ -106,6 +109,7 @@ inline recurrence made_from(const plan& p, time_point start) {
   recurrence r = begin().on_missed(p.missed, p.burst_limit).on_overlap(p.overlap);
   if (p.first_is == plan::start::after) r = r.first_after(duration(p.first_time));
   if (p.first_is == plan::start::at) r = r.first_at(start + duration(p.first_time));
+  if (p.first_is == plan::start::aligned) r = r.aligned_to(start + duration(p.first_time));
   if (p.times != 0) r = r.times(p.times);
   if (p.jitter != 0) r = r.jitter(p.jitter, p.seed);
   return r;

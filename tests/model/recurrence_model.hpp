@@ -64,7 +64,7 @@ struct grid_point {
 /// A recurrence, or a single run.
 struct plan {
   enum class kind { once, every, after_completion, intervals, cycle, backoff };
-  enum class start { one_gap, after, at };
+  enum class start { one_gap, after, at, aligned };
 
   kind what = kind::once;
   std::vector<ns> gaps;  // those of a list; otherwise the only gap, or the first
@@ -111,6 +111,11 @@ struct plan {
   /// The first point of a timer that is scheduled at `now`.
   grid_point first(ns now) const {
     if (first_is == start::one_gap) return *following({now, now, 0}, now);
+    if (first_is == start::aligned) {
+      const ns since_origin = (now - first_time) % gaps[0];
+      const ns last = now - (since_origin < 0 ? since_origin + gaps[0] : since_origin);
+      return *following({last, last, 0});
+    }
     if (first_time == never) return {never, never, 0};
     const ns wanted = first_is == start::after ? now + first_time : first_time;
     grid_point p{wanted, wanted, 0};

@@ -145,6 +145,7 @@ std::optional<scheduler_model::run> scheduler_model::start(const run& job) {
   if (stopped_ || !spend(t, job.ticket)) return std::nullopt;
   run r = job;
   r.lateness = now_ - r.due;
+  r.to_come = to_come(t);
   begin(t, r);
   return r;
 }
@@ -157,8 +158,9 @@ void scheduler_model::end(std::size_t which, bool threw) {
   complete_if_over(t);
 }
 
-bool scheduler_model::drop(const run& job) {
+bool scheduler_model::drop(run& job) {
   if (stopped_ || !spend(all_[job.timer], job.ticket)) return false;
+  job.to_come = to_come(all_[job.timer]);
   ++counts_.rejected;
   give_up(all_[job.timer]);
   return true;
@@ -334,10 +336,24 @@ void scheduler_model::rearm(timer& t) {
   }
 }
 
+/// As far as the plan limits them.
+std::optional<std::uint64_t> scheduler_model::to_come(const timer& t) const {
+  if (!t.periodic()) return 0;
+  const std::uint64_t waiting = t.submitted.size() + (t.kept ? 1 : 0);
+  if (t.no_more_points) return waiting;
+  std::optional<std::uint64_t> most;
+  if (t.how.what == plan::kind::intervals) most = waiting + t.how.gaps.size() - (t.upcoming.gaps - 1);
+  if (t.how.times != 0) {
+    const std::uint64_t runs = t.how.times - t.runs + t.submitted.size();
+    most = std::min(runs, most.value_or(runs));
+  }
+  return most;
+}
+
 scheduler_model::run scheduler_model::hand(std::size_t i, const grid_point& p, ns tick, std::uint64_t number,
                                            std::uint64_t missed) {
   timer& t = all_[i];
-  const run r{i, ++tickets_, p.due, now_ - p.due, number, missed};
+  const run r{i, ++tickets_, p.due, now_ - p.due, number, missed, to_come(t)};
   if (t.where != runs_on::driver)
     t.submitted.push_back({r.ticket, armings_++, tick, p});
   else

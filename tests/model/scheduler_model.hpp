@@ -40,6 +40,7 @@ class scheduler_model {
     std::uint64_t ticket;  // of the hand-over to an executor
     ns due, lateness;
     std::uint64_t number, missed;
+    std::optional<std::uint64_t> to_come;  // runs that have not begun
   };
   struct unfired {
     std::size_t timer;
@@ -103,7 +104,7 @@ class scheduler_model {
   /// A run ends.
   void end(std::size_t which, bool threw);
   /// A job is destroyed without having been called. Returns whether a run is lost by that.
-  bool drop(const run& job);
+  bool drop(run& job);
   /// The executor throws.
   void refuse(const run& job);
 
@@ -162,6 +163,7 @@ class scheduler_model {
   void wait_for_next(timer&);
   void rearm(timer&);
 
+  std::optional<std::uint64_t> to_come(const timer&) const;
   run hand(std::size_t i, const grid_point&, ns tick, std::uint64_t number, std::uint64_t missed);
   void begin(timer&, const run&);
   bool spend(timer&, std::uint64_t ticket);

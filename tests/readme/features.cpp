@@ -30,6 +30,33 @@ TEST_CASE("recurrences") {
   CHECK(runs == 29 + 10 + 3 + 4 + 5);
 }
 
+TEST_CASE("timers of one grid") {
+  int runs = 0;
+  const auto work = [&] { ++runs; };
+  rondo::manual_timer timer;
+  const rondo::time_point epoch;
+  timer.advance(3s);
+  timer.schedule(rondo::every(10s).aligned_to(epoch), work);  // at epoch + 10 s, 20 s, …
+  timer.advance(4s);
+  timer.schedule(rondo::every(5s).aligned_to(epoch), work);  // at epoch + 5 s, 10 s, …
+  CHECK(timer.advance_to_next() == 2);
+  CHECK(timer.now() == epoch + 10s);
+  CHECK(runs == 2);
+}
+
+TEST_CASE("how many runs are left") {
+  int attempts = 0;
+  std::vector<int> given_up;
+  const auto connect = [&] { return ++attempts == 100; };
+  const auto give_up = [&] { given_up.push_back(attempts); };
+  rondo::manual_timer timer;
+  timer.schedule(rondo::backoff(1s, 2, 1min).times(5), [&](const rondo::firing& f) {
+    if (!connect() && f.left == 0) give_up();  // none is left: this was the last attempt
+  });
+  timer.advance(1h);
+  CHECK(given_up == std::vector{5});
+}
+
 TEST_CASE("runs that are missed, and that overlap") {
   int runs = 0;
   const auto work = [&] { ++runs; };

@@ -87,6 +87,65 @@ TEST_CASE("of first_after() and first_at(), the later call counts") {
   CHECK(every(1s).first_at(at(3s)).first_after(2s) == every(1s).first_after(2s));
 }
 
+TEST_CASE("aligned_to() runs at the points of a grid through the origin, on both sides of it") {
+  CHECK(plan(every(10ms).aligned_to(at(0s)), 3) == "10 20 30");
+  CHECK(plan(every(10ms).aligned_to(at(3ms)), 3) == "3 13 23");
+  CHECK(plan(every(10ms).aligned_to(at(103ms)), 3) == "3 13 23");
+  CHECK(plan(every(10ms).aligned_to(at(-7ms)), 3) == "3 13 23");
+  CHECK(plan(every(10ms).aligned_to(at(-20ms)), 2) == "10 20");
+  CHECK(plan(every(10ms).aligned_to(at(50ms)), 2) == "10 20");
+  CHECK(plan(every(10ms).aligned_to(at(3ms)), 2, at(13ms)) == "23 33");  // later than now
+  CHECK(plan(every(10ms).aligned_to(at(3ms)), 2, at(13ms - 1ns)) == "13 23");
+  CHECK(plan(every(10ms).aligned_to(at(3ms)).times(2), 9, at(-1s)) == "-997 -987 end");
+}
+
+TEST_CASE(
+    "aligned_to() works from one end of the clock to the other, and a grid that leaves it is never due") {
+  const auto first = [](const recurrence& r, time_point now) { return r.first(now).due; };
+  CHECK(first(every(1ns).aligned_to(time_point::max()), time_point::min()) == time_point::min() + 1ns);
+  CHECK(first(every(2ns).aligned_to(time_point::max()), time_point::min()) == time_point::min() + 1ns);
+  CHECK(first(every(2ns).aligned_to(time_point::min()), time_point::max() - 2ns) == time_point::max() - 1ns);
+  CHECK(first(every(1h).aligned_to(time_point::min()), time_point::max() - 1ns) == time_point::max());
+  CHECK(first(every(duration::max()).aligned_to(at(5s)), at(0s)) == at(5s));
+  CHECK(first(every(duration::max()).aligned_to(at(5s)), at(5s)) == time_point::max());
+}
+
+TEST_CASE("aligned_to() replaces first_after() and first_at(), and they replace it") {
+  const recurrence aligned = every(1s).aligned_to(at(5s));
+  CHECK(every(1s).first_after(2s).aligned_to(at(5s)) == aligned);
+  CHECK(every(1s).first_at(at(3s)).aligned_to(at(5s)) == aligned);
+  CHECK(aligned.first_after(2s) == every(1s).first_after(2s));
+  CHECK(aligned.first_at(at(5s)) == every(1s).first_at(at(5s)));
+  CHECK(aligned != every(1s).first_at(at(5s)));
+  CHECK(aligned != every(1s).aligned_to(at(6s)));
+}
+
+TEST_CASE("jitter delays the runs of aligned_to(), and does not move its grid") {
+  const recurrence r = every(10ms).aligned_to(at(3ms)).jitter(1, 7);
+  auto o = r.first(at(0s));
+  for (const duration grid : {3ms, 13ms, 23ms}) {
+    CHECK(o.grid == at(grid));
+    CHECK(o.due > o.grid);
+    CHECK(o.due < o.grid + 10ms);
+    o = *r.next(o, o.due);
+  }
+}
+
+TEST_CASE("only an every() can be aligned, and the message says what was to be") {
+  const auto refused = [](const recurrence& r) -> std::string {
+    try {
+      static_cast<void>(r.aligned_to(at(0s)));
+    } catch (const std::invalid_argument& e) {
+      return e.what();
+    }
+    return "accepted";
+  };
+  CHECK(refused(after_completion(1s)) == "rondo: aligned_to() takes an every(), not after_completion(1s)");
+  CHECK(refused(intervals({1s, 2s})) == "rondo: aligned_to() takes an every(), not intervals({1s, 2s})");
+  CHECK(refused(cycle({1s})).ends_with("not cycle({1s})"));
+  CHECK(refused(backoff(1s, 2, 4s)).ends_with("not backoff(1s, 2, 4s)"));
+}
+
 TEST_CASE("of two calls of jitter(), the later one counts, with or without a seed") {
   CHECK(every(1s).jitter(0.5, 7).jitter(0.2) == every(1s).jitter(0.2));
   CHECK(every(1s).jitter(0.5).jitter(0.2, 7) == every(1s).jitter(0.2, 7));
@@ -385,6 +444,7 @@ TEST_CASE("a recurrence prints as the calls that create it") {
         "cycle({1ns}).first_after(0s).jitter(0.1, 7)");
   CHECK(text_of(every(1s).first_at(at(-3s)).jitter(0.25)) ==
         "every(1s).first_at(time_point(-3s)).jitter(0.25)");
+  CHECK(text_of(every(1s).aligned_to(at(2ms))) == "every(1s).aligned_to(time_point(2ms))");
   CHECK(text_of(every(1s).on_missed(missed_runs::burst).on_overlap(overlapping_runs::queue_one)) ==
         "every(1s).on_missed(missed_runs::burst, 1000).on_overlap(overlapping_runs::queue_one)");
   CHECK(text_of(every(1s).on_missed(missed_runs::delay).on_overlap(overlapping_runs::allow)) ==
