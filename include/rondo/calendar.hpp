@@ -50,7 +50,8 @@ class calendar_core;
 class step_listeners;
 }  // namespace detail
 
-/// A calendar recurrence in the local time of a zone. Created by daily(), on_weekdays(), weekly() and cron(). A value
+/// A calendar recurrence: in the local time of a zone, created by daily(), on_weekdays(), weekly() and cron(), or with
+/// points of your own, created by calendar_of(). A value
 /// type: copies share their contents and may be used from any thread. A moved-from calendar may only be destroyed or
 /// assigned to.
 ///
@@ -62,13 +63,15 @@ class step_listeners;
 ///   on the night when 02:00 becomes 03:00, 02:30 means 03:00. If a calendar names several such times, or such a time
 ///   and 03:00 itself, they become a single point.
 /// - **A local time that occurs twice**, because clocks are set back, counts only the first time.
-/// - A cron() expression that names all hours (`*` in the second field) is different: it asks for elapsed time, not for
+/// - A cron() expression that names all hours (`*` in the hour field) is different: it asks for elapsed time, not for
 ///   an hour of the day. It has a point whenever a local clock shows a time that it names: in both passes of the hour
 ///   that occurs twice, and not in the hour that is skipped.
 class RONDO_EXPORT calendar {
  public:
   /// The first point later than `after`. Returns std::nullopt if there is none before the end of the clock, in the year
-  /// 2262. Takes some microseconds, and up to about a millisecond for days that are years apart. Allocates nothing.
+  /// 2262. Takes some microseconds, and up to about a millisecond for days that are years apart. Allocates nothing. For a
+  /// calendar_of(), it calls the function and throws what that throws, or std::logic_error if the point is not later than
+  /// `after`.
   std::optional<wall_time> next(any_wall_time after) const;
 
  private:
@@ -76,6 +79,7 @@ class RONDO_EXPORT calendar {
   friend RONDO_EXPORT calendar weekly(std::initializer_list<std::chrono::weekday> days,
                                       any_duration time_of_day, const std::string& zone);
   friend RONDO_EXPORT calendar cron(const std::string& expression, const std::string& zone);
+  friend RONDO_EXPORT calendar calendar_of(std::function<std::optional<wall_time>(wall_time after)> next);
   explicit calendar(std::shared_ptr<const detail::calendar_rule> rule) noexcept : rule_(std::move(rule)) {}
 
   std::shared_ptr<const detail::calendar_rule> rule_;
@@ -95,18 +99,33 @@ RONDO_EXPORT calendar weekly(std::initializer_list<std::chrono::weekday> days, a
                              const std::string& zone);
 
 /// The five fields of cron, separated by blanks: minute (0-59), hour (0-23), day of the month (1-31), month (1-12, or
-/// jan to dec), day of the week (0-7, or sun to sat; 0 and 7 are Sunday).
+/// jan to dec), day of the week (0-7, or sun to sat; 0 and 7 are Sunday). Of six fields, the first is the second (0-59);
+/// of five, the second is 0.
 ///
 ///     rondo::cron("*/15 9-17 * * mon-fri", "America/New_York")
+///     rondo::cron("*/10 * * * * *", "UTC")   // every ten seconds
 ///
 /// - A field is a comma-separated list of `*`, a value, or a range `first-last`. `*` and a range may be followed by a
 ///   step, `/n`: every n-th value, starting with the first. Names are case-insensitive.
 /// - Day of the month and day of the week: if neither of these fields begins with `*`, a day counts if it matches
 ///   *either* field; otherwise it must match both.
-/// - Seconds, years, macros (`@daily`), `?`, `L`, `W` and `#` are not supported.
+/// - Years, macros (`@daily`), `?`, `L`, `W` and `#` are not supported.
 /// - Throws std::invalid_argument for anything else, for an expression that no day ever matches (`0 0 30 2 *`) and for
 ///   an unknown zone; the message names the part that is wrong. Throws std::runtime_error as daily() does.
 RONDO_EXPORT calendar cron(const std::string& expression, const std::string& zone);
+
+/// Your own points, trading days or tides: `next(after)` returns the first one later than `after`, or std::nullopt if
+/// there are no more. The last point of the clock means *never*.
+///
+///     rondo::calendar_of([](rondo::wall_time after) { return next_high_tide(after); })
+///
+/// - A point that is not later than `after`, or an exception, ends the timer. It is reported to the scheduler's
+///   `on_error`, as a failed run, in the driver's next pass: as a std::logic_error, or as what was thrown. (The run whose
+///   successor was asked for takes place.)
+/// - `next` is called with no lock held, by the call that schedules a timer, by each of its runs and, if the clock is set
+///   back far, by the thread that reports this. So two threads may call it at the same time.
+/// - Throws std::invalid_argument if `next` is empty, and std::bad_alloc.
+RONDO_EXPORT calendar calendar_of(std::function<std::optional<wall_time>(wall_time after)> next);
 
 /// A wall clock that reports when it was set. All members may be called from any thread.
 class RONDO_EXPORT wall_clock {
@@ -164,7 +183,7 @@ class RONDO_EXPORT manual_wall_clock final : public wall_clock {
 
 /// One run of a timer on the wall clock. `wall_due` is the deadline that counts: `lateness` is the wall clock's time at
 /// the start − `wall_due`, and `due`, on the steady clock, is that much before the start. `missed` counts points of the
-/// calendar, at most 1000.
+/// calendar, at most 1000. `left` is 0 in the last run, and otherwise unknown.
 struct wall_firing : firing {
   wall_time wall_due{};  ///< the run's exact deadline
 };

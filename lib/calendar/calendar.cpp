@@ -1,4 +1,7 @@
+#include <functional>
+#include <memory>
 #include <stdexcept>
+#include <utility>
 
 #include <rondo/calendar.hpp>
 
@@ -16,14 +19,15 @@ detail::calendar_rule at_time_of_day(std::uint32_t weekdays, duration time_of_da
   if (time_of_day < duration::zero() || time_of_day >= std::chrono::hours(24))
     throw std::invalid_argument("rondo: a time of day must be at least 0 and less than 24 hours, not " +
                                 std::to_string(time_of_day.count()) + "ns");
-  const auto minute = std::chrono::duration_cast<std::chrono::minutes>(time_of_day).count();
+  const auto second = std::chrono::duration_cast<std::chrono::seconds>(time_of_day).count();
   detail::calendar_rule rule;
-  rule.minutes = std::uint64_t{1} << minute % 60;
-  rule.hours = std::uint32_t{1} << minute / 60;
+  rule.seconds = std::uint64_t{1} << second % 60;
+  rule.minutes = std::uint64_t{1} << second / 60 % 60;
+  rule.hours = std::uint32_t{1} << second / 3600;
   rule.month_days = ~std::uint32_t{0};
   rule.months = ~std::uint32_t{0};
   rule.weekdays = weekdays;
-  rule.within_minute = time_of_day % std::chrono::minutes(1);
+  rule.within_second = time_of_day % std::chrono::seconds(1);
   return rule;
 }
 
@@ -57,6 +61,13 @@ calendar weekly(std::initializer_list<std::chrono::weekday> days, any_duration t
 
 calendar cron(const std::string& expression, const std::string& zone) {
   return calendar(in(zone, detail::parse_cron(expression)));
+}
+
+calendar calendar_of(std::function<std::optional<wall_time>(wall_time)> next) {
+  if (!next) throw std::invalid_argument("rondo: calendar_of() takes a function, not an empty one");
+  detail::calendar_rule rule;
+  rule.given = std::move(next);
+  return calendar(std::make_shared<const detail::calendar_rule>(std::move(rule)));
 }
 
 std::optional<wall_time> calendar::next(any_wall_time after) const { return rule_->next(after); }

@@ -106,11 +106,12 @@ timer_id calendar_core::schedule(std::optional<calendar> when, wall_time due, ta
   // Reads the count of steps before the clock, so that settle() notices any step after that.
   const std::uint64_t before = steps();
   const wall_time now = clock_.now();
-  if (t->when) due = t->when->next(now).value_or(wall_time::max());
+  point first{due};
+  if (t->when) first = next_point(*t, now);
   duration delay{};
   {
     const lock hold(mutex_);
-    t->due = due;
+    wait_for(*t, std::move(first));
     t->counted_from = now;
     t->seen_steps = steps_;
     link_last(*t);
@@ -150,14 +151,42 @@ cancel_result calendar_core::cancel(timer_id id) {
   return result;
 }
 
-/// How long the timer has to wait. If the clock was set back far, the timer gets a new point to wait for.
-duration calendar_core::until_due(wall_timer& t, wall_time now) noexcept {
-  if (t.when && !t.running && difference(t.counted_from, now) > far_back) {
-    t.counted_from = now;
-    t.due = t.when->next(now).value_or(wall_time::max());
-    ++t.changes;
-  }
+/// How long the timer has to wait.
+duration calendar_core::until_due(const wall_timer& t, wall_time now) noexcept {
   return t.due == wall_time::max() ? duration::max() : difference(t.due, now);
+}
+
+void calendar_core::wait_for(wall_timer& t, point next) noexcept {
+  t.due = next.due.value_or(wall_time::max());
+  t.failed = std::move(next.failed);
+  ++t.changes;
+}
+
+/// The calendar's point after `after`. Calls user code.
+calendar_core::point calendar_core::next_point(const wall_timer& t, wall_time after) noexcept {
+  try {
+    return {t.when->next(after)};
+  } catch (...) {
+    return {wall_time::min(), std::current_exception()};
+  }
+}
+
+/// If the clock was set back far, the timer gets a new point to wait for.
+void calendar_core::start_over_if_set_back(wall_timer& t, wall_time now) noexcept {
+  const auto is_far_back = [&] {
+    return t.when && !t.running && t.failed == nullptr && difference(t.counted_from, now) > far_back;
+  };
+  std::uint64_t change = 0;
+  {
+    const lock hold(mutex_);
+    if (!is_far_back()) return;
+    change = t.changes;
+  }
+  point next = next_point(t, now);
+  const lock hold(mutex_);
+  if (!is_far_back() || t.changes != change) return;
+  t.counted_from = now;
+  wait_for(t, std::move(next));
 }
 
 /// Makes the timer wait for the right time as of now. Returns false if it is not pending. Throws std::bad_alloc; the
@@ -171,6 +200,7 @@ bool calendar_core::arm(wall_timer& t) {
       step = steps_;
     }
     const wall_time now = clock_.now();
+    start_over_if_set_back(t, now);
     duration delay{};
     std::uint64_t change = 0;
     timer_id id;
@@ -228,17 +258,25 @@ std::optional<wall_firing> calendar_core::begin(wall_timer& t, const firing& f) 
   wall_firing now;
   const wall_time shown = clock_.now();
   bool early = false;
+  std::exception_ptr failed;
+  start_over_if_set_back(t, shown);
   {
     const lock hold(mutex_);
     if (t.cancelled) return std::nullopt;
     t.id = f.id;
+    failed = t.failed;
+    t.ended = t.ended || failed != nullptr;
     early = until_due(t, shown) > duration::zero();
-    if (!early) {
+    if (!early && failed == nullptr) {
       t.running = true;
       t.counted_from = shown;
       now.run = ++t.runs;
       now.wall_due = t.due;
     }
+  }
+  if (failed != nullptr) {
+    timers_.cancel(f.id);
+    std::rethrow_exception(failed);
   }
   if (early) {
     arm_or_look_again(t);
@@ -249,21 +287,26 @@ std::optional<wall_firing> calendar_core::begin(wall_timer& t, const firing& f) 
   now.lateness = difference(shown, now.wall_due);
   const time_point start = saturating_add(f.due, f.lateness);
   now.due = time_point(saturating_difference(start, time_point(now.lateness)));
-  std::optional<wall_time> next = t.when ? t.when->next(now.wall_due) : std::nullopt;
-  while (next && *next <= shown && now.missed != most_missed) {
-    ++now.missed;
-    next = t.when->next(*next);
-  }
-  if (next && *next <= shown) next = t.when->next(shown);
+  find_next(t, shown, now);
+  return now;
+}
+
+/// Finds the point after `now`, a run that begins when the clock shows `shown`, and counts the points that have passed.
+void calendar_core::find_next(wall_timer& t, wall_time shown, wall_firing& now) noexcept {
+  point next;
+  const auto has_passed = [&] { return next.due && *next.due <= shown && next.failed == nullptr; };
+  if (t.when) next = next_point(t, now.wall_due);
+  for (; has_passed() && now.missed != most_missed; next = next_point(t, *next.due)) ++now.missed;
+  if (has_passed()) next = next_point(t, shown);
+  const bool is_last = !next.due;
   {
     const lock hold(mutex_);
-    t.ended = !next;
-    t.due = next.value_or(wall_time::max());
-    ++t.changes;
+    t.ended = is_last;
+    wait_for(t, std::move(next));
   }
-  // If this is its last run, then like any other timer it is not pending during that.
-  if (!next) timers_.cancel(f.id);
-  return now;
+  if (!is_last) return;
+  now.left = 0;
+  timers_.cancel(now.id);  // like any other timer, it is not pending during its last run
 }
 
 void calendar_core::end(wall_timer& t) noexcept {

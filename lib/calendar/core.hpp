@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -28,8 +29,10 @@ struct wall_timer : std::enable_shared_from_this<wall_timer> {
   std::uint64_t seen_steps = 0;               // the last step of the clock that its wait takes into account
   std::uint64_t runs = 0;
   bool running = false;
-  bool ended = false;              // no run follows
-  bool cancelled = false;          // during a run that only checks the clock
+  bool ended = false;      // no run follows
+  bool cancelled = false;  // during a run that only checks the clock
+  std::exception_ptr
+      failed;  // what finding the next point has thrown: the timer's next run ends it, and throws this
   wall_timer* previous = nullptr;  // in the list of all; both are null if it is in no list, or alone
   wall_timer* next = nullptr;
 };
@@ -57,7 +60,8 @@ class calendar_core : public std::enable_shared_from_this<calendar_core> {
   /// Called when the clock was set. Throws std::bad_alloc; then not all timers have been moved.
   void stepped();
 
-  /// Called by a timer's callable. If the timer is not due, begin() makes it wait again and returns std::nullopt.
+  /// Called by a timer's callable. If the timer is not due, begin() makes it wait again and returns std::nullopt. If its
+  /// calendar has failed, begin() ends it and throws what the calendar threw.
   std::optional<wall_firing> begin(wall_timer& t, const firing& f);
   void end(wall_timer& t) noexcept;
   void forget(wall_timer& t) noexcept;
@@ -66,6 +70,15 @@ class calendar_core : public std::enable_shared_from_this<calendar_core> {
  private:
   using lock = std::lock_guard<std::mutex>;
 
+  /// A point to wait for; none if there are no more. If finding it has failed, the timer is due at once.
+  struct point {
+    std::optional<wall_time> due;
+    std::exception_ptr failed = {};
+  };
+
+  static point next_point(const wall_timer& t, wall_time after) noexcept;
+  void start_over_if_set_back(wall_timer& t, wall_time now) noexcept;
+  void find_next(wall_timer& t, wall_time shown, wall_firing& now) noexcept;
   void look(const firing& f);
   bool arm(wall_timer& t);
   void arm_or_look_again(wall_timer& t) noexcept;
@@ -74,7 +87,8 @@ class calendar_core : public std::enable_shared_from_this<calendar_core> {
   std::shared_ptr<wall_timer> first_to_move(std::uint64_t step);
 
   // With the mutex held.
-  duration until_due(wall_timer& t, wall_time now) noexcept;
+  static duration until_due(const wall_timer& t, wall_time now) noexcept;
+  static void wait_for(wall_timer& t, point next) noexcept;
   void link_last(wall_timer& t) noexcept;
   void unlink(wall_timer& t) noexcept;
   bool linked(const wall_timer& t) const noexcept { return t.previous != nullptr || first_ == &t; }

@@ -20,7 +20,8 @@ struct field {
   unsigned first_name;
 };
 
-constexpr std::array<field, 5> fields{{
+constexpr std::array<field, 6> fields{{
+    {"second", 0, 59, "", 0},
     {"minute", 0, 59, "", 0},
     {"hour", 0, 23, "", 0},
     {"day of the month", 1, 31, "", 0},
@@ -38,17 +39,21 @@ class parser {
     const std::vector<std::string> texts = split(expression_, " \t", true);
     if (!texts.empty() && texts[0].front() == '@')
       refuse("is a name, which is not supported: write its five fields");
-    if (texts.size() == 1) refuse("has 1 field, not five");
-    if (texts.size() != fields.size()) refuse("has " + std::to_string(texts.size()) + " fields, not five");
-    std::array<std::uint64_t, fields.size()> sets{};
-    for (std::size_t i = 0; i != fields.size(); ++i) sets[i] = set_of(fields[i], texts[i]);
+    if (texts.size() == 1) refuse("has 1 field, not five or six");
+    if (texts.size() != 5 && texts.size() != 6)
+      refuse("has " + std::to_string(texts.size()) + " fields, not five or six");
+    const std::size_t omitted = fields.size() - texts.size();
+    std::array<std::uint64_t, fields.size()> sets{bit(0)};  // of five fields, none is for the seconds
+    for (std::size_t i = omitted; i != fields.size(); ++i) sets[i] = set_of(fields[i], texts[i - omitted]);
+    const auto is_restricted = [&](std::size_t i) { return texts[i - omitted].front() != '*'; };
     calendar_rule result;
-    result.minutes = sets[0];
-    result.hours = static_cast<std::uint32_t>(sets[1]);
-    result.month_days = static_cast<std::uint32_t>(sets[2]);
-    result.months = static_cast<std::uint32_t>(sets[3]);
-    result.weekdays = static_cast<std::uint32_t>((sets[4] | sets[4] >> 7) & 0x7fU);  // 7 is Sunday too
-    result.either_day = texts[2].front() != '*' && texts[4].front() != '*';
+    result.seconds = sets[0];
+    result.minutes = sets[1];
+    result.hours = static_cast<std::uint32_t>(sets[2]);
+    result.month_days = static_cast<std::uint32_t>(sets[3]);
+    result.months = static_cast<std::uint32_t>(sets[4]);
+    result.weekdays = static_cast<std::uint32_t>((sets[5] | sets[5] >> 7) & 0x7fU);  // 7 is Sunday too
+    result.either_day = is_restricted(3) && is_restricted(5);
     result.elapsed = result.hours == bit(24) - 1;
     if (!result.has_days()) refuse("matches no day");
     return result;

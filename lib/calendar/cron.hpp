@@ -1,4 +1,4 @@
-// The five fields of cron.
+// The five or six fields of cron.
 #pragma once
 
 #include <string>

@@ -17,7 +17,6 @@ using date::days;
 using date::local_days;
 using date::local_seconds;
 using date::sys_seconds;
-using local_minutes = date::local_time<std::chrono::minutes>;
 using std::chrono::floor;
 using std::chrono::hours;
 using std::chrono::minutes;
@@ -58,19 +57,31 @@ std::optional<local_days> next_day(const calendar_rule& rule, local_days day, lo
   return std::nullopt;
 }
 
-/// The first local time from `from` on that the rule names, without its seconds; std::nullopt if there is none before
+/// The first second of an hour, from `from` on, that the rule names.
+std::optional<seconds> next_of_hour(const calendar_rule& rule, seconds from) {
+  const auto minute = from / minutes(1);
+  if (has(rule.minutes, static_cast<unsigned>(minute))) {
+    const int second = first_from(rule.seconds, from % minutes(1) / seconds(1));
+    if (second != 64) return minutes(minute) + seconds(second);
+  }
+  const int later = first_from(rule.minutes, minute + 1);
+  if (later == 64) return std::nullopt;
+  return minutes(later) + seconds(first_from(rule.seconds, 0));
+}
+
+/// The first local time from `from` on that the rule names, without `within_second`; std::nullopt if there is none before
 /// `end`.
-std::optional<local_minutes> next_minute(const calendar_rule& rule, local_minutes from, local_days end) {
+std::optional<local_seconds> next_second(const calendar_rule& rule, local_seconds from, local_days end) {
   const auto today = floor<days>(from);
   for (auto day = next_day(rule, today, end); day; day = next_day(rule, *day + days(1), end)) {
-    const minutes since_midnight = *day == today ? from - today : minutes(0);
+    const seconds since_midnight = *day == today ? from - today : seconds(0);
     const auto hour = since_midnight / hours(1);
     if (has(rule.hours, static_cast<unsigned>(hour))) {
-      const int minute = first_from(rule.minutes, since_midnight % hours(1) / minutes(1));
-      if (minute != 64) return *day + hours(hour) + minutes(minute);
+      const auto second = next_of_hour(rule, since_midnight % hours(1));
+      if (second) return *day + hours(hour) + *second;
     }
     const int later = first_from(rule.hours, hour + 1);
-    if (later != 64) return *day + hours(later) + minutes(first_from(rule.minutes, 0));
+    if (later != 64) return *day + hours(later) + *next_of_hour(rule, seconds(0));
   }
   return std::nullopt;
 }
@@ -89,11 +100,14 @@ std::optional<wall_time> first_moment(const date::time_zone& zone, local_seconds
 
 std::optional<wall_time> next_of_day(const calendar_rule& rule, wall_time after, local_days end) {
   const sys_seconds from = floor<seconds>(after);
-  const local_seconds shown(from.time_since_epoch() + rule.zone->get_info(from).offset);
-  const auto whole = floor<seconds>(rule.within_minute);
-  for (auto minute = next_minute(rule, floor<minutes>(shown), end); minute;
-       minute = next_minute(rule, *minute + minutes(1), end)) {
-    const auto moment = first_moment(*rule.zone, *minute + whole, rule.within_minute - whole);
+  local_seconds shown(from.time_since_epoch() + rule.zone->get_info(from).offset);
+  const date::local_info info = rule.zone->get_info(shown);
+  if (info.result == date::local_info::ambiguous &&
+      from >= info.first.end)  // what it shows again does not count
+    shown = local_seconds(info.first.end.time_since_epoch() + info.first.offset);
+  for (auto second = next_second(rule, shown, end); second;
+       second = next_second(rule, *second + seconds(1), end)) {
+    const auto moment = first_moment(*rule.zone, *second, rule.within_second);
     if (!moment) return std::nullopt;
     if (*moment > after) return moment;
   }
@@ -106,18 +120,27 @@ std::optional<wall_time> next_elapsed(const calendar_rule& rule, wall_time after
   while (from <= last_second) {
     const date::sys_info info = rule.zone->get_info(from);
     const local_seconds shown(from.time_since_epoch() + info.offset);
-    const auto minute = next_minute(rule, std::chrono::ceil<minutes>(shown), end);
-    if (!minute) return std::nullopt;
-    const sys_seconds moment = sys_seconds(minute->time_since_epoch()) - info.offset;
+    const auto second = next_second(rule, shown, end);
+    if (!second) return std::nullopt;
+    const sys_seconds moment = sys_seconds(second->time_since_epoch()) - info.offset;
     if (moment < info.end) return representable(moment);
     from = info.end;
   }
   return std::nullopt;
 }
 
+std::string in_ns(wall_time t) { return std::to_string(t.time_since_epoch().count()) + "ns"; }
+
 }  // namespace
 
 std::optional<wall_time> calendar_rule::next(wall_time after) const {
+  if (given) {
+    const std::optional<wall_time> next = given(after);
+    if (next && *next <= after)
+      throw std::logic_error("rondo: the function of calendar_of() returned a point, " + in_ns(*next) +
+                             " after 1970, that is not later than " + in_ns(after));
+    return next;
+  }
   const auto end = floor<days>(local_seconds(last_second.time_since_epoch())) + days(2);
   // For an earlier time, some intermediate results could not be represented.
   after = std::max(after, wall_time::min() + std::chrono::hours(48));

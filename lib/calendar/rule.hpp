@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -20,9 +21,11 @@ std::string quoted_text(const std::string& text);
 /// Loads everything that get_info() will need. Throws as daily() does.
 const date::time_zone* find_zone(const std::string& name);
 
-/// Sets of numbers are bit masks: bit n is set if n is in the set.
+/// The points are those of `given` or, if that is empty, those that the other members name. Sets of numbers are bit
+/// masks: bit n is set if n is in the set.
 struct calendar_rule {
   const date::time_zone* zone = nullptr;
+  std::uint64_t seconds = 0;
   std::uint64_t minutes = 0;
   std::uint32_t hours = 0;
   std::uint32_t month_days = 0;
@@ -30,7 +33,8 @@ struct calendar_rule {
   std::uint32_t weekdays = 0;  // 0: Sunday
   bool either_day = false;     // a day matches if it is in either set; otherwise it must be in both
   bool elapsed = false;        // matches whenever a local clock shows the time
-  duration within_minute = duration::zero();  // less than a minute; zero if `elapsed`
+  duration within_second = duration::zero();  // less than a second; zero if `elapsed`
+  std::function<std::optional<wall_time>(wall_time after)> given = {};
 
   /// As calendar::next().
   std::optional<wall_time> next(wall_time after) const;

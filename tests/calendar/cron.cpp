@@ -1,4 +1,4 @@
-// The five fields of cron.
+// The five or six fields of cron.
 #include <string>
 
 #include "calendar/almanac.hpp"
@@ -109,11 +109,45 @@ TEST_CASE("in a zone whose offset has half hours or seconds, all hours are those
   CHECK(points(cron("0 * * * *", "Europe/Amsterdam"), "1930-01-01 12:00:00", 1).starts_with("19"));
 }
 
+TEST_CASE("of six fields, the first is the second") {
+  CHECK(next("15 30 6 * * *", "2026-05-01 06:30:15", 2) ==
+        "2026-05-02 06:30+15000000000ns, 2026-05-03 06:30+15000000000ns");
+  CHECK(next("0 30 6 * * *", "2026-05-01 06:00:00", 2) == "2026-05-01 06:30, 2026-05-02 06:30");
+  CHECK(next("*/20 59 5 * * *", "2026-05-01 05:59:10", 3) ==
+        "2026-05-01 05:59+20000000000ns, 2026-05-01 05:59+40000000000ns, 2026-05-02 05:59");
+  CHECK(next("*/30 * * * * *", "2026-12-31 23:59:00", 3) ==
+        "2026-12-31 23:59+30000000000ns, 2027-01-01 00:00, 2027-01-01 00:00+30000000000ns");
+  CHECK(next("50-59/9 1,3 * * * *", "2026-05-01 00:01:59.5", 3) ==
+        "2026-05-01 00:03+50000000000ns, 2026-05-01 00:03+59000000000ns, 2026-05-01 01:01+50000000000ns");
+  CHECK(next("* * * * * *", "2026-05-01 00:00:00.25") == "2026-05-01 00:00+1000000000ns");
+  CHECK(next("0 0 0 13 * mon", "2026-05-01 00:00:00", 2) == "2026-05-04 00:00, 2026-05-11 00:00");
+}
+
+TEST_CASE("seconds in an hour that occurs twice, or not at all") {
+  const auto in_berlin = [](const char* expression, const char* from, int count) {
+    return points(cron(expression, "Europe/Berlin"), from, count);
+  };
+  // 03:00 became 02:00 at 01:00 UTC. If the hour is named, the second pass does not count, but later hours do.
+  CHECK(in_berlin("*/30 59 2 * * *", "2026-10-25 00:59:00", 2) ==
+        "2026-10-25 00:59+30000000000ns, 2026-10-26 01:59");
+  CHECK(in_berlin("* * 2-3 * * *", "2026-10-25 00:59:59", 2) ==
+        "2026-10-25 02:00, 2026-10-25 02:00+1000000000ns");
+  CHECK(in_berlin("* * 2-3 * * *", "2026-10-25 01:30:00.5", 1) == "2026-10-25 02:00");
+  CHECK(in_berlin("30 59 * * * *", "2026-10-25 00:59:00", 3) ==
+        "2026-10-25 00:59+30000000000ns, 2026-10-25 01:59+30000000000ns, 2026-10-25 02:59+30000000000ns");
+  // 02:00 became 03:00 at 01:00 UTC.
+  CHECK(in_berlin("*/30 59 2 * * *", "2026-03-29 00:59:30", 2) == "2026-03-29 01:00, 2026-03-30 00:59");
+}
+
 TEST_CASE("a wrong expression is refused, and the message names the wrong part") {
-  CHECK(refused("") == "has 0 fields, not five");
-  CHECK(refused("* * * *") == "has 4 fields, not five");
-  CHECK(refused("0 * * * * *") == "has 6 fields, not five");
-  CHECK(refused("*") == "has 1 field, not five");
+  CHECK(refused("") == "has 0 fields, not five or six");
+  CHECK(refused("* * * *") == "has 4 fields, not five or six");
+  CHECK(refused("0 0 * * * * *") == "has 7 fields, not five or six");
+  CHECK(refused("60 * * * * *") == "is wrong in its second: \"60\" is not in 0-59");
+  CHECK(refused("* 60 * * * *") == "is wrong in its minute: \"60\" is not in 0-59");
+  CHECK(refused("0 * * * * 8") == "is wrong in its day of the week: \"8\" is not in 0-7");
+  CHECK(refused("0 0 0 30 2 *") == "matches no day");
+  CHECK(refused("*") == "has 1 field, not five or six");
   CHECK(refused("@daily") == "is a name, which is not supported: write its five fields");
   CHECK(refused("60 * * * *") == "is wrong in its minute: \"60\" is not in 0-59");
   CHECK(refused("* 24 * * *") == "is wrong in its hour: \"24\" is not in 0-23");
@@ -149,7 +183,7 @@ TEST_CASE("a wrong expression is refused, and the message names the wrong part")
   CHECK(refused("0 0 31 2,4,6,9,11 *") == "matches no day");
   CHECK(refused("0 0 30-31 2 *") == "matches no day");
   CHECK(refusal([] { cron("*\n* * * *", "UTC"); }) ==
-        "rondo: the cron expression \"*\\x0a* * * *\" has 4 fields, not five");
+        "rondo: the cron expression \"*\\x0a* * * *\" has 4 fields, not five or six");
 }
 
 }  // namespace calendar_cron

@@ -2,6 +2,7 @@
 #include <chrono>
 #include <future>
 #include <iostream>
+#include <optional>
 #include <string>
 
 #include <rondo/calendar.hpp>
@@ -45,10 +46,25 @@ bool virtual_time_works() {
   return runs == "1 1 0 ";
 }
 
+bool own_points_work() {
+  using namespace std::chrono;
+  rondo::manual_timer time;
+  rondo::manual_wall_clock wall(time, sys_days(2026y / March / 28));
+  rondo::calendar_timers timers(time, wall);
+  int closed = 0;
+  const auto close_gates = [&closed] { ++closed; };
+  const auto next_tide = [](rondo::wall_time after) { return std::optional(after + 12h + 25min); };
+  const rondo::calendar high_tides =
+      rondo::calendar_of([&](rondo::wall_time after) { return next_tide(after); });
+  timers.schedule(high_tides, close_gates);
+  time.advance(25h);
+  return closed == 2;
+}
+
 }  // namespace
 
 int main() {
-  const bool works = system_clock_works() && virtual_time_works();
+  const bool works = system_clock_works() && virtual_time_works() && own_points_work();
   std::cout << (works ? "the calendar works\n" : "the calendar does not work\n");
   return works ? 0 : 1;
 }
