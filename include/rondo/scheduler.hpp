@@ -98,8 +98,8 @@ struct options {
 /// your event loop, and `manual_timer` runs on virtual time.
 ///
 /// - Threads: all members of this class may be called from any thread and from inside tasks. *Inside* means on a thread
-///   whose stack contains one of these: a task of this scheduler, the destruction of a task's callable after a run, or
-///   a call of the scheduler's `on_error`, `on_slow`, `on_rejected`, `run_on` or `on_earlier`.
+///   whose stack contains one of these: a task of this scheduler, the destruction of a task's callable after a run, a
+///   stop callback of a run's token that a call of this scheduler has requested, or a call of the scheduler's `on_error`, `on_slow`, `on_rejected`, `run_on` or `on_earlier`.
 /// - Deadlines: a task never starts before its exact deadline. A deadline belongs to the first tick at or after it
 ///   (ticks count from the scheduler's start). A deadline that is not later than now belongs to the current tick, and
 ///   its task runs in the driver's next pass, never inside the scheduling call. Earlier ticks run first, even after a
@@ -208,6 +208,10 @@ class RONDO_EXPORT scheduler {
   /// Ends a timer. A run that has not started will not start, even if an executor already has its job. The callable is
   /// destroyed before cancel() returns, on this thread, unless it is running: then it is destroyed when that run ends,
   /// and until then every cancel() of the timer returns `running`.
+  ///
+  /// If it is running and its task takes a std::stop_token, cancel() requests the stop of all its runs in progress. The
+  /// stop callbacks run on this thread, with no lock held, and are *inside* a run of that timer. cancel_and_wait(),
+  /// stop() and the destructor request it in the same way, before they wait; reschedule_*() and drain() do not.
   cancel_result cancel(timer_id id);
 
   /// Cancels, and returns when no run of the timer is in progress and its callable is destroyed. Called from inside one
@@ -249,7 +253,8 @@ class RONDO_EXPORT scheduler {
 
   /// Ends all timers and returns those that have not started, ordered by deadline (within a tick in the order of
   /// scheduling; those that are never due last). After it has returned, no run starts. Unless it was called from
-  /// inside, no run is in progress either, nor any call of `run_on` or of a handler. Idempotent. Concurrent calls all
+  /// inside, no run is in progress either, nor any call of `run_on` or of a handler. Requests the stop of the runs in
+  /// progress, as cancel() does. Idempotent. Concurrent calls all
   /// wait, and one of them gets the timers. Throws std::bad_alloc if there is no memory for the list: nothing is lost,
   /// so call it again.
   std::vector<unfired> stop();

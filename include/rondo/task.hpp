@@ -11,6 +11,7 @@
 #include <utility>
 
 #include <rondo/call_site.hpp>
+#include <rondo/detail/interruption.hpp>
 #include <rondo/export.hpp>
 #include <rondo/firing.hpp>
 
@@ -26,7 +27,7 @@ template <class F>
 concept takes_firing = std::is_invocable_v<F&, const firing&>;
 
 template <class F>
-concept task_callable = (takes_firing<F> || std::is_invocable_v<F&>)&&std::is_destructible_v<F>;
+concept task_callable = (uninterruptible_callable<F> || interruptible_callable<F>)&&std::is_destructible_v<F>;
 
 /// Callables that can be empty: pointers, and wrappers such as std::function. Lambdas are excluded, although those
 /// without captures can be compared with nullptr.
@@ -54,6 +55,14 @@ struct task_access;
 /// A move-only holder of any callable that takes nothing or a `const firing&` (if it accepts both, it is called with
 /// the firing; results are discarded). Callables of up to 48 bytes whose move constructor does not throw are held
 /// inside, without an allocation. A task made from a null pointer, a null std::function or the like is empty.
+///
+/// A callable may also take a `std::stop_token`, or a `const firing&` and a `std::stop_token` (if it accepts both, it is
+/// called with both), where the standard library has that class. Such a task can be interrupted: each run gets a token of
+/// its own, and the calls that end a timer, but do not end its run, request the stop of the runs in progress: see
+/// scheduler::cancel(). A callable that can be called without a token is called without one. A task that can be
+/// interrupted takes an allocation more, and one in each run; if there is no memory for that, the run fails with
+/// std::bad_alloc. Of its callable, up to 32 bytes are held inside. Nothing requests the stop of a task that is called by
+/// hand, or by another callable.
 class RONDO_CHECKED_ABI task {
  public:
   /// The size, in bytes, of the largest callables that are held inside.
@@ -117,8 +126,9 @@ class RONDO_CHECKED_ABI task {
 
   struct operations {
     void (*call)(void*, const firing&);
-    void (*move)(void* from, void* to) noexcept;  // null: the bytes can be copied
-    void (*destroy)(void*) noexcept;              // null: nothing to do
+    void (*move)(void* from, void* to) noexcept;                            // null: the bytes can be copied
+    void (*destroy)(void*) noexcept;                                        // null: nothing to do
+    std::shared_ptr<detail::interruption> (*interrupting)(void*) noexcept;  // null: it cannot be interrupted
   };
 
   template <class Held>
@@ -157,17 +167,30 @@ class RONDO_CHECKED_ABI task {
       delete &held_in<Held>(storage);
   }
 
+  template <detail::interrupting Held>
+  static std::shared_ptr<detail::interruption> interrupting(void* storage) noexcept {
+    return held_in<Held>(storage).interrupting();
+  }
+  template <class Held>
+  static constexpr auto interrupting_of() noexcept -> decltype(operations::interrupting) {
+    if constexpr (detail::interrupting<Held>)
+      return &interrupting<Held>;
+    else
+      return nullptr;
+  }
+
   template <class Held>
   static constexpr bool is_bytes = !fits_inside<Held> || std::is_trivially_copyable_v<Held>;
   template <class Held>
   static constexpr operations operations_of{
       &call<Held>, is_bytes<Held> ? nullptr : &move<Held>,
-      fits_inside<Held>&& std::is_trivially_destructible_v<Held> ? nullptr : &destroy<Held>};
+      fits_inside<Held>&& std::is_trivially_destructible_v<Held> ? nullptr : &destroy<Held>,
+      interrupting_of<Held>()};
 
   /// Precondition: nothing held needs to be destroyed. Strong guarantee.
   template <class F>
   void build(F&& callable) {
-    using held = std::decay_t<F>;
+    using held = detail::held_of<std::decay_t<F>>;
     if constexpr (fits_inside<held>)
       ::new (static_cast<void*>(storage_)) held(std::forward<F>(callable));
     else
@@ -196,6 +219,12 @@ struct task_access {
   /// Whether destroying `t` runs no user code.
   static bool trivial_to_destroy(const task& t) noexcept {
     return t.operations_ == nullptr || t.operations_->destroy == nullptr;
+  }
+  /// What interrupts the runs of `t`; null if it cannot be interrupted.
+  static std::shared_ptr<interruption> interrupting(task& t) noexcept {
+    const auto* const operations = t.operations_;
+    return operations != nullptr && operations->interrupting != nullptr ? operations->interrupting(t.storage_)
+                                                                        : nullptr;
   }
   /// Makes `t` hold `work`, a callable or a task. Precondition: it is not empty, and `t` holds nothing that needs to be
   /// destroyed. Strong guarantee.

@@ -1,7 +1,9 @@
 #include "calendar/core.hpp"
 
 #include <chrono>
+#include <memory>
 #include <new>
+#include <thread>
 #include <utility>
 
 #include <rondo/recurrence.hpp>
@@ -42,6 +44,11 @@ class wall_run {
     if (!now) return;
     const ending at_end{*timer_};
     timer_->work(*now);
+  }
+
+  std::shared_ptr<interruption> interrupting() const noexcept {
+    const bool is_beginning = timer_->ending_on.load(std::memory_order_relaxed) == std::this_thread::get_id();
+    return is_beginning ? nullptr : task_access::interrupting(timer_->work);
   }
 
  private:
@@ -306,7 +313,10 @@ void calendar_core::find_next(wall_timer& t, wall_time shown, wall_firing& now) 
   }
   if (!is_last) return;
   now.left = 0;
-  timers_.cancel(now.id);  // like any other timer, it is not pending during its last run
+  // Like any other timer, it is not pending during its last run, which must not be interrupted by that.
+  t.ending_on.store(std::this_thread::get_id(), std::memory_order_relaxed);
+  timers_.cancel(now.id);
+  t.ending_on.store({}, std::memory_order_relaxed);
 }
 
 void calendar_core::end(wall_timer& t) noexcept {

@@ -1,12 +1,14 @@
 // Timers of a wall clock, each on a periodic timer of a scheduler.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <thread>
 
 #include <rondo/calendar.hpp>
 #include <rondo/timer_scope.hpp>
@@ -31,8 +33,10 @@ struct wall_timer : std::enable_shared_from_this<wall_timer> {
   bool running = false;
   bool ended = false;      // no run follows
   bool cancelled = false;  // during a run that only checks the clock
-  std::exception_ptr
-      failed;  // what finding the next point has thrown: the timer's next run ends it, and throws this
+  // The thread that ends it, because no run follows the one that is about to begin on that thread.
+  std::atomic<std::thread::id> ending_on{};
+  // What finding the next point has thrown: the timer's next run ends it, and throws this.
+  std::exception_ptr failed;
   wall_timer* previous = nullptr;  // in the list of all; both are null if it is in no list, or alone
   wall_timer* next = nullptr;
 };

@@ -93,6 +93,7 @@ keyed_call::~keyed_call() {
   core& c = *group_.core;
   if (record_ != nullptr) c.discard(*record_, true);
   c.finish(core::remainder{ended_, wakes_});
+  if (running_ != timer_id{}) c.interrupt(running_);
   if constexpr (checks) c.end_call(in_keyed_timers);
 }
 
@@ -109,6 +110,7 @@ void keyed_call::set(keyed_entry& e, void* tag) {
   record_ = nullptr;
   wakes_ = rest.wakes;
   ended_ = rest.ended;
+  if (ended_ == nullptr && !group_.core->inside_tagged(group_, tag)) running_ = old;
   forget_ended(e, old);
   e.current = id;
   ++e.timers;
@@ -126,6 +128,7 @@ cancel_result keyed_call::cancel(keyed_entry& e) noexcept {
   const timer_id old = e.current;
   const cancel_result result = group_.core->cancel(old, rest);
   ended_ = rest.ended;
+  if (result == cancel_result::running) running_ = old;
   forget_ended(e, old);
   return result == cancel_result::gone && e.replaced() != 0 ? cancel_result::running : result;
 }

@@ -17,6 +17,7 @@
 #include "scheduler/drawing.hpp"
 #include "scheduler/timer_group.hpp"
 #include "values/fresh_seed.hpp"
+#include "values/interruption.hpp"
 
 namespace rondo::detail {
 
@@ -733,7 +734,33 @@ cancel_result core::cancel_slowly(timer_id id) {
   remainder rest;
   const cancel_result result = cancel(id, rest);
   finish(rest);
+  if (result == cancel_result::running) interrupt(id);
   return result;
+}
+
+void core::interrupt(timer_id id) noexcept {
+  const timer_id_parts which = timer_id_access::parts(id);
+  if (record* const r = find(which)) interrupt(*r, which.generation);
+}
+
+/// Does nothing if `r` serves another timer. The callbacks are inside a run of the timer, and may destroy the scheduler:
+/// nothing of it is used after them.
+void core::interrupt(record& r, std::uint64_t generation) noexcept {
+  std::shared_ptr<interruption> runs;
+  {
+    const record_lock hold(r.mutex);
+    if (r.generation() != generation || r.running == 0 || r.destroying) return;
+    runs = task_access::interrupting(r.work);
+  }
+  if (runs == nullptr) return;
+  const marker here(marker::kind::user_code, this, &r);
+  runs->request_stop();
+}
+
+/// Precondition: stopped(). So a run that is not found here has seen that, or will, and does not begin.
+void core::interrupt_all() noexcept {
+  if (!interruption::any()) return;
+  pool_.for_each([this](record& r) { interrupt(r, r.generation()); });
 }
 
 /// Ends the wait of `r`, which is locked, in the wheel or the pass, if it waits there; its node may stay in its place.
@@ -1009,6 +1036,7 @@ std::optional<std::vector<unfired>> core::stop_by(time_point end) {
     found.reserve(3 * expected);  // each of the three searches may find the same timer
   }
   set_stopped();
+  interrupt_all();
   const auto all_over = [this](time_point until) { return wait_for_others(0, until); };
   if (!from_inside && !wait_watched("stop()", end, all_over)) return std::nullopt;
   for (;;) {
@@ -1168,6 +1196,7 @@ bool core::pass_time_until_drained(duration limit) {
 /// Stops when there is no memory for a list: destroys what was not fired.
 void core::stop_one_by_one() noexcept {
   set_stopped();
+  interrupt_all();
   wait_for_others(marker::in_flight(this));
   wheel_.for_each([](shared_node&) {});  // drops what could still be scheduled in its place
   pool_.for_each([this](record& r) {

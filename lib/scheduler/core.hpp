@@ -83,6 +83,8 @@ class core : public job_host, public std::enable_shared_from_this<core> {
 
   [[gnu::flatten]] cancel_result cancel(timer_id);
   cancel_result cancel_and_wait(timer_id);
+  /// Requests the stop of that timer's runs in progress, if its task can be interrupted. Runs user code.
+  void interrupt(timer_id) noexcept;
   bool reschedule(timer_id, time_point due, time_point now);
   bool pending(timer_id) const;
   std::size_t pending() const noexcept;
@@ -114,7 +116,8 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   timer_id schedule_member(record&, time_point due, time_point now, timer_group&, void* tag,
                            timer_id in_place_of, remainder&);
 
-  // As the calls of the same name, but without the part that may run user code.
+  // As the calls of the same name, but without the part that may run user code. If cancel() returns `running`, the caller
+  // calls interrupt() afterwards.
   cancel_result cancel(timer_id, remainder&) noexcept;
   bool reschedule(timer_id, time_point due, time_point now, remainder&);
 
@@ -310,6 +313,8 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   std::vector<std::string> names_of(const std::vector<candidate>&) const;
   void hand_back(const candidate&, std::string&& name, std::vector<unfired>&);
   void end_periodic_timers(std::vector<candidate>&);
+  void interrupt(record&, std::uint64_t generation) noexcept;
+  void interrupt_all() noexcept;
   void stop_one_by_one() noexcept;
   void set(unfired_list) noexcept;
   void set_stopped() noexcept;

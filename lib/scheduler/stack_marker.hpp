@@ -12,7 +12,7 @@ class stack_marker {
  public:
   enum class kind {
     in_flight,    // a pass of the driver, or a job on an executor's thread: see in_flight
-    user_code,    // a task, the destruction of its callable after a run, the executor
+    user_code,    // a task, its stop callbacks, the destruction of its callable after a run, the executor
     handler,      // a handler that the driver notifies: `record` identifies the handler, not a timer
     destruction,  // of the callable of a timer that was cancelled
   };

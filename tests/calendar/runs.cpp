@@ -6,6 +6,11 @@
 
 #include <rondo/errors.hpp>
 
+#include <version>
+#ifdef __cpp_lib_jthread
+#include <stop_token>
+#endif
+
 #include "calendar/almanac.hpp"
 
 namespace calendar_runs {
@@ -307,5 +312,23 @@ TEST_CASE("max_pending counts each timer") {
   CHECK(p.ran.take() == "a@2026-05-01 13:00");
   p.timers->schedule(daily(0s, "UTC"), p.noting("b"));
 }
+
+#ifdef __cpp_lib_jthread
+TEST_CASE("a run can be asked to stop, and is not if it is only the last one") {
+  place p("2026-05-01 12:00:00");
+  bool before = true, after = false;
+  timer_id id;
+  const auto work = [&](std::stop_token token) {
+    before = token.stop_requested();
+    CHECK(p.timers->cancel(id) == cancel_result::running);
+    after = token.stop_requested();
+  };
+  SUBCASE("of a calendar") { id = p.timers->schedule(daily(13h, "UTC"), work); }
+  SUBCASE("of a single deadline") { id = p.timers->schedule_at(utc("2026-05-01 13:00:00"), work); }
+  p.time.advance(1h);
+  CHECK_FALSE(before);
+  CHECK(after);
+}
+#endif
 
 }  // namespace calendar_runs

@@ -5,6 +5,10 @@
 #include <thread>
 #include <utility>
 #include <vector>
+#include <version>
+#ifdef __cpp_lib_jthread
+#include <stop_token>
+#endif
 
 #include <doctest/doctest.h>
 
@@ -146,6 +150,27 @@ TEST_CASE("a watchdog reports slow tasks") {
   time.advance(3s);
   CHECK(slow == std::vector<rondo::duration>{6ms});
 }
+
+#ifdef __cpp_lib_jthread
+TEST_CASE("a task that can be interrupted") {
+  struct {
+    int left = 10;
+    bool has_next() const { return left != 0; }
+    int next_file() { return left--; }
+  } disk;
+  int checked = 0;
+  rondo::manual_timer pool_timer;
+  const auto check = [&](int) {
+    if (++checked == 3) pool_timer.stop();
+  };
+  const auto scan = pool_timer.schedule_every(1h, [&](std::stop_token asked) {
+    while (disk.has_next() && !asked.stop_requested()) check(disk.next_file());
+  });
+  CHECK(pool_timer.pending(scan));
+  pool_timer.advance(1h);
+  CHECK(checked == 3);
+}
+#endif
 
 struct session_id {
   int number;

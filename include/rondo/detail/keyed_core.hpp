@@ -81,7 +81,7 @@ class RONDO_EXPORT keyed_core : public std::enable_shared_from_this<keyed_core> 
 };
 
 /// One call for a key. It is created before the mutex is locked and destroyed after the mutex is unlocked. Its
-/// destructor destroys the callable of a timer that has ended, and wakes the driver.
+/// destructor destroys the callable of a timer that has ended, interrupts its runs in progress, and wakes the driver.
 class RONDO_EXPORT RONDO_CHECKED_ABI keyed_call {
  public:
   /// A call that cancels or moves a timer.
@@ -123,6 +123,7 @@ class RONDO_EXPORT RONDO_CHECKED_ABI keyed_call {
   time_point due_;
   record* record_ = nullptr;  // of the timer to be set
   record* ended_ = nullptr;   // the record of a timer that has ended: what it owns must be destroyed
+  timer_id running_;          // a timer whose runs in progress must be interrupted
   bool wakes_ = false;        // the driver must be woken
 };
 

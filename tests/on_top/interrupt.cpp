@@ -1,0 +1,98 @@
+// Scopes and keyed timers ask the runs in progress to stop.
+#include <version>
+#ifdef __cpp_lib_jthread
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <rondo/keyed_timers.hpp>
+#include <rondo/timer_scope.hpp>
+
+#include "scheduler/virtual_time.hpp"
+
+namespace on_top_interrupt {
+
+using namespace rondo;
+using namespace rondo::test;
+
+TEST_CASE("the end of a scope asks, and so do its calls") {
+  manual_timer time;
+  std::optional<timer_scope> scope(time);
+  bool before = true, after = false;
+  scope->schedule_every(1s, [&](const firing& f, std::stop_token token) {
+    before = token.stop_requested();
+    SUBCASE("the destructor") { scope.reset(); }
+    SUBCASE("cancel") { scope->cancel(f.id); }
+    SUBCASE("cancel_and_wait") { scope->cancel_and_wait(f.id); }
+    SUBCASE("cancel_all") { scope->cancel_all(); }
+    after = token.stop_requested();
+  });
+  time.advance(1s);
+  CHECK_FALSE(before);
+  CHECK(after);
+}
+
+TEST_CASE("the calls that end a key's timer ask its run") {
+  manual_timer time;
+  std::optional<keyed_timers<int>> keys(time);
+  bool before = true, after = false;
+  const auto work = [&](std::stop_token token) {
+    before = token.stop_requested();
+    SUBCASE("cancel") { CHECK(keys->cancel(1) == cancel_result::running); }
+    SUBCASE("cancel_and_wait") { CHECK(keys->cancel_and_wait(1) == cancel_result::running); }
+    SUBCASE("clear") { keys->clear(); }
+    SUBCASE("the destructor") { keys.reset(); }
+    after = token.stop_requested();
+  };
+  keys->set_after(1, 1s, work);
+  time.advance(1s);
+  CHECK_FALSE(before);
+  CHECK(after);
+}
+
+/// Calls `inside` in another timer's run, while the run of key 1 is in progress, and says whether that run is asked.
+template <class Inside>
+bool asked_from_another_run(const recurrence& when, Inside&& inside) {
+  std::vector<job> jobs;
+  manual_timer time({.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
+  keyed_timers<int> keys(time);
+  bool asked = false;
+  // The key's run calls the other job on its own thread; a real thread does the same in threads/interrupt.
+  keys.set(1, when, [&](std::stop_token token) {
+    std::thread([&] { inside(keys); }).join();
+    asked = token.stop_requested();
+  });
+  time.advance(1s);
+  std::exchange(jobs.at(0), job())();
+  return asked;
+}
+
+TEST_CASE("setting a key again asks the run in progress, whether it is the timer's last or not") {
+  const auto set = [](keyed_timers<int>& keys) { keys.set_after(1, 1h, doing_nothing()); };
+  CHECK(asked_from_another_run(every(1s), set));
+  CHECK(asked_from_another_run(every(1s).times(1), set));
+  CHECK_FALSE(asked_from_another_run(
+      every(1s), [](keyed_timers<int>& keys) { keys.set_after(2, 1h, doing_nothing()); }));
+  CHECK_FALSE(
+      asked_from_another_run(every(1s), [](keyed_timers<int>& keys) { keys.reschedule_after(1, 1h); }));
+  CHECK_FALSE(asked_from_another_run(
+      every(1s), [](keyed_timers<int>& keys) { keys.try_set_after(1, 1h, doing_nothing()); }));
+}
+
+TEST_CASE("a task that sets its own key again is not asked") {
+  manual_timer time;
+  keyed_timers<int> keys(time);
+  bool asked = true;
+  keys.set_after(1, 1s, [&](std::stop_token token) {
+    keys.set_after(1, 1h, doing_nothing());
+    asked = token.stop_requested();
+  });
+  time.advance(1s);
+  CHECK_FALSE(asked);
+}
+
+}  // namespace on_top_interrupt
+#endif
