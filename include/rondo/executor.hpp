@@ -7,6 +7,7 @@
 
 #include <rondo/export.hpp>
 #include <rondo/job.hpp>
+#include <rondo/time.hpp>
 
 namespace rondo {
 
@@ -21,7 +22,7 @@ using executor = std::function<void(job)>;
 ///
 ///     timer.schedule_every(1min, write_report, {.run_on = pool, .name = "report"});
 ///
-/// A timer with an executor or a name takes one more allocation. Both are destroyed with the timer's callable. New
+/// A timer with an executor, a name or slack takes one more allocation. They are destroyed with the timer's callable. New
 /// members are always appended.
 struct timer_options {
   /// Runs this timer's tasks instead of `options::run_on`, so that a slow task does not delay the others. If empty,
@@ -29,6 +30,13 @@ struct timer_options {
   executor run_on = {};
   /// The name by which handlers, stop(), list() and dump() show the timer. Any text; it need not be unique.
   std::string name = {};
+  /// How much later than its deadline a run may start, so that timers share wake-ups: of the ticks that begin in
+  /// [deadline, deadline + slack], the timer waits for the one whose number, counted from the scheduler's start, is
+  /// divisible by the greatest power of two. If no tick begins there, slack has no effect. The deadline stays what it is:
+  /// for `firing::due` and due(), for the lateness, and for the grid of a periodic timer, whose points pass as without
+  /// slack (so a slack longer than the period makes runs miss points). It also holds for reschedule_*(). If it is
+  /// negative, the call throws std::invalid_argument.
+  duration slack = {};
 };
 
 /// An executor that several timers share. It converts to the options that each of them is given:

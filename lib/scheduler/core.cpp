@@ -118,9 +118,12 @@ void core::discard(record& r, bool is_member) noexcept {
 }
 
 timer_id core::schedule(record& r, time_point due, time_point now) {
-  const tick_number tick = grid_.of_deadline(due, now);
+  tick_number tick = grid_.of_deadline(due, now);
   r.set_deadline(due);
-  r.plain.store(r.plain.load(relaxed) && task_access::trivial_to_destroy(r.work), std::memory_order_release);
+  if (r.plain.load(relaxed))
+    r.plain.store(task_access::trivial_to_destroy(r.work), std::memory_order_release);
+  else
+    tick = tick_of(r, tick, due);
   r.state.store(life::live, relaxed);
   const timer_id id = id_of(r);  // from insert() on, others may use the record
   if (tick == never_tick) [[unlikely]] {
@@ -275,7 +278,9 @@ bool core::reschedule(timer_id id, time_point due, time_point now, waking& wakes
     if (!r->live(which.generation) || stopped()) return false;
     const bool is_periodic = !is_plain && r->periodic();
     if (is_periodic && draining()) return false;  // it is about to be ended
-    if (!arm(*r, which.generation, due, grid_.of_deadline(due, now), now, wakes)) return false;
+    tick_number tick = grid_.of_deadline(due, now);
+    if (!is_plain) tick = tick_of(*r, tick, due);
+    if (!arm(*r, which.generation, due, tick, now, wakes)) return false;
     if (is_periodic) {
       const submitted_runs::run* const oldest = r->oldest_submitted();
       r->repeats->next.moved_to(due, r->submitted, oldest != nullptr ? &oldest->what : nullptr);
@@ -530,13 +535,15 @@ void core::dispatch_periodic(record_lock& hold, const ready_entry& entry, time_p
   if (!submits) return begin_run(hold, r, next.missed);
   d.ticket = next_number();
   d.own = r.own;
-  r.submit({d.ticket, is_later ? grid_.of_deadline(d.fact.due, reading) : entry.tick, *next.run});
+  const tick_number tick =
+      is_later ? tick_of(r, grid_.of_deadline(d.fact.due, reading), d.fact.due) : entry.tick;
+  r.submit({d.ticket, tick, *next.run});
 }
 
 /// Makes `r`, which is locked and in the pass, wait for what its repetition says.
 void core::await(record& r, const repetition::step& next, time_point now) noexcept {
   if (!next.wait_for) return disarm(r);
-  const tick_number tick = grid_.of_point(*next.wait_for);
+  const tick_number tick = tick_of(r, grid_.of_point(*next.wait_for), *next.wait_for);
   if (next.is_late && tick <= ready_.collects_until) {  // it takes its turn in this pass
     begin_wait(r, now);
     r.set_deadline(*next.wait_for);
@@ -607,7 +614,7 @@ void core::end_run(record& r, time_point ended) noexcept {
 void core::rearm(record& r, time_point ended, waking& wakes) noexcept {
   if (r.in_progress()) return;
   const auto due = r.repeats->next.run_ended(ended, r.where != waits_in::nowhere);
-  if (due) arm_surely(r, *due, grid_.of_deadline(*due, ended), ended, wakes);
+  if (due) arm_surely(r, *due, tick_of(r, grid_.of_deadline(*due, ended), *due), ended, wakes);
 }
 
 void core::call_out(const void* listener, const std::function<void()>& handler) noexcept {
@@ -887,7 +894,7 @@ timer_id core::schedule_member(record& r, time_point due, time_point now, timer_
   }
   const timer_id id = id_of(r);
   try {
-    publish_member(r, due, grid_.of_deadline(due, now), now, group, tag, wakes);
+    publish_member(r, due, tick_of(r, grid_.of_deadline(due, now), due), now, group, tag, wakes);
   } catch (...) {
     if (old == nullptr) free_place();
     throw;

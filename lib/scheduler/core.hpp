@@ -256,6 +256,10 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   record* find(const timer_id_parts&) const noexcept;
   timer_id id_of(const record&) const noexcept;
   std::uint64_t next_number() noexcept { return numbers_.fetch_add(1, relaxed) + 1; }
+  /// The tick that `r`, which is not plain or new, takes for a deadline whose own tick this is.
+  tick_number tick_of(const record& r, tick_number own, time_point due) const noexcept {
+    return r.slack() == duration::zero() ? own : grid_.with_slack(own, due, r.slack());
+  }
   void begin_wait(record&, time_point now) noexcept;
   bool is_open() const noexcept;
   void insert(record&, tick_number, time_point now, waking&);

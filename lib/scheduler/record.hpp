@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -154,12 +155,18 @@ struct alignas(64) record : shared_node {
   /// What it is in the wheel while it waits there.
   place waits_as() const noexcept { return plain.load(relaxed) ? place::waiting : place::guarded; }
 
-  /// Keeps options that are not the defaults. Precondition: the record is new. Throws std::bad_alloc.
+  /// Keeps options that are not the defaults. Precondition: the record is new. Throws std::invalid_argument if the slack is
+  /// negative, and std::bad_alloc.
   void keep(timer_options&& with) {
-    if (!with.run_on && with.name.empty()) return;
+    if (with.slack < duration::zero())
+      throw std::invalid_argument("rondo: slack must not be negative, but is " +
+                                  std::to_string(with.slack.count()) + " ns");
+    if (!with.run_on && with.name.empty() && with.slack == duration::zero()) return;
     own = std::make_shared<const timer_options>(std::move(with));
     plain.store(false, std::memory_order_release);
   }
+  /// How late it may be. Precondition: it is not plain, or new.
+  duration slack() const noexcept { return own == nullptr ? duration::zero() : own->slack; }
   bool has_own_executor() const noexcept { return !plain.load(relaxed) && own != nullptr && own->run_on; }
   /// Valid as long as `own` is held.
   std::string_view name() const noexcept {

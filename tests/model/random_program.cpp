@@ -197,7 +197,7 @@ void random_program::schedule(plan p, ns due, runs_on where, refusal expected,
                               const std::function<timer_id(task)>& call) {
   const std::size_t n = ids_.size();
   if (expected == refusal::none) {
-    expect_same(model_.schedule(std::move(p), where, due), n, "the model's numbers");
+    expect_same(model_.schedule(std::move(p), where, due, slack_of(n)), n, "the model's numbers");
     ids_.emplace_back();
   }
   try {
@@ -218,11 +218,11 @@ void random_program::schedule_once(timer_scope* in) {
   const runs_on where = some_place();
   const refusal expected = refused(in);
   note(result_of_scheduling(expected), prefix_of(in), w.relative ? "schedule_after(" : "schedule_at(",
-       when(w.relative, w.delay), ", work", text_of_options(ids_.size(), where), ")");
+       when(w.relative, w.delay), ", work", text_of_options(ids_.size(), where, slack_of(ids_.size())), ")");
   if (in != nullptr && expected == refusal::none) scoped_.add(ids_.size());
   schedule({}, w.due, where, expected, [&](task work) {
     timer_options with = some_options(where);
-    const bool plain = !with.run_on && with.name.empty();
+    const bool plain = !with.run_on && with.name.empty() && with.slack == duration::zero();
     return on(time_, in, [&](auto& target) {
       if (w.relative && plain) return target.schedule_after(duration(w.delay), std::move(work));
       if (w.relative) return target.schedule_after(duration(w.delay), std::move(work), std::move(with));
@@ -239,11 +239,11 @@ void random_program::schedule_recurrence(plan p, timer_scope* in) {
   const bool is_every = r == every(period);
   const refusal expected = refused(in);
   note(result_of_scheduling(expected), prefix_of(in), "schedule(", r, ", work",
-       text_of_options(ids_.size(), where), ")");
+       text_of_options(ids_.size(), where, slack_of(ids_.size())), ")");
   if (in != nullptr && expected == refusal::none) scoped_.add(ids_.size());
   schedule(std::move(p), 0, where, expected, [&](task work) {
     timer_options with = some_options(where);
-    const bool plain = !with.run_on && with.name.empty();
+    const bool plain = !with.run_on && with.name.empty() && with.slack == duration::zero();
     return on(time_, in, [&](auto& target) {
       if (is_every && plain) return target.schedule_every(period, std::move(work));
       if (is_every) return target.schedule_every(period, std::move(work), std::move(with));
@@ -318,8 +318,15 @@ runs_on random_program::some_place() {
 /// The options of the timer that is being scheduled.
 timer_options random_program::some_options(runs_on where) {
   const std::size_t n = ids_.size() - 1;
-  if (where != runs_on::own_executor) return {.name = name_of(n)};
-  return {.run_on = [this, n](job j) { take(std::move(j), n); }, .name = name_of(n)};
+  const duration slack(slack_of(n));
+  if (where != runs_on::own_executor) return {.name = name_of(n), .slack = slack};
+  return {.run_on = [this, n](job j) { take(std::move(j), n); }, .name = name_of(n), .slack = slack};
+}
+
+/// Not a choice, so that the programs in the corpus stay the same in all else.
+ns random_program::slack_of(std::size_t n) const {
+  if (n % 4 != 3) return 0;
+  return n % 8 == 3 ? 10 * is_.tick : is_.span / 2;
 }
 
 /// Counted from the end: usually one of the latest, and 0 is the last one.

@@ -172,6 +172,7 @@ class random_program {
   wish some_wish();
   runs_on some_place();
   timer_options some_options(runs_on);
+  ns slack_of(std::size_t timer) const;
   std::size_t pick(std::size_t count);
   std::size_t pick() { return ids_.size() - 1 - pick(ids_.size()); }
   time_point clock_time(ns t) const { return t == never ? time_point::max() : is_.start + duration(t); }

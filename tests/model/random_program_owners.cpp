@@ -85,7 +85,7 @@ void random_program::set(plan p, bool replaces) {
   const bool stays = known && !replaces;
   const refusal r = refused() == refusal::full && known ? refusal::none : refused();
   note(stays ? "false: " : result_of_scheduling(r), set_timer(key, p, w, replaces),
-       text_of_options(ids_.size(), where), ")");
+       text_of_options(ids_.size(), where, slack_of(ids_.size())), ")");
   if (stays) {
     expect(!call_set(key, p, w, false, [] {}, {}), "try_set_after() has set a timer for a key that has one");
     return;
@@ -117,7 +117,7 @@ std::string random_program::set_timer(std::size_t key, const plan& p, const wish
 
 bool random_program::call_set(std::size_t key, const plan& p, const wish& w, bool replaces, task work,
                               timer_options with) {
-  const bool plain = !with.run_on && with.name.empty();
+  const bool plain = !with.run_on && with.name.empty() && with.slack == duration::zero();
   const duration delay(w.delay);
   if (!replaces && plain) return keys_->try_set_after(key, delay, std::move(work));
   if (!replaces) return keys_->try_set_after(key, delay, std::move(work), std::move(with));

@@ -24,11 +24,14 @@ inline std::string name_of(std::size_t timer) {
 }
 
 /// The argument for the options, if there are any.
-inline std::string text_of_options(std::size_t timer, runs_on where) {
+inline std::string text_of_options(std::size_t timer, runs_on where, ns slack) {
   const bool own = where == runs_on::own_executor;
   const std::string name = name_of(timer);
-  if (name.empty()) return own ? ", on(executor)" : "";
-  return std::string(", {") + (own ? ".run_on = executor, " : "") + ".name = \"" + name + "\"}";
+  if (name.empty() && slack == 0) return own ? ", on(executor)" : "";
+  std::string text = own ? ", .run_on = executor" : "";
+  if (!name.empty()) text += ", .name = \"" + name + '"';
+  if (slack != 0) text += ", .slack = " + in_ns(slack);
+  return ", {" + text.substr(2) + '}';
 }
 
 inline std::string text_of(cancel_result r) {

@@ -55,11 +55,12 @@ bool scheduler_model::walks_too_far(ns to) const {
   });
 }
 
-std::size_t scheduler_model::schedule(plan p, runs_on where, ns due) {
+std::size_t scheduler_model::schedule(plan p, runs_on where, ns due, ns slack) {
   all_.push_back({});
   timer& t = all_.back();
   t.live = true;
   t.where = where;
+  t.slack = slack;
   t.how = std::move(p);
   if (t.periodic()) t.upcoming = t.how.first(now_);
   arm(t, t.periodic() ? t.upcoming.due : due);
@@ -244,9 +245,22 @@ ns scheduler_model::tick_of(ns due) const {
   return due <= now_ ? std::min(tick, floor_tick(now_)) : tick;
 }
 
+/// The tick that `t` takes for a deadline with the tick `own`: tries one power of two after another.
+ns scheduler_model::tick_taken(const timer& t, ns due, ns own) const {
+  if (t.slack == 0 || due == never) return own;
+  const ns first = tick_at_or_after(due);
+  const ns last = floor_tick(due + t.slack);
+  for (ns power = ns{1} << 62; power != 0 && first <= last; power /= 2) {
+    const ns before = first % power;
+    const ns multiple = before > 0 ? first - before + power : first - before;
+    if (multiple <= last) return multiple;
+  }
+  return own;
+}
+
 void scheduler_model::arm(timer& t, ns due) {
   t.due = due;
-  t.tick = tick_of(due);
+  t.tick = tick_taken(t, due, tick_of(due));
   t.waits = true;
   t.in_turn = false;
   t.left = 0;
@@ -284,7 +298,8 @@ std::optional<scheduler_model::run> scheduler_model::come_to(std::size_t i) {
   if (look.next) t.upcoming = *look.next;
   if (!t.no_more_points) wait_for_next(t);
   const bool is_later = look.run.due != due;
-  return hand(i, look.run, is_later ? tick_of(look.run.due) : tick, t.runs, look.missed);
+  const ns own = tick_of(look.run.due);
+  return hand(i, look.run, is_later ? tick_taken(t, look.run.due, own) : tick, t.runs, look.missed);
 }
 
 /// One or more points have come while the run before is in progress.
@@ -317,7 +332,8 @@ void scheduler_model::wait_for_next(timer& t) {
     return;
   }
   arm(t, t.upcoming.due);
-  t.tick = tick_at_or_after(t.upcoming.due);  // even if the point has already passed
+  // Even if the point has already passed.
+  t.tick = tick_taken(t, t.upcoming.due, tick_at_or_after(t.upcoming.due));
   t.in_turn = is_late && t.tick <= pass_tick_;
 }
 

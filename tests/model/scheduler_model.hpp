@@ -84,7 +84,7 @@ class scheduler_model {
   bool walks_too_far(ns to) const;
 
   /// `due` is for single runs.
-  std::size_t schedule(plan, runs_on, ns due = 0);
+  std::size_t schedule(plan, runs_on, ns due = 0, ns slack = 0);
   cancel_result cancel(std::size_t which);
   /// False if the timer is not pending.
   bool reschedule(std::size_t which, ns due);
@@ -123,6 +123,7 @@ class scheduler_model {
   struct timer {
     plan how;
     runs_on where = runs_on::driver;
+    ns slack = 0;
     bool live = false;
     bool waits = false;    // for the moment `due`, which may be never
     bool in_turn = false;  // has a late run that takes its turn in the pass in progress
@@ -150,6 +151,7 @@ class scheduler_model {
   ns floor_tick(ns t) const { return t / tick_ - (t % tick_ < 0 ? 1 : 0); }
   ns tick_at_or_after(ns t) const;
   ns tick_of(ns due) const;
+  ns tick_taken(const timer&, ns due, ns own) const;
   bool in_pass(const timer&) const;
   bool drained() const;
   void arm(timer&, ns due);

@@ -48,6 +48,16 @@ TEST_CASE("timers of one grid") {
   CHECK(runs == 2);
 }
 
+TEST_CASE("a timer that may be late") {
+  int checks = 0;
+  const auto check_for_updates = [&] { ++checks; };
+  rondo::manual_timer timer;
+  timer.schedule_every(30s, check_for_updates, {.slack = 1s});  // starts within a second of its deadline
+  CHECK(timer.next_due() == rondo::time_point(30'720ms));
+  timer.advance(31s);
+  CHECK(checks == 1);
+}
+
 TEST_CASE("how many runs are left") {
   int attempts = 0;
   std::vector<int> given_up;

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <bit>
 #include <chrono>
 #include <cstdint>
 #include <limits>
@@ -195,6 +196,42 @@ TEST_CASE("a tick's bucket is its remainder, even for negative ticks") {
   CHECK(bucket_of(std::numeric_limits<tick_number>::min(), 7) == 0);
   CHECK(bucket_of(std::numeric_limits<tick_number>::max(), 7) == 7);
   CHECK(bucket_of(12345, 0) == 0);
+}
+
+TEST_CASE("with slack, the tick is a multiple of the greatest power of two, everywhere on the clock") {
+  const auto zeros = [](tick_number t, tick_number from) {
+    return std::countr_zero(static_cast<std::uint64_t>(t) - static_cast<std::uint64_t>(from));
+  };
+  for (const std::int64_t start :
+       {std::int64_t{0}, std::int64_t{-7}, std::int64_t{1001}, std::numeric_limits<std::int64_t>::min(),
+        std::numeric_limits<std::int64_t>::max() - 100}) {
+    for (const std::int64_t length : {1, 3}) {
+      const tick_grid grid{duration(length), at(duration(start))};
+      const tick_number from = grid.at_or_before(at(duration(start)));
+      for (int before = -40; before != 40; ++before) {
+        std::int64_t due = 0;
+        if (__builtin_add_overflow(start, before, &due)) continue;
+        for (int slack = 1; slack != 50; ++slack) {
+          const tick_number own = grid.at_or_after(at(duration(due)));
+          const tick_number taken = grid.with_slack(own, at(duration(due)), duration(slack));
+          const tick_number last = grid.at_or_before(saturating_add(at(duration(due)), duration(slack)));
+          tick_number best = own;
+          for (tick_number t = own; t <= last; ++t)
+            if (zeros(t, from) > zeros(best, from)) best = t;
+          if (taken != best) FAIL_CHECK("start " << start << ", due " << due << ", slack " << slack);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("slack keeps never, and a deadline that no tick follows within it") {
+  constexpr tick_grid grid{10ns, at(0ns)};
+  static_assert(grid.with_slack(never_tick, time_point::max(), 1s) == never_tick);
+  static_assert(grid.with_slack(2, at(11ns), 8ns) == 2);
+  static_assert(grid.with_slack(7, at(11ns), 8ns) == 7);
+  static_assert(grid.with_slack(1, at(11ns), 9ns) == 2);
+  static_assert(grid.with_slack(2, at(11ns), duration::max()) == tick_number{1} << 59);
 }
 
 }  // namespace values_tick_grid

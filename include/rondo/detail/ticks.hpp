@@ -1,6 +1,7 @@
 // Ticks, the unit of the wheel's time, and the conversion between ticks and time points. Arithmetic only.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -30,7 +31,9 @@ class tick_grid {
  public:
   /// Precondition: length > 0.
   constexpr tick_grid(duration length, time_point start) noexcept
-      : length_(length.count()), phase_(divide(start.time_since_epoch().count()).rest) {}
+      : length_(length.count()),
+        phase_(divide(start.time_since_epoch().count()).rest),
+        start_(divide(start.time_since_epoch().count()).whole) {}
 
   constexpr duration length() const noexcept { return duration(length_); }
 
@@ -63,6 +66,21 @@ class tick_grid {
     return of_deadline(point, time_point::min());
   }
 
+  /// The tick of a deadline with slack: of those that begin in [due, due + slack], the one that is a multiple of the
+  /// greatest power of two, counted from the start's tick. `own` is the deadline's own tick; it is returned if no tick
+  /// begins there, and for never_tick.
+  constexpr tick_number with_slack(tick_number own, time_point due, duration slack) const noexcept {
+    const tick_number first = at_or_after(due);
+    const tick_number last = at_or_before(saturating_add(due, slack));
+    if (own == never_tick || last < first) return own;
+    // Modulo 2^64, which keeps multiples of powers of two. The result has the highest bit in which `last` differs from
+    // the tick before `first`, and zeros after it.
+    const auto before = static_cast<std::uint64_t>(first) - static_cast<std::uint64_t>(start_) - 1;
+    const auto end = static_cast<std::uint64_t>(last) - static_cast<std::uint64_t>(start_);
+    const int zeros = 63 - std::countl_zero(before ^ end);
+    return static_cast<tick_number>((end >> zeros << zeros) + static_cast<std::uint64_t>(start_));
+  }
+
   /// The time point at which tick `t` begins. Saturates at both ends of the clock.
   constexpr time_point begin_of(tick_number t) const noexcept {
     duration::rep count = 0;
@@ -92,6 +110,7 @@ class tick_grid {
 
   duration::rep length_;
   duration::rep phase_;  // offset of the tick boundaries: 0 … length - 1
+  tick_number start_;    // the tick that begins at the start
 };
 
 }  // namespace detail
