@@ -6,9 +6,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
+#include <version>
+#ifdef __cpp_lib_jthread
+#include <stop_token>
+#endif
 
 #include "interleavings/explored_core.hpp"
 #include "interleavings/numbered_timers.hpp"
@@ -83,6 +89,24 @@ class stage {
     }
     schedule(t, [&](task&& work) { return schedule_on(*core_, r, core_->now(), std::move(work)); });
   }
+
+#ifdef __cpp_lib_jthread
+  /// As add(), but the run ends only when it is asked to stop. Whoever asks calls `when_asked`.
+  void add_until_asked(duration due) {
+    timer& t = timers_.add();
+    const auto owned = std::make_shared<int>();
+    {
+      const unwatched here;
+      t.callable = owned;
+    }
+    try_to_set(t, [&] {
+      return schedule_on(*core_, deadline(due), core_->now(),
+                         [this, &t, owned](const firing& f, std::stop_token token) {
+                           run_until_asked(t, f, std::move(token));
+                         });
+    });
+  }
+#endif
 
   cancel_result cancel(std::size_t i) { return ended(i, core_->cancel(timers_.id(i))); }
   cancel_result cancel_and_wait(std::size_t i) {
@@ -164,6 +188,7 @@ class stage {
     });
   }
 
+  timer_id id_of(std::size_t i) const { return timers_.id(i); }
   bool pending(std::size_t i) const { return core_->pending(timers_.id(i)); }
   void await_run(std::size_t i) { timers_[i].ran.wait(); }
 
@@ -202,10 +227,17 @@ class stage {
   explored_event let_go;
   /// Called in each run.
   std::function<void(std::size_t)> in_run = [](std::size_t) {};
+  /// Called when a run is asked to stop.
+  std::function<void(std::size_t)> when_asked = [](std::size_t) {};
 
  private:
   struct timer : numbered_timer {
     explored_event ran;
+#ifdef __cpp_lib_jthread
+    explored_event asked;
+    // Destroyed with the stage: otherwise the end of the run would wait for a callback, where the explorer does not see it.
+    std::optional<std::stop_callback<std::function<void()>>> stop_callback;
+#endif
     bool plain = false;
     bool periodic = false;
     bool overlaps = false;  // several runs may be in progress at a time
@@ -248,6 +280,18 @@ class stage {
     t.running.fetch_sub(1, std::memory_order_relaxed);
     t.ran.set();
   }
+#ifdef __cpp_lib_jthread
+  void run_until_asked(timer& t, const firing& f, std::stop_token token) {
+    const std::size_t number = begun(t, f);
+    t.stop_callback.emplace(std::move(token), [this, &t, number] {
+      when_asked(number);
+      t.asked.set();
+    });
+    t.asked.wait();
+    t.running.fetch_sub(1, std::memory_order_relaxed);
+    t.ran.set();
+  }
+#endif
   /// Returns the number of the timer.
   std::size_t begun(timer& t, const firing& f) {
     const unwatched here;

@@ -1,0 +1,64 @@
+// Requests to stop, interleaved with the runs that they are for.
+#include <version>
+#ifdef __cpp_lib_jthread
+#include "interleavings/stage.hpp"
+
+#include <vector>
+
+namespace interleavings_interrupt {
+
+using namespace rondo;
+using namespace rondo::test;
+
+/// A run that is not asked never ends, which the explorer reports.
+void one_is_due(stage& s) {
+  s.add_until_asked(1ms);
+  virtual_time::move_to(at(1ms));
+}
+
+const part pass{"driver", [](stage& s) { s.core().pass(); }};
+const part cancel{"cancels", [](stage& s) { s.cancel(0); }};
+const part cancel_and_wait{"cancels and waits", [](stage& s) { s.cancel_and_wait(0); }};
+const part stop{"stops", [](stage& s) { s.stop(); }};
+const part stop_at_once{"stops at once", [](stage& s) { s.stop_without_waiting(); }};
+const part retire{"destroys", [](stage& s) { s.retire(); }};
+
+TEST_CASE("a request is not lost, whenever it meets the beginning and the end of a run") {
+  for (const part& ask : {cancel, cancel_and_wait, stop, stop_at_once, retire})
+    check_every_schedule(on_stage(one_is_due, {pass, ask}), few);
+}
+
+TEST_CASE("of two threads that ask, both find the run or its end") {
+  check_every_schedule(on_stage(one_is_due, {pass, cancel, cancel_and_wait}), few);
+  check_every_schedule(on_stage(one_is_due, {pass, cancel, stop}), few);
+}
+
+TEST_CASE("a job is asked, too") {
+  const auto submitted = [](stage& s) {
+    one_is_due(s);
+    s.core().pass();
+  };
+  const part job{"job", [](stage& s) { s.submitted(0)(); }};
+  for (const part& ask : {cancel, stop})
+    check_every_schedule(on_stage(submitted, {job, ask}, {.buckets = 2}, stage::tasks_run::as_jobs), few);
+}
+
+TEST_CASE("stop callbacks call the scheduler") {
+  using call = std::function<void(stage&)>;
+  const std::vector<call> calls{
+      [](stage& s) { s.cancel(0); },
+      [](stage& s) { s.core().cancel_and_wait(s.id_of(0)); },
+      [](stage& s) { s.add(5ms); },
+      [](stage& s) { s.stop_from_inside(); },
+  };
+  for (const call& inside : calls) {
+    const auto prepare = [inside](stage& s) {
+      one_is_due(s);
+      s.when_asked = [&s, inside](std::size_t) { inside(s); };
+    };
+    check_every_schedule(on_stage(prepare, {pass, cancel}), few);
+  }
+}
+
+}  // namespace interleavings_interrupt
+#endif
