@@ -27,7 +27,8 @@ template <class F>
 concept takes_firing = std::is_invocable_v<F&, const firing&>;
 
 template <class F>
-concept task_callable = (uninterruptible_callable<F> || interruptible_callable<F>)&&std::is_destructible_v<F>;
+concept task_callable = (takes_firing<F> || std::is_invocable_v<F&> ||
+                         interruptible_callable<F>)&&std::is_destructible_v<F>;
 
 /// Callables that can be empty: pointers, and wrappers such as std::function. Lambdas are excluded, although those
 /// without captures can be compared with nullptr.
@@ -59,10 +60,12 @@ struct task_access;
 /// A callable may also take a `std::stop_token`, or a `const firing&` and a `std::stop_token` (if it accepts both, it is
 /// called with both), where the standard library has that class. Such a task can be interrupted: each run gets a token of
 /// its own, and the calls that end a timer, but do not end its run, request the stop of the runs in progress: see
-/// scheduler::cancel(). A callable that can be called without a token is called without one. A task that can be
-/// interrupted takes an allocation more, and one in each run; if there is no memory for that, the run fails with
-/// std::bad_alloc. Of its callable, up to 32 bytes are held inside. Nothing requests the stop of a task that is called by
-/// hand, or by another callable.
+/// scheduler::cancel(). It gets a token even if it could be called without one, unless it is a generic lambda or what
+/// std::bind() returns: these take anything.
+///
+/// A task that can be interrupted takes an allocation more, and one in each run; if there is no memory for that, the run
+/// fails with std::bad_alloc. Of its callable, up to 32 bytes are held inside. Nothing requests the stop of a task that is
+/// called by hand, or by another callable.
 class RONDO_CHECKED_ABI task {
  public:
   /// The size, in bytes, of the largest callables that are held inside.

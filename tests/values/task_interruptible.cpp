@@ -10,6 +10,9 @@
 #include <utility>
 #include <vector>
 #include <version>
+#ifdef __cpp_lib_jthread
+#include <stop_token>
+#endif
 
 #include <rondo/task.hpp>
 
@@ -55,29 +58,53 @@ TEST_CASE("each run has a token of its own") {
   CHECK(tokens[0] != tokens[1]);
 }
 
-TEST_CASE("with and without a firing, the callable is called with it; without a token, if it can be") {
+struct with_or_without_firing {
+  std::string* told;
+  void operator()(std::stop_token) const { *told += "token "; }
+  void operator()(const firing&, std::stop_token) const { *told += "both "; }
+};
+struct with_or_without_anything : with_or_without_firing {
+  using with_or_without_firing::operator();
+  void operator()() const { *told += "nothing "; }
+  void operator()(const firing&) const { *told += "firing "; }
+};
+
+TEST_CASE("a callable that takes a token gets one, and with a firing, if it can be called in several ways") {
   std::string told;
-  struct with_both {
-    std::string* told;
-    void operator()(std::stop_token) const { *told += "token "; }
-    void operator()(const firing&, std::stop_token) const { *told += "both "; }
-  };
-  task both = with_both{&told};
-  both();
-  struct with_all : with_both {
-    using with_both::operator();
-    void operator()() const { *told += "plain "; }
-  };
-  task all = with_all{{&told}};
-  all();
-  task generic = [&](auto&&... arguments) { told += std::to_string(sizeof...(arguments)) + ' '; };
-  generic();
-  task bound = std::bind([&] { told += "bound "; });
-  bound();
-  // Whether it could be called with a token is not even asked: that would not compile.
-  task of_firing = [&](const auto& f) { told += std::to_string(f.run); };
-  of_firing(run_number(3));
-  CHECK(told == "both plain 1 bound 3");
+  const auto call = [](task t) { t(); };
+  call(with_or_without_firing{&told});
+  call(with_or_without_anything{{&told}});
+  CHECK(told == "both both ");
+  bool possible = false;
+  call([&](const firing&, std::stop_token token = {}) { possible = token.stop_possible(); });
+  CHECK(possible);
+  possible = false;
+  call([&](std::stop_token token = {}) { possible = token.stop_possible(); });
+  CHECK(possible);
+}
+
+TEST_CASE("a callable that takes anything is called without a token") {
+  std::string told;
+  const auto call = [](task t) { t(run_number(3)); };
+  call([&](auto&&... arguments) { told += std::to_string(sizeof...(arguments)) + ' '; });
+  call(std::bind([&] { told += "bound "; }));
+  // With a token, these would not compile.
+  call([&](const auto& f) { told += std::to_string(f.run) + ' '; });
+  call([&](const auto&... f) { told += std::to_string((f.run + ...)) + ' '; });
+  CHECK(told == "1 bound 3 3 ");
+}
+
+TEST_CASE("callables that take a token may be generic lambdas, and come from std::bind") {
+  std::string told;
+  const auto call = [](task t) { t(run_number(3)); };
+  const auto tell = [&](const std::stop_token& token) { told += token.stop_possible() ? "token " : "none "; };
+  call([&](const auto& f, auto token) {
+    told += std::to_string(f.run) + ' ';
+    tell(token);
+  });
+  call(std::bind(tell, std::placeholders::_1));
+  call(std::bind(tell, std::placeholders::_2));
+  CHECK(told == "3 token token token ");
 }
 
 TEST_CASE("a callable that takes a token may be null, move-only, and of any size") {

@@ -17,20 +17,23 @@
 
 namespace rondo::detail {
 
-/// Callables that a task calls without a token.
-template <class F>
-concept uninterruptible_callable = std::is_invocable_v<F&, const firing&> || std::is_invocable_v<F&>;
-
 /// Interrupts the runs of one task.
 class interruption;
 
 #ifdef __cpp_lib_jthread
 
-/// (A callable that fits without a token is not even asked whether it takes one, because the body of a generic lambda
-/// might not compile then.)
+struct not_a_token {};
+
+/// Callables that take a firing and do not care what else they get: generic lambdas, whose body might not even compile with a
+/// token, and what std::bind() returns.
+template <class F>
+concept indifferent_callable = std::is_invocable_v<F&, const firing&> &&(requires {
+  &F::template operator()<const firing&>;
+} || std::is_invocable_v<F&, const firing&, not_a_token> || std::is_invocable_v<F&, not_a_token>);
+
 template <class F>
 concept interruptible_callable =
-    !uninterruptible_callable<F> &&
+    !indifferent_callable<F> &&
     (std::is_invocable_v<F&, const firing&, std::stop_token> || std::is_invocable_v<F&, std::stop_token>);
 
 /// Throws std::bad_alloc.
