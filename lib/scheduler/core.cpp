@@ -750,6 +750,13 @@ void core::interrupt(timer_id id) noexcept {
   if (record* const r = find(which)) interrupt(*r, which.generation);
 }
 
+/// Asks the runs of one timer to stop. Their callbacks may still be running when the runs are over, and the record serves
+/// another timer.
+struct core::request {
+  record& of;
+  const std::uint64_t generation;
+};
+
 /// Does nothing if `r` serves another timer. The callbacks are inside a run of the timer, and may destroy the scheduler:
 /// nothing of it is used after them.
 void core::interrupt(record& r, std::uint64_t generation) noexcept {
@@ -760,7 +767,8 @@ void core::interrupt(record& r, std::uint64_t generation) noexcept {
     runs = task_access::interrupting(r.work);
   }
   if (runs == nullptr) return;
-  const marker here(marker::kind::user_code, this, &r);
+  const request asked{r, generation};
+  const marker here(marker::kind::request, this, &asked);
   runs->request_stop();
 }
 
@@ -789,7 +797,7 @@ cancel_result core::cancel_and_wait(timer_id id) {
   const cancel_result result = cancel(id);
   const timer_id_parts which = timer_id_access::parts(id);
   record* const r = find(which);
-  if (r == nullptr || stack_marker::inside(this, r)) return result;
+  if (r == nullptr || inside(id)) return result;
   const auto is_free = [&] {
     const record_lock hold(r->mutex);
     if (r->generation() != which.generation) return true;
@@ -1004,10 +1012,24 @@ std::optional<timer_id> core::next_tagged(timer_group::cursor& members, const vo
   return is_one ? std::optional(id) : std::nullopt;
 }
 
+bool core::inside(timer_id id) const {
+  const record* const r = find(timer_id_access::parts(id));
+  return r != nullptr && inside_any([r](const record& own) { return &own == r; });
+}
+
 bool core::inside_tagged(const timer_group& group, const void* tag) const {
-  return marker::inside_any(this, [&](const void* timer) {
-    const auto& member = static_cast<const record*>(timer)->member;
-    return member.group == &group && member.tag == tag;
+  return inside_any([&](const record& own) { return own.member.group == &group && own.member.tag == tag; });
+}
+
+/// Whether the caller is inside a run of a timer, or the destruction of its callable, whose record is(record) returns true
+/// for.
+template <class Is>
+bool core::inside_any(Is&& is) const {
+  return marker::inside_any(this, [&](marker::kind what, const void* which) {
+    if (what != marker::kind::request) return is(*static_cast<const record*>(which));
+    const auto& asked = *static_cast<const request*>(which);
+    const record_lock hold(asked.of.mutex);
+    return asked.of.generation() == asked.generation && is(asked.of);
   });
 }
 

@@ -126,7 +126,9 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   /// Advances by one member. Returns its id if it has that tag, the id of no timer if it has another tag, and none if
   /// there are no more members. Precondition: the lock that guards the tags is held.
   std::optional<timer_id> next_tagged(timer_group::cursor& members, const void* tag) const;
-  /// Whether a run of a member with that tag, or the destruction of its callable, is on the caller's stack.
+  /// Whether a run of that timer, or the destruction of its callable, is on the caller's stack.
+  bool inside(timer_id) const;
+  /// As inside(), for any member with that tag.
   bool inside_tagged(const timer_group&, const void* tag) const;
   /// Cancels all timers that are members when it begins.
   void cancel_all(timer_group&);
@@ -317,8 +319,11 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   std::vector<std::string> names_of(const std::vector<candidate>&) const;
   void hand_back(const candidate&, std::string&& name, std::vector<unfired>&);
   void end_periodic_timers(std::vector<candidate>&);
+  struct request;
   void interrupt(record&, std::uint64_t generation) noexcept;
   void interrupt_all() noexcept;
+  template <class Is>
+  bool inside_any(Is&&) const;
   void stop_one_by_one() noexcept;
   void set(unfired_list) noexcept;
   void set_stopped() noexcept;

@@ -22,7 +22,7 @@ stack_marker* stack_marker::innermost() noexcept { return innermost_marker; }
 
 bool stack_marker::inside(const void* core) noexcept {
   for (const stack_marker* m = innermost_marker; m != nullptr; m = m->outer_)
-    if (m->core_ == core && (m->kind_ == kind::user_code || m->kind_ == kind::handler)) return true;
+    if (m->core_ == core && m->kind_ != kind::in_flight && m->kind_ != kind::destruction) return true;
   return false;
 }
 

@@ -12,12 +12,14 @@ class stack_marker {
  public:
   enum class kind {
     in_flight,    // a pass of the driver, or a job on an executor's thread: see in_flight
-    user_code,    // a task, its stop callbacks, the destruction of its callable after a run, the executor
+    user_code,    // a task, the destruction of its callable after a run, the executor
     handler,      // a handler that the driver notifies: `record` identifies the handler, not a timer
     destruction,  // of the callable of a timer that was cancelled
+    request,      // the stop callbacks of a timer's runs: `record` identifies the request, not a timer
   };
 
-  /// A record's address suffices to identify a timer: no user code runs below a marker after the record was freed.
+  /// A record's address suffices to identify a timer, except in a request: no other user code runs below a marker after the
+  /// record was freed.
   stack_marker(kind k, const void* core, const void* record = nullptr) noexcept;
   ~stack_marker();
   stack_marker(const stack_marker&) = delete;
@@ -25,13 +27,14 @@ class stack_marker {
 
   /// Whether user code of that scheduler is on this thread's stack.
   static bool inside(const void* core) noexcept;
-  /// Whether a run of that timer, or the destruction of its callable, is on this thread's stack.
+  /// Whether that handler is on this thread's stack.
   static bool inside(const void* core, const void* record) noexcept;
-  /// As above, but for any of the timers for which is(record) returns true.
+  /// Whether a run, the destruction of a callable, or a request is on this thread's stack for which is(kind, record)
+  /// returns true.
   template <class Is>
   static bool inside_any(const void* core, Is&& is) {
     for (const stack_marker* m = innermost(); m != nullptr; m = m->outer_)
-      if (m->core_ == core && m->record_ != nullptr && m->kind_ != kind::handler && is(m->record_))
+      if (m->core_ == core && m->record_ != nullptr && m->kind_ != kind::handler && is(m->kind_, m->record_))
         return true;
     return false;
   }

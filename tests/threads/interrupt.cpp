@@ -2,13 +2,17 @@
 #include <version>
 #ifdef __cpp_lib_jthread
 #include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
 #include <thread>
-#include <vector>
+#include <utility>
 
 #include <rondo/keyed_timers.hpp>
+#include <rondo/manual_timer.hpp>
 #include <rondo/timer_scope.hpp>
 
 #include "threads/patience.hpp"
@@ -22,14 +26,14 @@ using namespace rondo::test;
 /// A task that ends when it is asked to stop.
 struct until_asked {
   gate begun;
-  std::atomic<int> ended{0};
+  gate ended;
 
   auto task() {
     return [this](std::stop_token token) {
       gate asked;
       const std::stop_callback when_asked(token, [&] { asked.open(); });
       begun.open();
-      if (asked.wait()) ++ended;
+      if (asked.wait()) ended.open();
     };
   }
 };
@@ -69,7 +73,7 @@ TEST_CASE("the calls that wait for a run ask it first, so they do not wait long"
     REQUIRE(run.begun.wait());
     keys.reset();
   }
-  CHECK(run.ended == 1);
+  CHECK(run.ended.count() == 1);
 }
 
 TEST_CASE("setting a key again ends the run in progress") {
@@ -83,8 +87,8 @@ TEST_CASE("setting a key again ends the run in progress") {
   keys.set_after(1, 0s, second.task());
   REQUIRE(second.begun.wait());
   CHECK(keys.cancel_and_wait(1) == cancel_result::running);
-  CHECK(first.ended == 1);
-  CHECK(second.ended == 1);
+  CHECK(first.ended.count() == 1);
+  CHECK(second.ended.count() == 1);
 }
 
 TEST_CASE("no request is lost, whenever it meets the beginning of a run") {
@@ -96,7 +100,7 @@ TEST_CASE("no request is lost, whenever it meets the beginning of a run") {
     spin(i % 500);
     if (t.cancel_and_wait(id) == cancel_result::running) ++running;
   }
-  CHECK(run.ended == running);
+  CHECK(run.ended.count() == running);
   CHECK(t.stats().fired == static_cast<std::uint64_t>(running));
 }
 
@@ -107,7 +111,43 @@ TEST_CASE("several threads ask while runs overlap, and each run is asked") {
   const auto id = t.schedule(every(100us).on_overlap(overlapping_runs::allow).times(4), run.task());
   REQUIRE(run.begun.wait(4));
   on_threads(3, [&](std::size_t) { t.cancel_and_wait(id); });
-  CHECK(run.ended == 4);
+  CHECK(run.ended.count() == 4);
+}
+
+TEST_CASE("a stop callback that outlives its run is inside no later timer of the same record") {
+  std::deque<job> jobs;
+  manual_timer time({.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
+  gate begun, asked, later_begun;
+  std::atomic<bool> later_ended{false};
+  timer_id later;
+  std::optional<std::stop_callback<std::function<void()>>> outliving;
+  const auto first = time.schedule_after(0s, [&](std::stop_token token) {
+    outliving.emplace(token, [&] {
+      asked.open();
+      CHECK(later_begun.wait());
+      time.cancel_and_wait(later);
+      CHECK(later_ended);
+    });
+    begun.open();
+    CHECK(asked.wait());
+  });
+  time.advance(0s);
+  std::thread worker([&] {
+    jobs[0]();  // frees the record, which this thread uses again
+    later = time.schedule_after(0s, [&](std::stop_token token) {
+      gate asked_too;
+      const std::stop_callback when_asked(token, [&] { asked_too.open(); });
+      later_begun.open();
+      CHECK(asked_too.wait());
+      let_pass(20ms);
+      later_ended = true;
+    });
+    time.advance(0s);
+    jobs[1]();
+  });
+  CHECK(begun.wait());
+  time.cancel(first);
+  worker.join();
 }
 
 }  // namespace threads_interrupt
