@@ -31,8 +31,8 @@ namespace rondo {
 /// - *Replacing* is a single step: at any time the key has either the old timer or the new one. After the call has
 ///   returned, the old task does not start (if it had already started, it may be in progress), and its callable is
 ///   destroyed unless it is running. The new timer counts as scheduled, the old one as cancelled.
-/// - Setting a key's timer requests the stop of a run that is in progress for this key, as scheduler::cancel() does, even
-///   if that run is the last of its timer; but a task that sets its own key again is not asked.
+/// - Setting a key's timer, except with try_set_after(), requests the stop of a run of the previous timer that is in
+///   progress, as scheduler::cancel() does, even if that run is its last; but a run that sets its own key is not asked.
 /// - The calls throw what the scheduler's calls throw; a call that throws has changed nothing. Once destruction has
 ///   begun, setting a timer throws stopped_error.
 /// - At options::max_pending a key's timer can still be replaced: the new timer takes the place of the old one. No call
@@ -217,7 +217,7 @@ class keyed_timers<Key, Hash, KeyEqual>::keys final : public detail::keyed_core 
     const std::lock_guard hold(mutex_);
     const used_key k{table_, table_.find_or_add(std::move(key)), gone};
     if (!replaces && has_timer(k.place.entry)) return false;
-    c.set(k.place.entry, &k.place);
+    c.set(k.place.entry, &k.place, replaces);
     return true;
   }
 

@@ -103,14 +103,14 @@ void keyed_call::due(duration delay) noexcept { due_ = deadline_after(now_, dela
 
 void keyed_call::due(const recurrence& when) { due_ = group_.core->make_periodic(*record_, when, now_); }
 
-void keyed_call::set(keyed_entry& e, void* tag) {
+void keyed_call::set(keyed_entry& e, void* tag, bool interrupts) {
   core::remainder rest;
   const timer_id old = e.current;
   const timer_id id = group_.core->schedule_member(*record_, due_, now_, group_, tag, old, rest);
   record_ = nullptr;
   wakes_ = rest.wakes;
   ended_ = rest.ended;
-  if (ended_ == nullptr && !group_.core->inside_tagged(group_, tag)) running_ = old;
+  if (interrupts && ended_ == nullptr && !group_.core->inside(old)) running_ = old;
   forget_ended(e, old);
   e.current = id;
   ++e.timers;

@@ -53,16 +53,15 @@ TEST_CASE("the calls that end a key's timer ask its run") {
   CHECK(after);
 }
 
-/// Calls `inside` in another timer's run, while the run of key 1 is in progress, and says whether that run is asked.
-template <class Inside>
-bool asked_from_another_run(const recurrence& when, Inside&& inside) {
+/// Calls `act` on another thread, while a run of key 1 is in progress, and says whether that run is asked.
+template <class Act>
+bool asked_from_another_thread(const recurrence& when, Act&& act) {
   std::vector<job> jobs;
   manual_timer time({.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
   keyed_timers<int> keys(time);
   bool asked = false;
-  // The key's run calls the other job on its own thread; a real thread does the same in threads/interrupt.
   keys.set(1, when, [&](std::stop_token token) {
-    std::thread([&] { inside(keys); }).join();
+    std::thread([&] { act(keys); }).join();
     asked = token.stop_requested();
   });
   time.advance(1s);
@@ -72,14 +71,15 @@ bool asked_from_another_run(const recurrence& when, Inside&& inside) {
 
 TEST_CASE("setting a key again asks the run in progress, whether it is the timer's last or not") {
   const auto set = [](keyed_timers<int>& keys) { keys.set_after(1, 1h, doing_nothing()); };
-  CHECK(asked_from_another_run(every(1s), set));
-  CHECK(asked_from_another_run(every(1s).times(1), set));
-  CHECK_FALSE(asked_from_another_run(
+  CHECK(asked_from_another_thread(every(1s), set));
+  CHECK(asked_from_another_thread(every(1s).times(1), set));
+  CHECK_FALSE(asked_from_another_thread(
       every(1s), [](keyed_timers<int>& keys) { keys.set_after(2, 1h, doing_nothing()); }));
   CHECK_FALSE(
-      asked_from_another_run(every(1s), [](keyed_timers<int>& keys) { keys.reschedule_after(1, 1h); }));
-  CHECK_FALSE(asked_from_another_run(
-      every(1s), [](keyed_timers<int>& keys) { keys.try_set_after(1, 1h, doing_nothing()); }));
+      asked_from_another_thread(every(1s), [](keyed_timers<int>& keys) { keys.reschedule_after(1, 1h); }));
+  const auto try_to_set = [](keyed_timers<int>& keys) { keys.try_set_after(1, 1h, doing_nothing()); };
+  CHECK_FALSE(asked_from_another_thread(every(1s), try_to_set));
+  CHECK_FALSE(asked_from_another_thread(every(1s).times(1), try_to_set));
 }
 
 TEST_CASE("a task that sets its own key again is not asked") {

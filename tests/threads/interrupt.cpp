@@ -91,6 +91,25 @@ TEST_CASE("setting a key again ends the run in progress") {
   CHECK(second.ended.count() == 1);
 }
 
+TEST_CASE("a task that sets its key again asks another run of the key, and not itself") {
+  pool workers(2);
+  timer t({.run_on = workers.executor()});
+  keyed_timers<int> keys(t);
+  until_asked other;
+  bool asked = true;
+  gate done;
+  keys.set_after(1, 0s, [&](std::stop_token token) {
+    keys.set_after(1, 0s, other.task());
+    CHECK(other.begun.wait());
+    keys.set_after(1, 1h, [] {});
+    CHECK(other.ended.wait());
+    asked = token.stop_requested();
+    done.open();
+  });
+  CHECK(done.wait());
+  CHECK_FALSE(asked);
+}
+
 TEST_CASE("no request is lost, whenever it meets the beginning of a run") {
   until_asked run;
   timer t({.tick = 1us});

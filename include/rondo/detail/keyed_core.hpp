@@ -93,7 +93,7 @@ class RONDO_EXPORT RONDO_CHECKED_ABI keyed_call {
   keyed_call(keyed_core& keys, F&& work, kept_call_site made_at) : keyed_call((refuse_empty(work), keys)) {
     task_access::store(take_record(), std::forward<F>(work), made_at);
   }
-  /// Sets the options of the timer to be set. Throws std::bad_alloc.
+  /// Sets the options of the timer to be set. Throws std::invalid_argument if its slack is negative, and std::bad_alloc.
   void set_options(timer_options&& with);
   ~keyed_call();
   keyed_call(const keyed_call&) = delete;
@@ -108,8 +108,9 @@ class RONDO_EXPORT RONDO_CHECKED_ABI keyed_call {
 
   // Preconditions of these: the mutex is locked, and none of the others was called.
 
-  /// Throws stopped_error, capacity_error and std::bad_alloc; strong guarantee.
-  void set(keyed_entry&, void* tag);
+  /// If `interrupts`, a run of the old timer that is in progress is asked to stop. Throws stopped_error, capacity_error and
+  /// std::bad_alloc; strong guarantee.
+  void set(keyed_entry&, void* tag, bool interrupts);
   /// Throws std::bad_alloc; strong guarantee.
   bool reschedule(const keyed_entry&);
   cancel_result cancel(keyed_entry&) noexcept;
