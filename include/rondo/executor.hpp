@@ -34,8 +34,9 @@ struct timer_options {
   /// [deadline, deadline + slack], the timer waits for the one whose number, counted from the scheduler's start, is
   /// divisible by the greatest power of two. If no tick begins there, slack has no effect. The deadline stays what it is:
   /// for `firing::due` and due(), for the lateness, and for the grid of a periodic timer, whose points pass as without
-  /// slack (so a slack longer than the period makes runs miss points). It also holds for reschedule_*(). If it is
-  /// negative, the call throws std::invalid_argument.
+  /// slack (so a slack longer than the period makes runs miss points). Timers of one tick run in the order in which they
+  /// were scheduled, and stop() returns them in the order of the ticks that they wait for. Slack also holds for
+  /// reschedule_*(). If it is negative, the call throws std::invalid_argument.
   duration slack = {};
 };
 

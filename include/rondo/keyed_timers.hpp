@@ -60,7 +60,7 @@ class keyed_timers {
   keyed_timers& operator=(const keyed_timers&) = delete;
 
   ///@{
-  /// Runs `work` once, `delay` from now, with the executor and the name in `with`. Replaces the key's timer, if it has
+  /// Runs `work` once, `delay` from now, with the options in `with`. Replaces the key's timer, if it has
   /// one, and inherits none of its options.
   void set_after(Key key, any_duration delay, task work) {
     set_timer(std::move(key), delay, std::move(work), detail::kept_call_site::none());

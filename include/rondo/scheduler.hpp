@@ -99,7 +99,8 @@ struct options {
 ///
 /// - Threads: all members of this class may be called from any thread and from inside tasks. *Inside* means on a thread
 ///   whose stack contains one of these: a task of this scheduler, the destruction of a task's callable after a run, a
-///   stop callback of a run's token that a call of this scheduler has requested, or a call of the scheduler's `on_error`, `on_slow`, `on_rejected`, `run_on` or `on_earlier`.
+///   call that has requested the stop of a run and runs its stop callbacks, or a call of the scheduler's `on_error`,
+///   `on_slow`, `on_rejected`, `run_on` or `on_earlier`.
 /// - Deadlines: a task never starts before its exact deadline. A deadline belongs to the first tick at or after it
 ///   (ticks count from the scheduler's start). A deadline that is not later than now belongs to the current tick, and
 ///   its task runs in the driver's next pass, never inside the scheduling call. Earlier ticks run first, even after a
@@ -254,9 +255,8 @@ class RONDO_EXPORT scheduler {
   /// Ends all timers and returns those that have not started, ordered by deadline (within a tick in the order of
   /// scheduling; those that are never due last). After it has returned, no run starts. Unless it was called from
   /// inside, no run is in progress either, nor any call of `run_on` or of a handler. Requests the stop of the runs in
-  /// progress, as cancel() does. Idempotent. Concurrent calls all
-  /// wait, and one of them gets the timers. Throws std::bad_alloc if there is no memory for the list: nothing is lost,
-  /// so call it again.
+  /// progress, as cancel() does. Idempotent. Concurrent calls all wait, and one of them gets the timers. Throws
+  /// std::bad_alloc if there is no memory for the list: nothing is lost, so call it again.
   std::vector<unfired> stop();
 
   /// As stop(), but waits for work in progress for at most `limit` of real time; a negative limit does not wait.

@@ -122,13 +122,13 @@ class RONDO_EXPORT timer_scope {
   /// The number of its pending timers. O(n): visits each timer.
   std::size_t pending() const;
 
-  /// Cancels all its timers; runs in progress continue, and are asked to stop as by cancel(). A timer that another thread schedules during the call may
-  /// remain.
+  /// Cancels all its timers; runs in progress continue, and are asked to stop as cancel() does. A timer that another
+  /// thread schedules during the call may remain.
   void cancel_all();
 
-  /// Cancels all its timers, which asks the runs in progress to stop as cancel() does, and returns when none of their runs
-  /// is in progress and their callables are destroyed; it does not wait for those on its own stack. Once close() has begun, scheduling through the scope throws
-  /// stopped_error, so a task in progress cannot leave a timer behind.
+  /// Cancels all its timers, asks the runs in progress to stop as cancel() does, and returns when none of their runs is in
+  /// progress and their callables are destroyed; it does not wait for those on its own stack. Once close() has begun,
+  /// scheduling through the scope throws stopped_error, so a task in progress cannot leave a timer behind.
   void close();
 
  private:
