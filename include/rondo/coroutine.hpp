@@ -55,6 +55,7 @@ class RONDO_EXPORT wait {
 
   phase end(phase how) noexcept;
   bool suspend() noexcept;
+  void cancel_timer() const;
 
   scheduler* const scheduler_;  // only for begin(): when the wait ends, it may have been destroyed
   const canceller timers_;

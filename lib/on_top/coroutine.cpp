@@ -42,10 +42,12 @@ class wait::wake_up {
 };
 
 /// Sets the phase unless the wait has ended. Returns the previous phase.
+///
+/// Memory order: whoever ends a suspended wait finds what was written before suspend(): the timer's id.
 wait::phase wait::end(phase how) noexcept {
-  phase before = phase_;
+  phase before = phase_.load(std::memory_order_relaxed);
   while (before == phase::starting || before == phase::suspended)
-    if (phase_.compare_exchange_weak(before, how)) break;
+    if (phase_.compare_exchange_weak(before, how, std::memory_order_acquire)) break;
   return before;
 }
 
@@ -54,14 +56,14 @@ wait::phase wait::end(phase how) noexcept {
 
 bool wait::begin(const std::shared_ptr<wait>& w, duration delay) {
   const std::shared_ptr<wait> kept = w;
-  if (kept->phase_ != phase::starting) return false;  // asked to stop already
+  if (kept->phase_.load(std::memory_order_relaxed) != phase::starting) return false;  // asked to stop already
   kept->id_ = kept->scheduler_->schedule_after(delay, {wake_up(kept), nowhere});
   return kept->suspend();
 }
 
 bool wait::begin(const std::shared_ptr<wait>& w, time_point due) {
   const std::shared_ptr<wait> kept = w;
-  if (kept->phase_ != phase::starting) return false;
+  if (kept->phase_.load(std::memory_order_relaxed) != phase::starting) return false;
   kept->id_ = kept->scheduler_->schedule_at(due, {wake_up(kept), nowhere});
   return kept->suspend();
 }
@@ -71,26 +73,32 @@ bool wait::begin(const std::shared_ptr<wait>& w, time_point due) {
 /// if the wait has ended during `starting` and the coroutine must continue at once.
 bool wait::suspend() noexcept {
   phase before = phase::starting;
-  if (phase_.compare_exchange_strong(before, phase::suspended)) return true;
-  if (before == phase::asked || before == phase::abandoned) timers_.cancel(id_);
+  if (phase_.compare_exchange_strong(before, phase::suspended, std::memory_order_release)) return true;
+  if (before == phase::asked || before == phase::abandoned) cancel_timer();
   return before == phase::slept || before == phase::abandoned;
+}
+
+void wait::cancel_timer() const {
+  const timer_id id = id_;  // g++'s thread sanitizer sees no access in the evaluation of an argument
+  timers_.cancel(id);
 }
 
 void wait::ask(const std::shared_ptr<wait>& w) noexcept {
   // The coroutine destroys the callback that called this.
   const std::shared_ptr<wait> kept = w;  // NOLINT(performance-unnecessary-copy-initialization)
   if (kept->end(phase::asked) != phase::suspended) return;
-  kept->timers_.cancel(kept->id_);
+  kept->cancel_timer();
   kept->waiting_.resume();
 }
 
 void wait::abandon() noexcept {
-  if (end(phase::abandoned) == phase::suspended) timers_.cancel(id_);
+  if (end(phase::abandoned) == phase::suspended) cancel_timer();
 }
 
 bool wait::slept() const {
-  if (phase_ == phase::dropped) throw stopped_error("rondo: a sleep was dropped before its deadline");
-  return phase_ == phase::slept;
+  const phase last = phase_.load(std::memory_order_relaxed);
+  if (last == phase::dropped) throw stopped_error("rondo: a sleep was dropped before its deadline");
+  return last == phase::slept;
 }
 
 #endif  // __cpp_impl_coroutine

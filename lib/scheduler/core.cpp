@@ -121,7 +121,7 @@ timer_id core::schedule(record& r, time_point due, time_point now) {
   tick_number tick = grid_.of_deadline(due, now);
   r.set_deadline(due);
   if (r.plain.load(relaxed))
-    r.plain.store(task_access::trivial_to_destroy(r.work), std::memory_order_release);
+    r.plain.store(task_access::trivial_to_destroy(r.work), relaxed);
   else
     tick = tick_of(r, tick, due);
   r.state.store(life::live, relaxed);

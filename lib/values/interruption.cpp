@@ -10,13 +10,15 @@ namespace rondo::detail {
 
 namespace {
 
+// Memory order: stop() raises its flag and then looks here; a task is counted here before it is scheduled, which looks at
+// that flag. All of that is seq_cst, so if stop() finds no task, the task is refused: see core::is_open().
 constinit std::atomic<std::size_t> interruptions{0};
 
 }  // namespace
 
 interruption::interruption() noexcept { interruptions.fetch_add(1, std::memory_order_seq_cst); }
 
-interruption::~interruption() { interruptions.fetch_sub(1, std::memory_order_seq_cst); }
+interruption::~interruption() { interruptions.fetch_sub(1, std::memory_order_relaxed); }
 
 bool interruption::any() noexcept { return interruptions.load(std::memory_order_seq_cst) != 0; }
 

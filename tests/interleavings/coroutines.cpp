@@ -162,17 +162,15 @@ struct act {
 };
 
 /// `sleeps`: whether the coroutine has begun to sleep.
-void explore(bool sleeps, std::vector<act> acts, std::optional<std::size_t> preemptions = {}) {
-  check_every_schedule(
-      [=] {
-        const auto s = std::make_shared<nap_stage>();
-        if (sleeps) s->begin();
-        scenario what;
-        for (const act& a : acts) what.threads.push_back({a.name, [s, a] { a.what(*s); }});
-        what.check = [s] { s->check(); };
-        return what;
-      },
-      preemptions);
+auto on_nap_stage(bool sleeps, std::vector<act> acts) {
+  return [=] {
+    const auto s = std::make_shared<nap_stage>();
+    if (sleeps) s->begin();
+    scenario what;
+    for (const act& a : acts) what.threads.push_back({a.name, [s, a] { a.what(*s); }});
+    what.check = [s] { s->check(); };
+    return what;
+  };
 }
 
 const act begin{"sleeps", [](nap_stage& s) { s.begin(); }};
@@ -181,19 +179,24 @@ const act request_stop{"requests a stop", [](nap_stage& s) { s.request_stop(); }
 const act stop{"stops the scheduler", [](nap_stage& s) { s.stop(); }};
 
 TEST_CASE("a coroutine is asked to stop while its timer fires") {
-  explore(true, {request_stop, pass});
-  explore(true, {request_stop, request_stop, pass}, few);
+  check_every_schedule(on_nap_stage(true, {request_stop, pass}));
+  check_every_schedule(on_nap_stage(true, {request_stop, request_stop, pass}), few);
 }
 
 TEST_CASE("a coroutine is asked to stop while it begins to sleep, and its timer may already fire") {
-  explore(false, {begin, request_stop});
-  explore(false, {begin, pass});
-  explore(false, {begin, request_stop, pass}, few);
+  check_every_schedule(on_nap_stage(false, {begin, request_stop}));
+  check_every_schedule(on_nap_stage(false, {begin, pass}));
+  check_every_schedule(on_nap_stage(false, {begin, request_stop, pass}), few);
 }
 
 TEST_CASE("a coroutine is asked to stop while the scheduler stops") {
-  explore(true, {request_stop, stop});
-  explore(false, {begin, request_stop, stop}, few);
+  check_every_schedule(on_nap_stage(true, {request_stop, stop}));
+  check_every_schedule(on_nap_stage(false, {begin, request_stop, stop}), few);
+}
+
+TEST_CASE("whoever asks a coroutine that has just suspended knows its timer") {
+  const with_updates_as_steps counting;
+  check_small(on_nap_stage(false, {begin, request_stop}), 1, 1);
 }
 
 }  // namespace interleavings_coroutines

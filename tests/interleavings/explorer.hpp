@@ -107,6 +107,17 @@ bool is_weak_step() noexcept;
 extern bool memory_is_weak;
 bool this_thread_is_watched() noexcept;
 inline bool is_watched() noexcept { return memory_is_weak && this_thread_is_watched(); }
+/// Whether changes of the standard library's atomics, which count references, are steps. Otherwise they belong to the step in
+/// progress, and what they order is never seen to be ordered by something else.
+inline bool updates_are_steps = false;
+/// While one lives, they are.
+struct with_updates_as_steps {
+  with_updates_as_steps() { updates_are_steps = true; }
+  ~with_updates_as_steps() { updates_are_steps = false; }
+  with_updates_as_steps(const with_updates_as_steps&) = delete;
+  with_updates_as_steps& operator=(const with_updates_as_steps&) = delete;
+};
+
 /// An access that is not atomic. The schedule fails if it may occur at the same time as one by another thread, and one of
 /// them writes. Precondition: is_watched().
 void watch_plain(const void* begin, std::size_t bytes, bool writes, const void* code) noexcept;

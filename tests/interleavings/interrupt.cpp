@@ -28,6 +28,15 @@ TEST_CASE("a request is not lost, whenever it meets the beginning and the end of
     check_every_schedule(on_stage(one_is_due, {pass, ask}), few);
 }
 
+TEST_CASE("a request is not lost if the task is the first one that takes a token") {
+  const part first{"schedules and drives", [](stage& s) {
+                     s.add_until_asked(0ms);
+                     s.core().pass();
+                   }};
+  const auto another_is_due = [](stage& s) { s.add(0ms); };  // so that nobody is told of the task
+  check_small(on_stage(another_is_due, {first, stop}), 1, 1);
+}
+
 TEST_CASE("of two threads that ask, both find the run or its end") {
   check_every_schedule(on_stage(one_is_due, {pass, cancel, cancel_and_wait}), few);
   check_every_schedule(on_stage(one_is_due, {pass, cancel, stop}), few);

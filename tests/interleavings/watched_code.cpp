@@ -43,6 +43,7 @@ T update(volatile T* at, int o, Change&& change) {
     return found;
   }
   const void* const object = const_cast<const T*>(at);
+  if (updates_are_steps) await_turn({"update", "atomic", {rondo::test::access{object, true}}});
   watch_atomic(object, sizeof(T), true, __builtin_return_address(0));
   step_in_memory::word latest = *at;
   const auto found = step_in_memory::update(
