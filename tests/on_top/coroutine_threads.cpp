@@ -40,19 +40,19 @@ detached sleep_on(timer& t, int naps, ends& e) {
 }
 
 TEST_CASE("a coroutine may be resumed on another thread before the call that suspends it has returned") {
+  ends e;
   pool workers(2);
   timer t(fine(workers.executor()));
-  ends e;
   for (int i = 0; i != 20; ++i) sleep_on(t, 200, e);
   CHECK(e.all.wait(20));
   CHECK(e.slept == 20 * 200);
 }
 
 TEST_CASE("without an executor a coroutine resumes on the driver, not before its time") {
-  timer t(fine());
   gate done;
   bool late_enough = false;
   std::thread::id driver, goes_on;
+  timer t(fine());
   t.schedule_after(0s, [&] { driver = std::this_thread::get_id(); });
   // (Read once in the coroutine: clang 14 assumes that a function runs on one thread.)
   const auto sleeper = [](timer& s, bool& enough, std::thread::id& on, gate& g) -> routine {
@@ -86,9 +86,9 @@ TEST_CASE("a sleep that begins while the scheduler stops is dropped or refused, 
 }
 
 TEST_CASE("sleeping coroutines may be destroyed while others are resumed") {
+  ends e;
   pool workers(2);
   timer t(fine(workers.executor()));
-  ends e;
   for (int i = 0; i != 4; ++i) sleep_on(t, 2000, e);
   int destroyed = 0;
   while (e.all.count() != 4 && destroyed != 20'000) {
@@ -119,10 +119,11 @@ detached sleep_once(timer& t, duration d, std::stop_token token, ends& e) {
 void race(executor run_on) {
   constexpr int sleepers = 8;
   constexpr int rounds = 3000;
+  std::vector<ends> of_rounds(rounds);  // a late wait may outlive its round
   timer t(fine(std::move(run_on)));
   int slept = 0, asked = 0;
   for (int round = 0; round != rounds; ++round) {
-    ends e;
+    ends& e = of_rounds[static_cast<std::size_t>(round)];
     std::stop_source source;
     gate go;
     std::thread asking([&] {
@@ -202,9 +203,9 @@ TEST_CASE(
 }
 
 TEST_CASE("a coroutine that resumes inside request_stop() blocks neither the driver nor its tasks") {
+  gate asked, let_go, over, others;
   pool workers(1);
   timer t(fine(workers.executor()));
-  gate asked, let_go, over;
   std::stop_source source;
   [](timer& s, std::stop_token token, gate& a, gate& l, gate& o) -> detached {
     const bool slept = co_await sleep_for(s, 1h, token);
@@ -216,7 +217,6 @@ TEST_CASE("a coroutine that resumes inside request_stop() blocks neither the dri
   }(t, source.get_token(), asked, let_go, over);
   std::thread asking([&] { source.request_stop(); });
   REQUIRE(asked.wait());
-  gate others;
   t.schedule_after(0s, [&] { others.open(); });
   CHECK(others.wait());
   let_go.open();

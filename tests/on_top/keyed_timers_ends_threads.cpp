@@ -76,11 +76,11 @@ TEST_CASE("a task in progress cannot set a key once destruction has begun") {
 
 TEST_CASE("keyed timers may be destroyed by one of their tasks while others run") {
   for (int round = 0; round != 50; ++round) {
-    pool workers(3);
-    timer t(options{.tick = 10us, .run_on = workers.executor()});
     std::atomic<bool> gone{false};
     std::atomic<int> ran_after{0};
     gate destroyed;
+    pool workers(3);
+    timer t(options{.tick = 10us, .run_on = workers.executor()});
     auto timers = std::make_unique<keyed_timers<int>>(t);
     auto* const raw = timers.get();
     for (int i = 0; i != 20; ++i) raw->set(i, every(20us + i * 3us), [&] { ran_after += gone.load(); });
@@ -114,12 +114,13 @@ struct telling_key_hash {
 };
 
 TEST_CASE("no lock is held while a key is destroyed") {
-  timer t;
-  keyed_timers<telling_key, telling_key_hash> timers(t);
   gate asked, destroyed;
   std::thread other;
   std::atomic<bool> was_free{false};
-  std::function<void()> ask = [&] {
+  std::function<void()> ask;  // the key refers to it
+  timer t;
+  keyed_timers<telling_key, telling_key_hash> timers(t);
+  ask = [&] {
     other = std::thread([&] {
       static_cast<void>(timers.size());
       asked.open();

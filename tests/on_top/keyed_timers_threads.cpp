@@ -88,9 +88,9 @@ TEST_CASE("timers of a key that are set one after another all run") {
     keyed_timers<int> timers(t);
     int lost = 0;
     for (int i = 0; i != 3000; ++i) {
-      gate ran;
-      timers.set_after(1, 0s, [&] { ran.open(); });
-      lost += ran.wait() ? 0 : 1;
+      const auto ran = std::make_shared<gate>();  // a late task may outlive this round
+      timers.set_after(1, 0s, [ran] { ran->open(); });
+      lost += ran->wait() ? 0 : 1;
       if (lost != 0) break;
     }
     CHECK(lost == 0);
@@ -102,17 +102,18 @@ TEST_CASE("the call that sets a key does not undo what the task does when it re-
   keyed_timers<int> timers(t);
   int lost = 0;
   for (int i = 0; i != 5000 && lost == 0; ++i) {
-    gate second_ran;
-    timers.set_after(1, 0s, [&] { timers.set_after(1, 0s, [&] { second_ran.open(); }); });
-    lost += second_ran.wait() ? 0 : 1;
+    const auto second_ran = std::make_shared<gate>();  // a late task may outlive this round
+    timers.set_after(
+        1, 0s, [&timers, second_ran] { timers.set_after(1, 0s, [second_ran] { second_ran->open(); }); });
+    lost += second_ran->wait() ? 0 : 1;
   }
   CHECK(lost == 0);
 }
 
 TEST_CASE("at the limit, a later timer does not run at the deadline of the timer that it replaces") {
+  std::atomic<int> by_another_deadline{0};
   timer t(options{.tick = 1us, .max_pending = 1});
   keyed_timers<int> timers(t);
-  std::atomic<int> by_another_deadline{0};
   for (int i = 0; i != 30'000; ++i) {
     timers.set_after(1, i % 8 * 1us, [] {});
     spin(static_cast<unsigned>(i * 37 % 300));
@@ -193,11 +194,11 @@ void commotion(options o) {
   std::atomic<bool> destroyed{false};
   std::atomic<long> ran{0}, ran_after{0};
   {
-    keyed_timers<unsigned> timers(t);
     const auto work = [&, token] {
       ran_after += destroyed.load();
       ++ran;
     };
+    keyed_timers<unsigned> timers(t);
     const auto use = [&](unsigned state) {
       for (int i = 0; i != 3000; ++i) {
         state = state * 1664525U + 1013904223U;
@@ -277,9 +278,10 @@ TEST_CASE("keyed timers may be used by several threads at once, at the limit") {
 
 TEST_CASE("at the limit, after several threads have replaced and moved a key, it has the last timer") {
   for (int round = 0; round != 300; ++round) {
+    std::atomic<int> runs{0};
+    gate ran;
     timer t(options{.tick = 1us, .max_pending = 1});
     keyed_timers<int> timers(t);
-    std::atomic<int> runs{0};
     timers.set_after(1, 1h, [&] { ++runs; });
     std::vector<std::thread> threads;
     for (int i = 0; i != 3; ++i)
@@ -295,7 +297,6 @@ TEST_CASE("at the limit, after several threads have replaced and moved a key, it
     CHECK(t.pending() == 1);
     CHECK(timers.size() == 1);
     CHECK(runs == 0);
-    gate ran;
     timers.set_after(1, 0s, [&] { ran.open(); });
     CHECK(ran.wait());
     CHECK(runs == 0);

@@ -19,10 +19,10 @@ using namespace rondo::test;
 TEST_CASE("cancel_and_wait() waits for the task in progress and for the destruction of its callable") {
   for (const bool recurring : {false, true}) {
     CAPTURE(recurring);
-    timer t;
-    keyed_timers<int> timers(t);
     gate begun, may_end;
     int ended = 0;  // not atomic: a thread that has waited for the run may read it
+    timer t;
+    keyed_timers<int> timers(t);
     const auto token = std::make_shared<int>(0);
     auto work = [&, held = token] {  // not const, so that it can be moved
       begun.open();
@@ -91,10 +91,10 @@ TEST_CASE("cancel_and_wait() waits for replaced tasks in progress, whatever beca
 }
 
 TEST_CASE("cancel_and_wait() neither cancels nor waits for a timer that is set for the key while it waits") {
+  gate begun, may_end, cancelled;
   pool workers(2);
   timer t(options{.run_on = workers.executor()});
   keyed_timers<int> timers(t);
-  gate begun, may_end, cancelled;
   timers.set_after(1, 0s, [&] {
     begun.open();
     may_end.wait();
@@ -112,11 +112,11 @@ TEST_CASE("cancel_and_wait() neither cancels nor waits for a timer that is set f
 }
 
 TEST_CASE("cancel_and_wait() from inside a task of another key waits") {
+  gate begun, may_end, over;
+  int ended = 0, seen = 0;  // not atomic: a thread that has waited for the run may read them
   pool workers(2);
   timer t(options{.run_on = workers.executor()});
   keyed_timers<int> timers(t);
-  gate begun, may_end, over;
-  int ended = 0, seen = 0;  // not atomic: a thread that has waited for the run may read them
   timers.set_after(1, 0s, [&] {
     begun.open();
     may_end.wait();
@@ -135,11 +135,11 @@ TEST_CASE("cancel_and_wait() from inside a task of another key waits") {
 }
 
 TEST_CASE("tasks of one key that cancel it at the same time do not wait for each other") {
+  gate begun, ended;
+  bool below_another = false;
   pool workers(2);
   timer t(options{.run_on = workers.executor()});
   keyed_timers<int> timers(t);
-  gate begun, ended;
-  bool below_another = false;
   SUBCASE("") {}
   SUBCASE("even if they do so from a task of another scheduler that they drive") { below_another = true; }
   const auto work = [&] {
@@ -197,11 +197,11 @@ TEST_CASE("after cancel_and_wait() no task of the key runs, at whatever moment i
 }
 
 TEST_CASE("the scheduler may stop while cancel_and_wait() waits") {
+  gate begun, may_end, cancelled;
+  int ended = 0;
   pool workers(2);
   timer t(options{.run_on = workers.executor()});
   keyed_timers<int> timers(t);
-  gate begun, may_end, cancelled;
-  int ended = 0;
   const auto work = [&] {
     begun.open();
     may_end.wait();

@@ -79,11 +79,11 @@ TEST_CASE("the destructor of a scope waits even if one of its tasks has closed t
 }
 
 TEST_CASE("close() cancels all timers before it waits for any run") {
-  timer t;
-  timer_scope scope(t);
   timer_id other;
   gate begun, scheduled;
   bool saw_other_cancelled = false;  // not atomic: a thread that has waited for the run may read it
+  timer t;
+  timer_scope scope(t);
   scope.schedule_after(0s, [&] {
     begun.open();
     scheduled.wait();
@@ -175,11 +175,11 @@ TEST_CASE("a task in progress cannot schedule once the destruction of its scope 
 
 TEST_CASE("a scope may be destroyed by one of its tasks while others run") {
   for (int round = 0; round != 50; ++round) {
-    pool workers(3);
-    timer t(options{.tick = 10us, .run_on = workers.executor()});
     std::atomic<bool> gone{false};
     std::atomic<int> ran_after{0};
     gate destroyed;
+    pool workers(3);
+    timer t(options{.tick = 10us, .run_on = workers.executor()});
     auto scope = std::make_unique<timer_scope>(t);
     timer_scope* const raw = scope.get();
     for (int i = 0; i != 20; ++i) raw->schedule_every(20us + i * 3us, [&] { ran_after += gone.load(); });
@@ -196,10 +196,10 @@ TEST_CASE("a scope may be destroyed by one of its tasks while others run") {
 }
 
 TEST_CASE("a running task belongs to its scope, even while the call that scheduled it is in progress") {
-  timer t(options{.tick = 1us});
-  timer_scope scope(t);
   gate ran;
   std::atomic<int> strangers{0};
+  timer t(options{.tick = 1us});
+  timer_scope scope(t);
   for (long i = 0; i != 5000; ++i) {
     scope.schedule_after(0s, [&](const rondo::firing& f) {
       strangers += scope.cancel(f.id) == rondo::cancel_result::running ? 0 : 1;
