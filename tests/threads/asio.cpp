@@ -36,14 +36,14 @@ TEST_CASE("tasks run on an Asio thread pool") {
 
 TEST_CASE("an Asio pool that is destroyed before the timer drops its jobs, and they are counted") {
   auto pool = std::make_unique<boost::asio::thread_pool>(1);
-  rondo::test::gate blocked, go_on;
+  rondo::test::gate blocked, go_on, handed;
+  rondo::test::gate passed;  // opened once the driver has finished the last hand-over
   timer t({.run_on = [&](job j) { boost::asio::post(*pool, std::move(j)); }});
   t.schedule_after(0s, [&] {
     blocked.open();
     go_on.wait();
   });
   REQUIRE(blocked.wait());
-  rondo::test::gate handed;
   for (int i = 0; i != 10; ++i)
     t.schedule_after(
         0s, [] {}, rondo::on([&](job j) {
@@ -55,7 +55,6 @@ TEST_CASE("an Asio pool that is destroyed before the timer drops its jobs, and t
   go_on.open();
   pool->join();
   pool.reset();
-  rondo::test::gate passed;  // opened once the driver has finished the last hand-over
   t.schedule_after(
       0s, [&] { passed.open(); }, rondo::on([](job j) { j(); }));
   REQUIRE(passed.wait());

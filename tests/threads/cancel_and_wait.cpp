@@ -133,10 +133,10 @@ TEST_CASE("a task may wait for a task that runs on another thread") {
   pool workers(2);
   held_run run;
   gate done;
+  int seen = -1;
   timer t(options{.run_on = workers.executor()});
   const timer_id id = t.schedule_after(0s, run.task());
   REQUIRE(run.begun.wait());
-  int seen = -1;
   t.schedule_after(0s, [&] {
     run.may_end.open();
     t.cancel_and_wait(id);

@@ -125,10 +125,10 @@ TEST_CASE("a timer may be destroyed inside its executor on the driver thread") {
 
 TEST_CASE("a timer may be destroyed inside a task on a pool while the driver and another worker are busy") {
   for (int round = 0; round != 50; ++round) {
-    pool workers(2);
     gate destroyed;
     std::atomic<bool> gone{false};
     std::atomic<int> ran_after{0};
+    pool workers(2);
     auto t = std::make_unique<timer>(options{.tick = 10us, .run_on = workers.executor()});
     auto* const raw = t.get();
     for (int i = 0; i != 50; ++i) raw->schedule_every(30us + i * 3us, [&] { ran_after += gone.load(); });

@@ -32,8 +32,8 @@ void await_drain(rondo::scheduler& s) {
 }
 
 TEST_CASE("drain() waits for due timers and for runs in progress") {
-  rondo::timer timer;
   std::atomic<int> runs{0};
+  rondo::timer timer;
   timer.schedule_after(20ms, [&] {
     let_pass(20ms);  // drain() must not return during this
     ++runs;
@@ -185,10 +185,10 @@ struct at_end {
 
 TEST_CASE(
     "the destructor of a periodic callable may stop the scheduler if the driver ends it during a drain") {
-  rondo::manual_timer time;
   gate in_one_shot, in_first, second_ended;
   bool refused = false;
   int runs = 0;
+  rondo::manual_timer time;
   auto first = std::make_shared<at_end>([&] {
     in_first.open();
     second_ended.wait();
@@ -225,9 +225,9 @@ TEST_CASE(
 
 TEST_CASE("a job that starts while drain() is ending the periodic timers runs to its end") {
   std::vector<rondo::job> jobs;
-  rondo::manual_timer time;
   gate in_first, job_runs, second_taken;
   std::atomic<int> alive{0}, ended{0};
+  rondo::manual_timer time;
   auto first = std::make_shared<at_end>([&] {  // blocks the drain
     in_first.open();
     second_taken.wait();
@@ -266,8 +266,8 @@ TEST_CASE("drain() ends a periodic timer whose run ends or is dropped after drai
   for (const bool runs : {true, false}) {
     CAPTURE(runs);
     std::vector<rondo::job> jobs;
-    rondo::manual_timer time;
     gate in_first, second_done;
+    rondo::manual_timer time;
     auto first = std::make_shared<at_end>([&] {  // blocks the drain, after it has found both
       in_first.open();
       second_done.wait();

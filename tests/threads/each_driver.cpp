@@ -37,13 +37,13 @@ bool pass_time(manual_timer& t, Done&& done) {
 #define RONDO_EACH timer, polled_timer, manual_timer
 
 TEST_CASE_TEMPLATE("one-shots fire in the order of their deadlines, none of them early", T, RONDO_EACH) {
-  T t;
   std::vector<int> order;
   std::atomic<int> early{0};
   std::atomic<std::size_t> ran{0};
+  T t;
   const auto start = t.now() + 50ms;  // after all of them have been scheduled
   for (const int ms : {5, 1, 3, 2, 4})
-    t.schedule_at(start + ms * 1ms, [&, ms](const firing& f) {
+    t.schedule_at(start + ms * 1ms, [&, start, ms](const firing& f) {
       if (t.now() < f.due || f.due != start + ms * 1ms) ++early;
       order.push_back(ms);
       ++ran;
@@ -54,8 +54,8 @@ TEST_CASE_TEMPLATE("one-shots fire in the order of their deadlines, none of them
 }
 
 TEST_CASE_TEMPLATE("each kind of recurrence runs as often as it should, and ends", T, RONDO_EACH) {
-  T t;
   std::atomic<int> runs{0};
+  T t;
   const auto count = [&] { ++runs; };
   const rondo::timer_id ids[] = {
       t.schedule(every(300us).times(5), count),
@@ -75,12 +75,12 @@ TEST_CASE_TEMPLATE("each kind of recurrence runs as often as it should, and ends
 }
 
 TEST_CASE_TEMPLATE("a periodic task may cancel itself, and others may be moved", T, RONDO_EACH) {
-  T t;
   std::atomic<int> runs{0};
   std::atomic<bool> moved{false};
+  T t;
   rondo::timer_id id;
   const auto far = t.schedule_after(1h, [&] { moved = true; });
-  id = t.schedule(every(200us).first_after(1ms), [&](const firing& f) {
+  id = t.schedule(every(200us).first_after(1ms), [&, far](const firing& f) {
     if (++runs == 3) {
       CHECK(t.cancel(f.id) == cancel_result::running);
       CHECK(t.reschedule_after(far, 0s));
@@ -93,10 +93,10 @@ TEST_CASE_TEMPLATE("a periodic task may cancel itself, and others may be moved",
 }
 
 TEST_CASE_TEMPLATE("stop() from inside a task hands back the remaining timers", T, RONDO_EACH) {
-  T t;
   std::vector<rondo::unfired> rest;
   std::atomic<bool> stopped{false};
   std::string ran;
+  T t;
   t.schedule_after(1h, [&] { ran += "late"; });
   t.schedule_every(30min, [&] { ran += "often"; });
   t.schedule_after(1ms, [&] {
@@ -111,8 +111,8 @@ TEST_CASE_TEMPLATE("stop() from inside a task hands back the remaining timers", 
 }
 
 TEST_CASE_TEMPLATE("drain() makes time pass by itself", T, RONDO_EACH) {
-  T t;
   std::atomic<int> runs{0};
+  T t;
   t.schedule_after(3ms, [&] { ++runs; });
   t.schedule_after(1ms, [&] { ++runs; });
   t.schedule_every(10us, [&] { runs += 100; });

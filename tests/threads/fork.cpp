@@ -40,8 +40,8 @@ std::string drawing_of(const rondo::scheduler& s) {
 
 TEST_CASE("in a child every call reports that there is no driver, and none hangs") {
   const auto token = std::make_shared<int>(0);
-  std::optional<timer> t(std::in_place);
   gate running, may_end;
+  std::optional<timer> t(std::in_place);
   t->schedule_after(0s, [&] {  // so that the driver is busy when the process forks
     running.open();
     CHECK(may_end.wait());
@@ -226,8 +226,8 @@ TEST_CASE("a timer whose driver had ended before the fork can be destroyed in a 
 TEST_CASE("a child may create timers, and so may its own child") {
   timer t;
   const auto has_its_own = [](auto&& then) {
-    timer own;
     gate ran;
+    timer own;
     own.schedule_after(1ms, [&] { ran.open(); });
     return ran.wait() ? then(own) : 1;
   };

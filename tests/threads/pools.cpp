@@ -110,7 +110,7 @@ TEST_CASE("a periodic task on a slow pool never runs twice at once, and each poi
 
 TEST_CASE(
     "a pool that is shut down before the timer rejects the jobs it still holds and those it still gets") {
-  gate handed, held;
+  gate handed, blocked, may_end;
   std::atomic<int> ran{0};
   const auto token = std::make_shared<int>(0);
   auto workers = std::make_unique<pool>(1);
@@ -118,7 +118,6 @@ TEST_CASE(
                     if (workers) workers->post(std::move(j));
                     handed.open();
                   }});
-  gate blocked, may_end;
   t.schedule_after(0s, [&] {
     blocked.open();
     may_end.wait();

@@ -39,17 +39,17 @@ void produce(timer& t, account& a, unsigned state) {
 void check_accounts(executor run_on, std::size_t buckets) {
   account a;
   std::vector<std::thread> producers;
+  gate passed;
   timer t(options{.tick = 50us, .buckets = buckets, .run_on = std::move(run_on)});
   for (unsigned i = 0; i != 4; ++i) producers.emplace_back([&, i] { produce(t, a, i); });
   for (std::thread& p : producers) p.join();
   // Each of these timers is due after all others, so none is left when one of these has run.
   const auto end = std::chrono::steady_clock::now() + patience;
-  while (t.pending() != 0 && std::chrono::steady_clock::now() < end) {
-    gate passed;
+  for (long i = 1; t.pending() != 0 && std::chrono::steady_clock::now() < end; ++i) {
     t.schedule_after(5ms, [&] { passed.open(); });
     ++a.scheduled;
     ++a.ran;
-    REQUIRE(passed.wait());
+    REQUIRE(passed.wait(i));
   }
   t.stop();
   const statistics s = t.stats();
@@ -101,6 +101,7 @@ TEST_CASE("races neither lose nor add places under max_pending") {
   constexpr std::size_t limit = 50;
   std::atomic<int> refused{0}, accepted{0};
   std::vector<std::thread> producers;
+  gate passed;
   timer t(options{.tick = 10us, .max_pending = limit});
   for (unsigned p = 0; p != 4; ++p)
     producers.emplace_back([&, p] {
@@ -118,14 +119,13 @@ TEST_CASE("races neither lose nor add places under max_pending") {
     });
   for (std::thread& p : producers) p.join();
   CHECK(accepted + refused == 20'000);
-  while (t.pending() != 0) {
-    gate passed;
+  for (long scheduled = 0; t.pending() != 0;) {
     try {
       t.schedule_after(1ms, [&] { passed.open(); });
     } catch (const rondo::capacity_error&) {
       continue;
     }
-    REQUIRE(passed.wait());
+    REQUIRE(passed.wait(++scheduled));
   }
   // All places are free again, and not one more.
   for (std::size_t i = 0; i != limit; ++i) t.schedule_after(1h, [] {});

@@ -112,12 +112,12 @@ void handler(int) {
 
 TEST_CASE("a handler that was installed after a timer was created does not run on its driver") {
   CHECK(in_child([] {
+          gate sent;
           timer t;
           expected_handler = pthread_self();
           signal(SIGUSR1, &handler);
           const sigset_t usr1 = set_of({SIGUSR1});
           pthread_sigmask(SIG_BLOCK, &usr1, nullptr);
-          gate sent;
           t.schedule_after(0s, [&] { kill(getpid(), SIGUSR1); });
           t.schedule_after(1ms, [&] { sent.open(); });
           const bool was_sent = sent.wait();

@@ -86,9 +86,9 @@ TEST_CASE("stop() with the longest limit waits like stop() without one") {
 }
 
 TEST_CASE("stop(limit) from inside waits for nothing") {
-  timer t;
   gate done;
   std::optional<std::vector<unfired>> list;
+  timer t;
   t.schedule_after(1h, [] {});
   t.schedule_after(0s, [&] {
     list = t.stop(patience);

@@ -1,5 +1,6 @@
 // What wakes the driver thread, and what does not.
 #include <atomic>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -12,9 +13,9 @@ using namespace rondo::test;
 
 /// The number of wake-ups so far of a driver that has just run a task and has nothing more to do.
 std::uint64_t wakeups_after_a_run(timer& t) {
-  gate ran;
-  t.schedule_after(2ms, [&] { ran.open(); });
-  REQUIRE(ran.wait());
+  const auto ran = std::make_shared<gate>();  // the timer may outlive this call
+  t.schedule_after(2ms, [ran] { ran->open(); });
+  REQUIRE(ran->wait());
   return t.stats().wakeups;
 }
 
@@ -96,9 +97,9 @@ TEST_CASE("of many timers, each earlier than the one before, all are noticed") {
 }
 
 TEST_CASE("no ring is lost while the driver is between its check and its sleep") {
+  std::atomic<int> ran{0};
   timer t(options{.tick = 1us});
   t.schedule_after(1h, [] {});
-  std::atomic<int> ran{0};
   constexpr int rounds = 150'000;                              // that moment is short
   const auto enough = std::chrono::steady_clock::now() + 20s;  // for busy machines, where a round takes long
   unsigned state = 1;
