@@ -61,9 +61,9 @@ TEST_CASE("destroying the scheduler aborts its waits through their executors") {
 
 TEST_CASE("a wait whose job the executor drops is aborted") {
   std::vector<job> jobs;
-  manual_timer time(options{.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
   asio::io_context io;
   journal notes;
+  manual_timer time(options{.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
   for (int i = 0; i != 2; ++i) async_wait_for(time, 1ms, ending_on(io.get_executor(), notes));
   time.advance(1ms);
   REQUIRE(jobs.size() == 2);

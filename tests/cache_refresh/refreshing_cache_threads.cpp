@@ -95,12 +95,11 @@ TEST_CASE("keys are loaded in their period even if nobody reads them, in real ti
 TEST_CASE("a thousand readers on many threads begin one load, and all get its value") {
   rondo::timer timer;
   std::optional<cache_type::load> begun;
-  std::atomic<int> begins{0};
+  std::atomic<int> begins{0}, served{0};
   gate asked;
   cache_type cache(timer, {}, [&](cache_type::load load) {
     if (++begins == 1) begun.emplace(std::move(load));
   });
-  std::atomic<int> served{0};
   std::vector<std::thread> readers;
   for (int i = 0; i != 10; ++i) {
     readers.emplace_back([&] {

@@ -174,9 +174,9 @@ TEST_CASE("the thread handles no signals from outside") {
 TEST_CASE("a timer still runs while the kernel reports steps") {
   // The real clock is not set, so the reported steps change nothing; no timer may be lost between the threads.
   const kernel k;
+  gate ran;
   timer t({.tick = 100us});
   calendar_timers timers(t);
-  gate ran;
   timers.schedule_at(std::chrono::system_clock::now() + 50ms, [&] { ran.open(); });
   for (int i = 0; i != 20; ++i) k.tell();
   CHECK(ran.wait());

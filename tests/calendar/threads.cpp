@@ -19,11 +19,11 @@ using namespace calendar_test;
 using namespace rondo::test;
 
 TEST_CASE("on the system's clock a task runs, and not before its deadline") {
+  gate ran;
+  wall_time started{};
   timer t({.tick = 100us});
   calendar_timers timers(t);
-  gate ran;
   const wall_time due = std::chrono::system_clock::now() + 20ms;
-  wall_time started{};
   timers.schedule_at(due, [&] {
     started = std::chrono::system_clock::now();
     ran.open();
