@@ -14,20 +14,25 @@ namespace rondo::test {
 #define RONDO_TEST_HAS_FEATURE(name) 0
 #endif
 
-/// The least factor by which tests are slower with sanitizers, with checks, without optimisation, and in an emulator
-/// (which tests/portability/run defines).
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(RONDO_CHECKS) || \
-    !defined(__OPTIMIZE__) || RONDO_TEST_HAS_FEATURE(address_sanitizer) ||                    \
-    RONDO_TEST_HAS_FEATURE(thread_sanitizer) || defined(RONDO_TEST_EMULATED)
-inline constexpr std::size_t times_slower = 10;
-#else
-inline constexpr std::size_t times_slower = 1;
-#endif
-
 #if defined(RONDO_TEST_EMULATED)
-inline constexpr bool emulated = true;
+inline constexpr bool emulated = true;  // defined by tests/portability/run
 #else
 inline constexpr bool emulated = false;
+#endif
+
+/// Whether each access to memory is slow: with sanitizers, and in an emulator.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
+    RONDO_TEST_HAS_FEATURE(address_sanitizer) || RONDO_TEST_HAS_FEATURE(thread_sanitizer)
+inline constexpr bool memory_is_slow = true;
+#else
+inline constexpr bool memory_is_slow = emulated;
+#endif
+
+/// The least factor by which tests are slower if memory is, with checks, and without optimisation.
+#if defined(RONDO_CHECKS) || !defined(__OPTIMIZE__)
+inline constexpr std::size_t times_slower = 10;
+#else
+inline constexpr std::size_t times_slower = memory_is_slow ? 10 : 1;
 #endif
 
 /// How often one of the slowest cases repeats what it would otherwise do `times` times.

@@ -190,7 +190,8 @@ void set_all(memory_in_use& m, const range& p) {
   for (small& t : m.timers) m.w.schedule(t, m.w.now() + p.first + m.random(p.ticks));
 }
 
-TEST_CASE("a million timers take no more than 48 bytes each, payload and bookkeeping together") {
+TEST_CASE("a million timers take no more than 48 bytes each, payload and bookkeeping together" *
+          doctest::skip(memory_is_slow)) {
   for (const range& p : ranges) {
     CAPTURE(p.where);
     memory_in_use m(1'000'000);
@@ -213,7 +214,7 @@ TEST_CASE("timers that are moved to random ticks over and over take no more memo
     std::size_t timers, moves, bytes;
   } const loads[] = {{10'000, 200'000, 88}, {1'000'000, shortened(3'000'000), 48}};
   for (const auto& load : loads) {
-    if (emulated && load.timers == 1'000'000) continue;  // takes minutes
+    if (memory_is_slow && load.timers == 1'000'000) continue;  // takes minutes
     for (const range& p : ranges) {
       CAPTURE(load.timers);
       CAPTURE(p.where);
