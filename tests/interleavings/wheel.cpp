@@ -119,4 +119,22 @@ TEST_CASE("a wheel whose stripes are not locked fails") {
   CHECK(e.failure != "");
 }
 
+TEST_CASE("a node that the driver is about to move is scheduled in a stripe that the driver has not locked") {
+  const auto due_after_its_place = [](wheel_in_use<3>& w) {
+    w.schedule(0, 2);
+    w.cancel_in_place(0);
+    w.schedule_in_place(0, 4);
+    w.schedule(1, 3);
+  };
+  const auto looks = [](wheel_in_use<3>& w) { w.wheel.next_due(); };
+  const auto owner = [](wheel_in_use<3>& w) {
+    w.cancel(0);
+    w.schedule(0, 3);
+    w.cancel_in_place(0);
+    w.schedule_in_place(0, 4);
+    w.cancel(1);
+  };
+  check_small(on_wheel<wheel_in_use<3>>(due_after_its_place, {looks, owner}), 3, 1);
+}
+
 }  // namespace interleavings_wheel

@@ -64,6 +64,13 @@ struct wheel_in_use {
     const unwatched here;
     cancelled[i] += was_scheduled ? 1 : 0;
   }
+  /// Schedules node `i` where it lies, if it can stay there.
+  void schedule_in_place(std::size_t i, tick_number due) {
+    if (!wheel.schedule_in_place(nodes[i], due, detail::place::waiting)) return schedule(i, due);
+    const unwatched here;
+    ++scheduled[i];
+    order_[i] = ++steps_;
+  }
   void take(tick_number to, std::size_t limit = unlimited) {
     wheel.take_due(to, limit, [this, to](detail::shared_node& taken_node, tick_number tick) {
       const unwatched here;
@@ -133,7 +140,7 @@ struct wheel_in_use {
   std::optional<tick_number> earliest() const {
     std::optional<tick_number> earliest;
     for (const explored_node& n : nodes)
-      if (n.is_inside() && (!earliest || n.due < *earliest)) earliest = n.due;
+      if (n.is_inside() && (!earliest || n.due_tick() < *earliest)) earliest = n.due_tick();
     return earliest;
   }
 
