@@ -53,7 +53,8 @@ class producer {
     CHECK(disordered == 0);
     CHECK(early_ == 0);
     CHECK(late_ == 0);
-    CHECK(last.size() < runs_.size() / 2);  // so there was an order to keep
+    // There was an order to keep. (Usually half of them share a deadline; fewer if the producers seldom get a processor.)
+    CHECK(last.size() < runs_.size() / 10 * 9);
   }
 
  private:
