@@ -42,7 +42,10 @@ struct nap_stopper {
 
 struct nap_stopper {
   static constexpr bool possible = false;
-  struct token {};
+  struct token {
+    bool stop_possible() const { return false; }
+    bool stop_requested() const { return false; }
+  };
 
   token get_token() const { return {}; }
   void request_stop() {}

@@ -37,23 +37,43 @@ class keyed_model {
     return any;
   }
 
-  /// `timer` is about to be scheduled. The key's last one is cancelled.
-  void set(std::size_t key, std::size_t timer) {
-    cancel(key);
-    of_[key].push_back(timer);
+  /// `timer` is about to be scheduled. The key's last one is cancelled. Its run is asked to stop, unless it is one of those
+  /// that the caller is inside.
+  void set(std::size_t key, std::size_t timer, const std::vector<std::size_t>& inside) {
+    std::vector<std::size_t>& of = of_[key];
+    if (!of.empty())
+      all_->cancel(of.back(), std::find(inside.begin(), inside.end(), of.back()) == inside.end());
+    of.push_back(timer);
   }
   cancel_result cancel(std::size_t key) {
     const auto result = of_[key].empty() ? cancel_result::gone : all_->cancel(of_[key].back());
     return result == cancel_result::gone && running(key) ? cancel_result::running : result;
   }
+  /// As cancel(), but waits for replaced timers, too, unless the caller is inside one of the key's.
+  cancel_result cancel_and_wait(std::size_t key, const std::vector<std::size_t>& inside) {
+    const auto result = cancel(key);
+    const auto is_of_key = [&](std::size_t t) {
+      return std::find(of_[key].begin(), of_[key].end(), t) != of_[key].end();
+    };
+    if (std::none_of(inside.begin(), inside.end(), is_of_key)) ask(key);
+    return result;
+  }
   bool reschedule(std::size_t key, ns due) {
     return !of_[key].empty() && all_->reschedule(of_[key].back(), due);
   }
   void clear() {
-    for (std::size_t key = 0; key != keys; ++key) cancel(key);
+    for (std::size_t key = 0; key != keys; ++key) {
+      cancel(key);
+      ask(key);
+    }
   }
 
  private:
+  /// Asks also replaced timers to stop.
+  void ask(std::size_t key) {
+    for (const std::size_t timer : of_[key]) all_->cancel(timer);
+  }
+
   scheduler_model* all_;
   std::array<std::vector<std::size_t>, keys> of_;  // the timers of each key, the last one at the end
 };

@@ -201,7 +201,7 @@ void random_program::schedule(plan p, ns due, runs_on where, refusal expected,
     ids_.emplace_back();
   }
   try {
-    const timer_id id = call([this, n, alive = callable_](const firing& f) { ran(n, f); });
+    const timer_id id = call(work_of(n));
     expect(expected == refusal::none, "scheduled though it was to be refused");
     if (expected == refusal::none) ids_[n] = id;
   } catch (const stopped_error&) {

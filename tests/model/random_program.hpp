@@ -100,6 +100,10 @@ class random_program {
   /// Why a scheduling call is refused.
   enum class refusal { none, stopped, full };
 
+  struct run_in_progress {
+    std::size_t timer;
+    nap_stopper::token asked;
+  };
   struct kept_job {
     job call;
     scheduler_model::run what;
@@ -207,7 +211,8 @@ class random_program {
   void abandon_sleep();
 
   // Tasks and executors: random_program_runs.cpp
-  void ran(std::size_t timer, const firing&);
+  task work_of(std::size_t timer);
+  void ran(std::size_t timer, const firing&, nap_stopper::token);
   std::optional<scheduler_model::run> starting(std::size_t timer);
   bool act_as(const scheduler_model::run&, bool may_throw);
   void has_thrown(std::size_t timer);
@@ -233,9 +238,11 @@ class random_program {
   std::optional<scheduler_model::run> starting_;
   std::optional<scheduler_model::run> to_be_rejected_;  // what on_rejected should report
   std::optional<std::size_t> running_;
-  std::optional<std::size_t> thrown_;  // by its task, on the way to the driving caller
-  bool driving_ = false;               // the driver is calling the executor
-  bool elsewhere_ = false;             // the driver is on another thread than the run in progress
+  std::vector<run_in_progress> in_progress_;  // the innermost last
+  std::vector<std::size_t> inside_;           // the timers whose runs are on this thread's stack
+  std::optional<std::size_t> thrown_;         // by its task, on the way to the driving caller
+  bool driving_ = false;                      // the driver is calling the executor
+  bool elsewhere_ = false;                    // the driver is on another thread than the run in progress
   bool stop_inside_ = false;
   int inside_left_ = 0;  // how many more runs of this step may do something
   int depth_ = 0;

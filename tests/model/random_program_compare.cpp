@@ -41,6 +41,9 @@ void random_program::compare() {
     expect(next_due <= time_.now(), "next_due() is in the future, though something was left");
   else
     expect_same(next_due, clock_time(model_.next_due()), "next_due()");
+  for (const run_in_progress& r : in_progress_)
+    if (r.asked.stop_possible())
+      expect_same(r.asked.stop_requested(), model_.asked(r.timer), "whether a run is asked to stop");
   if (ids_.empty()) return;
   const std::size_t next = looked_at_++ % ids_.size();
   expect_same(time_.pending(ids_[next]), model_.pending(next), "pending(id)");

@@ -90,7 +90,7 @@ void random_program::set(plan p, bool replaces) {
     expect(!call_set(key, p, w, false, [] {}, {}), "try_set_after() has set a timer for a key that has one");
     return;
   }
-  if (r == refusal::none) keyed_.set(key, ids_.size());
+  if (r == refusal::none) keyed_.set(key, ids_.size(), inside_);
   schedule(p, w.due, where, r, [&](task work) {
     expect(call_set(key, p, w, replaces, std::move(work), some_options(where)), "try_set_after() said false");
     return new_id();
@@ -138,7 +138,7 @@ bool random_program::call_set(std::size_t key, const plan& p, const wish& w, boo
 void random_program::cancel_key() {
   const std::size_t key = choices_.below(keyed_model::keys);
   const bool waits = choices_.one_in(3) && !waits_for_itself(keyed_.running(key));
-  const cancel_result expected = keyed_.cancel(key);
+  const cancel_result expected = waits ? keyed_.cancel_and_wait(key, inside_) : keyed_.cancel(key);
   note(waits ? "keys.cancel_and_wait(" : "keys.cancel(", key, ") -> ", text_of(expected));
   expect_same(waits ? keys_->cancel_and_wait(key) : keys_->cancel(key), expected, "what cancel(key) says");
 }

@@ -6,8 +6,18 @@
 
 namespace rondo::test {
 
+/// Every other task can be interrupted, if the standard library can do that.
+task random_program::work_of(std::size_t n) {
+#ifdef __cpp_lib_jthread
+  if (n % 2 == 1)
+    return
+        [this, n, alive = callable_](const firing& f, std::stop_token asked) { ran(n, f, std::move(asked)); };
+#endif
+  return [this, n, alive = callable_](const firing& f) { ran(n, f, {}); };
+}
+
 /// Called by each task.
-void random_program::ran(std::size_t n, const firing& f) {
+void random_program::ran(std::size_t n, const firing& f, nap_stopper::token asked) {
   if (!is_right()) return;
   const auto expected = starting(n);
   if (!expected) return fail("nothing should have run, but this did: " + describe(n, f));
@@ -15,7 +25,12 @@ void random_program::ran(std::size_t n, const firing& f) {
                      f.lateness == duration(expected->lateness) && f.run == expected->number &&
                      f.missed == expected->missed && f.left == expected->to_come && f.name == name(n);
   if (!right) return fail("what should have run: " + describe(*expected) + "; what ran: " + describe(n, f));
-  if (!act_as(*expected, true)) return;
+  in_progress_.push_back({n, std::move(asked)});
+  inside_.push_back(n);
+  const bool throws = act_as(*expected, true);
+  inside_.pop_back();
+  in_progress_.pop_back();
+  if (!throws) return;
   if (is_.propagates && model_.where(n) == runs_on::driver) {
     thrown_ = n;
     ++propagated_;
@@ -65,7 +80,9 @@ void random_program::drive_elsewhere() {
   note("on another thread:");
   const deeper here(depth_);
   elsewhere_ = true;
+  const auto inside = std::exchange(inside_, {});
   std::thread([this] { advance(); }).join();
+  inside_ = inside;
   elsewhere_ = false;
 }
 

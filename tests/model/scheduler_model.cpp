@@ -69,8 +69,9 @@ std::size_t scheduler_model::schedule(plan p, runs_on where, ns due, ns slack) {
   return all_.size() - 1;
 }
 
-cancel_result scheduler_model::cancel(std::size_t which) {
+cancel_result scheduler_model::cancel(std::size_t which, bool asks) {
   timer& t = all_[which];
+  t.asked |= asks && t.running != 0;
   if (!t.live) return t.running != 0 ? cancel_result::running : cancel_result::gone;
   end_now(t);
   ++counts_.cancelled;
@@ -180,6 +181,7 @@ std::vector<scheduler_model::unfired> scheduler_model::stop() {
     unfired what;
   };
   std::vector<entry> found;
+  for (timer& t : all_) t.asked |= t.running != 0;
   for (std::size_t i = 0; i != all_.size() && !stopped_listed_; ++i) {
     timer& t = all_[i];
     if (!t.live) continue;

@@ -62,6 +62,8 @@ class scheduler_model {
   std::size_t pending() const;
   bool pending(std::size_t which) const { return all_[which].live; }
   bool running(std::size_t which) const { return all_[which].running != 0; }
+  /// Whether its runs in progress are asked to stop.
+  bool asked(std::size_t which) const { return all_[which].asked; }
   /// None if the timer waits for no moment.
   std::optional<ns> due(std::size_t which) const;
   std::vector<listed> list() const;
@@ -85,7 +87,8 @@ class scheduler_model {
 
   /// `due` is for single runs.
   std::size_t schedule(plan, runs_on, ns due = 0, ns slack = 0);
-  cancel_result cancel(std::size_t which);
+  /// If not `asks`, its runs in progress are not asked to stop.
+  cancel_result cancel(std::size_t which, bool asks = true);
   /// False if the timer is not pending.
   bool reschedule(std::size_t which, ns due);
 
@@ -132,6 +135,7 @@ class scheduler_model {
     ns due = 0, tick = 0;
     std::uint64_t armed = 0;  // its position in the order of calls
     int running = 0;
+    bool asked = false;
     std::vector<hand_over> submitted;  // oldest first
     bool completes = false;            // has ended by itself, perhaps with a run in progress
 
