@@ -232,6 +232,8 @@ TEST_CASE("slack keeps never, and a deadline that no tick follows within it") {
   static_assert(grid.with_slack(7, at(11ns), 8ns) == 7);
   static_assert(grid.with_slack(1, at(11ns), 9ns) == 2);
   static_assert(grid.with_slack(2, at(11ns), duration::max()) == tick_number{1} << 59);
+  constexpr tick_grid at_the_end{1ns, time_point::max()};
+  static_assert(at_the_end.with_slack(never_tick - 1, time_point::max() - 1ns, 1ns) == never_tick - 1);
 }
 
 }  // namespace values_tick_grid

@@ -71,7 +71,8 @@ class tick_grid {
   /// begins there, and for never_tick.
   constexpr tick_number with_slack(tick_number own, time_point due, duration slack) const noexcept {
     const tick_number first = at_or_after(due);
-    const tick_number last = at_or_before(saturating_add(due, slack));
+    tick_number last = at_or_before(saturating_add(due, slack));
+    if (last == never_tick) --last;
     if (own == never_tick || last < first) return own;
     // Modulo 2^64, which keeps multiples of powers of two. The result has the highest bit in which `last` differs from
     // the tick before `first`, and zeros after it.
