@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -45,11 +46,19 @@ class waiting_operations {
     try_to_complete(*op);  // only now, so that no change is overlooked
   }
 
-  /// Tries the operations that wait for `key`. Returns how many of them it has completed.
+  /// Tries the operations that wait for `key`. Returns how many of them it has completed. If calls of theirs throw, throws
+  /// what the first of these has thrown, after it has tried them all.
   std::size_t changed(const Key& key) {
     std::size_t completed = 0;
-    for (const auto& op : waiting_for(key))
-      if (try_to_complete(*op)) ++completed;
+    std::exception_ptr thrown;
+    for (const auto& op : waiting_for(key)) {
+      try {
+        if (try_to_complete(*op)) ++completed;
+      } catch (...) {
+        if (thrown == nullptr) thrown = std::current_exception();
+      }
+    }
+    if (thrown != nullptr) std::rethrow_exception(thrown);
     return completed;
   }
 

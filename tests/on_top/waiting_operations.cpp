@@ -132,6 +132,24 @@ TEST_CASE("if the scheduler takes no timer, nothing is registered; an attempt th
   CHECK(all.registrations() == 0);
 }
 
+TEST_CASE("an operation whose attempt or end throws keeps no other from being tried") {
+  manual_timer time;
+  waiting_operations<int> all(time);
+  std::array<ends, 2> e;
+  bool may = false;
+  const auto possible = [&] { return may; };
+  const auto failing = [&] { return may ? throw std::runtime_error("not now") : false; };
+  all.submit({1}, 1s, failing, e[0].count());
+  all.submit({1}, 1s, possible, [](outcome) { throw std::logic_error("later than the first one"); });
+  all.submit({1}, 1s, possible, e[1].count());
+  may = true;
+  CHECK_THROWS_AS(all.changed(1), std::runtime_error);
+  CHECK(e[1].completed == 1);
+  CHECK(all.registrations() == 1);
+  time.advance(1s);
+  CHECK(e[0].timed_out == 1);
+}
+
 TEST_CASE("the destructor drops what waits, and then no timeout comes") {
   manual_timer time;
   ends e;
