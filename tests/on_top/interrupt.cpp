@@ -1,6 +1,7 @@
 // Scopes and keyed timers ask the runs in progress to stop.
 #include <version>
 #ifdef __cpp_lib_jthread
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -92,6 +93,58 @@ TEST_CASE("a task that sets its own key again is not asked") {
   });
   time.advance(1s);
   CHECK_FALSE(asked);
+}
+
+TEST_CASE("stop callbacks may use and destroy the scope or the keyed timers whose call asks") {
+  manual_timer time;
+  auto scope = std::make_unique<timer_scope>(time);
+  auto keys = std::make_unique<keyed_timers<int>>(time);
+  std::function<void(timer_id)> ask;
+  const auto destroy_scope = [&] { scope.reset(); };
+  const auto destroy_keys = [&] { keys.reset(); };
+  std::function<void()> asked = destroy_keys;
+  bool over = false;
+  const auto work = [&](const firing& f, std::stop_token token) {
+    const std::stop_callback when_asked(token, [&] { asked(); });
+    ask(f.id);
+    over = true;
+  };
+  SUBCASE("scope: cancel") {
+    ask = [&](timer_id id) { scope->cancel(id); };
+  }
+  SUBCASE("scope: cancel_and_wait") {
+    ask = [&](timer_id id) { scope->cancel_and_wait(id); };
+  }
+  SUBCASE("scope: cancel_all") {
+    ask = [&](timer_id) { scope->cancel_all(); };
+  }
+  if (ask) {
+    asked = destroy_scope;
+    scope->schedule_every(1s, work);
+  }
+  SUBCASE("keys: cancel") {
+    ask = [&](timer_id) { keys->cancel(1); };
+  }
+  SUBCASE("keys: cancel_and_wait") {
+    ask = [&](timer_id) { keys->cancel_and_wait(1); };
+  }
+  SUBCASE("keys: clear") {
+    ask = [&](timer_id) { keys->clear(); };
+  }
+  SUBCASE("keys: set_after") {
+    // On another thread, because a run that sets its own key is not asked.
+    ask = [&](timer_id) { std::thread([&] { keys->set_after(1, 1h, doing_nothing()); }).join(); };
+    asked = [&] {
+      keys->set_after(1, 2h, doing_nothing());
+      CHECK(keys->cancel_and_wait(1) == cancel_result::cancelled);
+      keys.reset();
+    };
+  }
+  if (scope->pending() == 0) keys->set(1, every(1s), work);
+  time.advance(1s);
+  CHECK(over);
+  CHECK((scope == nullptr || keys == nullptr));
+  CHECK(time.pending() == 0);
 }
 
 }  // namespace on_top_interrupt
