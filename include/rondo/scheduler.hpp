@@ -213,6 +213,8 @@ class RONDO_EXPORT scheduler {
   /// If it is running and its task takes a std::stop_token, cancel() requests the stop of all its runs in progress. The
   /// stop callbacks run on this thread, with no lock held, and are *inside* a run of that timer. cancel_and_wait(),
   /// stop() and the destructor request it in the same way, before they wait; reschedule_*() and drain() do not.
+  /// A stop callback must not destroy the scheduler while the run is in progress on another thread: the destructor would
+  /// wait for the run, and the run for the end of its callback.
   cancel_result cancel(timer_id id);
 
   /// Cancels, and returns when no run of the timer is in progress and its callable is destroyed. Called from inside one
