@@ -110,6 +110,17 @@ TEST_CASE("a task that sets its key again asks another run of the key, and not i
   CHECK_FALSE(asked);
 }
 
+TEST_CASE("drain() asks nobody, and a stop() after it does") {
+  until_asked run;
+  timer t;
+  t.schedule_after(0s, run.task());
+  REQUIRE(run.begun.wait());
+  CHECK_FALSE(t.drain(1ms));
+  CHECK(run.ended.count() == 0);
+  CHECK(t.stop().empty());
+  CHECK(run.ended.count() == 1);
+}
+
 TEST_CASE("no request is lost, whenever it meets the beginning of a run") {
   until_asked run;
   timer t({.tick = 1us});
