@@ -754,20 +754,21 @@ void core::interrupt(timer_id id) noexcept {
 /// another timer.
 struct core::request {
   record& of;
-  const std::uint64_t generation;
+  std::uint64_t generation;
 };
 
-/// Does nothing if `r` serves another timer. The callbacks are inside a run of the timer, and may destroy the scheduler:
-/// nothing of it is used after them.
-void core::interrupt(record& r, std::uint64_t generation) noexcept {
+/// Does nothing if `r` serves another timer than the one of that generation, if one is given. The callbacks are inside a run
+/// of the timer, and may destroy the scheduler: nothing of it is used after them.
+void core::interrupt(record& r, std::optional<std::uint64_t> generation) noexcept {
   std::shared_ptr<interruption> runs;
+  request asked{r, 0};
   {
     const record_lock hold(r.mutex);
-    if (r.generation() != generation || r.running == 0 || r.destroying) return;
+    asked.generation = r.generation();
+    if (asked.generation != generation.value_or(asked.generation) || r.running == 0 || r.destroying) return;
     runs = task_access::interrupting(r.work);
   }
   if (runs == nullptr) return;
-  const request asked{r, generation};
   const marker here(marker::kind::request, this, &asked);
   runs->request_stop();
 }
@@ -775,7 +776,7 @@ void core::interrupt(record& r, std::uint64_t generation) noexcept {
 /// Precondition: stopped(). So a run that is not found here has seen that, or will, and does not begin.
 void core::interrupt_all() noexcept {
   if (!interruption::any()) return;
-  pool_.for_each([this](record& r) { interrupt(r, r.generation()); });
+  pool_.for_each([this](record& r) { interrupt(r, {}); });
 }
 
 /// Ends the wait of `r`, which is locked, in the wheel or the pass, if it waits there; its node may stay in its place.

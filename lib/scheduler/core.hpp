@@ -320,7 +320,7 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   void hand_back(const candidate&, std::string&& name, std::vector<unfired>&);
   void end_periodic_timers(std::vector<candidate>&);
   struct request;
-  void interrupt(record&, std::uint64_t generation) noexcept;
+  void interrupt(record&, std::optional<std::uint64_t> generation) noexcept;
   void interrupt_all() noexcept;
   template <class Is>
   bool inside_any(Is&&) const;
