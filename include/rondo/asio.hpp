@@ -1,4 +1,5 @@
-// async_wait_for(scheduler, 1s, token): waits for users of Boost.Asio. Needs Boost 1.74 or later.
+// For users of Boost.Asio: async_wait_for(scheduler, 1s, token) waits, cancel_after(scheduler, 1s, token) gives any
+// operation a deadline. Needs Boost 1.74 or later; deadlines need 1.77.
 #pragma once
 
 #include <utility>  // before Asio, because Boost 1.74 omits it
@@ -29,6 +30,9 @@
 #endif
 
 #include <rondo/call_site.hpp>
+#ifdef RONDO_ASIO_HAS_CANCELLATION
+#include <rondo/detail/asio_deadline.hpp>
+#endif
 #include <rondo/detail/canceller.hpp>
 #include <rondo/errors.hpp>
 #include <rondo/executor.hpp>
@@ -261,6 +265,50 @@ auto async_wait_until(scheduler& s, any_time_point t, CompletionToken&& token) {
   return boost::asio::async_initiate<CompletionToken, void(boost::system::error_code)>(
       detail::asio_initiation<time_point>{&s, t}, token);
 }
+
+#ifdef RONDO_ASIO_HAS_CANCELLATION
+
+/// Gives an operation of Asio a deadline: a completion token, made from any other one, for any operation. If the
+/// operation has not ended within `d` on the clock of `s`, it is cancelled. Boost 1.77 or later.
+///
+///     co_await socket.async_read_some(buffer, cancel_after(timer, 500ms, boost::asio::use_awaitable));
+///     boost::asio::async_read(socket, buffer, cancel_after(timer, 500ms, [](error_code e, std::size_t n) { … }));
+///
+/// - The time counts from the initiation, which is the call of the operation unless `token` defers it. The operation
+///   ends once, with its own result: whatever it says, even if that is success and the time has come meanwhile. When it
+///   is cancelled, most say operation_aborted; async_read() also says how much it has read. What cannot be cancelled
+///   (async_resolve() cannot be) goes on.
+/// - It is cancelled with cancellation_type::terminal, by a function that is posted to the operation's own executor and
+///   dispatched by the handler's, as the handler itself is. Zero, negative and past times cancel at the driver's next
+///   pass; the largest never. When the handler is called, or destroyed with its context, no timer is left.
+/// - It is also cancelled if the time can no longer come: `s` was already stopped, `max_pending` timers are pending, or
+///   the task was destroyed without running (see async_wait_for()).
+/// - The executor, allocator and cancellation slot of `token` are passed on. An emission of that slot reaches the
+///   operation with its own type. So bind them to `token` itself: bind_executor(), as_tuple() and so on belong inside.
+/// - Threads: Asio's own rule is that a slot is emitted on a thread that runs the operation's handlers. This holds if
+///   the handler's executor is a strand or has a context with one thread. On a pool without a strand, operations of
+///   one step are safe too (a socket's async_read_some(), a timer's async_wait()), but composed ones are not.
+/// - `s` must outlive the initiation; afterwards it may be destroyed. The context must outlive the scheduler, or its
+///   operations must have ended, unless no timer is due while it is being destroyed.
+/// - The call throws std::invalid_argument if `d` is NaN. The initiation throws what the operation's throws, and
+///   std::bad_alloc if there is no memory for the timer. If there is none to post the cancellation, `on_error` receives
+///   the exception, or, if the task was destroyed without running, std::terminate() is called.
+/// - O(1), and one allocation in addition to those of the scheduler and the operation: none on a thread that runs a
+///   context, if that can reuse the memory of an earlier operation (Boost 1.79).
+template <class CompletionToken>
+auto cancel_after(scheduler& s, any_duration d, CompletionToken&& token) {
+  return detail::asio_deadline_token<duration, std::decay_t<CompletionToken>>{
+      &s, d, std::forward<CompletionToken>(token)};
+}
+
+/// As cancel_after(), but the deadline is `t`.
+template <class CompletionToken>
+auto cancel_at(scheduler& s, any_time_point t, CompletionToken&& token) {
+  return detail::asio_deadline_token<time_point, std::decay_t<CompletionToken>>{
+      &s, t, std::forward<CompletionToken>(token)};
+}
+
+#endif
 
 /// Returns an executor that posts to an executor of Asio, for example a strand, of which it keeps a copy:
 ///
