@@ -33,6 +33,7 @@ namespace rondo {
 ///   destroyed unless it is running. The new timer counts as scheduled, the old one as cancelled.
 /// - Setting a key's timer, except with try_set_after(), requests the stop of a run of the previous timer that is in
 ///   progress, as scheduler::cancel() does, even if that run is its last; but a run that sets its own key is not asked.
+///   Runs of timers before the previous one are asked only by cancel_and_wait(), clear() and the destructor.
 /// - The calls throw what the scheduler's calls throw; a call that throws has changed nothing. Once destruction has
 ///   begun, setting a timer throws stopped_error.
 /// - At options::max_pending a key's timer can still be replaced: the new timer takes the place of the old one. No call
