@@ -8,8 +8,10 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include <rondo/export.hpp>
@@ -40,12 +42,12 @@ class RONDO_EXPORT store_error : public std::runtime_error {
   bool perhaps_done_;
 };
 
-/// The key of a submission belongs to a live task of its queue, and the submission does not ask to replace that task.
+/// A live task of the queue has the key already, and the call does not ask to replace that task.
 class RONDO_EXPORT key_taken : public std::runtime_error {
  public:
   /// Sets the results of what() and id().
   key_taken(const std::string& what, std::int64_t id) : std::runtime_error(what), id_(id) {}
-  /// The id of that task.
+  /// The id of that task; 0 if it is another task of the same list.
   std::int64_t id() const noexcept { return id_; }
 
  private:
@@ -62,6 +64,12 @@ struct submission {
   bool replace = false;
 };
 
+/// A submission in a list, and when its task is due: after a delay on the engine's clock, or at a time of that clock.
+struct planned {
+  submission what = {};
+  std::variant<duration, wall_time> when = duration::zero();
+};
+
 /// A *live* task: it waits, is held by a dispatcher, or runs.
 struct task {
   std::int64_t id;  ///< greater than zero
@@ -75,6 +83,21 @@ struct task {
   /// fences are then issued again. To protect what a handler changes elsewhere against a run that continues after its
   /// lease has expired, refuse a fence smaller than one already seen for the task.
   std::int64_t fence;
+};
+
+/// Where a task is between its submission and its end.
+enum class task_state {
+  waiting,  ///< to become due, to be tried again, or to be claimed
+  held,     ///< claimed by a dispatcher, which has not begun it
+  running,  ///< begun; possibly cancelled since
+  dead      ///< given up, and kept
+};
+
+/// What list() returns.
+struct listed : task {
+  task_state state;
+  std::string owner;   ///< the dispatcher that holds or runs it: "host:process:number"
+  std::string reason;  ///< why it is dead
 };
 
 /// A transaction of yours in which a store's calls take part: they take effect when you commit. The connection must be
@@ -136,6 +159,15 @@ class RONDO_EXPORT store {
   ///@}
 
   ///@{
+  /// Adds all tasks or none, in one transaction, and returns their ids in the order of the list. Throws key_taken for the
+  /// first submission whose key a live task has that it does not ask to replace, or whose key is that of an earlier one in
+  /// the list. If one is not valid, the message of std::invalid_argument says which. Needs memory for a part of the list,
+  /// about 16 MB, in addition to the list.
+  std::vector<std::int64_t> submit_all(std::span<const planned> all);
+  std::vector<std::int64_t> submit_all(transaction in, std::span<const planned> all);
+  ///@}
+
+  ///@{
   /// Removes a task: no further run of it begins. Returns true if the task existed and no run of it is in progress.
   /// Returns false if it does not exist, or if a run of it is in progress: that run continues, and is the last even if
   /// it fails.
@@ -151,13 +183,38 @@ class RONDO_EXPORT store {
   bool reschedule_after(transaction in, std::int64_t id, any_duration delay);
   bool reschedule_at(std::int64_t id, wall_time due);
   bool reschedule_at(transaction in, std::int64_t id, wall_time due);
+  bool reschedule_after(const std::string& queue, const std::string& key, any_duration delay);
+  bool reschedule_after(transaction in, const std::string& queue, const std::string& key, any_duration delay);
+  bool reschedule_at(const std::string& queue, const std::string& key, wall_time due);
+  bool reschedule_at(transaction in, const std::string& queue, const std::string& key, wall_time due);
   ///@}
 
   ///@{
   /// Returns a live task as it is in the database now. A task that was cancelled during its run no longer has a key.
   std::optional<task> find(std::int64_t id);
   std::optional<task> find(transaction in, std::int64_t id);
+  std::optional<task> find(const std::string& queue, const std::string& key);
+  std::optional<task> find(transaction in, const std::string& queue, const std::string& key);
   ///@}
+
+  ///@{
+  /// A paused queue is neither claimed from nor does a run of it begin, on any node, until it is resumed; only a
+  /// transaction of a dispatcher that is in progress when pause() returns may still begin some. Runs in progress go on,
+  /// and tasks can be submitted, moved and cancelled. Idempotent. The queue need not have tasks.
+  void pause(const std::string& queue);
+  void resume(const std::string& queue);
+  bool paused(const std::string& queue);
+  ///@}
+
+  /// Returns the first `limit` tasks of the queue with greater ids than `after_id`, all or only those in one state, in
+  /// the order of their ids. The dead are found by an index; others take time proportional to the tasks of all queues
+  /// between the ids.
+  std::vector<listed> list(const std::string& queue, std::optional<task_state> only = {},
+                           std::int64_t after_id = 0, std::size_t limit = 100);
+
+  /// A dead task waits again, is due now, and no run of it counts any more. Returns false if there is no such dead task.
+  /// Throws key_taken if a live task of the queue has got its key.
+  bool retry(std::int64_t id);
 
  private:
   friend struct detail::store_access;

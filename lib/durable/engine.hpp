@@ -2,10 +2,13 @@
 // that uses them is the same for both.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <variant>
@@ -57,7 +60,8 @@ struct turn {
   // set, it is counted from now: the claim of this turn must not find what this session runs expired.
   std::vector<ticket> kept = {};
   // Tasks whose runs should begin. This counts an attempt and starts the lease from now. Repeating it for the same
-  // ticket changes only the lease. A task that is not due by the engine's clock, which may have been set, stays claimed.
+  // ticket changes only the lease. A task that is not due by the engine's clock, which may have been set, or whose queue
+  // is paused, stays claimed.
   std::vector<ticket> begun = {};
   // Return all claims of this session that have not begun, because the answer to an earlier turn was lost.
   bool adopt = false;
@@ -72,7 +76,8 @@ struct turn {
 struct turn_result {
   std::vector<ticket> finished, failed, renewed;
   std::vector<ticket> begun;
-  std::vector<ticket> early;  // not begun, as they are not yet due by the engine's clock
+  std::vector<ticket>
+      early;  // not begun, as they are not yet due by the engine's clock, or their queue is paused
   // The failed tasks that had been cancelled during the run: neither tried again nor kept.
   std::vector<ticket> removed;
   // Left unchanged, because another, open transaction has changed them. The request must be repeated. (Renewals are not
@@ -130,10 +135,22 @@ class engine {
   void keep(std::shared_ptr<engine> self) noexcept { self_ = std::move(self); }
 
   virtual std::int64_t submit(const due_time& due, const submission& what, const transaction* in) = 0;
+  /// Precondition: each submission is valid. `all` may be empty.
+  virtual std::vector<std::int64_t> submit_all(std::span<const planned> all, const transaction* in) = 0;
   virtual bool cancel(std::int64_t id, const transaction* in) = 0;
   virtual bool cancel(const std::string& queue, const std::string& key, const transaction* in) = 0;
   virtual bool reschedule(std::int64_t id, const due_time& due, const transaction* in) = 0;
+  virtual bool reschedule(const std::string& queue, const std::string& key, const due_time& due,
+                          const transaction* in) = 0;
   virtual std::optional<task> find(std::int64_t id, const transaction* in) = 0;
+  virtual std::optional<task> find(const std::string& queue, const std::string& key,
+                                   const transaction* in) = 0;
+  virtual void pause(const std::string& queue) = 0;
+  virtual void resume(const std::string& queue) = 0;
+  virtual bool paused(const std::string& queue) = 0;
+  virtual std::vector<listed> list(const std::string& queue, std::optional<task_state> only,
+                                   std::int64_t after_id, std::size_t limit) = 0;
+  virtual bool retry(std::int64_t id) = 0;
   /// `owner` is a unique name of the session, for operators to read.
   virtual std::unique_ptr<session> connect(const std::string& owner, const claim_rules& rules) = 0;
 
@@ -141,6 +158,17 @@ class engine {
   const pid_t process_ = getpid();
   std::shared_ptr<engine> self_;
 };
+
+/// For databases, which count with a sign.
+inline std::int64_t in_64_bits(std::size_t n) {
+  return static_cast<std::int64_t>(std::min<std::size_t>(n, std::numeric_limits<std::int64_t>::max()));
+}
+
+/// A longer payload has a row of its own in rondo_payload, which the changes of its task's row do not rewrite. (For a
+/// short one, a row of its own would cost more than that saves.)
+inline constexpr std::size_t longest_inline_payload = 256;  // bytes
+
+inline bool lies_apart(const std::string& payload) { return payload.size() > longest_inline_payload; }
 
 /// Submissions due within this time wake the dispatchers of other processes, if the engine can do that. Dispatchers
 /// check by themselves at least once in every half of it.

@@ -16,6 +16,11 @@ std::int64_t microseconds_of(std::chrono::duration<Rep, Period> d) {
   return std::chrono::ceil<std::chrono::microseconds>(d).count();
 }
 
+/// A negative delay means at once, which is zero.
+inline std::int64_t microseconds_of_delay(duration d) {
+  return microseconds_of(std::max(d, duration::zero()));
+}
+
 inline std::int64_t microseconds_of(wall_time t) { return microseconds_of(t.time_since_epoch()); }
 
 /// Clamps to the range of `To`.

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
@@ -12,8 +11,7 @@ namespace rondo::durable {
 
 namespace {
 
-// A negative delay means at once, which is zero.
-detail::due_time after(duration delay) { return std::max(delay, duration::zero()); }
+detail::due_time after(duration delay) { return delay; }
 
 std::int64_t submit_to(detail::engine& e, const detail::due_time& due, const submission& what,
                        const transaction* in) {
@@ -25,6 +23,31 @@ bool cancel_in(detail::engine& e, const std::string& queue, const std::string& k
   detail::check_queue(queue);
   detail::check_key(key);
   return !key.empty() && e.cancel(queue, key, in);
+}
+
+bool reschedule_in(detail::engine& e, const std::string& queue, const std::string& key,
+                   const detail::due_time& due, const transaction* in) {
+  detail::check_queue(queue);
+  detail::check_key(key);
+  return !key.empty() && e.reschedule(queue, key, due, in);
+}
+
+std::optional<task> find_in(detail::engine& e, const std::string& queue, const std::string& key,
+                            const transaction* in) {
+  detail::check_queue(queue);
+  detail::check_key(key);
+  return key.empty() ? std::nullopt : e.find(queue, key, in);
+}
+
+std::vector<std::int64_t> submit_all_to(detail::engine& e, std::span<const planned> all,
+                                        const transaction* in) {
+  detail::check(all);
+  return e.submit_all(all, in);
+}
+
+detail::engine& checked(detail::engine& e, const std::string& queue) {
+  detail::check_queue(queue);
+  return e;
 }
 
 }  // namespace
@@ -61,6 +84,13 @@ std::int64_t store::submit_at(transaction in, wall_time due, const submission& w
   return submit_to(engine_->own(), due, what, &in);
 }
 
+std::vector<std::int64_t> store::submit_all(std::span<const planned> all) {
+  return submit_all_to(engine_->own(), all, nullptr);
+}
+std::vector<std::int64_t> store::submit_all(transaction in, std::span<const planned> all) {
+  return submit_all_to(engine_->own(), all, &in);
+}
+
 bool store::cancel(std::int64_t id) { return engine_->own().cancel(id, nullptr); }
 bool store::cancel(transaction in, std::int64_t id) { return engine_->own().cancel(id, &in); }
 bool store::cancel(const std::string& queue, const std::string& key) {
@@ -83,7 +113,38 @@ bool store::reschedule_at(transaction in, std::int64_t id, wall_time due) {
   return engine_->own().reschedule(id, due, &in);
 }
 
+bool store::reschedule_after(const std::string& queue, const std::string& key, any_duration delay) {
+  return reschedule_in(engine_->own(), queue, key, after(delay), nullptr);
+}
+bool store::reschedule_after(transaction in, const std::string& queue, const std::string& key,
+                             any_duration delay) {
+  return reschedule_in(engine_->own(), queue, key, after(delay), &in);
+}
+bool store::reschedule_at(const std::string& queue, const std::string& key, wall_time due) {
+  return reschedule_in(engine_->own(), queue, key, due, nullptr);
+}
+bool store::reschedule_at(transaction in, const std::string& queue, const std::string& key, wall_time due) {
+  return reschedule_in(engine_->own(), queue, key, due, &in);
+}
+
 std::optional<task> store::find(std::int64_t id) { return engine_->own().find(id, nullptr); }
 std::optional<task> store::find(transaction in, std::int64_t id) { return engine_->own().find(id, &in); }
+std::optional<task> store::find(const std::string& queue, const std::string& key) {
+  return find_in(engine_->own(), queue, key, nullptr);
+}
+std::optional<task> store::find(transaction in, const std::string& queue, const std::string& key) {
+  return find_in(engine_->own(), queue, key, &in);
+}
+
+void store::pause(const std::string& queue) { checked(engine_->own(), queue).pause(queue); }
+void store::resume(const std::string& queue) { checked(engine_->own(), queue).resume(queue); }
+bool store::paused(const std::string& queue) { return checked(engine_->own(), queue).paused(queue); }
+
+std::vector<listed> store::list(const std::string& queue, std::optional<task_state> only,
+                                std::int64_t after_id, std::size_t limit) {
+  return checked(engine_->own(), queue).list(queue, only, after_id, limit);
+}
+
+bool store::retry(std::int64_t id) { return engine_->own().retry(id); }
 
 }  // namespace rondo::durable

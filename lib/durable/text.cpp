@@ -2,8 +2,10 @@
 
 #include <array>
 #include <cstddef>
+#include <set>
 #include <stdexcept>
 #include <string_view>
+#include <utility>
 
 namespace rondo::durable::detail {
 
@@ -120,6 +122,32 @@ void check(const submission& what) {
                                 " bytes; at most " + std::to_string(largest_payload) +
                                 " (64 MiB) are allowed");
   }
+}
+
+void check(std::span<const planned> all) {
+  for (std::size_t i = 0; i != all.size(); ++i) {
+    try {
+      check(all[i].what);
+    } catch (const std::invalid_argument& e) {
+      throw std::invalid_argument(std::string(e.what()) + " (number " + std::to_string(i) + " of the list)");
+    }
+  }
+}
+
+std::size_t first_repeated_key(std::span<const planned> all) {
+  std::set<std::pair<std::string_view, std::string_view>> seen;
+  for (std::size_t i = 0; i != all.size(); ++i) {
+    const submission& what = all[i].what;
+    if (!what.key.empty() && !seen.emplace(what.queue, what.key).second) return i;
+  }
+  return all.size();
+}
+
+void refuse_key(const submission& what, std::int64_t of_task) {
+  const std::string who =
+      of_task == 0 ? "an earlier task of the list and of" : "task " + std::to_string(of_task) + " of";
+  throw key_taken("rondo: " + who + " the queue " + quoted(what.queue) + " has the key " + quoted(what.key),
+                  of_task);
 }
 
 }  // namespace rondo::durable::detail

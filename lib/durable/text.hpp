@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -24,6 +26,12 @@ std::string on_one_line(std::string text);
 void check_queue(const std::string& queue);
 void check_key(const std::string& key);  // may be empty
 void check(const submission& what);
+void check(std::span<const planned> all);
 ///@}
+
+/// The place of the first submission that has the queue and key of an earlier one; the size of the list if there is none.
+std::size_t first_repeated_key(std::span<const planned> all);
+
+[[noreturn]] void refuse_key(const submission& what, std::int64_t of_task);
 
 }  // namespace rondo::durable::detail

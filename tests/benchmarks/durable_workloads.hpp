@@ -45,15 +45,17 @@ class place {
     const std::string count = std::to_string(n), from = std::to_string(first.count()),
                       each = std::to_string(gap.count());
     if (is_sqlite_)
-      ask("INSERT INTO rondo_task (queue, due, payload) WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i "
+      ask("INSERT INTO rondo_task (queue, due, inline_payload) WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL "
+          "SELECT i "
           "+ 1 "
           "FROM n WHERE i + 1 < " +
           count + ") SELECT 'default', CAST((julianday('now') - 2440587.5) * 86400e6 AS INTEGER) + " + from +
           " + i * " + each + ", CAST(CAST(i AS TEXT) AS BLOB) FROM n");
     else
-      ask("INSERT INTO rondo_task (queue, due, payload) SELECT 'default', now() + (" + from + " + i * " +
-          each + ") * interval '1 microsecond', convert_to(i::text, 'UTF8') FROM generate_series(0, " +
-          count + "::bigint - 1) AS i");
+      ask("INSERT INTO rondo_task (queue, due, inline_payload) SELECT 'default', now() + (" + from +
+          " + i * " + each +
+          ") * interval '1 microsecond', convert_to(i::text, 'UTF8') FROM generate_series(0, " + count +
+          "::bigint - 1) AS i");
   }
 
   /// Removes the tasks that are due within two years; the far-off ones stay.
@@ -143,6 +145,17 @@ inline measure::sample submit(place& at, std::size_t n, std::size_t batch) {
     made += at.store().submit_after(caller->handle(), 1h, what) > 0 ? 1u : 0u;
     if (i % batch == batch - 1 || i == n - 1) caller->execute("COMMIT");
   }
+  const double each = microseconds_each(start, n);
+  at.clear();
+  return {each, made};
+}
+
+/// Submits n tasks as one list.
+inline measure::sample submit_list(place& at, std::size_t n) {
+  std::vector<rondo::durable::planned> all(n);
+  for (std::size_t i = 0; i != n; ++i) all[i] = {.what = {.payload = std::to_string(i)}, .when = 1h};
+  const auto start = measure::now();
+  const std::size_t made = at.store().submit_all(all).size();
   const double each = microseconds_each(start, n);
   at.clear();
   return {each, made};

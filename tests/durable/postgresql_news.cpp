@@ -4,6 +4,7 @@
 #include <future>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "durable/postgresql_database.hpp"
 
@@ -51,11 +52,32 @@ TEST_CASE("a submission in a transaction wakes a session when it commits, and no
   CHECK(!x.woken_by([&] { mine->execute("rollback"); }));
 }
 
+TEST_CASE("a list wakes a waiting session if one of its tasks is due soon") {
+  waiting x;
+  using rondo::durable::planned;
+  const std::vector<planned> far = {{.when = 1h}, {.what = {.queue = "other"}}};
+  const std::vector<planned> soon = {{.when = 1h}, {.when = 1s}, {.when = 1h}};
+  CHECK(!x.woken_by([&] { x.tasks->submit_all(far); }));
+  CHECK(x.woken_by([&] { x.tasks->submit_all(soon); }));
+}
+
+TEST_CASE("a queue that is resumed wakes a session, and so does a dead task that is retried") {
+  waiting x;
+  x.tasks->pause("default");
+  CHECK(x.woken_by([&] { x.tasks->resume("default"); }));
+  CHECK(!x.woken_by([&] { x.tasks->resume("default"); }));
+  const auto id = task_in(state::dead, *x.tasks, x.w);
+  CHECK(x.woken_by([&] { x.tasks->retry(id); }));
+}
+
 TEST_CASE("a task that is moved to a time soon wakes a session") {
   waiting x;
   const auto id = x.tasks->submit_after(1h, {});
   CHECK(!x.woken_by([&] { x.tasks->reschedule_after(id, 2h); }));
   CHECK(x.woken_by([&] { x.tasks->reschedule_after(id, 1s); }));
+  x.tasks->submit_after(1h, {.key = "k"});
+  CHECK(!x.woken_by([&] { x.tasks->reschedule_after("default", "k", 2h); }));
+  CHECK(x.woken_by([&] { x.tasks->reschedule_after("default", "k", 1s); }));
 }
 
 TEST_CASE("tasks that a session hands back wake the others, but not itself") {

@@ -21,7 +21,7 @@ struct crowd {
   crowd() {
     db.open();
     db.ask(
-        "insert into rondo_task (queue, key, payload, due, state, attempt, owner, lease_until) "
+        "insert into rondo_task (queue, key, inline_payload, due, state, attempt, owner, lease_until) "
         "select (array['a', 'b', 'c'])[1 + i % 3], i::text, '', now() + case when i <= 20000 then interval "
         "'1 day' "
         "else interval '-1 day' end, case when i > 20300 then 2 else 0 end, 1, case when i > 20300 then "
@@ -78,13 +78,43 @@ TEST_CASE("submissions, cancellations and adoptions read their rows by the indic
   };
   const auto new_task = [](bool replace) {
     postgresql::parameters p;
-    p.text("a").text("new").bytes("").boolean(true).integer(1'000'000'000).boolean(replace).integer(0);
+    p.text("a")
+        .text("new")
+        .bytes("")
+        .boolean(true)
+        .integer(1'000'000'000)
+        .boolean(replace)
+        .integer(0)
+        .integer(0)
+        .null();
     return p;
   };
-  check(postgresql::submit, new_task(false), "rondo_submit('a', 'new', '', true, 1000000000, false, 0)", 1);
-  check(postgresql::submit, new_task(true), "rondo_submit('a', 'new', '', true, 1000000000, true, 0)", 3);
+  check(postgresql::submit, new_task(false),
+        "rondo_submit('a', 'new', '', true, 1000000000, false, 0, 0, null)", 1);
+  check(postgresql::submit, new_task(true),
+        "rondo_submit('a', 'new', '', true, 1000000000, true, 0, 0, null)", 3);
   check(postgresql::cancel_key, postgresql::parameters().text("a").text("new"), "rondo_cancel_key('a', '3')",
         3);
+  check(postgresql::submit_many,
+        postgresql::parameters()
+            .texts_or_nulls({"a"})
+            .texts_or_nulls({"new2"})
+            .byte_strings({""})
+            .integers(std::vector<std::int64_t>{0})
+            .booleans({true})
+            .integers(std::vector<std::int64_t>{1'000'000'000})
+            .booleans({true})
+            .integer(0),
+        "rondo_submit_many('{a,b}', '{new3,5}', '{a,b}', '{0,0}', '{t,t}', '{1000000000,1000000000}', "
+        "'{t,t}', 0)",
+        3);
+  check(postgresql::find_key, postgresql::parameters().text("a").text("new"), "rondo_find_key('a', '6')", 1);
+  postgresql::parameters move;
+  move.text("a").text("new").boolean(true).integer(1'000'000'000).integer(0);
+  check(postgresql::reschedule_key, move, "rondo_reschedule_key('a', '6', true, 1000000000, 0)", 1);
+  check(postgresql::list_dead, postgresql::parameters().text("a").integer(0).integer(10),
+        "rondo_list_dead('a', 0, 10)", 0);
+  check(postgresql::retry, postgresql::parameters().integer(0), "rondo_retry(9)", 1);
   check(postgresql::cancel_id, postgresql::parameters().integer(1), "rondo_cancel_id(2)", 3);
   check(postgresql::adopt, postgresql::parameters().texts({"a"}).text("x").integer(1),
         "rondo_adopt('{a,b,c}', 'gone', 1)", 60);
@@ -95,7 +125,7 @@ TEST_CASE("statements about tickets read only their rows, even if the statistics
   x.db.ask("delete from rondo_task where state = 2");
   x.db.ask("analyze rondo_task");
   x.db.ask(
-      "insert into rondo_task (queue, payload, due, state, attempt, fence, owner, lease_until) "
+      "insert into rondo_task (queue, inline_payload, due, state, attempt, fence, owner, lease_until) "
       "select 'a', '', now(), 1 + i % 2, 1, 1, 'me', now() + interval '1 hour' from generate_series(1, 2000) "
       "i");
   const auto tickets = [&](int state) {

@@ -51,7 +51,7 @@ TEST_CASE("several threads that open an empty database at once create its tables
     }
     CHECK(opened == 6);
     CHECK(db.ask("select count(*) from rondo_task") == "6");
-    CHECK(db.ask("select string_agg(version::text, ',') from rondo_schema") == "1");
+    CHECK(db.ask("select string_agg(version::text, ',') from rondo_schema") == "2");
   }
 }
 
@@ -67,24 +67,32 @@ TEST_CASE("a newer schema is refused, and not changed") {
   db.ask("update rondo_schema set version = 7");
   CHECK(
       refusal_to_open(db) ==
-      "rondo: PostgreSQL: the schema has version 7, and this program knows only versions up to 1: it needs a "
+      "rondo: PostgreSQL: the schema has version 7, and this program knows only versions up to 2: it needs a "
       "later "
       "version of rondo-durable");
   CHECK(db.ask("select version from rondo_schema") == "7");
 }
 
 TEST_CASE("a damaged schema is refused, and the message describes the damage") {
-  const std::array<std::array<const char*, 2>, 10> damages{{
+  const std::array<std::array<const char*, 2>, 18> damages{{
       {"alter table rondo_task drop column fence", "column \"fence\" does not exist"},
       {"drop table rondo_task", "relation \"rondo_task\" does not exist"},
       {"drop table rondo_schema", "rondo_schema is missing"},
       {"alter table rondo_schema drop column version", "column \"version\" does not exist"},
       {"delete from rondo_schema", "rondo_schema does not have exactly one row"},
-      {"insert into rondo_schema values (1)", "rondo_schema does not have exactly one row"},
+      {"insert into rondo_schema values (2)", "rondo_schema does not have exactly one row"},
       {"update rondo_schema set version = 0", "rondo_schema must have a version greater than zero"},
       {"drop index rondo_task_due", "an index of rondo_task is missing"},
       {"drop index rondo_task_lease", "an index of rondo_task is missing"},
       {"drop index rondo_task_key", "an index of rondo_task is missing"},
+      {"drop index rondo_task_dead", "an index of rondo_task is missing"},
+      {"drop index rondo_task_lane", "an index of rondo_task is missing"},
+      {"drop index rondo_task_lane_due", "an index of rondo_task is missing"},
+      {"drop index rondo_task_lane_busy", "an index of rondo_task is missing"},
+      {"drop trigger rondo_task_gone on rondo_task", "the trigger rondo_task_gone is missing"},
+      {"drop table rondo_payload", "relation \"rondo_payload\" does not exist"},
+      {"drop table rondo_paused", "relation \"rondo_paused\" does not exist"},
+      {"drop table rondo_owner", "relation \"rondo_owner\" does not exist"},
   }};
   for (const auto& [damage, what] : damages) {
     auto db = new_postgresql_database();
@@ -120,23 +128,23 @@ TEST_CASE("the statements of a later version are run once, and those of earlier 
   auto db = new_postgresql_database();
   const auto id = store::open(db.url())->submit_after(1h, {});
   std::vector<postgresql::migration> steps(postgresql::migrations().begin(), postgresql::migrations().end());
-  steps.push_back({2, "alter table rondo_task add column colour text; update rondo_task set colour = 'red'"});
+  steps.push_back({3, "alter table rondo_task add column colour text; update rondo_task set colour = 'red'"});
   postgresql::connection own(db.url());
   for (int i = 0; i < 2; ++i) postgresql::migrate(own, steps);
   CHECK(db.ask("select colour from rondo_task where id = " + std::to_string(id)) == "red");
-  CHECK(db.ask("select version from rondo_schema") == "2");
-  CHECK(refusal_to_open(db).find("version 2") != std::string::npos);
+  CHECK(db.ask("select version from rondo_schema") == "3");
+  CHECK(refusal_to_open(db).find("version 3") != std::string::npos);
 }
 
 TEST_CASE("a migration that fails leaves the schema as it was") {
   auto db = new_postgresql_database();
   store::open(db.url());
   std::vector<postgresql::migration> steps(postgresql::migrations().begin(), postgresql::migrations().end());
-  steps.push_back({2, "alter table rondo_task add column colour text"});
-  steps.push_back({3, "alter table rondo_task drop column nonsense"});
+  steps.push_back({3, "alter table rondo_task add column colour text"});
+  steps.push_back({4, "alter table rondo_task drop column nonsense"});
   postgresql::connection own(db.url());
   CHECK(refusal([&] { postgresql::migrate(own, steps); }).find("nonsense") != std::string::npos);
-  CHECK(db.ask("select version from rondo_schema") == "1");
+  CHECK(db.ask("select version from rondo_schema") == "2");
   CHECK(db.ask("select count(*) from pg_attribute where attrelid = 'rondo_task'::regclass and attname = "
                "'colour'") == "0");
   CHECK_NOTHROW(postgresql::migrate(own));
@@ -158,8 +166,11 @@ TEST_CASE(
   CHECK(said.find("permission denied for table rondo_task") != std::string::npos);
   CHECK(said.find("damaged") == std::string::npos);
   db.ask(
-      "grant select on rondo_schema to plain; grant select, insert, update, delete on rondo_task to plain");
-  CHECK(store::open(url)->submit_after(1h, {}) > 0);
+      "grant select, insert, update, delete on rondo_task, rondo_payload, rondo_paused, rondo_owner to "
+      "plain");
+  const auto tasks = store::open(url);
+  CHECK(tasks->submit_after(1h, {}) > 0);
+  CHECK(tasks->cancel(tasks->submit_after(1h, {.payload = std::string(1000, 'x')})));
 }
 
 }  // namespace durable_postgresql_schema

@@ -178,7 +178,7 @@ TEST_CASE("no statement reads or sorts all tasks") {
       engine->connect("w", {.queues = {"default", "other"}, .window = 5s, .lease = 30s, .max_attempts = 1});
   db.ask(
       "BEGIN; WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)"
-      " INSERT INTO rondo_task (queue, key, due, payload, state, fence, lease_until)"
+      " INSERT INTO rondo_task (queue, key, due, inline_payload, state, fence, lease_until)"
       " SELECT 'default', i, 9000000000000000, '', i % 5, 1, CASE WHEN i % 5 IN (1, 2, 4) THEN "
       "9000000000000000 END"
       " FROM n; COMMIT");
@@ -201,6 +201,14 @@ TEST_CASE("no statement reads or sorts all tasks") {
     mine->cancel(t[3].id);
     mine->reschedule_after(t[1].id, 2h);
     mine->find(t[1].id);
+    mine->find("default", "7");
+    mine->reschedule_after("default", "7", 2h);
+    mine->submit_all(std::vector<rondo::durable::planned>{{.when = 1h}, {.what = {.key = "k"}, .when = 1h}});
+    mine->pause("other");
+    mine->resume("other");
+    mine->list("default", rondo::durable::task_state::dead);
+    mine->retry(t[2].id);
+    mine->cancel("default", "k");
     db.pass(1min);
     session->take({.claim_up_to = 10});
   }

@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -181,6 +182,9 @@ class watched_engine final : public detail::engine {
   std::int64_t submit(const detail::due_time& due, const submission& what, const transaction* in) override {
     return of_->submit(due, what, in);
   }
+  std::vector<std::int64_t> submit_all(std::span<const planned> all, const transaction* in) override {
+    return of_->submit_all(all, in);
+  }
   bool cancel(std::int64_t id, const transaction* in) override { return of_->cancel(id, in); }
   bool cancel(const std::string& queue, const std::string& key, const transaction* in) override {
     return of_->cancel(queue, key, in);
@@ -189,6 +193,21 @@ class watched_engine final : public detail::engine {
     return of_->reschedule(id, due, in);
   }
   std::optional<task> find(std::int64_t id, const transaction* in) override { return of_->find(id, in); }
+  bool reschedule(const std::string& queue, const std::string& key, const detail::due_time& due,
+                  const transaction* in) override {
+    return of_->reschedule(queue, key, due, in);
+  }
+  std::optional<task> find(const std::string& queue, const std::string& key, const transaction* in) override {
+    return of_->find(queue, key, in);
+  }
+  void pause(const std::string& queue) override { of_->pause(queue); }
+  void resume(const std::string& queue) override { of_->resume(queue); }
+  bool paused(const std::string& queue) override { return of_->paused(queue); }
+  std::vector<listed> list(const std::string& queue, std::optional<task_state> only, std::int64_t after_id,
+                           std::size_t limit) override {
+    return of_->list(queue, only, after_id, limit);
+  }
+  bool retry(std::int64_t id) override { return of_->retry(id); }
   std::unique_ptr<detail::session> connect(const std::string& owner,
                                            const detail::claim_rules& rules) override {
     auto rest = std::make_shared<rest_stop>();

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -56,14 +57,29 @@ class server_engine final : public engine {
   explicit server_engine(std::string url);
 
   std::int64_t submit(const due_time& due, const submission& what, const transaction* in) override;
+  std::vector<std::int64_t> submit_all(std::span<const planned> all, const transaction* in) override;
   bool cancel(std::int64_t id, const transaction* in) override;
   bool cancel(const std::string& queue, const std::string& key, const transaction* in) override;
   bool reschedule(std::int64_t id, const due_time& due, const transaction* in) override;
+  bool reschedule(const std::string& queue, const std::string& key, const due_time& due,
+                  const transaction* in) override;
   std::optional<task> find(std::int64_t id, const transaction* in) override;
+  std::optional<task> find(const std::string& queue, const std::string& key, const transaction* in) override;
+  void pause(const std::string& queue) override;
+  void resume(const std::string& queue) override;
+  bool paused(const std::string& queue) override;
+  std::vector<listed> list(const std::string& queue, std::optional<task_state> only, std::int64_t after_id,
+                           std::size_t limit) override;
+  bool retry(std::int64_t id) override;
   std::unique_ptr<session> connect(const std::string& owner, const claim_rules& rules) override;
 
  private:
   result run(const statement& what, const parameters& with, const transaction* in);
+  template <class Function>
+  auto together(const transaction* in, Function f);
+  void check(const transaction& in) const;
+  /// Throws key_taken for the first of these submissions whose key is taken.
+  void refuse_if_taken(std::span<const planned> all, const transaction* in);
   std::string in_home(const char* text) const;
 
   std::string url_;

@@ -24,6 +24,26 @@ std::string array(const Values& values, ToText to_text) {
   return literal + '}';
 }
 
+void add_big_endian(std::string& to, std::int32_t value) {
+  for (const int shift : {24, 16, 8, 0}) to += static_cast<char>(static_cast<std::uint32_t>(value) >> shift);
+}
+
+/// `element` is the number of the elements' type.
+std::string binary_array(std::int32_t element, const std::vector<std::string_view>& values,
+                         bool empty_is_null) {
+  std::string bytes;
+  const auto count = static_cast<std::int32_t>(values.size());
+  const std::int32_t dimensions = 1, may_have_nulls = empty_is_null ? 1 : 0, first_subscript = 1;
+  for (const std::int32_t part : {dimensions, may_have_nulls, element, count, first_subscript})
+    add_big_endian(bytes, part);
+  for (const std::string_view value : values) {
+    const bool null = empty_is_null && value.empty();
+    add_big_endian(bytes, null ? -1 : static_cast<std::int32_t>(value.size()));
+    bytes += value;
+  }
+  return bytes;
+}
+
 }  // namespace
 
 parameters& parameters::integer(std::int64_t value) { return add(std::to_string(value), false); }
@@ -43,6 +63,18 @@ parameters& parameters::integers(const std::vector<std::optional<std::int64_t>>&
 }
 
 parameters& parameters::texts(const std::vector<std::string>& values) { return text(array(values, quoted)); }
+
+parameters& parameters::booleans(const std::vector<bool>& values) {
+  return text(array(values, [](bool value) { return std::string(value ? "t" : "f"); }));
+}
+
+// 25 is text and 17 is bytea, in every server.
+parameters& parameters::texts_or_nulls(const std::vector<std::string_view>& values) {
+  return add(binary_array(25, values, true), true);
+}
+parameters& parameters::byte_strings(const std::vector<std::string_view>& values) {
+  return add(binary_array(17, values, false), true);
+}
 
 std::vector<const char*> parameters::pointers() const {
   std::vector<const char*> all;

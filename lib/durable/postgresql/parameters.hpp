@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace rondo::durable::detail::postgresql {
@@ -22,6 +23,12 @@ class parameters {
   parameters& integers(const std::vector<std::int64_t>& values);
   parameters& integers(const std::vector<std::optional<std::int64_t>>& values);
   parameters& texts(const std::vector<std::string>& values);
+  parameters& booleans(const std::vector<bool>& values);
+  ///@}
+  ///@{
+  /// Adds an array, in the binary format, which costs least. An empty text becomes null.
+  parameters& texts_or_nulls(const std::vector<std::string_view>& values);
+  parameters& byte_strings(const std::vector<std::string_view>& values);
   ///@}
 
   int count() const noexcept { return static_cast<int>(values_.size()); }

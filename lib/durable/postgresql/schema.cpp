@@ -44,7 +44,41 @@ constexpr const char* version_1 = R"sql(
   create unique index rondo_task_key on rondo_task (queue, key) where key is not null and state <> 3;
 )sql";
 
-constexpr std::array known_versions{migration{1, version_1}};
+// The columns are designed in lib/durable/README.md. What takes long for many rows is left out: payloads of old rows
+// stay where they are, and the new indices contain none of them. As the old column of the payloads has another name,
+// programs that know only version 1 get an error rather than a wrong payload.
+//
+// The trigger removes a payload with its task, whoever deletes that. A foreign key would cost a query for each task, also
+// for one without such a payload. The statement names the schema because the caller may search others.
+constexpr const char* version_2 = R"sql(
+  alter table rondo_task rename column payload to inline_payload;
+  alter table rondo_task
+    add column payload_apart integer not null default 0,
+    add column lane text collate "C",
+    add column place timestamp with time zone,
+    add column max_attempts integer not null default 0,
+    add column point timestamp with time zone,
+    add column schedule text,
+    add column missed smallint;
+  create table rondo_payload (id bigint primary key, payload bytea not null) with (
+    autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0,
+    vacuum_truncate = off
+  );
+  create function rondo_task_gone() returns trigger language plpgsql as $$ begin
+    execute format('delete from %I.rondo_payload where id = $1', tg_table_schema) using old.id;
+    return null;
+  end $$;
+  create trigger rondo_task_gone after delete on rondo_task for each row when (old.payload_apart > 0)
+    execute function rondo_task_gone();
+  create table rondo_paused (queue text collate "C" primary key);
+  create table rondo_owner (id bigint generated always as identity primary key, name text collate "C" not null unique);
+  create index rondo_task_dead on rondo_task (queue, id) where state = 3;
+  create index rondo_task_lane on rondo_task (queue, lane, place, id) where lane is not null and state <> 3;
+  create index rondo_task_lane_due on rondo_task (queue, due) where state = 5;
+  create index rondo_task_lane_busy on rondo_task (queue, lane) where lane is not null and state in (1, 2, 4);
+)sql";
+
+constexpr std::array known_versions{migration{1, version_1}, migration{2, version_2}};
 
 // "rondo" in ASCII. A process that creates or migrates a schema holds this lock until the end of its transaction.
 constexpr const char* lock = "select pg_advisory_xact_lock(491495777391)";
@@ -81,14 +115,20 @@ int version_of(connection& database) {
 
 /// Finds a dropped column or index now, rather than at some submission in the night.
 void check(connection& database) {
-  ask(database,
-      "select id, queue, key, payload, due, state, attempt, fence, owner, lease_until, reason from "
-      "rondo_task "
-      "limit 0");
+  for (const char* all :
+       {"select id, queue, key, due, state, attempt, fence, owner, lease_until, reason, inline_payload,"
+        " payload_apart, lane, place, max_attempts, point, schedule, missed from rondo_task limit 0",
+        "select id, payload from rondo_payload limit 0", "select queue from rondo_paused limit 0",
+        "select id, name from rondo_owner limit 0"})
+    ask(database, all);
   const auto indices = database.run_plain(
-      "select to_regclass('rondo_task_due') is not null and to_regclass('rondo_task_lease') is not null and "
-      "to_regclass('rondo_task_key') is not null");
+      "select bool_and(to_regclass('rondo_task_' || name) is not null) from unnest("
+      "'{due, lease, key, dead, lane, lane_due, lane_busy}'::text[]) name");
   if (!indices.boolean(0, 0)) damaged("an index of rondo_task is missing");
+  const auto trigger = database.run_plain(
+      "select exists (select from pg_trigger where tgrelid = 'rondo_task'::regclass and tgname = "
+      "'rondo_task_gone')");
+  if (!trigger.boolean(0, 0)) damaged("the trigger rondo_task_gone is missing");
 }
 
 void migrate_from(int version, connection& database, std::span<const migration> to) {

@@ -87,10 +87,6 @@ void add(const call& asked, const result& answer, turn_result& to) {
     add_claims(answer, to);
 }
 
-std::int64_t in_64_bits(std::size_t n) {
-  return static_cast<std::int64_t>(std::min<std::size_t>(n, std::numeric_limits<std::int64_t>::max()));
-}
-
 bool concerns_tickets(const call& asked) { return asked.what != &adopt && asked.what != &claim_due; }
 
 }  // namespace

@@ -14,17 +14,17 @@ constexpr const char* greeting = "listen rondo_task; set lock_timeout = '1s'";
 
 // Statements of a store. engine.cpp explains each $n where it passes it.
 
-/// Adds a task without a key, which cannot conflict with another. In a transaction of the caller nothing is prepared,
+/// Adds a task without a key, which cannot conflict with another, and with an inline payload. In a transaction of the caller nothing is prepared,
 /// and planning is most of the cost of a submission, so this statement is small.
 inline constexpr statement submit_keyless{"rondo_submit_keyless", R"sql(
-  insert into rondo_task (queue, payload, due)
+  insert into rondo_task (queue, inline_payload, due)
   values ($1::text, $2::bytea, case when $3::boolean then clock_timestamp() else timestamptz 'epoch' end
     + $4::bigint * interval '1 microsecond')
   returning id, case when due < clock_timestamp() + $5::bigint * interval '1 microsecond'
     then pg_notify('rondo_task', $1::text)::text end
 )sql"};
 
-/// Cancels the task that has the key if $6 is true, adds a task, and wakes the dispatchers if it is due soon. If the
+/// Cancels the task that has the key if $6 is true, adds a task ($9: its payload if that lies apart, $8: its size), and wakes the dispatchers if it is due soon. If the
 /// key is taken, finds the task that has it. Returns no row if another task with the key was added or removed during
 /// the statement.
 inline constexpr statement submit{"rondo_submit", R"sql(
@@ -35,18 +35,61 @@ inline constexpr statement submit{"rondo_submit", R"sql(
   ), going as (
     update rondo_task set state = 4, key = null where id = any(array(select id from old where state = 2)) returning id
   ), made as (
-    insert into rondo_task (queue, key, payload, due)
-    select $1::text, $2::text, $3::bytea, case when $4::boolean then clock_timestamp() else timestamptz 'epoch' end
+    insert into rondo_task (queue, key, inline_payload, payload_apart, due)
+    select $1::text, $2::text, $3::bytea, $8::integer, case when $4::boolean then clock_timestamp() else timestamptz 'epoch' end
       + $5::bigint * interval '1 microsecond'
     from (select count(*) from gone) g, (select count(*) from going) h  -- after these
     on conflict (queue, key) where key is not null and state <> 3 do nothing
     returning id, due
+  ), apart as (
+    insert into rondo_payload (id, payload) select id, $9::bytea from made where $8::integer > 0
   )
   select id, true, case when due < clock_timestamp() + $7::bigint * interval '1 microsecond'
     then pg_notify('rondo_task', $1::text)::text end from made
   union all
   select id, false, null from rondo_task
   where queue = $1::text and key = $2::text and state <> 3 and not exists (select from made)
+)sql"};
+
+/// Adds many tasks, and cancels those whose keys they have and that $7 says to replace. $1: the queues, $2: the keys, $3:
+/// the inline payloads, $4: the sizes of the others, $5 and $6: the due times, $8: how soon a task must be due to wake the
+/// dispatchers. Returns the ids in ascending order, which is that of the list. They are fewer than the submissions if a
+/// key is taken: then the caller undoes the statement.
+inline constexpr statement submit_many{"rondo_submit_many", R"sql(
+  with old as materialized (
+    select t.id, t.state from unnest($1::text[], $2::text[], $7::boolean[]) as u(queue, key, replace)
+    join rondo_task t on t.queue = u.queue and t.key = u.key and t.state <> 3
+    where u.replace for update of t
+  ), gone as (
+    delete from rondo_task where id = any(array(select id from old where state in (0, 1))) returning id
+  ), going as (
+    update rondo_task set state = 4, key = null where id = any(array(select id from old where state = 2)) returning id
+  ), made as (
+    insert into rondo_task (queue, key, inline_payload, payload_apart, due)
+    select queue, key, payload, apart, case when from_now then clock_timestamp() else timestamptz 'epoch' end
+      + time * interval '1 microsecond'
+    from (select count(*) from gone) g, (select count(*) from going) h,  -- after these
+      unnest($1::text[], $2::text[], $3::bytea[], $4::integer[], $5::boolean[], $6::bigint[]) with ordinality
+        as u(queue, key, payload, apart, from_now, time, place)
+    order by place
+    on conflict (queue, key) where key is not null and state <> 3 do nothing
+    returning id, queue, due
+  )
+  select id, (select count(pg_notify('rondo_task', queue)) from (
+    select distinct queue from made where due < clock_timestamp() + $8::bigint * interval '1 microsecond') soon)
+  from made order by id
+)sql"};
+
+/// Adds payloads that lie apart. $1: the ids of their tasks.
+inline constexpr statement add_payloads{"rondo_add_payloads", R"sql(
+  insert into rondo_payload (id, payload) select id, payload from unnest($1::bigint[], $2::bytea[]) as u(id, payload)
+)sql"};
+
+/// The first submission of a list whose key a live task has. $1: the queues, $2: the keys, $3: whether each replaces.
+inline constexpr statement first_taken{"rondo_first_taken", R"sql(
+  select u.place, t.id from unnest($1::text[], $2::text[], $3::boolean[]) with ordinality as u(queue, key, replace, place)
+  join rondo_task t on t.queue = u.queue and t.key = u.key and t.state <> 3
+  where not u.replace order by u.place limit 1
 )sql"};
 
 inline constexpr statement cancel_id{"rondo_cancel_id", R"sql(
@@ -78,8 +121,66 @@ inline constexpr statement reschedule{"rondo_reschedule", R"sql(
     then pg_notify('rondo_task', queue)::text end from moved
 )sql"};
 
+inline constexpr statement reschedule_key{"rondo_reschedule_key", R"sql(
+  with moved as (
+    update rondo_task set state = 0, owner = null, lease_until = null, fence = fence + 1,
+      due = case when $3::boolean then clock_timestamp() else timestamptz 'epoch' end + $4::bigint * interval '1 microsecond'
+    where queue = $1::text and key = $2::text and state <> 3 and state in (0, 1)
+    returning queue, due
+  )
+  select case when due < clock_timestamp() + $5::bigint * interval '1 microsecond'
+    then pg_notify('rondo_task', queue)::text end from moved
+)sql"};
+
 inline constexpr statement find{"rondo_find", R"sql(
-  select id, fence, attempt, queue, key, payload, due from rondo_task where id = $1::bigint and state <> 3
+  select id, fence, attempt, queue, key, case when t.payload_apart = 0 then t.inline_payload else (select p.payload from rondo_payload p where p.id = t.id) end, due
+  from rondo_task t where id = $1::bigint and state <> 3
+)sql"};
+
+inline constexpr statement find_key{"rondo_find_key", R"sql(
+  select id, fence, attempt, queue, key, case when t.payload_apart = 0 then t.inline_payload else (select p.payload from rondo_payload p where p.id = t.id) end, due
+  from rondo_task t where queue = $1::text and key = $2::text and state <> 3
+)sql"};
+
+inline constexpr statement pause{"rondo_pause", R"sql(
+  insert into rondo_paused (queue) values ($1::text) on conflict do nothing
+)sql"};
+
+inline constexpr statement resume{"rondo_resume", R"sql(
+  with gone as (delete from rondo_paused where queue = $1::text returning queue)
+  select pg_notify('rondo_task', queue)::text from gone
+)sql"};
+
+inline constexpr statement is_paused{"rondo_is_paused", R"sql(
+  select exists (select from rondo_paused where queue = $1::text)
+)sql"};
+
+/// $1: the queue, $2: the id before the first, $3: the maximum number, $4: the states.
+inline constexpr statement list{"rondo_list", R"sql(
+  select id, fence, attempt, queue, key, case when t.payload_apart = 0 then t.inline_payload else (select p.payload from rondo_payload p where p.id = t.id) end, due,
+    state, owner, reason
+  from rondo_task t where queue = $1::text and id > $2::bigint and state = any($4::smallint[]) order by id limit $3::bigint
+)sql"};
+
+/// As `list`, for the dead, which have an index.
+inline constexpr statement list_dead{"rondo_list_dead", R"sql(
+  select id, fence, attempt, queue, key, case when t.payload_apart = 0 then t.inline_payload else (select p.payload from rondo_payload p where p.id = t.id) end, due,
+    state, owner, reason
+  from rondo_task t where queue = $1::text and id > $2::bigint and state = 3 order by id limit $3::bigint
+)sql"};
+
+/// Returns the queue and the key of the dead task, and the live task that has the key, if there is one.
+inline constexpr statement retry{"rondo_retry", R"sql(
+  with dead as materialized (
+    select id, queue, key from rondo_task where id = $1::bigint and state = 3 for update
+  ), other as materialized (
+    select t.id from dead join rondo_task t on t.queue = dead.queue and t.key = dead.key and t.state <> 3
+  ), revived as (
+    update rondo_task set state = 0, attempt = 0, due = clock_timestamp(), reason = null
+    where id = any(array(select id from dead)) and not exists (select from other)
+    returning pg_notify('rondo_task', queue)::text
+  )
+  select queue, key, (select id from other) from dead
 )sql"};
 
 // Statements of a session. $1 and $2 are the ids and fences of tickets. Rows that an open transaction has locked are
@@ -154,10 +255,11 @@ inline constexpr statement renew{"rondo_renew", R"sql(
   returning id, fence
 )sql"};
 
-/// $3: the lease, $4: the owner, which may repeat the statement. The last column is true for a task that is not yet due.
+/// $3: the lease, $4: the owner, which may repeat the statement. The last column is true for a task that is not yet due, or whose queue is
+/// paused.
 inline constexpr statement begin{"rondo_begin", R"sql(
   with old as materialized (
-    select t.id, t.fence, t.state = 1 and t.due > clock_timestamp() as early
+    select t.id, t.fence, t.state = 1 and (t.due > clock_timestamp() or t.queue = any(array(select queue from rondo_paused))) as early
     from unnest($1::bigint[], $2::bigint[]) as u(id, fence)
     join rondo_task t on t.id = u.id and t.fence = u.fence and (t.state + 0 = 1 or t.state + 0 = 2 and t.owner = $4::text)
     for update of t skip locked
@@ -186,9 +288,10 @@ inline constexpr statement adopt{"rondo_adopt", R"sql(
     where queue = any($1::text[]) and state in (1, 2, 4) and state = 1 and owner = $2::text
     for update skip locked
   )
-  update rondo_task set lease_until = greatest(due, clock_timestamp()) + $3::bigint * interval '1 microsecond'
+  update rondo_task t set lease_until = greatest(due, clock_timestamp()) + $3::bigint * interval '1 microsecond'
   where id = any(array(select id from own))
-  returning id, fence, attempt, queue, key, payload, due, clock_timestamp(), false
+  returning id, fence, attempt, queue, key, case when t.payload_apart = 0 then t.inline_payload else (select p.payload from rondo_payload p where p.id = t.id) end, due,
+    clock_timestamp(), false
 )sql"};
 
 /// $1: the queues, $2: the maximum number of tasks, $3: the window, $4: the lease, $5: the owner, $6: the maximum
@@ -198,14 +301,16 @@ inline constexpr statement adopt{"rondo_adopt", R"sql(
 /// The part for each queue reads its index from the beginning, skips rows that others are about to take, and stops
 /// after $2 rows. "= any(array(…))" makes the server look up rows by their ids, whatever number of rows it expects.
 inline constexpr statement claim_due{"rondo_claim", R"sql(
-  with waiting as materialized (
-    select t.* from unnest($1::text[]) as q(name) cross join lateral (
+  with q as materialized (
+    select name from unnest($1::text[]) as u(name) where not exists (select from rondo_paused where queue = name)
+  ), waiting as materialized (
+    select t.* from q cross join lateral (
       select id, due from rondo_task
       where queue = q.name and state = 0 and due < statement_timestamp() + $3::bigint * interval '1 microsecond'
       order by due limit $2::bigint for update skip locked
     ) t
   ), expired as materialized (
-    select t.* from unnest($1::text[]) as q(name) cross join lateral (
+    select t.* from q cross join lateral (
       select id, due, state, attempt from rondo_task
       where queue = q.name and state in (1, 2, 4) and lease_until < statement_timestamp()
       order by lease_until limit $2::bigint for update skip locked
@@ -217,19 +322,20 @@ inline constexpr statement claim_due{"rondo_claim", R"sql(
     where id = any(array(select id from expired where state = 2 and attempt >= $6::integer))
     returning id, fence, attempt, queue, key, bytea '' as payload, due
   ), claimed as (
-    update rondo_task set state = 1, owner = $5::text, fence = fence + 1,
+    update rondo_task t set state = 1, owner = $5::text, fence = fence + 1,
       lease_until = greatest(due, clock_timestamp()) + $4::bigint * interval '1 microsecond'
     where id = any(array(
       select id from (
         select id, sum(size) over (order by due, id) - size as bytes_before from (
-          select id, due, (select octet_length(t.payload) from rondo_task t where t.id = c.id) as size from (
+          select id, due, (select octet_length(t.inline_payload) + t.payload_apart from rondo_task t where t.id = c.id) as size from (
             select id, due from waiting
             union all select id, due from expired where state = 1 or state = 2 and attempt < $6::integer
           ) c order by due limit $2::bigint
         ) sized
       ) summed where bytes_before < $7::bigint
     ))
-    returning id, fence, attempt, queue, key, payload, due
+    returning id, fence, attempt, queue, key,
+      case when t.payload_apart = 0 then t.inline_payload else (select p.payload from rondo_payload p where p.id = t.id) end as payload, due
   )
   select *, clock_timestamp(), false from claimed union all select *, clock_timestamp(), true from dead
   order by due

@@ -49,7 +49,7 @@ void fail(sqlite3* database, int code, bool perhaps_done) {
 }
 
 rows::~rows() {
-  if (statement_ == nullptr || own_ != nullptr) return;
+  if (statement_ == nullptr) return;
   sqlite3_reset(statement_);
   sqlite3_clear_bindings(statement_);  // they may be large, and belong to the caller
 }
@@ -170,7 +170,6 @@ rows connection::begin(const char* sql) {
       sqlite3_prepare_v3(handle(), sql, -1, theirs() ? 0 : SQLITE_PREPARE_PERSISTENT, &made, nullptr);
   compiled statement(made);
   if (code != SQLITE_OK) fail(handle(), code);
-  if (theirs()) return rows(std::move(statement));
   return rows(kept_.emplace(sql, std::move(statement)).first->second.get());
 }
 

@@ -52,9 +52,7 @@ using compiled = std::unique_ptr<sqlite3_stmt, finalizer>;
 class rows {
  public:
   explicit rows(sqlite3_stmt* kept) noexcept : statement_(kept) {}
-  explicit rows(compiled own) noexcept : statement_(own.get()), own_(std::move(own)) {}
-  rows(rows&& other) noexcept
-      : statement_(std::exchange(other.statement_, nullptr)), own_(std::move(other.own_)) {}
+  rows(rows&& other) noexcept : statement_(std::exchange(other.statement_, nullptr)) {}
   rows& operator=(rows&&) = delete;
   rows(const rows&) = delete;
   rows& operator=(const rows&) = delete;
@@ -73,7 +71,6 @@ class rows {
   void check(int code) const;
 
   sqlite3_stmt* statement_;
-  compiled own_;  // null if the connection keeps the statement
 };
 
 struct closer {
@@ -89,7 +86,7 @@ class connection {
 
   /// Opens the file, or creates an empty database. Calls that find it locked retry for `patience`.
   connection(const std::string& file, durability level, std::chrono::milliseconds patience);
-  /// Uses the caller's connection. It stays open, and no statement is kept.
+  /// Uses the caller's connection. It stays open, and has no statement of ours after this object has been destroyed.
   explicit connection(sqlite3* theirs);
 
   /// `sql` must be a literal, as its address identifies the kept statement.

@@ -1,5 +1,6 @@
 #include "durable/sqlite/engine.hpp"
 
+#include <array>
 #include <filesystem>
 #include <stdexcept>
 #include <system_error>
@@ -35,14 +36,64 @@ bool cancel_by_key(connection& database, const std::string& queue, const std::st
   return false;
 }
 
-[[noreturn]] void refuse_key(connection& database, const submission& what) {
+/// Returns the new task's id, or 0 if its key is taken.
+std::int64_t insert(connection& database, const submission& what, std::int64_t due) {
+  const bool apart = lies_apart(what.payload);
+  const std::string nothing;
+  if (database.change("INSERT INTO rondo_task (queue, key, due, inline_payload, payload_apart) "
+                      "VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                      what.queue, text_or_null{what.key}, due, blob{apart ? nothing : what.payload},
+                      static_cast<std::int64_t>(apart ? what.payload.size() : 0)) == 0) {
+    return 0;
+  }
+  const std::int64_t id = sqlite3_last_insert_rowid(database.handle());
+  // With SELECT instead of VALUES, SQLite can undo this statement alone when the disk is full; otherwise it would undo all
+  // of the caller's transaction.
+  if (apart) database.change("INSERT INTO rondo_payload (id, payload) SELECT ?, ?", id, blob{what.payload});
+  return id;
+}
+
+/// Throws key_taken if the queue has a live task with the key.
+void refuse_if_taken(connection& database, const submission& what) {
   rows owner = database.query("SELECT id FROM rondo_task WHERE queue = ? AND key = ? AND state <> 3",
                               what.queue, what.key);
-  owner.next();
-  throw key_taken("rondo: task " + std::to_string(owner.integer(0)) + " of the queue " + quoted(what.queue) +
-                      " has the key " + quoted(what.key),
-                  owner.integer(0));
+  if (owner.next()) refuse_key(what, owner.integer(0));
 }
+
+std::int64_t submit_in(connection& database, const submission& what, std::int64_t due) {
+  if (what.replace && !what.key.empty()) cancel_by_key(database, what.queue, what.key);
+  const std::int64_t id = insert(database, what, due);
+  if (id == 0) refuse_if_taken(database, what);
+  return id;
+}
+
+listed listed_of(const rows& row) {
+  static constexpr std::array states{task_state::waiting, task_state::held,    task_state::running,
+                                     task_state::dead,    task_state::running, task_state::waiting,
+                                     task_state::waiting};
+  return {task_of(row), states.at(static_cast<std::size_t>(row.integer(7))), row.text(8), row.text(9)};
+}
+
+#define RONDO_LIST(states)                                     \
+  "SELECT id, queue, key, due, attempt, fence, " RONDO_PAYLOAD \
+  ", state, owner, reason FROM rondo_task WHERE queue = ? AND id > ?" states " ORDER BY id LIMIT ?"
+
+const char* list_statement(std::optional<task_state> only) {
+  if (!only) return RONDO_LIST("");
+  switch (*only) {
+    case task_state::waiting:
+      return RONDO_LIST(" AND state IN (0, 5, 6)");
+    case task_state::held:
+      return RONDO_LIST(" AND state = 1");
+    case task_state::running:
+      return RONDO_LIST(" AND state IN (2, 4)");
+    case task_state::dead:
+      return RONDO_LIST(" AND state = 3");
+  }
+  throw std::invalid_argument("rondo: there is no task_state " + std::to_string(static_cast<int>(*only)));
+}
+
+#undef RONDO_LIST
 
 }  // namespace
 
@@ -51,6 +102,10 @@ connection open_connection(const std::string& file, connection::durability level
   if (with.connected) with.connected(result.handle());
   bring_up_to_date(result, with.steps);
   return result;
+}
+
+bool is_paused(connection& database, const std::string& queue) {
+  return database.query("SELECT 1 FROM rondo_paused WHERE queue = ?", queue).next();
 }
 
 task task_of(const rows& row) {
@@ -100,7 +155,7 @@ auto file_engine::on(const transaction* in, Function f) {
 
 std::int64_t file_engine::microseconds_until(const due_time& due) const {
   if (const auto* delay = std::get_if<duration>(&due)) {
-    return microseconds_of(with_.clock()) + microseconds_of(*delay);
+    return microseconds_of(with_.clock()) + microseconds_of_delay(*delay);
   }
   return microseconds_of(std::get<wall_time>(due));
 }
@@ -108,18 +163,23 @@ std::int64_t file_engine::microseconds_until(const due_time& due) const {
 std::int64_t file_engine::submit(const due_time& due, const submission& what, const transaction* in) {
   return on(in, [&](connection& database) {
     unit_of_work all(database);
-    if (what.replace && !what.key.empty()) cancel_by_key(database, what.queue, what.key);
-    std::int64_t id = 0;
-    {
-      rows added = database.query(
-          "INSERT INTO rondo_task (queue, key, due, payload) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING "
-          "RETURNING id",
-          what.queue, text_or_null{what.key}, microseconds_until(due), blob{what.payload});
-      while (added.next()) id = added.integer(0);
-    }
-    if (id == 0) refuse_key(database, what);
+    const std::int64_t id = submit_in(database, what, microseconds_until(due));
     all.commit();
     return id;
+  });
+}
+
+std::vector<std::int64_t> file_engine::submit_all(std::span<const planned> list, const transaction* in) {
+  return on(in, [&](connection& database) {
+    unit_of_work all(database);
+    const std::size_t repeated = first_repeated_key(list);
+    std::vector<std::int64_t> ids;
+    ids.reserve(list.size());
+    for (const planned& each : list.first(repeated))
+      ids.push_back(submit_in(database, each.what, microseconds_until(each.when)));
+    if (repeated != list.size()) refuse_key(list[repeated].what, 0);
+    all.commit();
+    return ids;
   });
 }
 
@@ -154,13 +214,85 @@ bool file_engine::reschedule(std::int64_t id, const due_time& due, const transac
   });
 }
 
+bool file_engine::reschedule(const std::string& queue, const std::string& key, const due_time& due,
+                             const transaction* in) {
+  return on(in, [&](connection& database) {
+    unit_of_work all(database);
+    const int moved = database.change(
+        "UPDATE rondo_task SET state = 0, due = ?, fence = fence + 1, owner = NULL, lease_until = NULL"
+        " WHERE queue = ? AND key = ? AND state <> 3 AND state IN (0, 1)",
+        microseconds_until(due), queue, key);
+    all.commit();
+    return moved != 0;
+  });
+}
+
 std::optional<task> file_engine::find(std::int64_t id, const transaction* in) {
   return on(in, [&](connection& database) -> std::optional<task> {
-    rows found = database.query(
-        "SELECT id, queue, key, due, attempt, fence, payload FROM rondo_task WHERE id = ? AND state <> 3",
-        id);
+    rows found = database.query("SELECT id, queue, key, due, attempt, fence, " RONDO_PAYLOAD
+                                " FROM rondo_task WHERE id = ? AND state <> 3",
+                                id);
     if (!found.next()) return std::nullopt;
     return task_of(found);
+  });
+}
+
+std::optional<task> file_engine::find(const std::string& queue, const std::string& key,
+                                      const transaction* in) {
+  return on(in, [&](connection& database) -> std::optional<task> {
+    rows found = database.query("SELECT id, queue, key, due, attempt, fence, " RONDO_PAYLOAD
+                                " FROM rondo_task WHERE queue = ? AND key = ? AND state <> 3",
+                                queue, key);
+    if (!found.next()) return std::nullopt;
+    return task_of(found);
+  });
+}
+
+void file_engine::pause(const std::string& queue) {
+  on(nullptr, [&](connection& database) {
+    unit_of_work all(database);
+    database.change("INSERT INTO rondo_paused (queue) VALUES (?) ON CONFLICT DO NOTHING", queue);
+    all.commit();
+  });
+}
+
+void file_engine::resume(const std::string& queue) {
+  on(nullptr, [&](connection& database) {
+    unit_of_work all(database);
+    database.change("DELETE FROM rondo_paused WHERE queue = ?", queue);
+    all.commit();
+  });
+}
+
+bool file_engine::paused(const std::string& queue) {
+  return on(nullptr, [&](connection& database) { return is_paused(database, queue); });
+}
+
+std::vector<listed> file_engine::list(const std::string& queue, std::optional<task_state> only,
+                                      std::int64_t after_id, std::size_t limit) {
+  return on(nullptr, [&](connection& database) {
+    std::vector<listed> all;
+    rows found = database.query(list_statement(only), queue, after_id, in_64_bits(limit));
+    while (found.next()) all.push_back(listed_of(found));
+    return all;
+  });
+}
+
+bool file_engine::retry(std::int64_t id) {
+  return on(nullptr, [&](connection& database) {
+    unit_of_work all(database);
+    submission what;
+    {
+      rows dead = database.query("SELECT queue, key FROM rondo_task WHERE id = ? AND state = 3", id);
+      if (!dead.next()) return false;
+      what.queue = dead.text(0);
+      what.key = dead.text(1);
+    }
+    if (!what.key.empty()) refuse_if_taken(database, what);
+    database.change("UPDATE rondo_task SET state = 0, attempt = 0, due = ?, reason = NULL WHERE id = ?",
+                    microseconds_of(with_.clock()), id);
+    all.commit();
+    return true;
   });
 }
 

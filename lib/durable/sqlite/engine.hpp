@@ -10,7 +10,9 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "durable/engine.hpp"
 #include "durable/sqlite/connection.hpp"
@@ -31,10 +33,20 @@ class file_engine final : public engine {
   file_engine(std::string file, settings with);
 
   std::int64_t submit(const due_time& due, const submission& what, const transaction* in) override;
+  std::vector<std::int64_t> submit_all(std::span<const planned> all, const transaction* in) override;
   bool cancel(std::int64_t id, const transaction* in) override;
   bool cancel(const std::string& queue, const std::string& key, const transaction* in) override;
   bool reschedule(std::int64_t id, const due_time& due, const transaction* in) override;
+  bool reschedule(const std::string& queue, const std::string& key, const due_time& due,
+                  const transaction* in) override;
   std::optional<task> find(std::int64_t id, const transaction* in) override;
+  std::optional<task> find(const std::string& queue, const std::string& key, const transaction* in) override;
+  void pause(const std::string& queue) override;
+  void resume(const std::string& queue) override;
+  bool paused(const std::string& queue) override;
+  std::vector<listed> list(const std::string& queue, std::optional<task_state> only, std::int64_t after_id,
+                           std::size_t limit) override;
+  bool retry(std::int64_t id) override;
   std::unique_ptr<session> connect(const std::string& owner, const claim_rules& rules) override;
 
  private:
@@ -53,6 +65,13 @@ class file_engine final : public engine {
 connection open_connection(const std::string& file, connection::durability level, const settings& with);
 
 std::shared_ptr<engine> open(const std::string& file, settings with);
+
+/// The payload, in a statement about the table rondo_task: a macro, because statements are literals.
+#define RONDO_PAYLOAD                       \
+  "iif(payload_apart = 0, inline_payload, " \
+  "(SELECT payload FROM rondo_payload WHERE rondo_payload.id = rondo_task.id))"
+
+bool is_paused(connection& database, const std::string& queue);
 
 /// Returns the task in a row with the columns id, queue, key, due, attempt, fence, payload.
 task task_of(const rows& row);

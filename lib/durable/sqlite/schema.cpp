@@ -42,19 +42,71 @@ std::size_t version_of(connection& database, const migrations& steps) {
 
 /// Checks that everything used by the statements of this version exists. Somebody may have changed the schema by hand.
 void check_complete(connection& database) {
-  for (const char* index : {"rondo_task_due", "rondo_task_lease", "rondo_task_key"}) {
+  for (const char* index : {"rondo_task_due", "rondo_task_lease", "rondo_task_key", "rondo_task_dead",
+                            "rondo_task_lane", "rondo_task_lane_due", "rondo_task_lane_busy"}) {
     if (!exists(database, index))
       refuse(database, std::string("the schema is damaged: no such index: ") + index);
   }
+  if (!exists(database, "rondo_task_gone"))
+    refuse(database, "the schema is damaged: no such trigger: rondo_task_gone");
   try {
     database.query(
-        "SELECT id, queue, key, due, state, attempt, fence, owner, lease_until, reason, payload FROM "
-        "rondo_task");
+        "SELECT id, queue, key, due, state, attempt, fence, owner, lease_until, reason, inline_payload,"
+        " payload_apart, lane, place, max_attempts, point, schedule, missed FROM rondo_task");
+    database.query("SELECT id, payload FROM rondo_payload");
+    database.query("SELECT queue FROM rondo_paused");
+    database.query("SELECT id, name FROM rondo_owner");
   } catch (const error& e) {
     if (e.code() != SQLITE_ERROR) throw;
     refuse(database, std::string("the schema is damaged: ") + sqlite3_errmsg(database.handle()));
   }
 }
+
+const std::vector<std::string> version_1{
+    "CREATE TABLE rondo_schema (version INTEGER NOT NULL)",
+    "INSERT INTO rondo_schema VALUES (0)",
+    // The payload comes last, so that the other columns can be read without it. engine.hpp explains the states.
+    R"(CREATE TABLE rondo_task (
+         id INTEGER PRIMARY KEY AUTOINCREMENT,
+         queue TEXT NOT NULL,
+         key TEXT,
+         due INTEGER NOT NULL,
+         state INTEGER NOT NULL DEFAULT 0,
+         attempt INTEGER NOT NULL DEFAULT 0,
+         fence INTEGER NOT NULL DEFAULT 0,
+         owner TEXT,
+         lease_until INTEGER,
+         reason TEXT,
+         payload BLOB NOT NULL))",
+    "CREATE INDEX rondo_task_due ON rondo_task (queue, due) WHERE state = 0",
+    "CREATE INDEX rondo_task_lease ON rondo_task (queue, lease_until) WHERE state IN (1, 2, 4)",
+    "CREATE UNIQUE INDEX rondo_task_key ON rondo_task (queue, key) WHERE key IS NOT NULL AND state <> 3",
+};
+
+// The columns are designed in lib/durable/README.md. What takes long for many rows is left out: payloads of old rows
+// stay where they are, and the new indices contain none of them. As the old column of the payloads has another name,
+// programs that know only version 1 get an error rather than a wrong payload.
+const std::vector<std::string> version_2{
+    "ALTER TABLE rondo_task RENAME COLUMN payload TO inline_payload",
+    "ALTER TABLE rondo_task ADD COLUMN payload_apart INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE rondo_task ADD COLUMN lane TEXT",
+    "ALTER TABLE rondo_task ADD COLUMN place INTEGER",
+    "ALTER TABLE rondo_task ADD COLUMN max_attempts INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE rondo_task ADD COLUMN point INTEGER",
+    "ALTER TABLE rondo_task ADD COLUMN schedule TEXT",
+    "ALTER TABLE rondo_task ADD COLUMN missed INTEGER",
+    "CREATE TABLE rondo_payload (id INTEGER PRIMARY KEY, payload BLOB NOT NULL)",
+    "CREATE TRIGGER rondo_task_gone AFTER DELETE ON rondo_task WHEN OLD.payload_apart > 0"
+    " BEGIN DELETE FROM rondo_payload WHERE id = OLD.id; END",
+    "CREATE TABLE rondo_paused (queue TEXT PRIMARY KEY) WITHOUT ROWID",
+    "CREATE TABLE rondo_owner (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE)",
+    "CREATE INDEX rondo_task_dead ON rondo_task (queue, id) WHERE state = 3",
+    "CREATE INDEX rondo_task_lane ON rondo_task (queue, lane, place, id) WHERE lane IS NOT NULL AND state <> "
+    "3",
+    "CREATE INDEX rondo_task_lane_due ON rondo_task (queue, due) WHERE state = 5",
+    "CREATE INDEX rondo_task_lane_busy ON rondo_task (queue, lane) WHERE lane IS NOT NULL AND state IN (1, "
+    "2, 4)",
+};
 
 bool is_up_to_date(connection& database, const migrations& steps) {
   database.execute("BEGIN");  // so that all queries read the same state
@@ -70,26 +122,7 @@ bool is_up_to_date(connection& database, const migrations& steps) {
 }  // namespace
 
 const migrations& all_migrations() {
-  static const migrations steps{{
-      "CREATE TABLE rondo_schema (version INTEGER NOT NULL)",
-      "INSERT INTO rondo_schema VALUES (0)",
-      // The payload comes last, so that the other columns can be read without it. engine.hpp explains the states.
-      R"(CREATE TABLE rondo_task (
-           id INTEGER PRIMARY KEY AUTOINCREMENT,
-           queue TEXT NOT NULL,
-           key TEXT,
-           due INTEGER NOT NULL,
-           state INTEGER NOT NULL DEFAULT 0,
-           attempt INTEGER NOT NULL DEFAULT 0,
-           fence INTEGER NOT NULL DEFAULT 0,
-           owner TEXT,
-           lease_until INTEGER,
-           reason TEXT,
-           payload BLOB NOT NULL))",
-      "CREATE INDEX rondo_task_due ON rondo_task (queue, due) WHERE state = 0",
-      "CREATE INDEX rondo_task_lease ON rondo_task (queue, lease_until) WHERE state IN (1, 2, 4)",
-      "CREATE UNIQUE INDEX rondo_task_key ON rondo_task (queue, key) WHERE key IS NOT NULL AND state <> 3",
-  }};
+  static const migrations steps{version_1, version_2};
   return steps;
 }
 

@@ -130,10 +130,11 @@ void file_session::renew(const turn& what, turn_result& done) {
 void file_session::begin(const turn& what, turn_result& done) {
   for (const ticket& t : what.begun) {
     // State 2 means that this request is a repetition, because the first answer was lost.
-    if (database_->change(
-            "UPDATE rondo_task SET state = 2, attempt = attempt + (state = 1), lease_until = ?"
-            " WHERE id = ? AND fence = ? AND (state = 1 AND due <= ? OR state = 2 AND owner = ?)",
-            lease_from(now_), t.id, t.fence, now_, owner_) != 0) {
+    if (database_->change("UPDATE rondo_task SET state = 2, attempt = attempt + (state = 1), lease_until = ?"
+                          " WHERE id = ? AND fence = ? AND (state = 1 AND due <= ? AND NOT EXISTS"
+                          " (SELECT 1 FROM rondo_paused WHERE rondo_paused.queue = rondo_task.queue) OR "
+                          "state = 2 AND owner = ?)",
+                          lease_from(now_), t.id, t.fence, now_, owner_) != 0) {
       done.begun.push_back(t);
       continue;
     }
@@ -149,7 +150,7 @@ void file_session::adopt(turn_result& done) {
     rows held = database_->query(
         "UPDATE rondo_task SET lease_until = max(due, ?) + ?"
         " WHERE queue = ? AND state IN (1, 2, 4) AND state = 1 AND owner = ?"
-        " RETURNING id, queue, key, due, attempt, fence, payload",
+        " RETURNING id, queue, key, due, attempt, fence, " RONDO_PAYLOAD,
         now_, microseconds_of(rules_.lease), queue, owner_);
     while (held.next()) {
       done.claimed.push_back({task_of(held), time_until(held.integer(3), now_)});
@@ -161,6 +162,7 @@ void file_session::claim_tasks(const turn& what, turn_result& done) {
   const std::size_t limit = what.claim_up_to;
   std::vector<candidate> found;
   for (const std::string& queue : rules_.queues) {
+    if (is_paused(*database_, queue)) continue;
     end_expired(queue, done);
     find_claimable(queue, limit, found);
   }
@@ -188,7 +190,7 @@ void file_session::end_expired(const std::string& queue, turn_result& done) {
 
 void file_session::find_claimable(const std::string& queue, std::size_t limit,
                                   std::vector<candidate>& found) {
-  const auto most = static_cast<std::int64_t>(limit);
+  const std::int64_t most = in_64_bits(limit);
   rows waiting = database_->query(
       "SELECT due, id FROM rondo_task WHERE queue = ? AND state = 0 AND due < ? ORDER BY due, id LIMIT ?",
       queue, now_ + microseconds_of(rules_.window), most);
@@ -204,7 +206,7 @@ void file_session::find_claimable(const std::string& queue, std::size_t limit,
 void file_session::take_over(std::int64_t id, turn_result& done) {
   rows claimed = database_->query(
       "UPDATE rondo_task SET state = 1, owner = ?, lease_until = max(due, ?) + ?, fence = fence + 1"
-      " WHERE id = ? RETURNING id, queue, key, due, attempt, fence, payload",
+      " WHERE id = ? RETURNING id, queue, key, due, attempt, fence, " RONDO_PAYLOAD,
       owner_, now_, microseconds_of(rules_.lease), id);
   claimed.next();
   done.claimed.push_back({task_of(claimed), time_until(claimed.integer(3), now_)});

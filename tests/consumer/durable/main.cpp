@@ -4,6 +4,7 @@
 #include <iostream>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <rondo/durable.hpp>
 #include <rondo/timer.hpp>
@@ -24,6 +25,9 @@ int main() {
   tasks->reschedule_after(limit, 100ms);
   tasks->submit_after(30min, {.queue = "unpaid", .payload = "order 18", .key = "18"});
   tasks->cancel("unpaid", "18");  // it has been paid
+  tasks->submit_all(
+      std::vector<durable::planned>{{.what = {.queue = "unpaid", .payload = "order 19"}, .when = 30min},
+                                    {.what = {.queue = "unpaid", .payload = "order 20"}, .when = 30min}});
 
   const std::string closed = run.get_future().get();
   worker.stop();
