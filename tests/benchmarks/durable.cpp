@@ -19,14 +19,15 @@ namespace {
 using namespace durable_workloads;
 
 struct sizes {
-  std::size_t far_off, submitted, due, in_time, held;
+  std::size_t far_off, submitted, listed, due, in_time, held;
   std::chrono::seconds ahead;  // when the first future task is due: beyond the window, except in small runs
 };
-constexpr sizes all{1'000'000, 1'000, 20'000, 2'000, 100'000, 7s};
-constexpr sizes small{100, 20, 100, 20, 100, 0s};
+constexpr sizes all{1'000'000, 1'000, 10'000, 20'000, 2'000, 100'000, 7s};
+constexpr sizes small{100, 20, 100, 100, 20, 100, 0s};
 constexpr std::size_t per_second = 200;
 
 constexpr const char* submitting = ": submit";
+constexpr const char* listing = ": submit a list";
 constexpr const char* running = ": claim, run, complete";
 constexpr const char* lateness = ": lateness";
 constexpr const char* work = ": work of the database for a task";
@@ -35,7 +36,8 @@ constexpr const char* memory = ": memory of a held task";
 /// Whether any workload of the engine is wanted: filling a database takes a while.
 bool is_wanted(const measure::report& report, const std::string& engine) {
   const auto wanted = [&](const char* workload) { return report.wanted(engine + workload); };
-  return wanted(submitting) || wanted(running) || wanted(lateness) || wanted(work) || wanted(memory);
+  return wanted(submitting) || wanted(listing) || wanted(running) || wanted(lateness) || wanted(work) ||
+         wanted(memory);
 }
 
 double milliseconds(rondo::duration d) { return std::chrono::duration<double, std::milli>(d).count(); }
@@ -76,7 +78,10 @@ void measure_all(measure::report& report, place& at, const sizes& n, Count count
   report.compare(at.name() + submitting, "µs a task",
                  {{"one by one", [&] { return submit(at, n.submitted, 1); }},
                   {"10 in a transaction", [&] { return submit(at, n.submitted, 10); }},
-                  {"1,000 in a transaction", [&] { return submit(at, n.submitted, 1'000); }}});
+                  {"1,000 in a transaction", [&] { return submit(at, n.submitted, 1'000); }},
+                  {"a list of 1,000", [&] { return submit_list(at, n.submitted); }}});
+  report.compare(at.name() + listing, "µs a task",
+                 {{"a list of 10,000", [&] { return submit_list(at, n.listed); }}});
   report.compare(at.name() + running, "µs a task",
                  {{"one dispatcher", [&] { return run_all(at, n.due, 1); }},
                   {"three dispatchers", [&] { return run_all(at, n.due, 3); }}});
