@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -11,8 +12,15 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <variant>
+#include <version>
 #include <vector>
+
+#ifdef __cpp_lib_jthread
+#include <stop_token>
+#endif
 
 #include <rondo/export.hpp>
 #include <rondo/histogram.hpp>
@@ -55,13 +63,15 @@ class RONDO_EXPORT key_taken : public std::runtime_error {
 };
 
 /// A task to be run later. `queue` and `key` are UTF-8 without zero bytes, of at most 255 bytes, and the queue is not
-/// empty; the payload is arbitrary bytes, at most 64 MiB. Otherwise submitting throws std::invalid_argument.
+/// empty; the payload is arbitrary bytes, at most 64 MiB; `max_attempts` is not negative. Otherwise submitting throws
+/// std::invalid_argument.
 struct submission {
   std::string queue = "default";  ///< the dispatchers that have this queue share its tasks
   std::string payload = {};       ///< for the handler
   std::string key = {};           ///< if not empty, at most one live task of a queue has this key
   /// Whether to cancel the live task that has the key. If false, such a task makes the submission fail.
   bool replace = false;
+  int max_attempts = 0;  ///< overrides dispatcher_options::max_attempts, unless zero
 };
 
 /// A submission in a list, and when its task is due: after a delay on the engine's clock, or at a time of that clock.
@@ -123,6 +133,7 @@ class RONDO_EXPORT transaction {
 
 namespace detail {
 class engine;
+struct outcome_access;
 struct store_access;
 }  // namespace detail
 
@@ -159,18 +170,18 @@ class RONDO_EXPORT store {
   ///@}
 
   ///@{
-  /// Adds all tasks or none, in one transaction, and returns their ids in the order of the list. Throws key_taken for the
-  /// first submission whose key a live task has that it does not ask to replace, or whose key is that of an earlier one in
-  /// the list. If one is not valid, the message of std::invalid_argument says which. Needs memory for a part of the list,
-  /// about 16 MB, in addition to the list.
+  /// Adds all tasks or none, in one transaction, and returns their ids in the order of the list. Throws key_taken for
+  /// the first submission whose key a live task has that it does not ask to replace, or whose key is that of an earlier
+  /// one in the list. If one is not valid, the message of std::invalid_argument says which. Needs memory for a part of
+  /// the list, about 16 MB, in addition to the list.
   std::vector<std::int64_t> submit_all(std::span<const planned> all);
   std::vector<std::int64_t> submit_all(transaction in, std::span<const planned> all);
   ///@}
 
   ///@{
-  /// Removes a task: no further run of it begins. Returns true if the task existed and no run of it is in progress.
-  /// Returns false if it does not exist, or if a run of it is in progress: that run continues, and is the last even if
-  /// it fails.
+  /// Removes a task: no further run of it begins, and the stop token of one in progress is requested. Returns true if
+  /// the task existed and no run of it is in progress. Returns false if it does not exist, or if a run of it is in
+  /// progress: that run continues, and is the last even if it fails.
   bool cancel(std::int64_t id);
   bool cancel(transaction in, std::int64_t id);
   bool cancel(const std::string& queue, const std::string& key);
@@ -212,8 +223,8 @@ class RONDO_EXPORT store {
   std::vector<listed> list(const std::string& queue, std::optional<task_state> only = {},
                            std::int64_t after_id = 0, std::size_t limit = 100);
 
-  /// A dead task waits again, is due now, and no run of it counts any more. Returns false if there is no such dead task.
-  /// Throws key_taken if a live task of the queue has got its key.
+  /// A dead task waits again, is due now, and no run of it counts any more. Returns false if there is no such dead
+  /// task. Throws key_taken if a live task of the queue has got its key.
   bool retry(std::int64_t id);
 
  private:
@@ -221,6 +232,105 @@ class RONDO_EXPORT store {
   explicit store(std::shared_ptr<detail::engine> engine);
 
   std::shared_ptr<detail::engine> engine_;  // shared with dispatchers, which may outlive this object
+};
+
+/// What becomes of a task after a run of it. (If the handler throws, the run has failed.)
+class RONDO_EXPORT outcome {
+ public:
+  /// The task is done, and is removed.
+  static outcome done() { return outcome(kind::done); }
+  /// The task is due again after that time by the engine's clock, and this run does not count as an attempt. A delay
+  /// that is negative is zero. Throws std::invalid_argument if it is NaN.
+  static outcome snooze(any_duration delay) {
+    outcome o(kind::snoozed);
+    o.delay_ = delay;
+    return o;
+  }
+  /// The task is dead at once, however many attempts are left. The first 1,000 bytes of the reason are kept.
+  static outcome dead(std::string reason) {
+    outcome o(kind::dead);
+    o.reason_ = std::move(reason);
+    return o;
+  }
+
+ private:
+  friend struct detail::outcome_access;
+  enum class kind { done, snoozed, dead };
+  explicit outcome(kind k) noexcept : kind_(k) {}
+
+  kind kind_;
+  duration delay_{};
+  std::string reason_;
+};
+
+/// What a dispatcher calls: any callable that takes (const task&) or (const task&, std::stop_token), and returns an
+/// outcome, or anything else for outcome::done(). One that takes both gets the token. Where the library has no
+/// std::stop_token, only the first form compiles.
+class task_handler {
+  template <class F>
+  static constexpr bool takes_token =
+#ifdef __cpp_lib_jthread
+      std::invocable<F&, const task&, std::stop_token>;
+#else
+      false;
+#endif
+
+ public:
+  ///@{
+  /// From a callable, which must be copyable. A null pointer or an empty std::function makes an empty handler.
+  task_handler(std::nullptr_t) {}  // NOLINT(google-explicit-constructor)
+  template <class F, class D = std::decay_t<F>>
+  requires(!std::same_as<D, task_handler> && (std::invocable<D&, const task&> || takes_token<D>))
+      task_handler(
+          F&& f) {  // NOLINT(google-explicit-constructor): so that a dispatcher takes the callable itself
+    if (is_empty<D>(f)) return;
+#ifdef __cpp_lib_jthread
+    if constexpr (takes_token<D>)
+      stoppable_ = [f = D(std::forward<F>(f))](const task& t, std::stop_token s) mutable {
+        return result(f, t, std::move(s));
+      };
+    else
+#endif
+      plain_ = [f = D(std::forward<F>(f))](const task& t) mutable { return result(f, t); };
+  }
+  ///@}
+
+#ifdef __cpp_lib_jthread
+  /// Whether it takes a token.
+  bool is_stoppable() const noexcept { return stoppable_ != nullptr; }
+  /// Precondition: it is not empty. Throws what the callable throws.
+  outcome operator()(const task& t, std::stop_token s) const {
+    return is_stoppable() ? stoppable_(t, std::move(s)) : plain_(t);
+  }
+#else
+  bool is_stoppable() const noexcept { return false; }
+  outcome operator()(const task& t) const { return plain_(t); }
+#endif
+  /// Whether it is not empty.
+  explicit operator bool() const noexcept { return plain_ != nullptr || is_stoppable(); }
+
+ private:
+  template <class F>
+  static bool is_empty(const F& f) {
+    if constexpr (std::is_assignable_v<F&, std::nullptr_t> && std::is_constructible_v<bool, const F&>)
+      return !static_cast<bool>(f);
+    else
+      return false;
+  }
+  template <class F, class... Argument>
+  static outcome result(F& f, const task& t, Argument... argument) {
+    if constexpr (std::is_convertible_v<std::invoke_result_t<F&, const task&, Argument...>, outcome>) {
+      return std::invoke(f, t, std::move(argument)...);
+    } else {
+      std::invoke(f, t, std::move(argument)...);
+      return outcome::done();
+    }
+  }
+
+  std::function<outcome(const task&)> plain_;
+#ifdef __cpp_lib_jthread
+  std::function<outcome(const task&, std::stop_token)> stoppable_;
+#endif
 };
 
 /// The configuration of a dispatcher. New members are always appended. If a member is out of its range, the
@@ -251,6 +361,10 @@ struct dispatcher_options {
   /// most this many bytes and one payload are held. A claim may need as much again while it is received. Must be
   /// positive.
   std::size_t max_held_bytes = std::size_t{64} << 20;
+  /// Called with each task that is given up, and why, on the dispatcher's database thread: calls of the dispatcher wait
+  /// for it, so it should be short. At most once for each, as the process may die before. If the lease of the last
+  /// attempt ran out, `payload` is empty: store::list() has it. What it throws goes to on_error.
+  std::function<void(const task&, const std::string& reason)> on_dead = {};
 };
 
 /// Counts since the dispatcher was created.
@@ -264,13 +378,15 @@ struct dispatcher_statistics {
   std::uint64_t dead = 0;       ///< tasks that were given up and are kept in the database with the reason
   /// Claimed tasks that were cancelled or moved before their run began, or cancelled during a run that failed.
   std::uint64_t withdrawn = 0;
-  /// Runs that ended after another dispatcher had claimed the task, or that did not begin because the lease had expired.
+  /// Runs that ended after another dispatcher had claimed the task, or that did not begin because the lease had
+  /// expired.
   std::uint64_t leases_lost = 0;
   std::uint64_t handed_back = 0;  ///< claimed tasks that stop() released to the database
   std::uint64_t turns = 0;        ///< transactions
   std::uint64_t failures = 0;     ///< transactions that failed and were repeated
   histogram lateness;             ///< of each call of the handler: its beginning − its due time
   histogram run_time;             ///< of each call of the handler: its end − its beginning
+  std::uint64_t snoozed = 0;      ///< runs after which the task waits again, without an attempt
 };
 
 /// Runs the due tasks of a store: it claims the tasks of the next short window, lets them wait on the scheduler's
@@ -297,19 +413,21 @@ struct dispatcher_statistics {
 ///   nothing and keeps its memory until the child ends; stop() does nothing there, and stats() must not be called.
 class RONDO_EXPORT dispatcher {
  public:
-  /// A handler that throws has failed: the task is retried, up to max_attempts. The scheduler must outlive the
-  /// dispatcher; the store need not. Throws store_error and what the scheduling calls throw.
-  dispatcher(scheduler& on, store& from, std::function<void(const task&)> handler,
-             dispatcher_options options = {});
+  /// A handler that throws has failed: the task is retried, up to max_attempts. A handler that takes a std::stop_token
+  /// gets one for each run. It is requested when the task is cancelled or replaced, by any process, within a second
+  /// unless the database cannot be reached; and by stop(). Stop callbacks run on the dispatcher's database thread or on
+  /// the thread that calls stop(). The scheduler must outlive the dispatcher; the store need not. Throws store_error
+  /// and what the scheduling calls throw.
+  dispatcher(scheduler& on, store& from, task_handler handler, dispatcher_options options = {});
   ~dispatcher();  ///< Calls stop(). Inside the handler this calls std::terminate().
   dispatcher(const dispatcher&) = delete;
   dispatcher& operator=(const dispatcher&) = delete;
 
-  /// Hands back the tasks whose run has not begun, waits for runs in progress, and reports their results to the
-  /// database. If the database does not answer, stop() retries for two seconds and finishes with the attempt then in
-  /// progress, which can take about 15 s more if a server hangs. What could not be reported is left to the leases.
-  /// Idempotent. Throws std::logic_error inside the handler. If stop() is called on the scheduler's driver, for example
-  /// in an inline task, the leases of the runs that it waits for are not renewed.
+  /// Requests the stop tokens of the runs in progress, hands back the tasks whose run has not begun, waits for the
+  /// runs, and reports their results to the database. If the database does not answer, stop() retries for two seconds
+  /// and finishes with the attempt then in progress, which can take about 15 s more if a server hangs. What could not
+  /// be reported is left to the leases. Idempotent. Throws std::logic_error inside the handler. If stop() is called on
+  /// the scheduler's driver, for example in an inline task, the leases of the runs that it waits for are not renewed.
   void stop();
 
   /// Takes time proportional to the number of the histograms' buckets. May be called from any thread.

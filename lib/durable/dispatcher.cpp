@@ -46,8 +46,8 @@ void refuse_unless_positive(const char* what, Number n) {
 
 std::string text_of(duration d) { return std::to_string(d.count()) + "ns"; }
 
-dispatcher_options checked(dispatcher_options o, const std::function<void(const task&)>& handler) {
-  refuse_unless(handler != nullptr, "a dispatcher needs a handler");
+dispatcher_options checked(dispatcher_options o, const task_handler& handler) {
+  refuse_unless(static_cast<bool>(handler), "a dispatcher needs a handler");
   refuse_unless(!o.queues.empty(), "a dispatcher needs a queue");
   for (const std::string& queue : o.queues) detail::check_queue(queue);
   refuse_unless(o.window > duration::zero(), "window must be positive, not " + text_of(o.window));
@@ -88,9 +88,9 @@ thread_local const void* own_dispatcher = nullptr;
 
 class dispatcher::implementation {
  public:
-  implementation(scheduler& on, const store& from, std::function<void(const task&)> handler,
-                 dispatcher_options options)
+  implementation(scheduler& on, const store& from, task_handler handler, dispatcher_options options)
       : options_(checked(std::move(options), handler)),
+        is_stoppable_(handler.is_stoppable()),
         errors_(options_.on_error),
         engine_(detail::store_access::engine_of(from)),
         session_(engine_->own().connect(
@@ -99,7 +99,7 @@ class dispatcher::implementation {
         wheel_(on, inbox_, held_),
         threads_(options_.threads, inbox_, mine(detail::attempt(on, counters_, errors_, std::move(handler)))),
         database_({on, *session_, inbox_, held_, threads_, wheel_, counters_, errors_}, options_,
-                  fresh_seed()) {
+                  is_stoppable_, fresh_seed()) {
     const duration look = detail::database_thread::look_every(options_);
     wheel_.start(std::min(look, session_->look_every()), options_.lease / 3);
     database_thread_ = std::thread([this] {
@@ -117,6 +117,7 @@ class dispatcher::implementation {
     wheel_.stop_claiming();
     threads_.close();
     inbox_.raise(detail::inbox::closing);
+    threads_.request_stop();
     threads_.join();  // the database thread still renews the leases of the runs in progress
     inbox_.raise(detail::inbox::last);
     database_thread_.join();
@@ -139,6 +140,7 @@ class dispatcher::implementation {
   }
 
   const dispatcher_options options_;
+  const bool is_stoppable_;
   const detail::error_reports errors_;
   detail::counters counters_;
   const std::shared_ptr<detail::engine> engine_;
@@ -152,8 +154,7 @@ class dispatcher::implementation {
   std::thread database_thread_;
 };
 
-dispatcher::dispatcher(scheduler& on, store& from, std::function<void(const task&)> handler,
-                       dispatcher_options options)
+dispatcher::dispatcher(scheduler& on, store& from, task_handler handler, dispatcher_options options)
     : impl_(std::make_unique<implementation>(on, from, std::move(handler), std::move(options))) {}
 
 dispatcher::~dispatcher() {

@@ -35,13 +35,15 @@ struct ticket {
 struct claim {
   task what;
   duration remaining;
+  int max_attempts = 0;  // of this task; 0: the dispatcher's
 };
 
-/// A run that failed.
+/// A run that failed, or that the handler wants to repeat later.
 struct failure {
   ticket of;
   std::optional<duration> retry_after;  // none if the task is dead
   std::string reason;                   // UTF-8; empty unless the task is dead
+  bool counts = true;                   // whether the run was an attempt
 };
 
 /// A dispatcher's requests to its database, all in one transaction, in the order of the members.
@@ -60,9 +62,11 @@ struct turn {
   // set, it is counted from now: the claim of this turn must not find what this session runs expired.
   std::vector<ticket> kept = {};
   // Tasks whose runs should begin. This counts an attempt and starts the lease from now. Repeating it for the same
-  // ticket changes only the lease. A task that is not due by the engine's clock, which may have been set, or whose queue
-  // is paused, stays claimed.
+  // ticket changes only the lease. A task that is not due by the engine's clock, which may have been set, or whose
+  // queue is paused, stays claimed.
   std::vector<ticket> begun = {};
+  // Runs that have begun: which of them have been cancelled?
+  std::vector<ticket> watched = {};
   // Return all claims of this session that have not begun, because the answer to an earlier turn was lost.
   bool adopt = false;
   // Claim at most this many tasks that are due within the window, or whose lease has run out.
@@ -80,6 +84,7 @@ struct turn_result {
       early;  // not begun, as they are not yet due by the engine's clock, or their queue is paused
   // The failed tasks that had been cancelled during the run: neither tried again nor kept.
   std::vector<ticket> removed;
+  std::vector<ticket> cancelled;  // of the watched ones
   // Left unchanged, because another, open transaction has changed them. The request must be repeated. (Renewals are not
   // listed here.)
   std::vector<ticket> locked;

@@ -19,24 +19,25 @@ std::int64_t submit_to(detail::engine& e, const detail::due_time& due, const sub
   return e.submit(due, what, in);
 }
 
-bool cancel_in(detail::engine& e, const std::string& queue, const std::string& key, const transaction* in) {
+/// Whether a task can have that key. Throws std::invalid_argument if it is not valid.
+bool is_name(const std::string& queue, const std::string& key) {
   detail::check_queue(queue);
   detail::check_key(key);
-  return !key.empty() && e.cancel(queue, key, in);
+  return !key.empty();
+}
+
+bool cancel_in(detail::engine& e, const std::string& queue, const std::string& key, const transaction* in) {
+  return is_name(queue, key) && e.cancel(queue, key, in);
 }
 
 bool reschedule_in(detail::engine& e, const std::string& queue, const std::string& key,
                    const detail::due_time& due, const transaction* in) {
-  detail::check_queue(queue);
-  detail::check_key(key);
-  return !key.empty() && e.reschedule(queue, key, due, in);
+  return is_name(queue, key) && e.reschedule(queue, key, due, in);
 }
 
 std::optional<task> find_in(detail::engine& e, const std::string& queue, const std::string& key,
                             const transaction* in) {
-  detail::check_queue(queue);
-  detail::check_key(key);
-  return key.empty() ? std::nullopt : e.find(queue, key, in);
+  return is_name(queue, key) ? e.find(queue, key, in) : std::nullopt;
 }
 
 std::vector<std::int64_t> submit_all_to(detail::engine& e, std::span<const planned> all,

@@ -117,6 +117,10 @@ void check_key(const std::string& key) { check_name("key", key); }
 void check(const submission& what) {
   check_queue(what.queue);
   check_key(what.key);
+  if (what.max_attempts < 0) {
+    throw std::invalid_argument("rondo: max_attempts must not be negative: " +
+                                std::to_string(what.max_attempts));
+  }
   if (what.payload.size() > largest_payload) {
     throw std::invalid_argument("rondo: the payload has " + std::to_string(what.payload.size()) +
                                 " bytes; at most " + std::to_string(largest_payload) +

@@ -29,7 +29,8 @@ void check(const submission& what);
 void check(std::span<const planned> all);
 ///@}
 
-/// The place of the first submission that has the queue and key of an earlier one; the size of the list if there is none.
+/// The place of the first submission that has the queue and key of an earlier one; the size of the list if there is
+/// none.
 std::size_t first_repeated_key(std::span<const planned> all);
 
 [[noreturn]] void refuse_key(const submission& what, std::int64_t of_task);

@@ -1,6 +1,8 @@
 // What operators do with a store: pause queues, list tasks, run dead ones again. The same tests run for each engine.
 #include <doctest/doctest.h>
 
+#include <cstdint>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>

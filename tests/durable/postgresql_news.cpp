@@ -27,6 +27,11 @@ struct waiting {
     if (woken.wait_for(300ms) == std::future_status::timeout) w.session().interrupt();
     return woken.get();
   }
+
+  /// Takes the news of what has been done so far.
+  void drain() {
+    woken_by([] {});
+  }
 };
 
 TEST_CASE("a submission that is due soon wakes a waiting session; one that is due later does not") {
@@ -67,7 +72,30 @@ TEST_CASE("a queue that is resumed wakes a session, and so does a dead task that
   CHECK(x.woken_by([&] { x.tasks->resume("default"); }));
   CHECK(!x.woken_by([&] { x.tasks->resume("default"); }));
   const auto id = task_in(state::dead, *x.tasks, x.w);
+  x.drain();
   CHECK(x.woken_by([&] { x.tasks->retry(id); }));
+}
+
+TEST_CASE("the cancellation or replacement of a run in progress wakes its session") {
+  waiting x;
+  const auto running = [&] {
+    const auto id = task_in(state::running, *x.tasks, x.w, {.key = "k"});
+    x.drain();
+    return id;
+  };
+  const auto id = running();
+  CHECK(x.woken_by([&] { x.tasks->cancel(id); }));
+  running();
+  CHECK(x.woken_by([&] { x.tasks->cancel("default", "k"); }));
+  running();
+  CHECK(x.woken_by([&] { x.tasks->submit_after(1h, {.key = "k", .replace = true}); }));
+  x.tasks->cancel("default", "k");
+  running();
+  CHECK(x.woken_by([&] {
+    x.tasks->submit_all(
+        std::vector<rondo::durable::planned>{{.what = {.key = "k", .replace = true}, .when = 1h}});
+  }));
+  CHECK(!x.woken_by([&] { x.tasks->cancel("default", "k"); }));  // it waits
 }
 
 TEST_CASE("a task that is moved to a time soon wakes a session") {

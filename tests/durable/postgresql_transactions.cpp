@@ -4,6 +4,7 @@
 #include <future>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "durable/postgresql_database.hpp"
 
@@ -83,7 +84,15 @@ TEST_CASE("the search path of the caller's connection does not matter") {
   const auto due = x.tasks->find(second)->due;
   CHECK(x.tasks->reschedule_after(x.mine.get(), second, 2h));
   CHECK(x.tasks->find(second)->due > due);
+  CHECK(x.tasks->reschedule_after(x.mine.get(), "default", "k", 3h));
+  CHECK(x.tasks->find(x.mine.get(), "default", "k")->id == second);
   CHECK(x.tasks->cancel(x.mine.get(), "default", "k"));
+  const std::vector<rondo::durable::planned> list = {
+      {.what = {.payload = std::string(1000, 'x'), .key = "l"}, .when = 1h}};
+  CHECK(x.tasks->find(x.tasks->submit_all(x.mine.get(), list).at(0))->payload.size() == 1000);
+  CHECK_THROWS_AS(x.tasks->submit_all(x.mine.get(), list), key_taken);
+  CHECK(x.tasks->cancel(x.mine.get(), "default", "l"));
+  CHECK(x.db.ask("select count(*) from rondo_payload") == "0");
   x.mine.run("drop schema elsewhere cascade");
 }
 

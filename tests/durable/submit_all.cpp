@@ -92,6 +92,32 @@ TEST_CASE("a list of more tasks than one statement adds") {
   CHECK(x.payloads() == "25");
 }
 
+TEST_CASE("simple tasks of a list and others have their own ids, payloads and due times, wherever they are") {
+  for (const std::size_t size : {49u, 50u, 51u, 99u, 100u, 101u, 150u}) {
+    for (const std::size_t special : {std::size_t{0}, std::size_t{50}, size - 1, size}) {
+      CAPTURE(size);
+      CAPTURE(special);
+      in_use x;
+      std::vector<planned> all(size);
+      for (std::size_t i = 0; i != size; ++i)
+        all[i] = {.what = {.payload = std::to_string(i), .max_attempts = static_cast<int>(i)},
+                  .when = std::chrono::hours(i + 1)};
+      if (special < size) all[special].what.key = "k";
+      const auto now = x.db->now();
+      const auto ids = x.tasks->submit_all(all);
+      REQUIRE(ids.size() == size);
+      for (std::size_t i = 0; i != size; ++i) {
+        const auto found = x.tasks->find(ids[i]);
+        REQUIRE(found);
+        CHECK(found->payload == std::to_string(i));
+        CHECK(found->key == (i == special ? "k" : ""));
+        CHECK(found->due >= now + std::chrono::hours(i + 1));
+        CHECK(found->due < now + std::chrono::hours(i + 1) + 1min);
+      }
+    }
+  }
+}
+
 TEST_CASE("a list of payloads that are too long for one statement") {
   in_use x;
   std::vector<planned> all(5);

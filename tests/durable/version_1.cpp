@@ -2,6 +2,7 @@
 // such a database: three dispatchers had been killed while they held and ran tasks.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <exception>
 #include <fstream>

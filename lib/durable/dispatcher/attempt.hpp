@@ -1,9 +1,9 @@
 // One run of the handler.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <exception>
-#include <functional>
 #include <string>
 #include <utility>
 
@@ -12,6 +12,7 @@
 #include "durable/dispatcher/counters.hpp"
 #include "durable/dispatcher/error_reports.hpp"
 #include "durable/dispatcher/run.hpp"
+#include "durable/outcome_access.hpp"
 #include "durable/text.hpp"
 
 namespace rondo::durable::detail {
@@ -21,8 +22,7 @@ namespace rondo::durable::detail {
 class attempt {
  public:
   /// `clock`, `counts` and `errors` outlive this object and its copies.
-  attempt(const scheduler& clock, counters& counts, const error_reports& errors,
-          std::function<void(const task&)> handler)
+  attempt(const scheduler& clock, counters& counts, const error_reports& errors, task_handler handler)
       : clock_(&clock), counters_(&counts), errors_(&errors), handler_(std::move(handler)) {}
 
   void operator()(run& r) const noexcept {
@@ -37,7 +37,7 @@ class attempt {
     counters_->began(saturating_difference(begin, r.due));
     r.how = run::outcome::finished;
     try {
-      handler_(r.what);
+      note(r, call(r));
     } catch (const std::exception& e) {
       fail(r, e.what());
     } catch (...) {
@@ -47,6 +47,25 @@ class attempt {
   }
 
  private:
+  outcome call(const run& r) const {
+#ifdef __cpp_lib_jthread
+    return handler_(r.what, r.stop.get_token());
+#else
+    return handler_(r.what);
+#endif
+  }
+
+  static void note(run& r, const outcome& how) {
+    if (outcome_access::is_snoozed(how)) {
+      r.how = run::outcome::snoozed;
+      r.retry_after = std::max(outcome_access::delay(how), duration::zero());
+    }
+    if (outcome_access::is_dead(how)) {
+      r.reason = as_utf8(outcome_access::reason(how), longest_reason);
+      r.how = run::outcome::dead;
+    }
+  }
+
   void fail(run& r, const char* reason) const noexcept {
     r.how = run::outcome::failed;
     errors_->say(
@@ -63,7 +82,7 @@ class attempt {
   const scheduler* clock_;
   counters* counters_;
   const error_reports* errors_;
-  std::function<void(const task&)> handler_;
+  task_handler handler_;
 };
 
 }  // namespace rondo::durable::detail

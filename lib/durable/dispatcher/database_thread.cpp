@@ -18,6 +18,8 @@ namespace {
 constexpr duration shortest_backoff = 100ms, longest_backoff = 5s;
 // The wait before rows that an open transaction had locked are tried again.
 constexpr duration locked_rest = 50ms;
+// A run learns of its cancellation within a second.
+constexpr duration longest_unwatched = 500ms;
 // How long stop() waits for a database that does not answer, and how often it tries. Both are real time, as a
 // manual_timer may stand still.
 constexpr duration last_wait = 2s, last_rest = 50ms;
@@ -27,11 +29,12 @@ bool has(const std::vector<ticket>& sorted, ticket t) { return std::ranges::bina
 }  // namespace
 
 database_thread::database_thread(const dispatcher_parts& parts, const dispatcher_options& options,
-                                 std::uint64_t seed)
+                                 bool watches, std::uint64_t seed)
     : d_(parts),
       options_(options),
       look_every_(look_every(options)),
       polls_(parts.database.look_every() != duration::max()),
+      watches_(watches),
       random_(seed) {}
 
 void database_thread::run() noexcept {
@@ -39,7 +42,10 @@ void database_thread::run() noexcept {
     gather();
     if (last_at_) break;
     if (backs_off_ || !is_turn_due()) {
-      if (d_.database.wait() && !no_room_) look_ = true;
+      if (d_.database.wait()) {
+        watch_ = true;
+        if (!no_room_) look_ = true;
+      }
     } else if (!take_turn()) {
       back_off(random_.at_least(failures_in_a_row_, shortest_backoff, longest_backoff));
     } else if (some_are_locked_) {
@@ -61,7 +67,7 @@ void database_thread::gather() {
   if ((c.signals & inbox::look) != 0) no_room_ = false;
   if ((c.signals & inbox::look) != 0 &&
       (!polls_ || d_.database.changed() || saturating_difference(d_.clock.now(), last_claim_) >= look_every_))
-    look_ = true;
+    look_ = watch_ = true;
   if ((c.signals & inbox::renew) != 0) {
     renew_ = renew_ || d_.threads.size() != 0;
     give_back_waiting();
@@ -72,7 +78,8 @@ void database_thread::gather() {
 
 void database_thread::add_ended(run_list& ended) {
   for (detail::run& r : ended)
-    if (r.how == detail::run::outcome::failed && r.what.attempt < options_.max_attempts)
+    if (r.how == detail::run::outcome::failed &&
+        r.what.attempt < (r.max_attempts != 0 ? r.max_attempts : options_.max_attempts))
       r.retry_after = random_.full_jitter(r.what.attempt, options_.first_retry, options_.longest_retry);
   unsettled_.ended.splice(unsettled_.ended.end(), ended);
 }
@@ -110,7 +117,8 @@ void database_thread::close() noexcept {
 
 bool database_thread::is_turn_due() const {
   return !unsettled_.empty() || adopt_ || (renew_ && d_.threads.size() != 0) ||
-         (d_.held.any_due() && d_.threads.room() != 0) || claims_wanted() != 0;
+         (watch_ && watches_ && d_.threads.size() != 0) || (d_.held.any_due() && d_.threads.room() != 0) ||
+         claims_wanted() != 0;
 }
 
 std::size_t database_thread::free_places() const {
@@ -154,6 +162,9 @@ bool database_thread::take_turn() {
     settle_returned(done);
     settle_begun(done, sent);
     settle_expired(done);
+    watch_ = false;
+    if (!t.watched.empty()) last_watch_ = received;
+    d_.threads.request_stop(done.cancelled);
     if (claims) settle_claim(t, done, sent, received);
     for (claim& c : done.claimed)
       if (!t.adopt)
@@ -187,6 +198,9 @@ turn database_thread::next_turn() {
     t.claim_bytes = claim_size_.of(free_bytes());
   }
   if (renew_) t.renewed = d_.threads.in_progress();
+  // News may come late to a busy thread, which does not wait for them.
+  if (watches_ && (watch_ || saturating_difference(d_.clock.now(), last_watch_) >= longest_unwatched))
+    t.watched = d_.threads.tickets();
   // The wheel may have stood still, or somebody has set the engine's clock.
   if (t.claim_up_to != 0) t.kept = d_.threads.tickets();
   return t;
@@ -230,11 +244,13 @@ void database_thread::settle_end(const detail::run& r, const turn_result& done) 
   }
   if (is_finished) return d_.counts.add(&dispatcher_statistics::completed);
   if (has(done.removed, r.of())) return d_.counts.add(&dispatcher_statistics::withdrawn);
+  if (r.how == outcome::snoozed) return d_.counts.add(&dispatcher_statistics::snoozed);
   if (r.retry_after) return d_.counts.add(&dispatcher_statistics::retried);
   d_.counts.add(&dispatcher_statistics::dead);
   d_.errors.say([&] {
     return name_of(r.what) + " is dead, after " + std::to_string(r.what.attempt) + " attempts: " + r.reason;
   });
+  tell_dead(r.what, r.reason);
 }
 
 void database_thread::settle_returned(const turn_result& done) noexcept {
@@ -280,6 +296,18 @@ void database_thread::settle_expired(const turn_result& done) {
       return name_of(t) + " is dead, after " + std::to_string(t.attempt) +
              " attempts: the lease of the last one ran out";
     });
+    tell_dead(t, "lease ran out");
+  }
+}
+
+void database_thread::tell_dead(const task& t, const std::string& reason) noexcept {
+  if (!options_.on_dead) return;
+  try {
+    options_.on_dead(t, reason);
+  } catch (const std::exception& e) {
+    d_.errors.say([&] { return "on_dead threw for " + name_of(t) + ": " + e.what(); });
+  } catch (...) {
+    d_.errors.say([&] { return "on_dead threw for " + name_of(t); });
   }
 }
 
@@ -305,8 +333,11 @@ void database_thread::hold(claim c, time_point sent, time_point received) {
       saturating_add(saturating_add(sent, std::max(c.remaining, duration::zero())), options_.lease);
   run_list one;
   const std::size_t bytes = c.what.payload.size();
-  one.push_back(
-      {std::move(c.what), saturating_add(received, c.remaining), lease_until, held_bytes(bytes_, bytes)});
+  one.push_back({std::move(c.what), saturating_add(received, c.remaining), lease_until, c.max_attempts,
+                 held_bytes(bytes_, bytes)});
+#ifdef __cpp_lib_jthread
+  if (watches_) one.front().stop = std::stop_source();
+#endif
   d_.counts.add(&dispatcher_statistics::claimed);
   if (!claims_) return unsettled_.returned.splice(unsettled_.returned.end(), one);
   if (c.remaining <= duration::zero()) return d_.held.add_due(one);

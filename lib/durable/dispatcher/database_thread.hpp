@@ -67,7 +67,9 @@ class database_thread {
     return std::max<duration>(std::min(o.window, soon) / 2, std::chrono::milliseconds(1));
   }
 
-  database_thread(const dispatcher_parts& parts, const dispatcher_options& options, std::uint64_t seed);
+  /// `watches`: whether the handler wants to know when its task is cancelled.
+  database_thread(const dispatcher_parts& parts, const dispatcher_options& options, bool watches,
+                  std::uint64_t seed);
 
   /// Runs until inbox::last, and at most two seconds longer if the database does not answer then.
   void run() noexcept;
@@ -94,6 +96,7 @@ class database_thread {
   void settle_returned(const turn_result& done) noexcept;
   void settle_begun(turn_result& done, time_point sent);
   void settle_expired(const turn_result& done);
+  void tell_dead(const task& t, const std::string& reason) noexcept;
   void settle_claim(const turn& t, const turn_result& done, time_point sent, time_point received);
   void hold(claim c, time_point sent, time_point received);
   void give_back_unknown(const claim& c);
@@ -109,9 +112,11 @@ class database_thread {
   const dispatcher_options options_;
   const duration look_every_;
   const bool polls_;  // the session does not notify
+  const bool watches_;
   backoff random_;
   unsettled unsettled_;
   time_point last_claim_ = time_point::min();
+  time_point last_watch_ = time_point::min();
   int failures_in_a_row_ = 0;
   claim_size claim_size_;
   // The bytes of the payloads of all runs. Runs share it, as some are destroyed after this object.
@@ -123,6 +128,7 @@ class database_thread {
   // no reason to claim; otherwise two such dispatchers would wake each other endlessly.
   bool no_room_ = false;
   bool renew_ = false;
+  bool watch_ = false;  // a run in progress may have been cancelled
   bool adopt_ = false;
   bool backs_off_ = false;
   bool some_are_locked_ = false;  // the last turn found locked rows; its requests for these must be repeated

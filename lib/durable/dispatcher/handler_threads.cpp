@@ -88,6 +88,32 @@ void handler_threads::close() noexcept {
   added_.notify_all();
 }
 
+/// The callbacks run without the lock, as they may take long, or ask for statistics.
+template <class Condition>
+void handler_threads::request_stop_if(Condition holds) noexcept {
+#ifdef __cpp_lib_jthread
+  const auto next = [&] {
+    const std::lock_guard hold(mutex_);
+    for (const run_list* list : {&waiting_, &in_progress_})
+      for (const run& r : *list)
+        if (r.stop.stop_possible() && !r.stop.stop_requested() && holds(r)) return r.stop;
+    return std::stop_source(std::nostopstate);
+  };
+  for (std::stop_source one = next(); one.stop_possible(); one = next()) one.request_stop();
+#else
+  static_cast<void>(holds);
+#endif
+}
+
+void handler_threads::request_stop(const std::vector<ticket>& of) noexcept {
+  if (of.empty()) return;
+  request_stop_if([&](const run& r) { return std::ranges::find(of, r.of()) != of.end(); });
+}
+
+void handler_threads::request_stop() noexcept {
+  request_stop_if([](const run&) { return true; });
+}
+
 void handler_threads::join() {
   for (std::thread& t : threads_)
     if (t.joinable()) t.join();

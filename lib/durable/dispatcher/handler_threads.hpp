@@ -55,14 +55,21 @@ class handler_threads {
   /// Takes away all waiting runs.
   run_list take_waiting() noexcept;
 
+  /// Requests the stop tokens of those runs, waiting or in progress, that are in the list.
+  void request_stop(const std::vector<ticket>& of) noexcept;
+
   // From one thread at a time, which is not one of these threads.
 
   /// After this no run begins. Waiting runs stay for take_waiting().
   void close() noexcept;
+  /// Requests the stop tokens of all runs.
+  void request_stop() noexcept;
   /// After close(): waits for the runs in progress.
   void join();
 
  private:
+  template <class Condition>
+  void request_stop_if(Condition holds) noexcept;
   void work() noexcept;
 
   inbox& inbox_;

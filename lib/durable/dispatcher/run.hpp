@@ -7,6 +7,11 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <version>
+
+#ifdef __cpp_lib_jthread
+#include <stop_token>
+#endif
 
 #include <rondo/durable.hpp>
 #include <rondo/time.hpp>
@@ -43,17 +48,26 @@ struct run {
     open,         ///< waiting, or in progress
     finished,     ///< the handler has returned
     failed,       ///< the handler has thrown
+    snoozed,      ///< the handler wants the task to be due again later
+    dead,         ///< the handler has given the task up
     not_started,  ///< the run has begun in the database, but must not be executed here
   };
 
   task what;
   time_point due;          ///< on the scheduler's clock; never earlier than by the engine's
   time_point lease_until;  ///< on the scheduler's clock; never later than by the engine's
+  int max_attempts = 0;    ///< of this task; 0: the dispatcher's
   held_bytes bytes = {};
   outcome how = outcome::open;
-  std::string reason = {};                   ///< if failed: what the handler threw, in UTF-8
-  std::optional<duration> retry_after = {};  ///< if failed: none means that it was the last attempt
+  std::string reason = {};  ///< if failed or dead: why, in UTF-8
+  std::optional<duration> retry_after =
+      {};                     ///< if failed or snoozed: none means that it was the last attempt
   bool perhaps_told = false;  ///< the database may know the outcome: the answer to a turn with it was lost
+
+#ifdef __cpp_lib_jthread
+  std::stop_source stop =
+      std::stop_source(std::nostopstate);  ///< with a state only if the handler takes tokens
+#endif
 
   ticket of() const noexcept { return {what.id, what.fence}; }
 };

@@ -45,8 +45,9 @@ class unsettled {
   void put_ends_into(turn& t) const {
     for (const run& r : ended) {
       if (r.how == run::outcome::finished) t.finished.push_back(r.of());
-      if (r.how == run::outcome::failed)
+      if (r.how == run::outcome::failed || r.how == run::outcome::dead)
         t.failed.push_back({r.of(), r.retry_after, r.retry_after ? "" : r.reason});
+      if (r.how == run::outcome::snoozed) t.failed.push_back({r.of(), r.retry_after, "", false});
       if (r.how == run::outcome::not_started) t.unstarted.push_back(r.of());
     }
   }

@@ -77,7 +77,9 @@ parameters many(std::span<const planned> all) {
     const auto* delay = std::get_if<duration>(&p.when);
     return delay != nullptr ? microseconds_of_delay(*delay) : microseconds_of(std::get<wall_time>(p.when));
   }));
-  return std::move(with.booleans(replacing(all)).integer(microseconds_of(soon)));
+  with.booleans(replacing(all)).integer(microseconds_of(soon));
+  with.integers(each_of<std::int64_t>(all, [](const planned& p) { return p.what.max_attempts; }));
+  return with;
 }
 
 void add_ids(const result& from, std::vector<std::int64_t>& to) {
@@ -227,7 +229,7 @@ std::int64_t server_engine::submit(const due_time& due, const submission& what, 
   if (what.key.empty() && !apart) {
     with.bytes(what.payload);
     add_due(with, due);
-    with.integer(microseconds_of(soon));
+    with.integer(microseconds_of(soon)).integer(what.max_attempts);
     return run(submit_keyless, with, in).integer(0, 0);
   }
   what.key.empty() ? with.null() : with.text(what.key);
@@ -238,6 +240,7 @@ std::int64_t server_engine::submit(const due_time& due, const submission& what, 
     with.integer(static_cast<std::int64_t>(what.payload.size())).bytes(what.payload);
   else
     with.integer(0).null();
+  with.integer(what.max_attempts);
   // No row means that the task with the key was not yet visible when the statement began, or has gone since.
   for (int attempt = 0; attempt < most_attempts; ++attempt) {
     const auto answer = run(postgresql::submit, with, in);

@@ -48,8 +48,8 @@ constexpr const char* version_1 = R"sql(
 // stay where they are, and the new indices contain none of them. As the old column of the payloads has another name,
 // programs that know only version 1 get an error rather than a wrong payload.
 //
-// The trigger removes a payload with its task, whoever deletes that. A foreign key would cost a query for each task, also
-// for one without such a payload. The statement names the schema because the caller may search others.
+// The trigger removes a payload with its task, whoever deletes that. A foreign key would cost a query for each task,
+// also for one without such a payload. The statement names the schema because the caller may search others.
 constexpr const char* version_2 = R"sql(
   alter table rondo_task rename column payload to inline_payload;
   alter table rondo_task

@@ -36,15 +36,18 @@ parameters ids_and_fences(const std::vector<ticket>& tickets) {
 parameters of_failures(const std::vector<failure>& failures) {
   std::vector<std::optional<std::int64_t>> retries;
   std::vector<std::string> reasons;
+  std::vector<bool> counts;
   for (const auto& f : failures) {
     retries.push_back(f.retry_after.has_value() ? std::optional(microseconds_of(*f.retry_after))
                                                 : std::nullopt);
     reasons.push_back(f.reason);
+    counts.push_back(f.counts);
   }
   parameters with;
   with.integers(each(failures, [](const failure& f) { return f.of.id; }));
   with.integers(each(failures, [](const failure& f) { return f.of.fence; }));
-  with.integers(retries).texts(reasons);
+  with.integers(retries).texts(reasons).integer(microseconds_of(soon));
+  with.booleans(counts);
   return with;
 }
 
@@ -59,7 +62,8 @@ void add_claims(const result& from, turn_result& to) {
       continue;
     }
     const auto remaining = from.microseconds(row, 6) - from.microseconds(row, 7);
-    to.claimed.push_back({task_of(from, row), from_microseconds<duration>(remaining)});
+    to.claimed.push_back(
+        {task_of(from, row), from_microseconds<duration>(remaining), static_cast<int>(from.integer(row, 9))});
   }
 }
 
@@ -83,11 +87,15 @@ void add(const call& asked, const result& answer, turn_result& to) {
     add_tickets(answer, to.renewed);
   else if (asked.what == &begin)
     add_begun(answer, to);
+  else if (asked.what == &postgresql::watch)
+    add_tickets(answer, to.cancelled);
   else if (asked.what == &adopt || asked.what == &claim_due)
     add_claims(answer, to);
 }
 
-bool concerns_tickets(const call& asked) { return asked.what != &adopt && asked.what != &claim_due; }
+bool concerns_tickets(const call& asked) {
+  return asked.what != &adopt && asked.what != &claim_due && asked.what != &watch;
+}
 
 }  // namespace
 
@@ -104,13 +112,14 @@ std::vector<call> server_session::calls_for(const turn& what) const {
   const auto lease = microseconds_of(rules_.lease);
   std::vector<call> calls;
   if (!what.finished.empty()) calls.push_back({&finish, ids_and_fences(what.finished)});
-  if (!what.failed.empty()) calls.push_back({&fail, of_failures(what.failed).integer(microseconds_of(soon))});
+  if (!what.failed.empty()) calls.push_back({&fail, of_failures(what.failed)});
   if (!what.unstarted.empty()) calls.push_back({&take_back, ids_and_fences(what.unstarted)});
   if (!what.returned.empty()) calls.push_back({&give_back, ids_and_fences(what.returned)});
   if (!what.renewed.empty())
     calls.push_back({&renew, ids_and_fences(what.renewed).integer(lease).boolean(true)});
   if (!what.kept.empty()) calls.push_back({&renew, ids_and_fences(what.kept).integer(lease).boolean(false)});
   if (!what.begun.empty()) calls.push_back({&begin, ids_and_fences(what.begun).integer(lease).text(owner_)});
+  if (!what.watched.empty()) calls.push_back({&watch, ids_and_fences(what.watched)});
   if (what.adopt) calls.push_back({&adopt, parameters().texts(rules_.queues).text(owner_).integer(lease)});
   if (what.claim_up_to != 0)
     calls.push_back({&claim_due, parameters()

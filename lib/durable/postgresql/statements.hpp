@@ -14,29 +14,33 @@ constexpr const char* greeting = "listen rondo_task; set lock_timeout = '1s'";
 
 // Statements of a store. engine.cpp explains each $n where it passes it.
 
-/// Adds a task without a key, which cannot conflict with another, and with an inline payload. In a transaction of the caller nothing is prepared,
-/// and planning is most of the cost of a submission, so this statement is small.
+/// Adds a task without a key, which cannot conflict with another, and with an inline payload. In a transaction of the
+/// caller nothing is prepared, and planning is most of the cost of a submission, so this statement is small.
 inline constexpr statement submit_keyless{"rondo_submit_keyless", R"sql(
-  insert into rondo_task (queue, inline_payload, due)
-  values ($1::text, $2::bytea, case when $3::boolean then clock_timestamp() else timestamptz 'epoch' end
+  insert into rondo_task (queue, inline_payload, max_attempts, due)
+  values ($1::text, $2::bytea, $6::integer, case when $3::boolean then clock_timestamp() else timestamptz 'epoch' end
     + $4::bigint * interval '1 microsecond')
   returning id, case when due < clock_timestamp() + $5::bigint * interval '1 microsecond'
     then pg_notify('rondo_task', $1::text)::text end
 )sql"};
 
-/// Cancels the task that has the key if $6 is true, adds a task ($9: its payload if that lies apart, $8: its size), and wakes the dispatchers if it is due soon. If the
-/// key is taken, finds the task that has it. Returns no row if another task with the key was added or removed during
-/// the statement.
+/// Here and below, the dispatchers are also woken by the cancellation of a run in progress, so that its stop token is
+/// requested.
+///
+/// Cancels the task that has the key if $6 is true, adds a task ($9: its payload if that lies apart, $8: its size), and
+/// wakes the dispatchers if it is due soon. If the key is taken, finds the task that has it. Returns no row if another
+/// task with the key was added or removed during the statement.
 inline constexpr statement submit{"rondo_submit", R"sql(
   with old as materialized (
     select id, state from rondo_task where $6::boolean and queue = $1::text and key = $2::text and state <> 3 for update
   ), gone as (
     delete from rondo_task where id = any(array(select id from old where state in (0, 1))) returning id
   ), going as (
-    update rondo_task set state = 4, key = null where id = any(array(select id from old where state = 2)) returning id
+    update rondo_task set state = 4, key = null where id = any(array(select id from old where state = 2))
+    returning pg_notify('rondo_task', queue)::text
   ), made as (
-    insert into rondo_task (queue, key, inline_payload, payload_apart, due)
-    select $1::text, $2::text, $3::bytea, $8::integer, case when $4::boolean then clock_timestamp() else timestamptz 'epoch' end
+    insert into rondo_task (queue, key, inline_payload, payload_apart, max_attempts, due)
+    select $1::text, $2::text, $3::bytea, $8::integer, $10::integer, case when $4::boolean then clock_timestamp() else timestamptz 'epoch' end
       + $5::bigint * interval '1 microsecond'
     from (select count(*) from gone) g, (select count(*) from going) h  -- after these
     on conflict (queue, key) where key is not null and state <> 3 do nothing
@@ -51,10 +55,10 @@ inline constexpr statement submit{"rondo_submit", R"sql(
   where queue = $1::text and key = $2::text and state <> 3 and not exists (select from made)
 )sql"};
 
-/// Adds many tasks, and cancels those whose keys they have and that $7 says to replace. $1: the queues, $2: the keys, $3:
-/// the inline payloads, $4: the sizes of the others, $5 and $6: the due times, $8: how soon a task must be due to wake the
-/// dispatchers. Returns the ids in ascending order, which is that of the list. They are fewer than the submissions if a
-/// key is taken: then the caller undoes the statement.
+/// Adds many tasks, and cancels those whose keys they have and that $7 says to replace. $1: the queues, $2: the keys,
+/// $3: the inline payloads, $4: the sizes of the others, $5 and $6: the due times, $8: how soon a task must be due to
+/// wake the dispatchers, $9: the maximum numbers of attempts. Returns the ids in ascending order, which is that of the
+/// list. They are fewer than the submissions if a key is taken: then the caller undoes the statement.
 inline constexpr statement submit_many{"rondo_submit_many", R"sql(
   with old as materialized (
     select t.id, t.state from unnest($1::text[], $2::text[], $7::boolean[]) as u(queue, key, replace)
@@ -63,14 +67,15 @@ inline constexpr statement submit_many{"rondo_submit_many", R"sql(
   ), gone as (
     delete from rondo_task where id = any(array(select id from old where state in (0, 1))) returning id
   ), going as (
-    update rondo_task set state = 4, key = null where id = any(array(select id from old where state = 2)) returning id
+    update rondo_task set state = 4, key = null where id = any(array(select id from old where state = 2))
+    returning pg_notify('rondo_task', queue)::text
   ), made as (
-    insert into rondo_task (queue, key, inline_payload, payload_apart, due)
-    select queue, key, payload, apart, case when from_now then clock_timestamp() else timestamptz 'epoch' end
+    insert into rondo_task (queue, key, inline_payload, payload_apart, max_attempts, due)
+    select queue, key, payload, apart, attempts, case when from_now then clock_timestamp() else timestamptz 'epoch' end
       + time * interval '1 microsecond'
     from (select count(*) from gone) g, (select count(*) from going) h,  -- after these
-      unnest($1::text[], $2::text[], $3::bytea[], $4::integer[], $5::boolean[], $6::bigint[]) with ordinality
-        as u(queue, key, payload, apart, from_now, time, place)
+      unnest($1::text[], $2::text[], $3::bytea[], $4::integer[], $5::boolean[], $6::bigint[],
+        $9::integer[]) with ordinality as u(queue, key, payload, apart, from_now, time, attempts, place)
     order by place
     on conflict (queue, key) where key is not null and state <> 3 do nothing
     returning id, queue, due
@@ -97,6 +102,7 @@ inline constexpr statement cancel_id{"rondo_cancel_id", R"sql(
     select id, state from rondo_task where id = $1::bigint and state in (0, 1, 2) for update
   ), going as (
     update rondo_task set state = 4, key = null where id = any(array(select id from old where state = 2))
+    returning pg_notify('rondo_task', queue)::text
   )
   delete from rondo_task where id = any(array(select id from old where state in (0, 1))) returning id
 )sql"};
@@ -106,6 +112,7 @@ inline constexpr statement cancel_key{"rondo_cancel_key", R"sql(
     select id, state from rondo_task where queue = $1::text and key = $2::text and state <> 3 for update
   ), going as (
     update rondo_task set state = 4, key = null where id = any(array(select id from old where state = 2))
+    returning pg_notify('rondo_task', queue)::text
   )
   delete from rondo_task where id = any(array(select id from old where state in (0, 1))) returning id
 )sql"};
@@ -198,11 +205,12 @@ inline constexpr statement finish{"rondo_finish", R"sql(
 )sql"};
 
 /// $3: after how long each task is tried again (null if never), $4: the reasons, $5: how soon a retry must be to wake
-/// the other dispatchers. (The caller itself may have no place or thread for it, or may be about to stop.)
+/// the other dispatchers, $6: which runs count as attempts. (The caller itself may have no place or thread for it, or
+/// may be about to stop.)
 inline constexpr statement fail{"rondo_fail", R"sql(
   with old as materialized (
-    select t.id, t.fence, t.state, t.queue, u.retry_after, u.why
-    from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[]) as u(id, fence, retry_after, why)
+    select t.id, t.fence, t.state, t.queue, u.retry_after, u.why, u.counts
+    from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[], $6::boolean[]) as u(id, fence, retry_after, why, counts)
     join rondo_task t on t.id = u.id and t.fence = u.fence and t.state + 0 in (2, 4)
     for update of t skip locked
   ), gone as (
@@ -210,6 +218,7 @@ inline constexpr statement fail{"rondo_fail", R"sql(
   ), failed as (
     update rondo_task t
     set state = case when retry_after is null then 3 else 0 end, owner = null, lease_until = null, reason = case when retry_after is null then why end,
+      attempt = attempt - case when counts then 0 else 1 end,
       due = case when retry_after is null then due else clock_timestamp() + retry_after * interval '1 microsecond' end
     from old where t.id = old.id and old.state = 2
   )
@@ -271,6 +280,12 @@ inline constexpr statement begin{"rondo_begin", R"sql(
   select id, fence, early from old
 )sql"};
 
+/// Which of these runs have been cancelled.
+inline constexpr statement watch{"rondo_watch", R"sql(
+  select t.id, t.fence from unnest($1::bigint[], $2::bigint[]) as u(id, fence)
+  join rondo_task t on t.id = u.id and t.fence = u.fence and t.state + 0 = 4
+)sql"};
+
 /// Takes tickets for which a statement above has done nothing, and returns those for which it could. $3: for each
 /// ticket, 0 if its run was to end, 1 if it was to be given back, 2 if its run was to begin; $4: the owner.
 inline constexpr statement locked{"rondo_locked", R"sql(
@@ -291,7 +306,7 @@ inline constexpr statement adopt{"rondo_adopt", R"sql(
   update rondo_task t set lease_until = greatest(due, clock_timestamp()) + $3::bigint * interval '1 microsecond'
   where id = any(array(select id from own))
   returning id, fence, attempt, queue, key, case when t.payload_apart = 0 then t.inline_payload else (select p.payload from rondo_payload p where p.id = t.id) end, due,
-    clock_timestamp(), false
+    clock_timestamp(), false, max_attempts
 )sql"};
 
 /// $1: the queues, $2: the maximum number of tasks, $3: the window, $4: the lease, $5: the owner, $6: the maximum
@@ -311,7 +326,8 @@ inline constexpr statement claim_due{"rondo_claim", R"sql(
     ) t
   ), expired as materialized (
     select t.* from q cross join lateral (
-      select id, due, state, attempt from rondo_task
+      select id, due, state, attempt < case max_attempts when 0 then $6::integer else max_attempts end as may_run
+      from rondo_task
       where queue = q.name and state in (1, 2, 4) and lease_until < statement_timestamp()
       order by lease_until limit $2::bigint for update skip locked
     ) t
@@ -319,8 +335,8 @@ inline constexpr statement claim_due{"rondo_claim", R"sql(
     delete from rondo_task where id = any(array(select id from expired where state = 4))
   ), dead as (
     update rondo_task set state = 3, owner = null, lease_until = null, reason = 'lease ran out'
-    where id = any(array(select id from expired where state = 2 and attempt >= $6::integer))
-    returning id, fence, attempt, queue, key, bytea '' as payload, due
+    where id = any(array(select id from expired where state = 2 and not may_run))
+    returning id, fence, attempt, queue, key, bytea '' as payload, due, max_attempts
   ), claimed as (
     update rondo_task t set state = 1, owner = $5::text, fence = fence + 1,
       lease_until = greatest(due, clock_timestamp()) + $4::bigint * interval '1 microsecond'
@@ -329,15 +345,16 @@ inline constexpr statement claim_due{"rondo_claim", R"sql(
         select id, sum(size) over (order by due, id) - size as bytes_before from (
           select id, due, (select octet_length(t.inline_payload) + t.payload_apart from rondo_task t where t.id = c.id) as size from (
             select id, due from waiting
-            union all select id, due from expired where state = 1 or state = 2 and attempt < $6::integer
+            union all select id, due from expired where state = 1 or state = 2 and may_run
           ) c order by due limit $2::bigint
         ) sized
       ) summed where bytes_before < $7::bigint
     ))
     returning id, fence, attempt, queue, key,
-      case when t.payload_apart = 0 then t.inline_payload else (select p.payload from rondo_payload p where p.id = t.id) end as payload, due
+      case when t.payload_apart = 0 then t.inline_payload else (select p.payload from rondo_payload p where p.id = t.id) end as payload, due, max_attempts
   )
-  select *, clock_timestamp(), false from claimed union all select *, clock_timestamp(), true from dead
+  select id, fence, attempt, queue, key, payload, due, clock_timestamp(), false, max_attempts from claimed
+  union all select id, fence, attempt, queue, key, payload, due, clock_timestamp(), true, max_attempts from dead
   order by due
 )sql"};
 

@@ -1,5 +1,6 @@
 #include "durable/sqlite/engine.hpp"
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <stdexcept>
@@ -40,17 +41,44 @@ bool cancel_by_key(connection& database, const std::string& queue, const std::st
 std::int64_t insert(connection& database, const submission& what, std::int64_t due) {
   const bool apart = lies_apart(what.payload);
   const std::string nothing;
-  if (database.change("INSERT INTO rondo_task (queue, key, due, inline_payload, payload_apart) "
-                      "VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-                      what.queue, text_or_null{what.key}, due, blob{apart ? nothing : what.payload},
+  if (database.change("INSERT INTO rondo_task (queue, key, due, max_attempts, inline_payload, payload_apart) "
+                      "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                      what.queue, text_or_null{what.key}, due, std::int64_t{what.max_attempts},
+                      blob{apart ? nothing : what.payload},
                       static_cast<std::int64_t>(apart ? what.payload.size() : 0)) == 0) {
     return 0;
   }
   const std::int64_t id = sqlite3_last_insert_rowid(database.handle());
-  // With SELECT instead of VALUES, SQLite can undo this statement alone when the disk is full; otherwise it would undo all
-  // of the caller's transaction.
+  // With SELECT instead of VALUES, SQLite can undo this statement alone when the disk is full; otherwise it would undo
+  // all of the caller's transaction.
   if (apart) database.change("INSERT INTO rondo_payload (id, payload) SELECT ?, ?", id, blob{what.payload});
   return id;
+}
+
+/// How many simple tasks one statement adds. SQLite prepares to undo each statement alone, which costs more than a row.
+constexpr std::size_t in_one_statement = 50;
+
+bool is_simple(const planned& p) { return p.what.key.empty() && !lies_apart(p.what.payload); }
+
+/// Adds simple tasks, in_one_statement of them. Returns the first id; those of the others follow it.
+template <class Due>
+std::int64_t insert_simple(connection& database, std::span<const planned> all, Due due_of) {
+  static const std::string sql = [] {
+    std::string text =
+        "INSERT INTO rondo_task (queue, due, max_attempts, inline_payload) VALUES (?, ?, ?, ?)";
+    for (std::size_t i = 1; i != in_one_statement; ++i) text += ", (?, ?, ?, ?)";
+    return text;
+  }();
+  rows added = database.query(sql.c_str());
+  int place = 0;
+  for (const planned& p : all) {
+    added.bind(++place, p.what.queue);
+    added.bind(++place, due_of(p.when));
+    added.bind(++place, std::int64_t{p.what.max_attempts});
+    added.bind(++place, blob{p.what.payload});
+  }
+  added.next();
+  return sqlite3_last_insert_rowid(database.handle()) - static_cast<std::int64_t>(all.size()) + 1;
 }
 
 /// Throws key_taken if the queue has a live task with the key.
@@ -175,8 +203,16 @@ std::vector<std::int64_t> file_engine::submit_all(std::span<const planned> list,
     const std::size_t repeated = first_repeated_key(list);
     std::vector<std::int64_t> ids;
     ids.reserve(list.size());
-    for (const planned& each : list.first(repeated))
-      ids.push_back(submit_in(database, each.what, microseconds_until(each.when)));
+    const auto due_of = [&](const due_time& when) { return microseconds_until(when); };
+    while (ids.size() != repeated) {
+      const auto rest = list.subspan(ids.size(), std::min(in_one_statement, repeated - ids.size()));
+      if (rest.size() == in_one_statement && std::ranges::all_of(rest, is_simple)) {
+        const std::int64_t first = insert_simple(database, rest, due_of);
+        for (std::size_t i = 0; i != rest.size(); ++i) ids.push_back(first + static_cast<std::int64_t>(i));
+      } else {
+        ids.push_back(submit_in(database, rest.front().what, due_of(rest.front().when)));
+      }
+    }
     if (repeated != list.size()) refuse_key(list[repeated].what, 0);
     all.commit();
     return ids;

@@ -55,6 +55,7 @@ turn_result file_session::take(const turn& what) {
     put_back(what);
     renew(what, done);
     begin(what, done);
+    watch(what, done);
     if (what.adopt) adopt(done);
     if (what.claim_up_to != 0) claim_tasks(what, done);
     all.commit();
@@ -78,9 +79,9 @@ void file_session::fail(const turn& what, turn_result& done) {
     int changed = 0;
     if (f.retry_after) {
       changed = database_->change(
-          "UPDATE rondo_task SET state = 0, due = ?, owner = NULL, lease_until = NULL"
+          "UPDATE rondo_task SET state = 0, due = ?, attempt = attempt - ?, owner = NULL, lease_until = NULL"
           " WHERE id = ? AND fence = ? AND state = 2",
-          now_ + 1 + microseconds_of(*f.retry_after), f.of.id, f.of.fence);
+          now_ + 1 + microseconds_of(*f.retry_after), std::int64_t{f.counts ? 0 : 1}, f.of.id, f.of.fence);
     } else {
       changed = database_->change(
           "UPDATE rondo_task SET state = 3, reason = ?, owner = NULL, lease_until = NULL"
@@ -144,16 +145,28 @@ void file_session::begin(const turn& what, turn_result& done) {
   }
 }
 
+void file_session::watch(const turn& what, turn_result& done) {
+  for (const ticket& t : what.watched) {
+    rows found =
+        database_->query("SELECT 1 FROM rondo_task WHERE id = ? AND fence = ? AND state = 4", t.id, t.fence);
+    if (found.next()) done.cancelled.push_back(t);
+  }
+}
+
+claim file_session::claim_of(const rows& row) const {
+  return {task_of(row), time_until(row.integer(3), now_), static_cast<int>(row.integer(7))};
+}
+
 void file_session::adopt(turn_result& done) {
   // The leases start again, so that a claim in the same turn does not find the tasks expired.
   for (const std::string& queue : rules_.queues) {
     rows held = database_->query(
         "UPDATE rondo_task SET lease_until = max(due, ?) + ?"
         " WHERE queue = ? AND state IN (1, 2, 4) AND state = 1 AND owner = ?"
-        " RETURNING id, queue, key, due, attempt, fence, " RONDO_PAYLOAD,
+        " RETURNING id, queue, key, due, attempt, fence, " RONDO_PAYLOAD ", max_attempts",
         now_, microseconds_of(rules_.lease), queue, owner_);
     while (held.next()) {
-      done.claimed.push_back({task_of(held), time_until(held.integer(3), now_)});
+      done.claimed.push_back(claim_of(held));
     }
   }
 }
@@ -182,7 +195,8 @@ void file_session::end_expired(const std::string& queue, turn_result& done) {
       queue, now_);
   rows dead = database_->query(
       "UPDATE rondo_task SET state = 3, reason = 'lease ran out', owner = NULL, lease_until = NULL"
-      " WHERE queue = ? AND state IN (1, 2, 4) AND lease_until < ? AND state = 2 AND attempt >= ?"
+      " WHERE queue = ? AND state IN (1, 2, 4) AND lease_until < ? AND state = 2"
+      " AND attempt >= iif(max_attempts = 0, ?, max_attempts)"
       " RETURNING id, queue, key, due, attempt, fence, ''",
       queue, now_, rules_.max_attempts);
   while (dead.next()) done.expired.push_back(task_of(dead));
@@ -206,10 +220,10 @@ void file_session::find_claimable(const std::string& queue, std::size_t limit,
 void file_session::take_over(std::int64_t id, turn_result& done) {
   rows claimed = database_->query(
       "UPDATE rondo_task SET state = 1, owner = ?, lease_until = max(due, ?) + ?, fence = fence + 1"
-      " WHERE id = ? RETURNING id, queue, key, due, attempt, fence, " RONDO_PAYLOAD,
+      " WHERE id = ? RETURNING id, queue, key, due, attempt, fence, " RONDO_PAYLOAD ", max_attempts",
       owner_, now_, microseconds_of(rules_.lease), id);
   claimed.next();
-  done.claimed.push_back({task_of(claimed), time_until(claimed.integer(3), now_)});
+  done.claimed.push_back(claim_of(claimed));
 }
 
 bool file_session::changed() {

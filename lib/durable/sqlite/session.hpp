@@ -31,6 +31,7 @@ class file_session final : public session {
   void open();
   std::int64_t data_version();
   std::int64_t lease_from(std::int64_t when) const;
+  claim claim_of(const rows& row) const;  // of task_of()'s columns and max_attempts
 
   // The parts of a turn, in order.
   void finish(const turn& what, turn_result& done);
@@ -38,6 +39,7 @@ class file_session final : public session {
   void put_back(const turn& what);
   void renew(const turn& what, turn_result& done);
   void begin(const turn& what, turn_result& done);
+  void watch(const turn& what, turn_result& done);
   void adopt(turn_result& done);
   void end_expired(const std::string& queue, turn_result& done);
   void find_claimable(const std::string& queue, std::size_t limit, std::vector<candidate>& found);
