@@ -62,9 +62,9 @@ class RONDO_EXPORT key_taken : public std::runtime_error {
   std::int64_t id_;
 };
 
-/// A task to be run later. `queue` and `key` are UTF-8 without zero bytes, of at most 255 bytes, and the queue is not
-/// empty; the payload is arbitrary bytes, at most 64 MiB; `max_attempts` is not negative. Otherwise submitting throws
-/// std::invalid_argument.
+/// A task to be run later. `queue`, `key` and `lane` are UTF-8 without zero bytes, of at most 255 bytes, and the queue
+/// is not empty; the payload is arbitrary bytes, at most 64 MiB; `max_attempts` is not negative. Otherwise submitting
+/// throws std::invalid_argument.
 struct submission {
   std::string queue = "default";  ///< the dispatchers that have this queue share its tasks
   std::string payload = {};       ///< for the handler
@@ -72,6 +72,12 @@ struct submission {
   /// Whether to cancel the live task that has the key. If false, such a task makes the submission fail.
   bool replace = false;
   int max_attempts = 0;  ///< overrides dispatcher_options::max_attempts, unless zero
+  /// If not empty, the task runs alone among the tasks of its queue with the same lane, on whatever node, and after all
+  /// of them that have an earlier place: a smaller due time, or the same and a smaller id. A task that fails or snoozes
+  /// keeps its place, so the lane waits for it until it is done, dead or cancelled; one that is moved takes the place of
+  /// its new due time. A task that is submitted, moved or revived to a place before one whose run has begun runs after
+  /// that. As elsewhere, a run that continues after its lease has expired can overlap the next one.
+  std::string lane = {};
 };
 
 /// A submission in a list, and when its task is due: after a delay on the engine's clock, or at a time of that clock.

@@ -36,6 +36,7 @@ struct claim {
   task what;
   duration remaining;
   int max_attempts = 0;  // of this task; 0: the dispatcher's
+  bool in_lane = false;
 };
 
 /// A run that failed, or that the handler wants to repeat later.
@@ -62,14 +63,15 @@ struct turn {
   // set, it is counted from now: the claim of this turn must not find what this session runs expired.
   std::vector<ticket> kept = {};
   // Tasks whose runs should begin. This counts an attempt and starts the lease from now. Repeating it for the same
-  // ticket changes only the lease. A task that is not due by the engine's clock, which may have been set, or whose
-  // queue is paused, stays claimed.
+  // ticket changes only the lease. A task stays claimed if it is not due by the engine's clock, which may have been
+  // set; if its queue is paused; or if another task of its lane has an earlier place, or runs.
   std::vector<ticket> begun = {};
   // Runs that have begun: which of them have been cancelled?
   std::vector<ticket> watched = {};
   // Return all claims of this session that have not begun, because the answer to an earlier turn was lost.
   bool adopt = false;
-  // Claim at most this many tasks that are due within the window, or whose lease has run out.
+  // Claim at most this many tasks that are due within the window, or whose lease has run out. Of a lane only the first
+  // task is claimed, and that only while none of the lane runs.
   std::size_t claim_up_to = 0;
   // The claim ends with the task whose payload reaches this number of bytes.
   std::size_t claim_bytes = unlimited;
@@ -80,8 +82,7 @@ struct turn {
 struct turn_result {
   std::vector<ticket> finished, failed, renewed;
   std::vector<ticket> begun;
-  std::vector<ticket>
-      early;  // not begun, as they are not yet due by the engine's clock, or their queue is paused
+  std::vector<ticket> early;  // not begun, but still claimed
   // The failed tasks that had been cancelled during the run: neither tried again nor kept.
   std::vector<ticket> removed;
   std::vector<ticket> cancelled;  // of the watched ones
@@ -90,6 +91,9 @@ struct turn_result {
   std::vector<ticket> locked;
   std::vector<claim> claimed;  // including the adopted ones
   std::vector<task> expired;   // dead, because the lease of their last attempt ran out; without payloads
+  // The claim has met tasks behind others of their lanes, and the next one will not. Or it has ended tasks that others
+  // of their lanes waited for. So the next one may find tasks that this one has not found.
+  bool may_have_more = false;
 };
 
 /// The part of dispatcher_options that the database needs.

@@ -117,6 +117,7 @@ void check_key(const std::string& key) { check_name("key", key); }
 void check(const submission& what) {
   check_queue(what.queue);
   check_key(what.key);
+  check_name("lane", what.lane);
   if (what.max_attempts < 0) {
     throw std::invalid_argument("rondo: max_attempts must not be negative: " +
                                 std::to_string(what.max_attempts));

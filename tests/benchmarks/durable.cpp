@@ -82,9 +82,11 @@ void measure_all(measure::report& report, place& at, const sizes& n, Count count
                   {"a list of 1,000", [&] { return submit_list(at, n.submitted); }}});
   report.compare(at.name() + listing, "µs a task",
                  {{"a list of 10,000", [&] { return submit_list(at, n.listed); }}});
-  report.compare(at.name() + running, "µs a task",
-                 {{"one dispatcher", [&] { return run_all(at, n.due, 1); }},
-                  {"three dispatchers", [&] { return run_all(at, n.due, 3); }}});
+  report.compare(
+      at.name() + running, "µs a task",
+      {{"one dispatcher", [&] { return run_all(at, n.due, 1); }},
+       {"three dispatchers", [&] { return run_all(at, n.due, 3); }},
+       {"one dispatcher, two tasks in each lane", [&] { return run_all(at, n.due, 1, n.due / 2); }}});
   measure_lateness(report, at, n);
   count_work(report, at, n, count);
   const std::string held = at.name() + memory;

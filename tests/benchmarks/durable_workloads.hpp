@@ -40,20 +40,25 @@ class place {
   std::unique_ptr<durable_test::their_connection> connect() { return database_->connect(); }
   std::string ask(const std::string& sql) { return database_->ask(sql); }
 
-  /// Inserts n tasks, numbered in their payloads. The first is due in `first`, each following one `gap` later.
-  void fill(std::size_t n, std::chrono::microseconds first, std::chrono::microseconds gap = 0us) {
+  /// Inserts n tasks, numbered in their payloads. The first is due in `first`, each following one `gap` later. They are
+  /// spread over that many lanes; if none, they have no lane.
+  void fill(std::size_t n, std::chrono::microseconds first, std::chrono::microseconds gap = 0us,
+            std::size_t lanes = 0) {
+    const std::string lane = lanes == 0 ? "NULL" : "'lane ' || (i % " + std::to_string(lanes) + ")";
     const std::string count = std::to_string(n), from = std::to_string(first.count()),
                       each = std::to_string(gap.count());
     if (is_sqlite_)
-      ask("INSERT INTO rondo_task (queue, due, inline_payload) WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL "
+      ask("INSERT INTO rondo_task (queue, lane, due, inline_payload) WITH RECURSIVE n(i) AS (SELECT 0 UNION "
+          "ALL "
           "SELECT i "
           "+ 1 "
           "FROM n WHERE i + 1 < " +
-          count + ") SELECT 'default', CAST((julianday('now') - 2440587.5) * 86400e6 AS INTEGER) + " + from +
-          " + i * " + each + ", CAST(CAST(i AS TEXT) AS BLOB) FROM n");
+          count + ") SELECT 'default', " + lane +
+          ", CAST((julianday('now') - 2440587.5) * 86400e6 AS INTEGER) + " + from + " + i * " + each +
+          ", CAST(CAST(i AS TEXT) AS BLOB) FROM n");
     else
-      ask("INSERT INTO rondo_task (queue, due, inline_payload) SELECT 'default', now() + (" + from +
-          " + i * " + each +
+      ask("INSERT INTO rondo_task (queue, lane, due, inline_payload) SELECT 'default', " + lane +
+          ", now() + (" + from + " + i * " + each +
           ") * interval '1 microsecond', convert_to(i::text, 'UTF8') FROM generate_series(0, " + count +
           "::bigint - 1) AS i");
   }
@@ -162,8 +167,8 @@ inline measure::sample submit_list(place& at, std::size_t n) {
 }
 
 /// Runs n due tasks until all have been completed and removed.
-inline measure::sample run_all(place& at, std::size_t n, std::size_t dispatchers) {
-  at.fill(n, -1s);
+inline measure::sample run_all(place& at, std::size_t n, std::size_t dispatchers, std::size_t lanes = 0) {
+  at.fill(n, -1s, 0us, lanes);
   const auto start = measure::now();
   crew workers(at, dispatchers);
   workers.wait_until([n](const crew::totals& t) { return t.completed >= n; });

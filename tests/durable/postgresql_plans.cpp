@@ -87,13 +87,14 @@ TEST_CASE("submissions, cancellations and adoptions read their rows by the indic
         .integer(0)
         .integer(0)
         .null()
-        .integer(0);
+        .integer(0)
+        .null();
     return p;
   };
   check(postgresql::submit, new_task(false),
-        "rondo_submit('a', 'new', '', true, 1000000000, false, 0, 0, null, 0)", 1);
+        "rondo_submit('a', 'new', '', true, 1000000000, false, 0, 0, null, 0, null)", 1);
   check(postgresql::submit, new_task(true),
-        "rondo_submit('a', 'new', '', true, 1000000000, true, 0, 0, null, 0)", 3);
+        "rondo_submit('a', 'new', '', true, 1000000000, true, 0, 0, null, 0, null)", 3);
   check(postgresql::cancel_key, postgresql::parameters().text("a").text("new"), "rondo_cancel_key('a', '3')",
         3);
   check(postgresql::submit_many,
@@ -106,9 +107,10 @@ TEST_CASE("submissions, cancellations and adoptions read their rows by the indic
             .integers(std::vector<std::int64_t>{1'000'000'000})
             .booleans({true})
             .integer(0)
-            .integers(std::vector<std::int64_t>{0}),
+            .integers(std::vector<std::int64_t>{0})
+            .texts_or_nulls({""}),
         "rondo_submit_many('{a,b}', '{new3,5}', '{a,b}', '{0,0}', '{t,t}', '{1000000000,1000000000}', "
-        "'{t,t}', 0, '{0,0}')",
+        "'{t,t}', 0, '{0,0}', '{x,null}')",
         3);
   check(postgresql::find_key, postgresql::parameters().text("a").text("new"), "rondo_find_key('a', '6')", 1);
   postgresql::parameters move;

@@ -74,7 +74,7 @@ TEST_CASE("a newer schema is refused, and not changed") {
 }
 
 TEST_CASE("a damaged schema is refused, and the message describes the damage") {
-  const std::array<std::array<const char*, 2>, 18> damages{{
+  const std::array<std::array<const char*, 2>, 23> damages{{
       {"alter table rondo_task drop column fence", "column \"fence\" does not exist"},
       {"drop table rondo_task", "relation \"rondo_task\" does not exist"},
       {"drop table rondo_schema", "rondo_schema is missing"},
@@ -90,6 +90,11 @@ TEST_CASE("a damaged schema is refused, and the message describes the damage") {
       {"drop index rondo_task_lane_due", "an index of rondo_task is missing"},
       {"drop index rondo_task_lane_busy", "an index of rondo_task is missing"},
       {"drop trigger rondo_task_gone on rondo_task", "the trigger rondo_task_gone is missing"},
+      {"drop trigger rondo_lane_entered on rondo_task", "the trigger rondo_lane_entered is missing"},
+      {"drop trigger rondo_lane_changed on rondo_task", "the trigger rondo_lane_changed is missing"},
+      {"drop trigger rondo_lane_left on rondo_task", "the trigger rondo_lane_left is missing"},
+      {"drop trigger rondo_lane_gone on rondo_task", "the trigger rondo_lane_gone is missing"},
+      {"drop table rondo_lane_stuck", "relation \"rondo_lane_stuck\" does not exist"},
       {"drop table rondo_payload", "relation \"rondo_payload\" does not exist"},
       {"drop table rondo_paused", "relation \"rondo_paused\" does not exist"},
       {"drop table rondo_owner", "relation \"rondo_owner\" does not exist"},
@@ -166,11 +171,12 @@ TEST_CASE(
   CHECK(said.find("permission denied for table rondo_task") != std::string::npos);
   CHECK(said.find("damaged") == std::string::npos);
   db.ask(
-      "grant select, insert, update, delete on rondo_task, rondo_payload, rondo_paused, rondo_owner to "
-      "plain");
+      "grant select, insert, update, delete on rondo_task, rondo_payload, rondo_paused, rondo_owner, "
+      "rondo_lane_stuck to plain");
   const auto tasks = store::open(url);
   CHECK(tasks->submit_after(1h, {}) > 0);
   CHECK(tasks->cancel(tasks->submit_after(1h, {.payload = std::string(1000, 'x')})));
+  CHECK(tasks->cancel(tasks->submit_after(1h, {.lane = "a"})));
 }
 
 }  // namespace durable_postgresql_schema

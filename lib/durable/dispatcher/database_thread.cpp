@@ -316,7 +316,8 @@ void database_thread::settle_claim(const turn& t, const turn_result& done, time_
   std::size_t bytes = 0;
   for (const claim& c : done.claimed) bytes += c.what.payload.size();
   last_claim_was_full_ = done.claimed.size() >= t.claim_up_to || bytes >= t.claim_bytes;
-  too_busy_ = look_ = false;
+  too_busy_ = false;
+  look_ = done.may_have_more;
   last_claim_ = received;
   const duration took = saturating_difference(received, sent);
   if (done.claimed.empty() || took <= options_.lease / 3) return claim_size_.redouble();
@@ -334,7 +335,7 @@ void database_thread::hold(claim c, time_point sent, time_point received) {
   run_list one;
   const std::size_t bytes = c.what.payload.size();
   one.push_back({std::move(c.what), saturating_add(received, c.remaining), lease_until, c.max_attempts,
-                 held_bytes(bytes_, bytes)});
+                 c.in_lane, held_bytes(bytes_, bytes)});
 #ifdef __cpp_lib_jthread
   if (watches_) one.front().stop = std::stop_source();
 #endif

@@ -57,6 +57,7 @@ struct run {
   time_point due;          ///< on the scheduler's clock; never earlier than by the engine's
   time_point lease_until;  ///< on the scheduler's clock; never later than by the engine's
   int max_attempts = 0;    ///< of this task; 0: the dispatcher's
+  bool in_lane = false;
   held_bytes bytes = {};
   outcome how = outcome::open;
   std::string reason = {};  ///< if failed or dead: why, in UTF-8

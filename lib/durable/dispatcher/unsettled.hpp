@@ -52,10 +52,10 @@ class unsettled {
     }
   }
 
-  /// Whether a task of these ends can run again within this time.
+  /// Whether a task of these ends, or the next one of its lane, can run within this time.
   bool release_before(duration window) const noexcept {
     return std::ranges::any_of(ended, [&](const run& r) {
-      return r.how == run::outcome::not_started || (r.retry_after && *r.retry_after < window);
+      return r.in_lane || r.how == run::outcome::not_started || (r.retry_after && *r.retry_after < window);
     });
   }
 

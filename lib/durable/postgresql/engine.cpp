@@ -79,6 +79,8 @@ parameters many(std::span<const planned> all) {
   }));
   with.booleans(replacing(all)).integer(microseconds_of(soon));
   with.integers(each_of<std::int64_t>(all, [](const planned& p) { return p.what.max_attempts; }));
+  with.texts_or_nulls(
+      each_of<std::string_view>(all, [](const planned& p) { return std::string_view(p.what.lane); }));
   return with;
 }
 
@@ -226,7 +228,7 @@ std::int64_t server_engine::submit(const due_time& due, const submission& what, 
   parameters with;
   const bool apart = lies_apart(what.payload);
   with.text(what.queue);
-  if (what.key.empty() && !apart) {
+  if (what.key.empty() && what.lane.empty() && !apart) {
     with.bytes(what.payload);
     add_due(with, due);
     with.integer(microseconds_of(soon)).integer(what.max_attempts);
@@ -241,6 +243,7 @@ std::int64_t server_engine::submit(const due_time& due, const submission& what, 
   else
     with.integer(0).null();
   with.integer(what.max_attempts);
+  what.lane.empty() ? with.null() : with.text(what.lane);
   // No row means that the task with the key was not yet visible when the statement began, or has gone since.
   for (int attempt = 0; attempt < most_attempts; ++attempt) {
     const auto answer = run(postgresql::submit, with, in);

@@ -9,7 +9,8 @@
 namespace rondo::durable::detail::postgresql {
 namespace {
 
-// state: 0 waiting, 1 held (claimed, not begun), 2 running, 3 dead, 4 running and cancelled.
+// state: 0 waiting, 1 held (claimed, not begun), 2 running, 3 dead, 4 running and cancelled, 5 waiting in a lane,
+// 6 waiting behind another of its lane.
 //
 // Texts are compared as bytes (collate "C"), which is what SQLite does and is faster.
 //
@@ -50,6 +51,16 @@ constexpr const char* version_1 = R"sql(
 //
 // The trigger removes a payload with its task, whoever deletes that. A foreign key would cost a query for each task,
 // also for one without such a payload. The statement names the schema because the caller may search others.
+//
+// Lanes. Whoever changes a row, triggers keep the states 5 and 6 right, so that other statements need only know that a
+// task waits (0). The first task of a lane may have state 6 only while another one runs, or nobody would claim it. Others
+// may have state 5: a claim that meets one makes it 6, and locks the row that is in its way until the end of the
+// transaction, so that whoever removes that row afterwards sees the 6.
+// - rondo_lane_next() does not wait for a row that somebody's open transaction has. A transaction with another isolation
+//   than read committed does not see what claims have done since it began. In both cases it notes the lane in
+//   rondo_lane_stuck, and the next claim looks at that.
+// - If the first task waits already, some dispatcher may just have passed it over because of the row that is now gone. So
+//   dispatchers are notified then, too.
 constexpr const char* version_2 = R"sql(
   alter table rondo_task rename column payload to inline_payload;
   alter table rondo_task
@@ -76,6 +87,51 @@ constexpr const char* version_2 = R"sql(
   create index rondo_task_lane on rondo_task (queue, lane, place, id) where lane is not null and state <> 3;
   create index rondo_task_lane_due on rondo_task (queue, due) where state = 5;
   create index rondo_task_lane_busy on rondo_task (queue, lane) where lane is not null and state in (1, 2, 4);
+  create table rondo_lane_stuck (queue text collate "C" not null, lane text collate "C" not null);
+  create function rondo_lane_enter() returns trigger language plpgsql as $$ begin
+    new.state := case when new.lane is null then 0 else 5 end;
+    new.place := coalesce(new.place, new.due);
+    return new;
+  end $$;
+  create function rondo_lane_next() returns trigger language plpgsql as $$
+  declare
+    head record;
+  begin
+    if current_setting('transaction_isolation') = 'read committed' then
+      select id, state, due into head from rondo_task
+        where queue = old.queue and lane = old.lane and lane is not null and state <> 3 order by place, id limit 1;
+      if not found or head.state not in (5, 6) then
+        return null;
+      end if;
+      if head.due < clock_timestamp() + interval '5 seconds' then
+        perform pg_notify('rondo_task', old.queue);
+      end if;
+      if head.state = 5 then
+        return null;
+      end if;
+      perform from rondo_task where id = head.id and state = 6 for update skip locked;
+      if found then
+        update rondo_task set state = 5 where id = head.id;
+        return null;
+      end if;
+    end if;
+    insert into rondo_lane_stuck values (old.queue, old.lane);
+    return null;
+  end $$;
+  do $$ begin  -- the caller may search other schemas
+    execute format('alter function rondo_lane_next() set search_path = %s, pg_temp',
+      (select relnamespace::regnamespace from pg_class where oid = 'rondo_task'::regclass));
+  end $$;
+  create trigger rondo_lane_entered before insert or update on rondo_task for each row
+    when (new.lane is not null and new.state = 0) execute function rondo_lane_enter();
+  create trigger rondo_lane_changed before update of queue, lane, place on rondo_task for each row
+    when (new.state in (5, 6)) execute function rondo_lane_enter();
+  create trigger rondo_lane_left after update on rondo_task for each row
+    when (old.lane is not null and (old.state in (2, 4) and new.state not in (2, 4)
+      or old.state <> 3 and new.state = 3 or (old.queue, old.lane, old.place) is distinct from (new.queue, new.lane, new.place)))
+    execute function rondo_lane_next();
+  create trigger rondo_lane_gone after delete on rondo_task for each row when (old.lane is not null)
+    execute function rondo_lane_next();
 )sql";
 
 constexpr std::array known_versions{migration{1, version_1}, migration{2, version_2}};
@@ -119,16 +175,18 @@ void check(connection& database) {
        {"select id, queue, key, due, state, attempt, fence, owner, lease_until, reason, inline_payload,"
         " payload_apart, lane, place, max_attempts, point, schedule, missed from rondo_task limit 0",
         "select id, payload from rondo_payload limit 0", "select queue from rondo_paused limit 0",
-        "select id, name from rondo_owner limit 0"})
+        "select id, name from rondo_owner limit 0", "select queue, lane from rondo_lane_stuck limit 0"})
     ask(database, all);
   const auto indices = database.run_plain(
       "select bool_and(to_regclass('rondo_task_' || name) is not null) from unnest("
       "'{due, lease, key, dead, lane, lane_due, lane_busy}'::text[]) name");
   if (!indices.boolean(0, 0)) damaged("an index of rondo_task is missing");
   const auto trigger = database.run_plain(
-      "select exists (select from pg_trigger where tgrelid = 'rondo_task'::regclass and tgname = "
-      "'rondo_task_gone')");
-  if (!trigger.boolean(0, 0)) damaged("the trigger rondo_task_gone is missing");
+      "select min(name) from unnest("
+      "'{rondo_task_gone, rondo_lane_entered, rondo_lane_changed, rondo_lane_left, "
+      "rondo_lane_gone}'::text[]) name "
+      "where not exists (select from pg_trigger where tgrelid = 'rondo_task'::regclass and tgname = name)");
+  if (!trigger.null(0, 0)) damaged("the trigger " + trigger.bytes(0, 0) + " is missing");
 }
 
 void migrate_from(int version, connection& database, std::span<const migration> to) {

@@ -57,13 +57,13 @@ void add_tickets(const result& from, std::vector<ticket>& to) {
 
 void add_claims(const result& from, turn_result& to) {
   for (int row = 0; row < from.rows(); ++row) {
-    if (from.boolean(row, 8)) {
-      to.expired.push_back(task_of(from, row));
-      continue;
-    }
+    const auto kind = from.integer(row, 8);  // 0 claimed, 1 dead, 2 the last row
+    if (kind == 1) to.expired.push_back(task_of(from, row));
+    if (kind == 2) to.may_have_more = true;
+    if (kind != 0) continue;
     const auto remaining = from.microseconds(row, 6) - from.microseconds(row, 7);
-    to.claimed.push_back(
-        {task_of(from, row), from_microseconds<duration>(remaining), static_cast<int>(from.integer(row, 9))});
+    to.claimed.push_back({task_of(from, row), from_microseconds<duration>(remaining),
+                          static_cast<int>(from.integer(row, 9)), from.boolean(row, 10)});
   }
 }
 
@@ -94,7 +94,8 @@ void add(const call& asked, const result& answer, turn_result& to) {
 }
 
 bool concerns_tickets(const call& asked) {
-  return asked.what != &adopt && asked.what != &claim_due && asked.what != &watch;
+  return asked.what != &adopt && asked.what != &free_lanes && asked.what != &claim_due &&
+         asked.what != &watch;
 }
 
 }  // namespace
@@ -121,7 +122,8 @@ std::vector<call> server_session::calls_for(const turn& what) const {
   if (!what.begun.empty()) calls.push_back({&begin, ids_and_fences(what.begun).integer(lease).text(owner_)});
   if (!what.watched.empty()) calls.push_back({&watch, ids_and_fences(what.watched)});
   if (what.adopt) calls.push_back({&adopt, parameters().texts(rules_.queues).text(owner_).integer(lease)});
-  if (what.claim_up_to != 0)
+  if (what.claim_up_to != 0) {
+    calls.push_back({&free_lanes, parameters().texts(rules_.queues)});
     calls.push_back({&claim_due, parameters()
                                      .texts(rules_.queues)
                                      .integer(in_64_bits(what.claim_up_to))
@@ -130,6 +132,7 @@ std::vector<call> server_session::calls_for(const turn& what) const {
                                      .text(owner_)
                                      .integer(rules_.max_attempts)
                                      .integer(in_64_bits(what.claim_bytes))});
+  }
   return calls;
 }
 

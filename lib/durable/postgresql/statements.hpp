@@ -1,7 +1,8 @@
 // The statements sent to the server. Times come only from its clock. Index searches use statement_timestamp(), because
 // they need a value that is constant during a statement. Everything else uses clock_timestamp(), because now() is the
 // beginning of the caller's transaction, perhaps long ago. Rows whose state decides what happens are locked first, so
-// that the state cannot change between two parts of a statement.
+// that the state cannot change between two parts of a statement. A task that waits gets the state 0; triggers make that 5
+// if it has a lane, and give a task that has no `place` the one of its due time (see schema.cpp).
 #pragma once
 
 #include "durable/postgresql/pipeline.hpp"
@@ -14,7 +15,7 @@ constexpr const char* greeting = "listen rondo_task; set lock_timeout = '1s'";
 
 // Statements of a store. engine.cpp explains each $n where it passes it.
 
-/// Adds a task without a key, which cannot conflict with another, and with an inline payload. In a transaction of the
+/// Adds a task without a key and a lane, which cannot conflict with another, and with an inline payload. In a transaction of the
 /// caller nothing is prepared, and planning is most of the cost of a submission, so this statement is small.
 inline constexpr statement submit_keyless{"rondo_submit_keyless", R"sql(
   insert into rondo_task (queue, inline_payload, max_attempts, due)
@@ -27,20 +28,20 @@ inline constexpr statement submit_keyless{"rondo_submit_keyless", R"sql(
 /// Here and below, the dispatchers are also woken by the cancellation of a run in progress, so that its stop token is
 /// requested.
 ///
-/// Cancels the task that has the key if $6 is true, adds a task ($9: its payload if that lies apart, $8: its size), and
-/// wakes the dispatchers if it is due soon. If the key is taken, finds the task that has it. Returns no row if another
+/// Cancels the task that has the key if $6 is true, adds a task ($9: its payload if that lies apart, $8: its size, $11:
+/// its lane), and wakes the dispatchers if it is due soon. If the key is taken, finds the task that has it. Returns no row if another
 /// task with the key was added or removed during the statement.
 inline constexpr statement submit{"rondo_submit", R"sql(
   with old as materialized (
     select id, state from rondo_task where $6::boolean and queue = $1::text and key = $2::text and state <> 3 for update
   ), gone as (
-    delete from rondo_task where id = any(array(select id from old where state in (0, 1))) returning id
+    delete from rondo_task where id = any(array(select id from old where state in (0, 1, 5, 6))) returning id
   ), going as (
     update rondo_task set state = 4, key = null where id = any(array(select id from old where state = 2))
     returning pg_notify('rondo_task', queue)::text
   ), made as (
-    insert into rondo_task (queue, key, inline_payload, payload_apart, max_attempts, due)
-    select $1::text, $2::text, $3::bytea, $8::integer, $10::integer, case when $4::boolean then clock_timestamp() else timestamptz 'epoch' end
+    insert into rondo_task (queue, key, inline_payload, payload_apart, max_attempts, lane, due)
+    select $1::text, $2::text, $3::bytea, $8::integer, $10::integer, $11::text, case when $4::boolean then clock_timestamp() else timestamptz 'epoch' end
       + $5::bigint * interval '1 microsecond'
     from (select count(*) from gone) g, (select count(*) from going) h  -- after these
     on conflict (queue, key) where key is not null and state <> 3 do nothing
@@ -57,7 +58,7 @@ inline constexpr statement submit{"rondo_submit", R"sql(
 
 /// Adds many tasks, and cancels those whose keys they have and that $7 says to replace. $1: the queues, $2: the keys,
 /// $3: the inline payloads, $4: the sizes of the others, $5 and $6: the due times, $8: how soon a task must be due to
-/// wake the dispatchers, $9: the maximum numbers of attempts. Returns the ids in ascending order, which is that of the
+/// wake the dispatchers, $9: the maximum numbers of attempts, $10: the lanes. Returns the ids in ascending order, which is that of the
 /// list. They are fewer than the submissions if a key is taken: then the caller undoes the statement.
 inline constexpr statement submit_many{"rondo_submit_many", R"sql(
   with old as materialized (
@@ -65,18 +66,18 @@ inline constexpr statement submit_many{"rondo_submit_many", R"sql(
     join rondo_task t on t.queue = u.queue and t.key = u.key and t.state <> 3
     where u.replace for update of t
   ), gone as (
-    delete from rondo_task where id = any(array(select id from old where state in (0, 1))) returning id
+    delete from rondo_task where id = any(array(select id from old where state in (0, 1, 5, 6))) returning id
   ), going as (
     update rondo_task set state = 4, key = null where id = any(array(select id from old where state = 2))
     returning pg_notify('rondo_task', queue)::text
   ), made as (
-    insert into rondo_task (queue, key, inline_payload, payload_apart, max_attempts, due)
-    select queue, key, payload, apart, attempts, case when from_now then clock_timestamp() else timestamptz 'epoch' end
+    insert into rondo_task (queue, key, inline_payload, payload_apart, max_attempts, lane, due)
+    select queue, key, payload, apart, attempts, lane, case when from_now then clock_timestamp() else timestamptz 'epoch' end
       + time * interval '1 microsecond'
     from (select count(*) from gone) g, (select count(*) from going) h,  -- after these
       unnest($1::text[], $2::text[], $3::bytea[], $4::integer[], $5::boolean[], $6::bigint[],
-        $9::integer[]) with ordinality as u(queue, key, payload, apart, from_now, time, attempts, place)
-    order by place
+        $9::integer[], $10::text[]) with ordinality as u(queue, key, payload, apart, from_now, time, attempts, lane, nth)
+    order by nth
     on conflict (queue, key) where key is not null and state <> 3 do nothing
     returning id, queue, due
   )
@@ -99,12 +100,12 @@ inline constexpr statement first_taken{"rondo_first_taken", R"sql(
 
 inline constexpr statement cancel_id{"rondo_cancel_id", R"sql(
   with old as materialized (
-    select id, state from rondo_task where id = $1::bigint and state in (0, 1, 2) for update
+    select id, state from rondo_task where id = $1::bigint and state in (0, 1, 2, 5, 6) for update
   ), going as (
     update rondo_task set state = 4, key = null where id = any(array(select id from old where state = 2))
     returning pg_notify('rondo_task', queue)::text
   )
-  delete from rondo_task where id = any(array(select id from old where state in (0, 1))) returning id
+  delete from rondo_task where id = any(array(select id from old where state in (0, 1, 5, 6))) returning id
 )sql"};
 
 inline constexpr statement cancel_key{"rondo_cancel_key", R"sql(
@@ -114,14 +115,14 @@ inline constexpr statement cancel_key{"rondo_cancel_key", R"sql(
     update rondo_task set state = 4, key = null where id = any(array(select id from old where state = 2))
     returning pg_notify('rondo_task', queue)::text
   )
-  delete from rondo_task where id = any(array(select id from old where state in (0, 1))) returning id
+  delete from rondo_task where id = any(array(select id from old where state in (0, 1, 5, 6))) returning id
 )sql"};
 
 inline constexpr statement reschedule{"rondo_reschedule", R"sql(
   with moved as (
-    update rondo_task set state = 0, owner = null, lease_until = null, fence = fence + 1,
+    update rondo_task set state = 0, place = null, owner = null, lease_until = null, fence = fence + 1,
       due = case when $2::boolean then clock_timestamp() else timestamptz 'epoch' end + $3::bigint * interval '1 microsecond'
-    where id = $1::bigint and state in (0, 1)
+    where id = $1::bigint and state in (0, 1, 5, 6)
     returning queue, due
   )
   select case when due < clock_timestamp() + $4::bigint * interval '1 microsecond'
@@ -130,9 +131,9 @@ inline constexpr statement reschedule{"rondo_reschedule", R"sql(
 
 inline constexpr statement reschedule_key{"rondo_reschedule_key", R"sql(
   with moved as (
-    update rondo_task set state = 0, owner = null, lease_until = null, fence = fence + 1,
+    update rondo_task set state = 0, place = null, owner = null, lease_until = null, fence = fence + 1,
       due = case when $3::boolean then clock_timestamp() else timestamptz 'epoch' end + $4::bigint * interval '1 microsecond'
-    where queue = $1::text and key = $2::text and state <> 3 and state in (0, 1)
+    where queue = $1::text and key = $2::text and state <> 3 and state in (0, 1, 5, 6)
     returning queue, due
   )
   select case when due < clock_timestamp() + $5::bigint * interval '1 microsecond'
@@ -183,7 +184,7 @@ inline constexpr statement retry{"rondo_retry", R"sql(
   ), other as materialized (
     select t.id from dead join rondo_task t on t.queue = dead.queue and t.key = dead.key and t.state <> 3
   ), revived as (
-    update rondo_task set state = 0, attempt = 0, due = clock_timestamp(), reason = null
+    update rondo_task set state = 0, attempt = 0, due = clock_timestamp(), place = null, reason = null
     where id = any(array(select id from dead)) and not exists (select from other)
     returning pg_notify('rondo_task', queue)::text
   )
@@ -264,20 +265,39 @@ inline constexpr statement renew{"rondo_renew", R"sql(
   returning id, fence
 )sql"};
 
-/// $3: the lease, $4: the owner, which may repeat the statement. The last column is true for a task that is not yet due, or whose queue is
-/// paused.
+/// $3: the lease, $4: the owner, which may repeat the statement. The last column is true for a task that must not begin
+/// yet. Of two tasks of a lane that are both held, only the first may begin, and only if the other one is certain not to
+/// begin at the same time: it is locked, and still held. (That the first one was not yet there when the other one was
+/// claimed is no exception: whoever begins sees all that was claimed before.)
 inline constexpr statement begin{"rondo_begin", R"sql(
   with old as materialized (
-    select t.id, t.fence, t.state = 1 and (t.due > clock_timestamp() or t.queue = any(array(select queue from rondo_paused))) as early
+    select t.id, t.fence, t.state, t.queue, t.lane, t.place,
+      t.state = 1 and (t.due > clock_timestamp() or t.queue = any(array(select queue from rondo_paused))) as early
     from unnest($1::bigint[], $2::bigint[]) as u(id, fence)
     join rondo_task t on t.id = u.id and t.fence = u.fence and (t.state + 0 = 1 or t.state + 0 = 2 and t.owner = $4::text)
     for update of t skip locked
+  ), rival as materialized (
+    select o.id as of, r.id, r.precedes from old o cross join lateral (
+      (select id, true as precedes from rondo_task
+        where queue = o.queue and lane = o.lane and lane is not null and state <> 3 and (place, id) < (o.place, o.id)
+        order by place, id limit 1)
+      union all
+      select id, false from rondo_task
+        where queue = o.queue and lane = o.lane and lane is not null and state in (1, 2, 4) and id <> o.id
+    ) r where o.lane is not null and o.state = 1
+  ), stopped as materialized (
+    select id from rondo_task where id = any(array(select id from rival where not precedes)) and state + 0 = 1
+    for share skip locked
+  ), decided as materialized (
+    select id, fence, early or exists (
+      select from rival r where r.of = old.id and (r.precedes or r.id <> all(array(select id from stopped)))) as early
+    from old
   ), begun as (
     update rondo_task set state = 2, attempt = attempt + case state when 1 then 1 else 0 end,
       lease_until = clock_timestamp() + $3::bigint * interval '1 microsecond'
-    where id = any(array(select id from old where not early))
+    where id = any(array(select id from decided where not early))
   )
-  select id, fence, early from old
+  select id, fence, early from decided
 )sql"};
 
 /// Which of these runs have been cancelled.
@@ -306,7 +326,23 @@ inline constexpr statement adopt{"rondo_adopt", R"sql(
   update rondo_task t set lease_until = greatest(due, clock_timestamp()) + $3::bigint * interval '1 microsecond'
   where id = any(array(select id from own))
   returning id, fence, attempt, queue, key, case when t.payload_apart = 0 then t.inline_payload else (select p.payload from rondo_payload p where p.id = t.id) end, due,
-    clock_timestamp(), false, max_attempts
+    clock_timestamp(), 0, max_attempts, lane is not null
+)sql"};
+
+/// Frees the first tasks of lanes where a trigger could not. Runs before each claim. $1: the queues.
+inline constexpr statement free_lanes{"rondo_free_lanes", R"sql(
+  with stuck as materialized (
+    select s.queue, s.lane, t.id from rondo_lane_stuck s left join lateral (
+      select id from rondo_task where queue = s.queue and lane = s.lane and lane is not null and state <> 3
+      order by place, id limit 1
+    ) t on true where s.queue = any($1::text[])
+  ), first as materialized (
+    select id from rondo_task where id = any(array(select id from stuck)) for update skip locked
+  ), freed as (
+    update rondo_task set state = 5 where id = any(array(select id from first)) and state + 0 = 6
+  )
+  delete from rondo_lane_stuck s using stuck
+  where s.queue = stuck.queue and s.lane = stuck.lane and (stuck.id is null or stuck.id = any(array(select id from first)))
 )sql"};
 
 /// $1: the queues, $2: the maximum number of tasks, $3: the window, $4: the lease, $5: the owner, $6: the maximum
@@ -314,7 +350,9 @@ inline constexpr statement adopt{"rondo_adopt", R"sql(
 /// the length of a payload without reading it.)
 ///
 /// The part for each queue reads its index from the beginning, skips rows that others are about to take, and stops
-/// after $2 rows. "= any(array(…))" makes the server look up rows by their ids, whatever number of rows it expects.
+/// after $2 rows. So does the part for lanes. There, a task behind another one is set aside (state 6) if that one can be
+/// locked; otherwise it may just be about to go, so the task is left to the next claim. The last row says that some were, or that
+/// tasks ended that others of their lanes waited for. "= any(array(…))" makes the server look up rows by their ids, whatever number of rows it expects.
 inline constexpr statement claim_due{"rondo_claim", R"sql(
   with q as materialized (
     select name from unnest($1::text[]) as u(name) where not exists (select from rondo_paused where queue = name)
@@ -324,6 +362,30 @@ inline constexpr statement claim_due{"rondo_claim", R"sql(
       where queue = q.name and state = 0 and due < statement_timestamp() + $3::bigint * interval '1 microsecond'
       order by due limit $2::bigint for update skip locked
     ) t
+  ), in_lanes as materialized (
+    select t.* from q cross join lateral (
+      select id, due, queue, lane, place from rondo_task
+      where queue = q.name and state = 5 and due < statement_timestamp() + $3::bigint * interval '1 microsecond'
+      order by due limit $2::bigint for update skip locked
+    ) t
+  ), behind as materialized (
+    select c.*, o.id as other from in_lanes c cross join lateral (
+      (select id from rondo_task
+        where queue = c.queue and lane = c.lane and lane is not null and state <> 3 and (place, id) < (c.place, c.id)
+        order by place, id limit 1)
+      union all
+      (select id from rondo_task
+        where queue = c.queue and lane = c.lane and lane is not null and state in (1, 2, 4) and state <> 1 limit 1)
+    ) o
+  ), still_behind as materialized (
+    select b.id from behind b cross join lateral (
+      select t.id from rondo_task t
+      where t.id = b.other and t.queue = b.queue and t.lane = b.lane
+        and (t.state + 0 in (2, 4) or t.state + 0 <> 3 and (t.place, t.id) < (b.place, b.id))
+      for share skip locked
+    ) t
+  ), passed as (
+    update rondo_task set state = 6 where id = any(array(select id from still_behind)) returning id
   ), expired as materialized (
     select t.* from q cross join lateral (
       select id, due, state, attempt < case max_attempts when 0 then $6::integer else max_attempts end as may_run
@@ -332,11 +394,11 @@ inline constexpr statement claim_due{"rondo_claim", R"sql(
       order by lease_until limit $2::bigint for update skip locked
     ) t
   ), gone as (
-    delete from rondo_task where id = any(array(select id from expired where state = 4))
+    delete from rondo_task where id = any(array(select id from expired where state = 4)) returning lane
   ), dead as (
     update rondo_task set state = 3, owner = null, lease_until = null, reason = 'lease ran out'
     where id = any(array(select id from expired where state = 2 and not may_run))
-    returning id, fence, attempt, queue, key, bytea '' as payload, due, max_attempts
+    returning id, fence, attempt, queue, key, bytea '' as payload, due, max_attempts, lane
   ), claimed as (
     update rondo_task t set state = 1, owner = $5::text, fence = fence + 1,
       lease_until = greatest(due, clock_timestamp()) + $4::bigint * interval '1 microsecond'
@@ -345,16 +407,21 @@ inline constexpr statement claim_due{"rondo_claim", R"sql(
         select id, sum(size) over (order by due, id) - size as bytes_before from (
           select id, due, (select octet_length(t.inline_payload) + t.payload_apart from rondo_task t where t.id = c.id) as size from (
             select id, due from waiting
+            union all select id, due from in_lanes, (select count(*) from still_behind) s  -- locked before it is claimed
+              where id <> all(array(select id from behind))
             union all select id, due from expired where state = 1 or state = 2 and may_run
           ) c order by due limit $2::bigint
         ) sized
       ) summed where bytes_before < $7::bigint
     ))
     returning id, fence, attempt, queue, key,
-      case when t.payload_apart = 0 then t.inline_payload else (select p.payload from rondo_payload p where p.id = t.id) end as payload, due, max_attempts
+      case when t.payload_apart = 0 then t.inline_payload else (select p.payload from rondo_payload p where p.id = t.id) end as payload, due, max_attempts, lane
   )
-  select id, fence, attempt, queue, key, payload, due, clock_timestamp(), false, max_attempts from claimed
-  union all select id, fence, attempt, queue, key, payload, due, clock_timestamp(), true, max_attempts from dead
+  select id, fence, attempt, queue, key, payload, due, clock_timestamp(), 0, max_attempts, lane is not null from claimed
+  union all select id, fence, attempt, queue, key, payload, due, clock_timestamp(), 1, max_attempts, lane is not null from dead
+  union all select 0, 0, 0, '', null, '', timestamptz 'epoch', clock_timestamp(), 2, 0, false 
+    where exists (select from passed) or exists (select from gone where lane is not null)
+      or exists (select from dead where lane is not null)
   order by due
 )sql"};
 

@@ -20,15 +20,16 @@ namespace {
 
 /// Removes a task that is not running, and returns true. A running task ends with its run; returns false.
 bool cancel_by_id(connection& database, std::int64_t id) {
-  if (database.change("DELETE FROM rondo_task WHERE id = ? AND state IN (0, 1)", id) != 0) return true;
+  if (database.change("DELETE FROM rondo_task WHERE id = ? AND state IN (0, 1, 5, 6)", id) != 0) return true;
   database.change("UPDATE rondo_task SET state = 4, key = NULL WHERE id = ? AND state = 2", id);
   return false;
 }
 
 // (The planner needs state <> 3, which is the condition of the index.)
 bool cancel_by_key(connection& database, const std::string& queue, const std::string& key) {
-  if (database.change("DELETE FROM rondo_task WHERE queue = ? AND key = ? AND state <> 3 AND state IN (0, 1)",
-                      queue, key) != 0) {
+  if (database.change(
+          "DELETE FROM rondo_task WHERE queue = ? AND key = ? AND state <> 3 AND state IN (0, 1, 5, 6)",
+          queue, key) != 0) {
     return true;
   }
   database.change(
@@ -41,10 +42,10 @@ bool cancel_by_key(connection& database, const std::string& queue, const std::st
 std::int64_t insert(connection& database, const submission& what, std::int64_t due) {
   const bool apart = lies_apart(what.payload);
   const std::string nothing;
-  if (database.change("INSERT INTO rondo_task (queue, key, due, max_attempts, inline_payload, payload_apart) "
-                      "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+  if (database.change("INSERT INTO rondo_task (queue, key, due, max_attempts, lane, inline_payload, "
+                      "payload_apart) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
                       what.queue, text_or_null{what.key}, due, std::int64_t{what.max_attempts},
-                      blob{apart ? nothing : what.payload},
+                      text_or_null{what.lane}, blob{apart ? nothing : what.payload},
                       static_cast<std::int64_t>(apart ? what.payload.size() : 0)) == 0) {
     return 0;
   }
@@ -58,7 +59,9 @@ std::int64_t insert(connection& database, const submission& what, std::int64_t d
 /// How many simple tasks one statement adds. SQLite prepares to undo each statement alone, which costs more than a row.
 constexpr std::size_t in_one_statement = 50;
 
-bool is_simple(const planned& p) { return p.what.key.empty() && !lies_apart(p.what.payload); }
+bool is_simple(const planned& p) {
+  return p.what.key.empty() && p.what.lane.empty() && !lies_apart(p.what.payload);
+}
 
 /// Adds simple tasks, in_one_statement of them. Returns the first id; those of the others follow it.
 template <class Due>
@@ -240,10 +243,11 @@ bool file_engine::cancel(const std::string& queue, const std::string& key, const
 bool file_engine::reschedule(std::int64_t id, const due_time& due, const transaction* in) {
   return on(in, [&](connection& database) {
     unit_of_work all(database);
-    // The greater fence keeps the dispatcher that holds the task from beginning it.
+    // The greater fence keeps the dispatcher that holds the task from beginning it. A trigger gives it another place.
     const int moved = database.change(
-        "UPDATE rondo_task SET state = 0, due = ?, fence = fence + 1, owner = NULL, lease_until = NULL"
-        " WHERE id = ? AND state IN (0, 1)",
+        "UPDATE rondo_task SET state = 0, due = ?, place = NULL, fence = fence + 1, owner = NULL,"
+        " lease_until = NULL"
+        " WHERE id = ? AND state IN (0, 1, 5, 6)",
         microseconds_until(due), id);
     all.commit();
     return moved != 0;
@@ -255,8 +259,9 @@ bool file_engine::reschedule(const std::string& queue, const std::string& key, c
   return on(in, [&](connection& database) {
     unit_of_work all(database);
     const int moved = database.change(
-        "UPDATE rondo_task SET state = 0, due = ?, fence = fence + 1, owner = NULL, lease_until = NULL"
-        " WHERE queue = ? AND key = ? AND state <> 3 AND state IN (0, 1)",
+        "UPDATE rondo_task SET state = 0, due = ?, place = NULL, fence = fence + 1, owner = NULL,"
+        " lease_until = NULL"
+        " WHERE queue = ? AND key = ? AND state <> 3 AND state IN (0, 1, 5, 6)",
         microseconds_until(due), queue, key);
     all.commit();
     return moved != 0;
@@ -325,8 +330,9 @@ bool file_engine::retry(std::int64_t id) {
       what.key = dead.text(1);
     }
     if (!what.key.empty()) refuse_if_taken(database, what);
-    database.change("UPDATE rondo_task SET state = 0, attempt = 0, due = ?, reason = NULL WHERE id = ?",
-                    microseconds_of(with_.clock()), id);
+    database.change(
+        "UPDATE rondo_task SET state = 0, attempt = 0, due = ?, place = NULL, reason = NULL WHERE id = ?",
+        microseconds_of(with_.clock()), id);
     all.commit();
     return true;
   });

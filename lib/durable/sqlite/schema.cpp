@@ -47,8 +47,11 @@ void check_complete(connection& database) {
     if (!exists(database, index))
       refuse(database, std::string("the schema is damaged: no such index: ") + index);
   }
-  if (!exists(database, "rondo_task_gone"))
-    refuse(database, "the schema is damaged: no such trigger: rondo_task_gone");
+  for (const char* trigger : {"rondo_task_gone", "rondo_lane_submitted", "rondo_lane_entered",
+                              "rondo_lane_changed", "rondo_lane_left", "rondo_lane_gone"}) {
+    if (!exists(database, trigger))
+      refuse(database, std::string("the schema is damaged: no such trigger: ") + trigger);
+  }
   try {
     database.query(
         "SELECT id, queue, key, due, state, attempt, fence, owner, lease_until, reason, inline_payload,"
@@ -86,6 +89,18 @@ const std::vector<std::string> version_1{
 // The columns are designed in lib/durable/README.md. What takes long for many rows is left out: payloads of old rows
 // stay where they are, and the new indices contain none of them. As the old column of the payloads has another name,
 // programs that know only version 1 get an error rather than a wrong payload.
+//
+// Whoever changes a row, triggers keep the states 5 and 6 right, so that other statements need only know that a task
+// waits (0). The first task of a lane has state 6 only while another one runs, or nobody would claim it. Others may have
+// state 5: a claim that meets one makes it 6.
+#define RONDO_LANE_ENTER                                                                     \
+  " BEGIN UPDATE rondo_task SET state = iif(lane IS NULL, 0, 5), place = ifnull(place, due)" \
+  " WHERE id = NEW.id; END"
+#define RONDO_LANE_NEXT                                                                    \
+  " BEGIN UPDATE rondo_task SET state = 5 WHERE state = 6 AND id ="                        \
+  " (SELECT id FROM rondo_task WHERE queue = OLD.queue AND lane = OLD.lane AND state <> 3" \
+  " ORDER BY place, id LIMIT 1); END"
+
 const std::vector<std::string> version_2{
     "ALTER TABLE rondo_task RENAME COLUMN payload TO inline_payload",
     "ALTER TABLE rondo_task ADD COLUMN payload_apart INTEGER NOT NULL DEFAULT 0",
@@ -106,7 +121,21 @@ const std::vector<std::string> version_2{
     "CREATE INDEX rondo_task_lane_due ON rondo_task (queue, due) WHERE state = 5",
     "CREATE INDEX rondo_task_lane_busy ON rondo_task (queue, lane) WHERE lane IS NOT NULL AND state IN (1, "
     "2, 4)",
+    "CREATE TRIGGER rondo_lane_submitted AFTER INSERT ON rondo_task"
+    " WHEN NEW.lane IS NOT NULL AND NEW.state = 0" RONDO_LANE_ENTER,
+    "CREATE TRIGGER rondo_lane_entered AFTER UPDATE ON rondo_task"
+    " WHEN NEW.lane IS NOT NULL AND NEW.state = 0" RONDO_LANE_ENTER,
+    "CREATE TRIGGER rondo_lane_changed AFTER UPDATE OF queue, lane, place ON rondo_task"
+    " WHEN NEW.state = 6 OR NEW.state = 5 AND (NEW.lane IS NULL OR NEW.place IS NULL)" RONDO_LANE_ENTER,
+    "CREATE TRIGGER rondo_lane_left AFTER UPDATE ON rondo_task"
+    " WHEN OLD.lane IS NOT NULL AND (OLD.state IN (2, 4) AND NEW.state NOT IN (2, 4)"
+    " OR OLD.state <> 3 AND NEW.state = 3 OR OLD.queue <> NEW.queue OR OLD.lane IS NOT NEW.lane"
+    " OR OLD.place IS NOT NEW.place)" RONDO_LANE_NEXT,
+    "CREATE TRIGGER rondo_lane_gone AFTER DELETE ON rondo_task WHEN OLD.lane IS NOT NULL" RONDO_LANE_NEXT,
 };
+
+#undef RONDO_LANE_ENTER
+#undef RONDO_LANE_NEXT
 
 bool is_up_to_date(connection& database, const migrations& steps) {
   database.execute("BEGIN");  // so that all queries read the same state

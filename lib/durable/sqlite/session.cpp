@@ -13,6 +13,17 @@ namespace {
 // The longest wait for the lock. Dispatchers try again, and stop() gives up after two seconds.
 constexpr std::chrono::milliseconds longest_wait{1000};
 
+// Macros, because statements are literals. They are about a row of rondo_task that has a lane.
+#define RONDO_IN_ITS_LANE(condition)                                                    \
+  "EXISTS (SELECT 1 FROM rondo_task AS other WHERE other.queue = rondo_task.queue AND " \
+  "other.lane = rondo_task.lane AND " condition ")"
+// A live task of the lane has an earlier place.
+#define RONDO_PRECEDED \
+  RONDO_IN_ITS_LANE("other.state <> 3 AND (other.place, other.id) < (rondo_task.place, rondo_task.id)")
+// Another task of the lane runs. (The first condition is that of the index.)
+#define RONDO_LANE_RUNS \
+  RONDO_IN_ITS_LANE("other.state IN (1, 2, 4) AND other.state <> 1 AND other.id <> rondo_task.id")
+
 }  // namespace
 
 file_session::file_session(std::string file, settings with, std::string owner, claim_rules rules)
@@ -133,8 +144,9 @@ void file_session::begin(const turn& what, turn_result& done) {
     // State 2 means that this request is a repetition, because the first answer was lost.
     if (database_->change("UPDATE rondo_task SET state = 2, attempt = attempt + (state = 1), lease_until = ?"
                           " WHERE id = ? AND fence = ? AND (state = 1 AND due <= ? AND NOT EXISTS"
-                          " (SELECT 1 FROM rondo_paused WHERE rondo_paused.queue = rondo_task.queue) OR "
-                          "state = 2 AND owner = ?)",
+                          " (SELECT 1 FROM rondo_paused WHERE rondo_paused.queue = rondo_task.queue)"
+                          " AND (lane IS NULL OR NOT " RONDO_PRECEDED " AND NOT " RONDO_LANE_RUNS
+                          ") OR state = 2 AND owner = ?)",
                           lease_from(now_), t.id, t.fence, now_, owner_) != 0) {
       done.begun.push_back(t);
       continue;
@@ -154,7 +166,8 @@ void file_session::watch(const turn& what, turn_result& done) {
 }
 
 claim file_session::claim_of(const rows& row) const {
-  return {task_of(row), time_until(row.integer(3), now_), static_cast<int>(row.integer(7))};
+  return {task_of(row), time_until(row.integer(3), now_), static_cast<int>(row.integer(7)),
+          row.integer(8) != 0};
 }
 
 void file_session::adopt(turn_result& done) {
@@ -163,7 +176,7 @@ void file_session::adopt(turn_result& done) {
     rows held = database_->query(
         "UPDATE rondo_task SET lease_until = max(due, ?) + ?"
         " WHERE queue = ? AND state IN (1, 2, 4) AND state = 1 AND owner = ?"
-        " RETURNING id, queue, key, due, attempt, fence, " RONDO_PAYLOAD ", max_attempts",
+        " RETURNING id, queue, key, due, attempt, fence, " RONDO_PAYLOAD ", max_attempts, lane IS NOT NULL",
         now_, microseconds_of(rules_.lease), queue, owner_);
     while (held.next()) {
       done.claimed.push_back(claim_of(held));
@@ -178,6 +191,7 @@ void file_session::claim_tasks(const turn& what, turn_result& done) {
     if (is_paused(*database_, queue)) continue;
     end_expired(queue, done);
     find_claimable(queue, limit, found);
+    find_in_lanes(queue, limit, found, done);
   }
   std::sort(found.begin(), found.end());
   if (found.size() > limit) found.resize(limit);
@@ -217,10 +231,31 @@ void file_session::find_claimable(const std::string& queue, std::size_t limit,
   while (expired.next()) found.emplace_back(expired.integer(0), expired.integer(1));
 }
 
+/// Makes tasks behind others no candidates of further claims, until a trigger finds one first in its lane.
+void file_session::find_in_lanes(const std::string& queue, std::size_t limit, std::vector<candidate>& found,
+                                 turn_result& done) {
+  std::vector<candidate> waiting;
+  {
+    rows all = database_->query(
+        "SELECT due, id FROM rondo_task WHERE queue = ? AND state = 5 AND due < ? ORDER BY due LIMIT ?",
+        queue, now_ + microseconds_of(rules_.window), in_64_bits(limit));
+    while (all.next()) waiting.emplace_back(all.integer(0), all.integer(1));
+  }
+  for (const candidate& c : waiting) {
+    if (database_->change("UPDATE rondo_task SET state = 6 WHERE id = ? AND (" RONDO_PRECEDED
+                          " OR " RONDO_LANE_RUNS ")",
+                          c.second) == 0)
+      found.push_back(c);
+    else
+      done.may_have_more = true;
+  }
+}
+
 void file_session::take_over(std::int64_t id, turn_result& done) {
   rows claimed = database_->query(
       "UPDATE rondo_task SET state = 1, owner = ?, lease_until = max(due, ?) + ?, fence = fence + 1"
-      " WHERE id = ? RETURNING id, queue, key, due, attempt, fence, " RONDO_PAYLOAD ", max_attempts",
+      " WHERE id = ? RETURNING id, queue, key, due, attempt, fence, " RONDO_PAYLOAD
+      ", max_attempts, lane IS NOT NULL",
       owner_, now_, microseconds_of(rules_.lease), id);
   claimed.next();
   done.claimed.push_back(claim_of(claimed));

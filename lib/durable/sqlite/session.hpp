@@ -31,7 +31,7 @@ class file_session final : public session {
   void open();
   std::int64_t data_version();
   std::int64_t lease_from(std::int64_t when) const;
-  claim claim_of(const rows& row) const;  // of task_of()'s columns and max_attempts
+  claim claim_of(const rows& row) const;  // of task_of()'s columns, max_attempts, and whether it has a lane
 
   // The parts of a turn, in order.
   void finish(const turn& what, turn_result& done);
@@ -43,6 +43,8 @@ class file_session final : public session {
   void adopt(turn_result& done);
   void end_expired(const std::string& queue, turn_result& done);
   void find_claimable(const std::string& queue, std::size_t limit, std::vector<candidate>& found);
+  void find_in_lanes(const std::string& queue, std::size_t limit, std::vector<candidate>& found,
+                     turn_result& done);
   void claim_tasks(const turn& what, turn_result& done);
   void take_over(std::int64_t id, turn_result& done);
 

@@ -1,0 +1,494 @@
+// Tasks of a lane run one at a time and in order. The same tests run for each engine.
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "durable/database.hpp"
+
+namespace durable_lanes {
+
+using namespace durable_test;
+using rondo::durable::planned;
+using rondo::durable::submission;
+using rondo::durable::task_state;
+using ids = std::vector<std::int64_t>;
+
+/// A database with two sessions.
+struct in_use {
+  std::unique_ptr<database> db = new_database();
+  std::unique_ptr<rondo::durable::store> tasks = db->open_store();
+  worker w{*db, "w"}, other{*db, "other"};
+
+  std::int64_t submit(const std::string& lane, rondo::duration since_due = 1min) const {
+    return tasks->submit_at(
+        db->now() - std::chrono::duration_cast<rondo::durable::wall_time::duration>(since_due),
+        {.lane = lane});
+  }
+  std::string state_of(std::int64_t id) const {
+    return db->ask("SELECT state FROM rondo_task WHERE id = " + std::to_string(id));
+  }
+  void set(std::int64_t id, const std::string& assignments) const {
+    db->ask("UPDATE rondo_task SET " + assignments + " WHERE id = " + std::to_string(id));
+  }
+  ids claim() { return ids_of(w.claim_up_to(100)); }
+};
+
+TEST_CASE("lanes: of each lane only the first task is claimed, in the order of due time and id") {
+  in_use x;
+  const auto due = x.db->now() - 1min;
+  const auto second = x.tasks->submit_at(due, {.lane = "a"});
+  const auto third = x.tasks->submit_at(due, {.lane = "a"});
+  const auto first = x.tasks->submit_at(due - 1s, {.lane = "a"});
+  const auto in_b = x.tasks->submit_at(due + 1s, {.lane = "b"});
+  const auto in_none = x.tasks->submit_at(due + 2s, {});
+  auto claims = x.w.claim_up_to(100);
+  CHECK(ids_of(claims) == ids{first, in_b, in_none});
+  for (const auto next : {second, third}) {
+    CHECK(x.claim().empty());
+    CHECK(ids_of(x.other.claim_up_to(100)).empty());
+    CHECK(x.w.begin(ticket_of(claims[0])));
+    CHECK(x.claim().empty());
+    CHECK(x.w.finish(ticket_of(claims[0])));
+    claims = x.w.claim_up_to(100);
+    CHECK(ids_of(claims) == ids{next});
+  }
+}
+
+TEST_CASE("lanes: a claim says whether its task is in a lane") {
+  in_use x;
+  x.submit("a", 2min);
+  x.submit("");
+  const auto claims = x.w.claim_up_to(2);
+  REQUIRE(claims.size() == 2);
+  CHECK(claims[0].in_lane);
+  CHECK_FALSE(claims[1].in_lane);
+  for (const claim& c : x.w.take({.adopt = true}).claimed)
+    CHECK(c.in_lane == (c.what.id == claims[0].what.id));
+}
+
+TEST_CASE("lanes: the same lane of another queue is another lane; names are compared as bytes") {
+  in_use x;
+  worker both(*x.db, "both", {.queues = {"p", "q"}, .window = 5s, .lease = 30s, .max_attempts = 3});
+  const ids all{x.tasks->submit_after(0s, {.queue = "p", .lane = "a"}),
+                x.tasks->submit_after(0s, {.queue = "q", .lane = "a"}),
+                x.tasks->submit_after(0s, {.queue = "q", .lane = "A"}),
+                x.tasks->submit_after(0s, {.queue = "q", .lane = "ä"})};
+  CHECK(both.claim_up_to(100).size() == all.size());
+}
+
+TEST_CASE("lanes: a task that is tried again or snoozed keeps its place, and the lane waits for it") {
+  for (const bool counts : {true, false}) {
+    in_use x;
+    const auto first = x.submit("a", 2min), second = x.submit("a");
+    const ticket t = ticket_of(x.w.claim_one());
+    CHECK(t.id == first);
+    CHECK(x.w.begin(t));
+    x.w.take({.failed = {{.of = t, .retry_after = 1h, .reason = "", .counts = counts}}});
+    CHECK(x.claim().empty());
+    CHECK(x.claim().empty());
+    x.db->pass(1h);
+    CHECK(x.claim() == ids{first});
+    CHECK(x.tasks->find(second));
+  }
+}
+
+TEST_CASE("lanes: whatever ends or removes the first task lets the next one run") {
+  using end = std::function<void(in_use&, ticket)>;
+  const auto begun = [](const end& then) {
+    return [then](in_use& x, ticket t) {
+      CHECK(x.w.begin(t));
+      CHECK(x.claim().empty());
+      then(x, t);
+    };
+  };
+  const std::vector<std::pair<std::string, end>> ends{
+      {"finish", begun([](in_use& x, ticket t) { CHECK(x.w.finish(t)); })},
+      {"give up", begun([](in_use& x, ticket t) { CHECK(x.w.give_up(t, "no use")); })},
+      {"cancel, and finish", begun([](in_use& x, ticket t) {
+         CHECK_FALSE(x.tasks->cancel(t.id));
+         CHECK(x.claim().empty());
+         CHECK(x.w.finish(t));
+       })},
+      {"cancel, and fail", begun([](in_use& x, ticket t) {
+         CHECK_FALSE(x.tasks->cancel(t.id));
+         CHECK(x.w.retry(t, 0s));
+       })},
+      {"cancel, and put back", begun([](in_use& x, ticket t) {
+         CHECK_FALSE(x.tasks->cancel(t.id));
+         x.w.unstart(t);
+       })},
+      {"cancel", [](in_use& x, ticket t) { CHECK(x.tasks->cancel(t.id)); }},
+      {"cancel once it waits again",
+       [](in_use& x, ticket t) {
+         x.w.give_back(t);
+         CHECK(x.tasks->cancel(t.id));
+       }},
+      {"move", [](in_use& x, ticket t) { CHECK(x.tasks->reschedule_after(t.id, 1h)); }},
+      {"cancelled by SQL",
+       [](in_use& x, ticket t) { x.db->ask("DELETE FROM rondo_task WHERE id = " + std::to_string(t.id)); }},
+      {"dead by SQL", [](in_use& x, ticket t) { x.set(t.id, "state = 3"); }},
+      {"into another lane by SQL",
+       [](in_use& x, ticket t) {
+         x.set(t.id, "state = 0, due = due, lane = 'b'");
+         x.tasks->cancel(t.id);
+       }},
+      {"out of the lane by SQL", [](in_use& x, ticket t) { x.set(t.id, "lane = NULL"); }},
+      {"into another queue by SQL", [](in_use& x, ticket t) { x.set(t.id, "queue = 'q'"); }},
+  };
+  for (const auto& [what, ends_it] : ends) {
+    CAPTURE(what);
+    in_use x;
+    const auto first = x.submit("a", 2min), second = x.submit("a"), third = x.submit("a");
+    const ticket t = ticket_of(x.w.claim_one());
+    REQUIRE(t.id == first);
+    CHECK(x.claim().empty());
+    CHECK(x.state_of(third) == "6");
+    ends_it(x, t);
+    CHECK(x.claim() == ids{second});
+  }
+}
+
+TEST_CASE("lanes: a task that is given back or put back is first again") {
+  in_use x;
+  const auto first = x.submit("a", 2min);
+  x.submit("a");
+  ticket t = ticket_of(x.w.claim_one());
+  x.w.give_back(t);
+  t = ticket_of(x.w.claim_one());
+  CHECK(t.id == first);
+  CHECK(x.w.begin(t));
+  x.w.unstart(t);
+  CHECK(x.claim() == ids{first});
+}
+
+TEST_CASE("lanes: a task submitted before one that is held runs first, without waiting for that") {
+  in_use x;
+  x.submit("a");
+  const ticket held = ticket_of(x.w.claim_one());
+  const auto earlier = x.submit("a", 2min);
+  const ticket t = ticket_of(x.other.claim_one());
+  CHECK(t.id == earlier);
+  for (const bool runs : {false, true}) {
+    if (runs) CHECK(x.other.begin(t));
+    const auto answer = x.w.take({.begun = {held}});
+    CHECK(answer.begun.empty());
+    CHECK(answer.early == std::vector{held});
+  }
+  CHECK(x.other.finish(t));
+  CHECK(x.w.begin(held));
+}
+
+TEST_CASE("lanes: a task submitted before one that runs is next, and before others that wait") {
+  in_use x;
+  const auto running = x.submit("a");
+  const auto last = x.submit("a", 30s);
+  const ticket t = ticket_of(x.w.claim_one());
+  CHECK(t.id == running);
+  CHECK(x.w.begin(t));
+  const auto earlier = x.submit("a", 2min);
+  CHECK(x.claim().empty());
+  CHECK(x.w.finish(t));
+  CHECK(x.claim() == ids{earlier});
+  CHECK(x.tasks->cancel(earlier));
+  CHECK(x.claim() == ids{last});
+}
+
+TEST_CASE("lanes: a run that fails lets one go first that was submitted before it in the meantime") {
+  in_use x;
+  const auto later = x.submit("a");
+  const ticket t = ticket_of(x.w.claim_one());
+  CHECK(x.w.begin(t));
+  const auto earlier = x.submit("a", 2min);
+  CHECK(x.claim().empty());
+  CHECK(x.state_of(earlier) == "6");
+  CHECK(x.w.retry(t, 0s));
+  const ticket next = ticket_of(x.w.claim_one());
+  CHECK(next.id == earlier);
+  CHECK(x.w.begin(next));
+  CHECK(x.w.finish(next));
+  CHECK(x.claim() == ids{later});
+}
+
+TEST_CASE("lanes: of two tasks that are held the first may begin, and neither while the other one runs") {
+  for (const bool second_runs : {false, true}) {
+    in_use x;
+    x.submit("a", 2min);
+    const auto second = x.submit("b");
+    const auto claims = x.w.claim_up_to(2);
+    REQUIRE(claims.size() == 2);
+    const ticket first = ticket_of(claims[0]), other = ticket_of(claims[1]);
+    if (second_runs) CHECK(x.w.begin(other));
+    x.set(second, "lane = 'a'");
+    const auto answer = x.w.take({.begun = {other, first}});
+    CHECK(answer.begun == (second_runs ? std::vector{other} : std::vector{first}));  // repeating is allowed
+    CHECK(answer.early == (second_runs ? std::vector{first} : std::vector{other}));
+  }
+}
+
+TEST_CASE("lanes: a task that is moved takes the place of its new due time") {
+  in_use x;
+  const auto a = x.tasks->submit_after(1min, {.lane = "a"});
+  const auto b = x.tasks->submit_after(2min, {.key = "b", .lane = "a"});
+  const auto c = x.tasks->submit_after(3min, {.lane = "a"});
+  CHECK(x.tasks->reschedule_after(c, 0s));
+  CHECK(x.tasks->reschedule_after("default", "b", 1s));
+  x.db->pass(1h);
+  for (const auto next : {c, b, a}) {
+    const ticket t = ticket_of(x.w.claim_one());
+    CHECK(t.id == next);
+    CHECK(x.w.begin(t));
+    CHECK(x.w.finish(t));
+  }
+}
+
+TEST_CASE("lanes: a dead task that is revived takes the place of that moment") {
+  in_use x;
+  const auto dead = x.submit("a", 2min);
+  const ticket t = ticket_of(x.w.claim_one());
+  CHECK(x.w.begin(t));
+  CHECK(x.w.give_up(t, "no use"));
+  const auto next = x.submit("a");
+  CHECK(x.tasks->retry(dead));
+  const ticket n = ticket_of(x.w.claim_one());
+  CHECK(n.id == next);
+  CHECK(x.w.begin(n));
+  CHECK(x.w.finish(n));
+  CHECK(x.claim() == ids{dead});
+}
+
+TEST_CASE("lanes: a key can be replaced, and the new task has the place of its own due time") {
+  in_use x;
+  x.tasks->submit_at(x.db->now() - 2min, {.key = "k", .lane = "a"});
+  const auto second = x.submit("a");
+  const ticket held = ticket_of(x.w.claim_one());
+  CHECK(x.claim().empty());
+  const auto replaced = x.tasks->submit_after(0s, {.key = "k", .replace = true, .lane = "a"});
+  CHECK_FALSE(x.w.begin(held));
+  const ticket t = ticket_of(x.w.claim_one());
+  CHECK(t.id == second);
+  CHECK(x.w.begin(t));
+  CHECK(x.w.finish(t));
+  CHECK(x.claim() == ids{replaced});
+}
+
+TEST_CASE("lanes: when a lease runs out, the task is claimed again, and is dead after its last attempt") {
+  in_use x;
+  const auto first = x.submit("a", 2min), second = x.submit("a");
+  for (int attempt = 1; attempt <= 3; ++attempt) {
+    const ticket t = ticket_of(x.w.claim_one());
+    CHECK(t.id == first);
+    CHECK(x.w.begin(t));
+    CHECK(x.claim().empty());
+    x.db->pass(31s);
+  }
+  auto done = x.other.take({.claim_up_to = 100});
+  REQUIRE(done.expired.size() == 1);
+  if (done.claimed.empty()) {
+    CHECK(done.may_have_more);
+    done = x.other.take({.claim_up_to = 100});
+  }
+  CHECK(ids_of(done.claimed) == ids{second});
+}
+
+TEST_CASE("lanes: many tasks that wait behind one keep no others from being claimed, and are passed once") {
+  in_use x;
+  std::vector<planned> crowd;
+  for (int i = 0; i != 50; ++i) crowd.push_back({.what = {.lane = "a"}, .when = x.db->now() - 1min});
+  const auto all = x.tasks->submit_all(crowd);
+  const auto in_b = x.submit("b", 10s);
+  ids claimed;
+  int claims = 0;
+  for (bool more = true; more; ++claims) {
+    const auto done = x.w.take({.claim_up_to = 5});
+    for (const claim& c : done.claimed) claimed.push_back(c.what.id);
+    more = done.may_have_more;
+    REQUIRE(claims < 20);
+  }
+  CHECK(claimed == ids{all[0], in_b});
+  CHECK(x.db->ask("SELECT count(*) FROM rondo_task WHERE state = 6") == "49");
+  CHECK_FALSE(x.w.take({.claim_up_to = 5}).may_have_more);
+}
+
+TEST_CASE("lanes: tasks can be submitted in lists and transactions, with keys and with long payloads") {
+  in_use x;
+  const auto mine = x.db->connect();
+  const auto due = x.db->now() - 1min;
+  std::vector<planned> list;
+  for (int i = 0; i != 120; ++i) list.push_back({.what = {.lane = i % 2 == 0 ? "a" : "b"}, .when = due});
+  list.push_back({.what = {.payload = std::string(1000, 'x'), .lane = "a"}, .when = due - 1s});
+  list.push_back({.what = {.key = "k", .lane = "b"}, .when = due - 1s});
+  mine->execute("BEGIN");
+  const auto made = x.tasks->submit_all(mine->handle(), list);
+  const auto alone = x.tasks->submit_at(mine->handle(), due, {.lane = "c"});
+  const auto with_key = x.tasks->submit_at(mine->handle(), due - 1s, {.key = "c", .lane = "c"});
+  CHECK(x.tasks->reschedule_at(mine->handle(), alone, due - 2s));
+  mine->execute("COMMIT");
+  ids claimed = x.claim();
+  CHECK(claimed == ids{alone, made[120], made[121]});
+  CHECK(x.tasks->cancel(mine->handle(), alone));
+  CHECK(x.claim() == ids{with_key});
+  CHECK(x.tasks->list("default", task_state::waiting).size() == 100);
+}
+
+TEST_CASE("lanes: statements of operators may say that a task waits, as if it had no lane") {
+  in_use x;
+  const auto first = x.submit("a", 2min), second = x.submit("a");
+  CHECK(x.claim() == ids{first});
+  CHECK(x.claim().empty());
+  x.db->ask(
+      "UPDATE rondo_task SET state = 0, fence = fence + 1, owner = NULL, lease_until = NULL WHERE state = 1");
+  CHECK(x.state_of(first) == "5");
+  CHECK(x.claim() == ids{first});
+  x.set(second, "queue = 'q'");  // which it enters as the first
+  CHECK(x.state_of(second) == "5");
+  x.set(second, "lane = NULL");
+  CHECK(x.state_of(second) == "0");
+  x.set(second, "queue = 'default', lane = 'a'");
+  CHECK(x.state_of(second) == "5");
+  CHECK(x.claim().empty());
+  CHECK(x.state_of(second) == "6");
+}
+
+TEST_CASE("lanes: what a lane cannot be is refused, with the value, and nothing is submitted") {
+  in_use x;
+  const auto refused = [&](const std::string& lane, const std::string& why) {
+    CHECK_THROWS_WITH_AS(x.tasks->submit_after(0s, {.lane = lane}), ("rondo: the lane " + why).c_str(),
+                         std::invalid_argument);
+  };
+  refused(std::string("a\0b", 3), "\"a\\x00b\" contains a zero byte");
+  refused("\xff", "\"\\xff\" is not UTF-8");
+  refused(std::string(256, 'x'),
+          "\"" + std::string(80, 'x') + "...\" has 256 bytes; at most 255 are allowed");
+  CHECK(x.db->ask("SELECT count(*) FROM rondo_task") == "0");
+  CHECK(x.tasks->submit_after(0s, {.lane = std::string(255, 'x')}) > 0);
+}
+
+/// Submits, claims, runs, fails, cancels and moves at random, in few lanes, and checks each step.
+class random_program {
+ public:
+  explicit random_program(unsigned seed) : random_(seed) {}
+
+  void step() {
+    switch (below(10)) {
+      case 0:
+      case 1:
+      case 2:
+        submitted_.push_back(x_.tasks->submit_at(
+            x_.db->now() + std::chrono::milliseconds(static_cast<int>(below(9000)) - 6000),
+            {.lane = std::string(1, static_cast<char>('a' + below(3)))}));
+        break;
+      case 3:
+      case 4:
+        claim(below(4) + 1);
+        break;
+      case 5:
+      case 6:
+        begin();
+        break;
+      case 7:
+        end();
+        break;
+      case 8:
+        change();
+        break;
+      default:
+        x_.db->pass(std::chrono::milliseconds(below(1000)));
+    }
+    check();
+  }
+
+  /// Runs what is left. Fails if anything stays for ever.
+  void run_out() {
+    for (int i = 0; i != 1000 && left() != "0"; ++i) {
+      x_.db->pass(
+          2s);  // which moves places too, with a server: what was set aside is not, for the next claim
+      claim(100);
+      while (!held_.empty()) begin();
+      while (!running_.empty()) finish(0);
+      check();
+    }
+    CHECK(left() == "0");
+  }
+
+ private:
+  std::size_t below(std::size_t n) { return std::uniform_int_distribution<std::size_t>(0, n - 1)(random_); }
+  std::string left() { return x_.db->ask("SELECT count(*) FROM rondo_task WHERE state <> 3"); }
+  worker& any() { return below(2) == 0 ? x_.w : x_.other; }
+
+  void claim(std::size_t most) {
+    worker& by = any();
+    for (const auto& c : by.claim_up_to(most)) held_.emplace_back(&by, ticket_of(c));
+  }
+  void begin() {
+    if (held_.empty()) return;
+    const auto at = held_.begin() + static_cast<std::ptrdiff_t>(below(held_.size()));
+    const auto [by, t] = *at;
+    held_.erase(at);
+    if (by->begin(t))
+      running_.emplace_back(by, t);
+    else
+      by->give_back(t);
+  }
+  void finish(std::size_t n) {
+    running_[n].first->finish(running_[n].second);
+    running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(n));
+  }
+  void end() {
+    if (running_.empty()) return;
+    const std::size_t n = below(running_.size());
+    const auto [by, t] = running_[n];
+    if (const auto how = below(4); how == 0)
+      by->retry(t, std::chrono::milliseconds(below(2000)));
+    else if (how == 1)
+      by->give_up(t, "");
+    else if (how == 2)
+      by->unstart(t);
+    else
+      return finish(n);
+    running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(n));
+  }
+  void change() {
+    if (submitted_.empty()) return;
+    const auto id = submitted_[below(submitted_.size())];
+    if (const auto how = below(4); how == 0)
+      x_.tasks->cancel(id);
+    else if (how == 1)
+      x_.tasks->retry(id);
+    else
+      x_.tasks->reschedule_after(id, std::chrono::milliseconds(below(3000)));
+  }
+
+  void check() {
+    const std::string behind =
+        "EXISTS (SELECT 1 FROM rondo_task o WHERE o.queue = t.queue AND o.lane = t.lane AND o.state <> 3"
+        " AND (o.state IN (2, 4) OR (o.place, o.id) < (t.place, t.id)))";
+    CHECK(x_.db->ask("SELECT count(*) FROM rondo_task t WHERE state = 6 AND NOT " + behind) == "0");
+    CHECK(x_.db->ask("SELECT count(*) FROM rondo_task WHERE state = 0 OR place IS NULL") == "0");
+    CHECK(x_.db->ask("SELECT count(*) FROM (SELECT 1 FROM rondo_task WHERE state IN (2, 4)"
+                     " GROUP BY queue, lane HAVING count(*) > 1) x") == "0");
+  }
+
+  std::mt19937 random_;
+  in_use x_;
+  ids submitted_;
+  std::vector<std::pair<worker*, ticket>> held_, running_;
+};
+
+TEST_CASE(
+    "lanes: whatever happens in whatever order, one task of a lane runs at a time, and none is forgotten") {
+  for (unsigned seed = 1; seed <= 6; ++seed) {
+    CAPTURE(seed);
+    random_program p(seed);
+    for (int i = 0; i != 250; ++i) p.step();
+    p.run_out();
+  }
+}
+
+}  // namespace durable_lanes

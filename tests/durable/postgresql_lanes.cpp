@@ -1,0 +1,206 @@
+// Lanes while somebody's transaction is open, and while several sessions claim at once.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <future>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "durable/postgresql_database.hpp"
+#include "threads/patience.hpp"
+
+namespace durable_postgresql_lanes {
+
+using namespace durable_test;
+using rondo::durable::wall_time;
+using ids = std::vector<std::int64_t>;
+
+struct in_use {
+  postgresql_database db{*postgresql_server::get()};
+  std::unique_ptr<rondo::durable::store> tasks = db.open_store();
+  user_connection mine{db.url()};
+  worker w{db, "w"}, other{db, "other"};
+
+  std::int64_t submit(const std::string& lane, rondo::duration since_due = 1min) {
+    return tasks->submit_at(db.now() - std::chrono::duration_cast<wall_time::duration>(since_due),
+                            {.lane = lane});
+  }
+  /// Must not wait for a lock. If it does, the transaction is rolled back, so that the test ends.
+  turn_result take(const turn& what) {
+    auto taken = std::async(std::launch::async, [&] { return w.take(what); });
+    while (taken.wait_for(1ms) != std::future_status::ready) {
+      if (db.ask("select count(*) from pg_stat_activity where wait_event_type = 'Lock'") == "0") continue;
+      FAIL_CHECK("it waits for a lock");
+      mine.run("rollback");
+    }
+    return taken.get();
+  }
+  ids claim() { return ids_of(take({.claim_up_to = 100}).claimed); }
+  std::string state_of(std::int64_t id) {
+    return db.ask("select state from rondo_task where id = " + std::to_string(id));
+  }
+};
+
+TEST_CASE("a task is not set aside behind one that an open transaction removes") {
+  for (const bool commits : {false, true}) {
+    in_use x;
+    const auto first = x.submit("a", 2min), second = x.submit("a");
+    x.mine.run("begin");
+    CHECK(x.tasks->cancel(x.mine.get(), first));
+    CHECK(x.claim().empty());
+    CHECK(x.state_of(second) == "5");
+    x.mine.run(commits ? "commit" : "rollback");
+    CHECK(x.claim() == ids{commits ? second : first});
+  }
+}
+
+TEST_CASE("a transaction that removes a task frees the next one, whatever its isolation") {
+  for (const std::string level : {"read committed", "repeatable read", "serializable"}) {
+    CAPTURE(level);
+    in_use x;
+    const auto first = x.submit("a", 2min), second = x.submit("a");
+    const ticket t = ticket_of(x.w.claim_one());
+    CHECK(x.claim().empty());
+    x.w.give_back(t);
+    CHECK(x.state_of(second) == "6");
+    x.mine.run("begin isolation level " + level);
+    CHECK(x.tasks->cancel(x.mine.get(), first));
+    x.mine.run("commit");
+    CHECK(x.claim() == ids{second});
+  }
+}
+
+TEST_CASE("a task that was set aside after a transaction began is freed by it nevertheless") {
+  in_use x;
+  const auto first = x.submit("a", 2min);
+  x.mine.run("begin isolation level repeatable read");
+  x.mine.run("select count(*) from rondo_task");
+  const auto second = x.submit("a");  // which the transaction does not see
+  {
+    user_connection holder(x.db.url());  // so that nobody claims the first
+    holder.run("begin");
+    holder.run("select id from rondo_task where id = " + std::to_string(first) + " for key share");
+    CHECK(x.claim().empty());
+    CHECK(x.state_of(second) == "6");
+    holder.run("rollback");
+  }
+  CHECK(x.tasks->cancel(x.mine.get(), first));
+  x.mine.run("commit");
+  CHECK(x.state_of(second) == "6");
+  CHECK(x.db.ask("select count(*) from rondo_lane_stuck") == "1");
+  CHECK(x.claim() == ids{second});
+  CHECK(x.db.ask("select count(*) from rondo_lane_stuck") == "0");
+}
+
+TEST_CASE("the end of a run does not wait for a transaction that has the next task of the lane") {
+  for (const bool commits : {false, true}) {
+    in_use x;
+    const auto first = x.submit("a", 3min), second = x.submit("a", 2min), third = x.submit("a");
+    const ticket t = ticket_of(x.w.claim_one());
+    CHECK(t.id == first);
+    CHECK(x.w.begin(t));
+    CHECK(x.claim().empty());
+    CHECK(x.state_of(second) == "6");
+    x.mine.run("begin");
+    CHECK(x.tasks->cancel(x.mine.get(), second));
+    CHECK(x.take({.finished = {t}}).finished == std::vector{t});
+    CHECK(x.claim().empty());
+    x.mine.run(commits ? "commit" : "rollback");
+    CHECK(x.claim() == ids{commits ? third : second});
+    CHECK(x.db.ask("select count(*) from rondo_lane_stuck") == "0");
+  }
+}
+
+TEST_CASE("a task does not begin while another of its lane may be about to") {
+  in_use x;
+  x.submit("a", 2min);
+  const auto second = x.submit("b");
+  const auto claims = x.w.claim_up_to(2);
+  REQUIRE(claims.size() == 2);
+  x.db.ask("update rondo_task set lane = 'a' where id = " + std::to_string(second));
+  const ticket first = ticket_of(claims[0]);
+  x.mine.run("begin");
+  x.mine.run("update rondo_task set state = 2 where id = " + std::to_string(second));
+  auto done = x.take({.begun = {first}});
+  CHECK(done.begun.empty());
+  CHECK(done.early == std::vector{first});
+  x.mine.run("rollback");
+  CHECK(x.take({.begun = {first}}).begun == std::vector{first});
+}
+
+TEST_CASE("the search path of a caller that removes a task does not matter") {
+  in_use x;
+  const auto first = x.submit("a", 2min), second = x.submit("a");
+  CHECK(x.claim() == ids{first});
+  CHECK(x.claim().empty());
+  x.mine.run("create schema elsewhere; set search_path = elsewhere");
+  CHECK(x.tasks->cancel(x.mine.get(), first));
+  CHECK(x.claim() == ids{second});
+  x.mine.run("drop schema elsewhere");
+}
+
+TEST_CASE("other dispatchers are told when the next task of a lane can run") {
+  in_use x;
+  const auto first = x.submit("a", 2min);
+  x.submit("a");
+  const ticket t = ticket_of(x.w.claim_one());
+  CHECK(x.w.begin(t));
+  CHECK(x.claim().empty());
+  x.other.session().interrupt();
+  while (x.other.session().wait()) {
+  }
+  auto told = std::async(std::launch::async, [&] { return x.other.session().wait(); });
+  CHECK(x.w.finish(t));
+  CHECK(told.get());
+  CHECK(first == t.id);
+}
+
+std::vector<ticket> those_of(const std::vector<ticket>& asked, const std::vector<ticket>& locked,
+                             const std::vector<ticket>& more) {
+  std::vector<ticket> result = more;
+  std::ranges::copy_if(asked, std::back_inserter(result),
+                       [&](ticket t) { return std::ranges::find(locked, t) != locked.end(); });
+  return result;
+}
+
+/// A session that runs tasks until all are done.
+void work(postgresql_database& db, int number, std::atomic<std::size_t>& done, std::size_t all) {
+  worker w(db, "worker " + std::to_string(number));
+  std::vector<ticket> held, running, unwanted;
+  const auto end = std::chrono::steady_clock::now() + rondo::test::patience;
+  while (done < all && std::chrono::steady_clock::now() < end) {
+    const turn_result r =
+        w.take({.finished = running, .returned = unwanted, .begun = held, .claim_up_to = 7});
+    done += r.finished.size();
+    std::vector<ticket> claimed;
+    for (const claim& c : r.claimed) claimed.push_back(ticket_of(c));
+    running = those_of(running, r.locked, r.begun);
+    unwanted = those_of(unwanted, r.locked, r.early);
+    held = those_of(held, r.locked, claimed);
+  }
+}
+
+TEST_CASE("several sessions never run two tasks of a lane at once, while earlier ones are submitted") {
+  in_use x;
+  // Refuses a second run of a lane.
+  x.db.ask("create unique index two_at_once on rondo_task (queue, lane) where state in (2, 4)");
+  constexpr std::size_t tasks = 600, threads = 3;
+  std::atomic<std::size_t> done{0};
+  std::vector<std::thread> all;
+  for (std::size_t i = 0; i != threads; ++i)
+    all.emplace_back([&x, &done, i] { CHECK_NOTHROW(work(x.db, static_cast<int>(i), done, tasks)); });
+  for (std::size_t i = 0; i != tasks; ++i)
+    x.submit(std::string(1, static_cast<char>('a' + i % 3)), std::chrono::milliseconds(i % 2 == 0 ? 0 : i));
+  for (std::thread& t : all) t.join();
+  CHECK(done == tasks);
+  CHECK(x.db.ask("select count(*) from rondo_task") == "0");
+}
+
+}  // namespace durable_postgresql_lanes
