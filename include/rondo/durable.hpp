@@ -404,8 +404,8 @@ struct dispatcher_statistics {
 ///   the lease. A handler is safe if it does its work in one transaction with a record that the task's id is done, or
 ///   if it refuses a fence smaller than one already seen for the task.
 /// - Tasks are never early on the engine's clock. They are late by up to one tick of the scheduler, plus a transaction
-///   of the database and the wait for a thread. A task whose process died is late by at most the lease plus half a
-///   window.
+///   of the database and the wait for a thread. If a process dies, others run what it had claimed and not begun within
+///   two seconds, or if they cannot see its death, as a task that it ran: late by at most the lease plus half a window.
 /// - Steps of a node's wall clock do not matter, except with SQLite: there it is the engine's clock. When that clock (or
 ///   a PostgreSQL server's) is set back, all tasks wait until it shows their due time again, and the leases of a process
 ///   that then dies last longer by the step. When it is set forward, tasks that have become due run within a window;

@@ -115,10 +115,11 @@ class session {
   /// Returns true if there may be tasks to claim. Does not throw. Without a connection it waits only for interrupt();
   /// take() will reconnect after a while.
   virtual bool wait() = 0;
-  /// Whether somebody else has changed the database since the last call, where wait() cannot know (SQLite). Cheap. Does
-  /// not throw: take() finds out whether the connection is good.
+  /// Whether there may be tasks to claim of which wait() does not know: because somebody else has changed the database
+  /// since the last call (SQLite), or because a session has ended or died. What that held, and had not begun, is freed by
+  /// this call. Cheap, unless there was such a session. Does not throw: take() finds out whether the connection is good.
   virtual bool changed() = 0;
-  /// How often changed() should be called; duration::max() if never.
+  /// How often changed() should be called.
   virtual duration look_every() const = 0;
   /// Ends the wait in progress, or else the next one. May be called from any thread.
   virtual void interrupt() noexcept = 0;
@@ -160,7 +161,7 @@ class engine {
   virtual std::vector<listed> list(const std::string& queue, std::optional<task_state> only,
                                    std::int64_t after_id, std::size_t limit) = 0;
   virtual bool retry(std::int64_t id) = 0;
-  /// `owner` is a unique name of the session, for operators to read.
+  /// `owner` is a unique name of the session, for operators to read. Others see when the session has ended.
   virtual std::unique_ptr<session> connect(const std::string& owner, const claim_rules& rules) = 0;
 
  private:

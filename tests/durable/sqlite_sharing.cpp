@@ -30,6 +30,8 @@ TEST_CASE("a session notices once that another changed the database, but not its
   sqlite_database db;
   const auto mine = db.open_store();
   worker w(db), other(db, "other");
+  for (worker* each : {&w, &other}) each->take({});  // says that it lives
+  CHECK(w.session().changed());
   CHECK(!w.session().changed());
   const std::int64_t id = mine->submit_after(0s, {});
   CHECK(w.session().changed());

@@ -66,7 +66,9 @@ void database_thread::gather() {
   add_ended(c.ended);
   if ((c.signals & inbox::look) != 0) no_room_ = false;
   if ((c.signals & inbox::look) != 0 &&
-      (!polls_ || d_.database.changed() || saturating_difference(d_.clock.now(), last_claim_) >= look_every_))
+      (!polls_ || (!backs_off_ && d_.database.changed()) ||
+       saturating_difference(d_.clock.now(), last_claim_) >=
+           look_every_ - std::min(look_every_, d_.database.look_every()) / 2))
     look_ = watch_ = true;
   if ((c.signals & inbox::renew) != 0) {
     renew_ = renew_ || d_.threads.size() != 0;

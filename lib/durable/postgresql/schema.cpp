@@ -52,6 +52,9 @@ constexpr const char* version_1 = R"sql(
 // The trigger removes a payload with its task, whoever deletes that. A foreign key would cost a query for each task,
 // also for one without such a payload. The statement names the schema because the caller may search others.
 //
+// rondo_owner is unlogged, so that it is empty after a crash of the server. That ends all sessions and may undo the last
+// beginnings, so what then seems to be held by a session that is gone may be running.
+//
 // Lanes. Whoever changes a row, triggers keep the states 5 and 6 right, so that other statements need only know that a
 // task waits (0). The first task of a lane may have state 6 only while another one runs, or nobody would claim it. Others
 // may have state 5: a claim that meets one makes it 6, and locks the row that is in its way until the end of the
@@ -82,7 +85,9 @@ constexpr const char* version_2 = R"sql(
   create trigger rondo_task_gone after delete on rondo_task for each row when (old.payload_apart > 0)
     execute function rondo_task_gone();
   create table rondo_paused (queue text collate "C" primary key);
-  create table rondo_owner (id bigint generated always as identity primary key, name text collate "C" not null unique);
+  create unlogged table rondo_owner (
+    id bigint generated always as identity primary key, name text collate "C" not null unique
+  );
   create index rondo_task_dead on rondo_task (queue, id) where state = 3;
   create index rondo_task_lane on rondo_task (queue, lane, place, id) where lane is not null and state <> 3;
   create index rondo_task_lane_due on rondo_task (queue, due) where state = 5;

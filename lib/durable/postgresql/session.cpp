@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -106,7 +107,16 @@ server_session::server_session(std::string url, std::string owner, claim_rules r
   auto& queues = rules_.queues;
   std::sort(queues.begin(), queues.end());
   queues.erase(std::unique(queues.begin(), queues.end()), queues.end());
-  database_.make();
+  connect();
+  perhaps_missed_some_ = false;
+}
+
+void server_session::connect() {
+  if (database_.make()) {
+    perhaps_missed_some_ = true;
+    has_lock_ = false;
+  }
+  if (!has_lock_) has_lock_ = database_.run(enter, parameters().text(owner_)).boolean(0, 0);
 }
 
 std::vector<call> server_session::calls_for(const turn& what) const {
@@ -140,7 +150,7 @@ turn_result server_session::take(const turn& what) {
   turn_result done;
   const auto calls = calls_for(what);
   if (calls.empty()) return done;
-  if (database_.make()) perhaps_missed_some_ = true;
+  connect();
   // A crash of the server may undo what is not yet on its disk. A task whose run has ended is then run again, which is
   // acceptable. But a claim must not be undone: the next one would get the same fence.
   const auto answers = database_.run_all(calls, what.claim_up_to != 0 ? commit::durable : commit::soon);
@@ -191,6 +201,25 @@ bool server_session::heard_news() {
         std::find(rules_.queues.begin(), rules_.queues.end(), told->extra) != rules_.queues.end())
       news = true;
   return news;
+}
+
+bool server_session::changed() {
+  try {
+    connect();
+    const auto gone = database_.run(find_gone, parameters().text(owner_));
+    if (gone.rows() == 0) return false;
+    std::vector<std::int64_t> ids;
+    std::vector<std::string> names;
+    for (int row = 0; row < gone.rows(); ++row) {
+      ids.push_back(gone.integer(row, 0));
+      names.push_back(gone.bytes(row, 1));
+    }
+    database_.run(free_held, parameters().texts(names));
+    database_.run(unlock, parameters().integers(ids));
+    return true;
+  } catch (const std::exception&) {  // also if out of memory
+    return true;                     // the turn that follows reports what is wrong
+  }
 }
 
 bool server_session::wait() {

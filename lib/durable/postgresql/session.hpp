@@ -16,14 +16,17 @@ class server_session final : public session {
 
   turn_result take(const turn& what) override;
   bool wait() override;
-  bool changed() override { return false; }  // the server notifies instead: see wait()
-  duration look_every() const override { return duration::max(); }
+  /// Frees what sessions that have ended held, and returns whether there were any. (Of other changes, the server
+  /// notifies: see wait().)
+  bool changed() override;
+  duration look_every() const override { return std::chrono::milliseconds(500); }
   void interrupt() noexcept override { interrupts_.wake(); }
 
  private:
   std::vector<call> calls_for(const turn& what) const;
   std::vector<ticket> locked_of(const turn& what, const std::vector<ticket>& settled);
   bool heard_news();
+  void connect();
 
   connection database_;
   std::string owner_;
@@ -31,6 +34,7 @@ class server_session final : public session {
   wake_pipe interrupts_;
   // Set after a reconnect: this session has not been notified of tasks submitted while there was no connection.
   bool perhaps_missed_some_ = false;
+  bool has_lock_ = false;  // by which others see that this session lives
 };
 
 }  // namespace rondo::durable::detail::postgresql

@@ -329,6 +329,40 @@ inline constexpr statement adopt{"rondo_adopt", R"sql(
     clock_timestamp(), 0, max_attempts, lane is not null
 )sql"};
 
+/// Says that the owner $1 lives, for as long as this session does. The row is not visible to others before it is locked.
+/// Returns false if an earlier session of the owner still has the lock: the server has not noticed its end.
+inline constexpr statement enter{"rondo_enter", R"sql(
+  with own as (
+    insert into rondo_owner (name) values ($1::text) on conflict (name) do update set name = excluded.name returning id
+  )
+  select pg_try_advisory_lock(1919905636, (id % 2147483648)::integer) from own
+)sql"};
+
+/// Finds the owners, except $1, whose sessions have ended, and locks them.
+inline constexpr statement find_gone{"rondo_find_gone", R"sql(
+  select id, name from rondo_owner
+  where case when name = $1::text then false else pg_try_advisory_lock(1919905636, (id % 2147483648)::integer) end
+)sql"};
+
+/// Frees what the owners $1 held, and forgets those who hold no more. (Somebody's open transaction may have a task.)
+inline constexpr statement free_held{"rondo_free_held", R"sql(
+  with held as materialized (
+    select id from rondo_task where state in (1, 2, 4) and state = 1 and owner = any($1::text[]) for update skip locked
+  ), freed as (
+    update rondo_task set state = 0, owner = null, lease_until = null, fence = fence + 1
+    where id = any(array(select id from held))
+    returning pg_notify('rondo_task', queue)::text
+  )
+  delete from rondo_owner o where name = any($1::text[]) and not exists (
+    select from rondo_task t
+    where t.state in (1, 2, 4) and t.state = 1 and t.owner = o.name and t.id <> all(array(select id from held)))
+)sql"};
+
+/// $1: the ids of owners that find_gone has locked.
+inline constexpr statement unlock{"rondo_unlock", R"sql(
+  select pg_advisory_unlock(1919905636, (id % 2147483648)::integer) from unnest($1::bigint[]) as u(id)
+)sql"};
+
 /// Frees the first tasks of lanes where a trigger could not. Runs before each claim. $1: the queues.
 inline constexpr statement free_lanes{"rondo_free_lanes", R"sql(
   with stuck as materialized (

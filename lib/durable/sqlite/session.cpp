@@ -27,7 +27,11 @@ constexpr std::chrono::milliseconds longest_wait{1000};
 }  // namespace
 
 file_session::file_session(std::string file, settings with, std::string owner, claim_rules rules)
-    : file_(std::move(file)), with_(std::move(with)), owner_(std::move(owner)), rules_(std::move(rules)) {
+    : file_(std::move(file)),
+      with_(std::move(with)),
+      owner_(std::move(owner)),
+      rules_(std::move(rules)),
+      locks_(file_) {
   auto& queues = rules_.queues;  // a claim must check each only once
   std::sort(queues.begin(), queues.end());
   queues.erase(std::unique(queues.begin(), queues.end()), queues.end());
@@ -41,6 +45,42 @@ void file_session::open() {
   // again.
   database_.emplace(open_connection(file_, connection::durability::normal, with_));
   seen_version_ = -1;  // versions of two connections cannot be compared
+}
+
+/// Precondition: a transaction has begun. The row is not visible to others before it is locked. Returns whether it is.
+bool file_session::enter() {
+  database_->change("INSERT INTO rondo_owner (name) VALUES (?) ON CONFLICT DO NOTHING", owner_);
+  rows own = database_->query("SELECT id FROM rondo_owner WHERE name = ?", owner_);
+  own.next();
+  return locks_.lock_own(own.integer(0));
+}
+
+/// Frees what sessions that have ended held and had not begun. Returns whether there was such a session.
+bool file_session::free_held_by_dead() {
+  std::vector<std::pair<std::int64_t, std::string>> dead;
+  {
+    rows others = database_->query("SELECT id, name FROM rondo_owner WHERE name <> ?", owner_);
+    while (others.next())
+      if (locks_.lock_dead(others.integer(0))) dead.emplace_back(others.integer(0), others.text(1));
+  }
+  const struct end {
+    owner_locks& locks;
+    const decltype(dead)& all;
+    ~end() {
+      for (const auto& [number, name] : all) locks.unlock(number);
+    }
+  } at_end{locks_, dead};
+  if (dead.empty()) return false;
+  unit_of_work all(*database_);
+  for (const auto& [number, name] : dead) {
+    database_->change(
+        "UPDATE rondo_task INDEXED BY rondo_task_lease SET state = 0, owner = NULL, lease_until = NULL,"
+        " fence = fence + 1 WHERE state IN (1, 2, 4) AND state = 1 AND owner = ?",
+        name);
+    database_->change("DELETE FROM rondo_owner WHERE id = ?", number);
+  }
+  all.commit();
+  return true;
 }
 
 std::int64_t file_session::data_version() {
@@ -58,6 +98,7 @@ turn_result file_session::take(const turn& what) {
   try {
     turn_result done;
     unit_of_work all(*database_);
+    const bool enters = !has_lock_ && enter();
     // Reads the clock only now, as waiting for the lock may have taken a while. Rounds down, so that the remaining
     // times are not too short.
     now_ = std::chrono::floor<std::chrono::microseconds>(with_.clock()).time_since_epoch().count();
@@ -70,6 +111,7 @@ turn_result file_session::take(const turn& what) {
     if (what.adopt) adopt(done);
     if (what.claim_up_to != 0) claim_tasks(what, done);
     all.commit();
+    has_lock_ = has_lock_ || enters;
     return done;
   } catch (const error& e) {
     if (e.broken()) database_.reset();
@@ -264,8 +306,9 @@ void file_session::take_over(std::int64_t id, turn_result& done) {
 bool file_session::changed() {
   try {
     if (!database_) open();
+    const bool any_died = free_held_by_dead();
     const std::int64_t version = data_version();
-    return std::exchange(seen_version_, version) != version;
+    return std::exchange(seen_version_, version) != version || any_died;
   } catch (const std::exception&) {  // also if out of memory
     return true;                     // the turn that follows reports what is wrong
   }

@@ -12,6 +12,7 @@
 #include "durable/engine.hpp"
 #include "durable/sqlite/connection.hpp"
 #include "durable/sqlite/engine.hpp"
+#include "durable/sqlite/owner_locks.hpp"
 
 namespace rondo::durable::detail::sqlite {
 
@@ -29,6 +30,8 @@ class file_session final : public session {
   using candidate = std::pair<std::int64_t, std::int64_t>;  // due, id
 
   void open();
+  bool enter();
+  bool free_held_by_dead();
   std::int64_t data_version();
   std::int64_t lease_from(std::int64_t when) const;
   claim claim_of(const rows& row) const;  // of task_of()'s columns, max_attempts, and whether it has a lane
@@ -52,6 +55,8 @@ class file_session final : public session {
   settings with_;
   std::string owner_;
   claim_rules rules_;
+  owner_locks locks_;
+  bool has_lock_ = false;               // by which others see that this session lives
   std::optional<connection> database_;  // none if the next call must reconnect
   std::int64_t seen_version_ = 0;       // the last data_version()
   std::int64_t now_ = 0;                // the time of the turn
