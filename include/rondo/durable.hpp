@@ -99,6 +99,55 @@ struct task {
   /// fences are then issued again. To protect what a handler changes elsewhere against a run that continues after its
   /// lease has expired, refuse a fence smaller than one already seen for the task.
   std::int64_t fence;
+  /// Of a repeated task: the point of its schedule that this run is for.
+  std::optional<wall_time> point = {};
+};
+
+namespace detail {
+class engine;
+struct outcome_access;
+struct schedule_access;
+struct schedule_rule;
+struct store_access;
+}  // namespace detail
+
+/// When a repeated task is due. A value type: copies share their contents and may be used from any thread. A moved-from
+/// schedule may only be destroyed or assigned to.
+class RONDO_EXPORT schedule {
+ public:
+  /// At the end of each period, from the moment when the task is declared. The period is rounded up to a microsecond.
+  /// Throws std::invalid_argument if it is not positive, or NaN.
+  static schedule every(any_duration period);
+  /// At the local times of a zone that an expression names, as rondo::cron() of <rondo/calendar.hpp> reads it: what that
+  /// says about zones, local times that do not exist or occur twice, and exceptions, holds here. Blanks are
+  /// interchangeable. Throws store_error if this library was built without rondo-calendar.
+  static schedule cron(const std::string& expression, const std::string& zone = "UTC");
+  /// "every 90s", "cron 30 6 * * * Europe/Berlin". Schedules with the same text are the same.
+  std::string text() const;
+
+ private:
+  friend struct detail::schedule_access;
+  explicit schedule(std::shared_ptr<const detail::schedule_rule> rule) noexcept : rule_(std::move(rule)) {}
+
+  std::shared_ptr<const detail::schedule_rule> rule_;
+};
+
+/// What becomes of points that went by while no dispatcher was there, or during a run.
+enum class missed_points {
+  run_once,  ///< one run, for the newest of them
+  run_all,   ///< a run for each, in order
+  skip       ///< only those are run that are at most one dispatcher_options::window late
+};
+
+/// A task that is run at each point of a schedule. The members are those of a submission, with the same limits, but the
+/// key must not be empty. (`queue` and `key` identify the task.)
+struct repeated {
+  std::string queue = "default";
+  std::string key;
+  std::string payload = {};
+  schedule when;
+  missed_points missed = missed_points::run_once;
+  std::string lane = {};
 };
 
 /// Where a task is between its submission and its end.
@@ -112,8 +161,9 @@ enum class task_state {
 /// What list() returns.
 struct listed : task {
   task_state state;
-  std::string owner;   ///< the dispatcher that holds or runs it: "host:process:number"
-  std::string reason;  ///< why it is dead
+  std::string owner;  ///< the dispatcher that holds or runs it: "host:process:number"
+  /// Why it is dead. Of a repeated task: why the last point that is over was given up; empty if it was not.
+  std::string reason;
 };
 
 /// A transaction of yours in which a store's calls take part: they take effect when you commit. The connection must be
@@ -136,12 +186,6 @@ class RONDO_EXPORT transaction {
   sqlite3* sqlite_ = nullptr;
   pg_conn* postgresql_ = nullptr;
 };
-
-namespace detail {
-class engine;
-struct outcome_access;
-struct store_access;
-}  // namespace detail
 
 /// Tasks in a database. All members may be called from any thread. Each call is a transaction of its own, durable when
 /// the call returns; with a `transaction` it is part of that one instead. Each call takes one or two statements.
@@ -182,6 +226,22 @@ class RONDO_EXPORT store {
   /// the list, about 16 MB, in addition to the list.
   std::vector<std::int64_t> submit_all(std::span<const planned> all);
   std::vector<std::int64_t> submit_all(transaction in, std::span<const planned> all);
+  ///@}
+
+  ///@{
+  /// Declares a repeated task, and returns its id. Any number of processes may do so, at each start: if the task exists
+  /// and is equal, nothing changes. If it exists and differs, it gets the new contents under the same id, and goes on with
+  /// the first point of the new schedule that is later than now; a run in progress is then the last of the old contents,
+  /// even if it fails. cancel() ends the task. Throws key_taken if a task that is not repeated has the key, and
+  /// std::invalid_argument also if the schedule has no point before the end of the clock.
+  ///
+  /// - The task is *one* task, with one id. Each point is run at least once, by one dispatcher at a time, and runs never
+  ///   overlap, as far as leases go: as for other tasks.
+  /// - Failed attempts are retried, for the same point. When it is done, or given up, the task goes on with the next one
+  ///   and is never dead; dispatcher_statistics::dead, on_error and on_dead tell of a point that was given up.
+  /// - A run that is snoozed, or moved by reschedule_*(), is still for the same point. The schedule does not move.
+  std::int64_t repeat(const repeated& what);
+  std::int64_t repeat(transaction in, const repeated& what);
   ///@}
 
   ///@{
@@ -367,7 +427,7 @@ struct dispatcher_options {
   /// most this many bytes and one payload are held. A claim may need as much again while it is received. Must be
   /// positive.
   std::size_t max_held_bytes = std::size_t{64} << 20;
-  /// Called with each task that is given up, and why, on the dispatcher's database thread: calls of the dispatcher wait
+  /// Called with each task that is given up, or for a point of a repeated one, and why, on the dispatcher's database thread: calls of the dispatcher wait
   /// for it, so it should be short. At most once for each, as the process may die before. If the lease of the last
   /// attempt ran out, `payload` is empty: store::list() has it. What it throws goes to on_error.
   std::function<void(const task&, const std::string& reason)> on_dead = {};
@@ -379,9 +439,10 @@ struct dispatcher_statistics {
   std::uint64_t held = 0;       ///< at present: claimed, and not yet begun
   std::uint64_t running = 0;    ///< at present: in the handler, or about to be
   std::uint64_t fired = 0;      ///< calls of the handler
-  std::uint64_t completed = 0;  ///< tasks that a run completed, and that were removed
+  std::uint64_t completed = 0;  ///< runs that completed their task, or the point of a repeated one
   std::uint64_t retried = 0;    ///< failed attempts that are followed by another
-  std::uint64_t dead = 0;       ///< tasks that were given up and are kept in the database with the reason
+  /// Tasks that were given up and are kept in the database with the reason, and points of repeated ones given up.
+  std::uint64_t dead = 0;
   /// Claimed tasks that were cancelled or moved before their run began, or cancelled during a run that failed.
   std::uint64_t withdrawn = 0;
   /// Runs that ended after another dispatcher had claimed the task, or that did not begin because the lease had

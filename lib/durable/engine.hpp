@@ -37,6 +37,8 @@ struct claim {
   duration remaining;
   int max_attempts = 0;  // of this task; 0: the dispatcher's
   bool in_lane = false;
+  std::string schedule = {};  // of a repeated task, as text
+  missed_points missed = missed_points::run_once;
 };
 
 /// A run that failed, or that the handler wants to repeat later.
@@ -47,11 +49,28 @@ struct failure {
   bool counts = true;                   // whether the run was an attempt
 };
 
+/// A run of a repeated task.
+struct pointed {
+  ticket of;
+  wall_time point;
+};
+
+/// A point of a repeated task is over: it has been run, given up or passed over.
+struct passage {
+  ticket of;
+  std::optional<wall_time> next;  // none if there is no more point: then it ends as other tasks do
+  bool given_up = false;
+  std::string reason = {};  // UTF-8; why it was given up
+};
+
 /// A dispatcher's requests to its database, all in one transaction, in the order of the members.
 struct turn {
   // Runs that are over. Their tasks are removed.
   std::vector<ticket> finished = {};
   std::vector<failure> failed = {};
+  // Claims of repeated tasks that are over, whether or not their run has begun. Unless the task has been declared anew
+  // meanwhile, it waits for the next point.
+  std::vector<passage> passed = {};
   // Runs that have begun, but must not be executed here after all. Their tasks wait again, and the attempt no longer
   // counts.
   std::vector<ticket> unstarted = {};
@@ -66,6 +85,8 @@ struct turn {
   // ticket changes only the lease. A task stays claimed if it is not due by the engine's clock, which may have been
   // set; if its queue is paused; or if another task of its lane has an earlier place, or runs.
   std::vector<ticket> begun = {};
+  // The points that the runs of the repeated tasks among these are for. The task is due at its point if that changes.
+  std::vector<pointed> points = {};
   // Runs that have begun: which of them have been cancelled?
   std::vector<ticket> watched = {};
   // Return all claims of this session that have not begun, because the answer to an earlier turn was lost.
@@ -80,10 +101,10 @@ struct turn {
 /// Which of these the database has done. A ticket that is in none of these lists belonged to another dispatcher,
 /// or its task had been cancelled or moved.
 struct turn_result {
-  std::vector<ticket> finished, failed, renewed;
+  std::vector<ticket> finished, failed, passed, renewed;
   std::vector<ticket> begun;
   std::vector<ticket> early;  // not begun, but still claimed
-  // The failed tasks that had been cancelled during the run: neither tried again nor kept.
+  // The failed and passed tasks that had been cancelled during the run: neither tried again nor kept.
   std::vector<ticket> removed;
   std::vector<ticket> cancelled;  // of the watched ones
   // Left unchanged, because another, open transaction has changed them. The request must be repeated. (Renewals are not
@@ -147,6 +168,8 @@ class engine {
   virtual std::int64_t submit(const due_time& due, const submission& what, const transaction* in) = 0;
   /// Precondition: each submission is valid. `all` may be empty.
   virtual std::vector<std::int64_t> submit_all(std::span<const planned> all, const transaction* in) = 0;
+  /// Precondition: the task is valid. Throws std::invalid_argument if its schedule has no point later than now.
+  virtual std::int64_t repeat(const repeated& what, const transaction* in) = 0;
   virtual bool cancel(std::int64_t id, const transaction* in) = 0;
   virtual bool cancel(const std::string& queue, const std::string& key, const transaction* in) = 0;
   virtual bool reschedule(std::int64_t id, const due_time& due, const transaction* in) = 0;

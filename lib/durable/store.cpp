@@ -46,6 +46,11 @@ std::vector<std::int64_t> submit_all_to(detail::engine& e, std::span<const plann
   return e.submit_all(all, in);
 }
 
+std::int64_t repeat_in(detail::engine& e, const repeated& what, const transaction* in) {
+  detail::check(what);
+  return e.repeat(what, in);
+}
+
 detail::engine& checked(detail::engine& e, const std::string& queue) {
   detail::check_queue(queue);
   return e;
@@ -90,6 +95,11 @@ std::vector<std::int64_t> store::submit_all(std::span<const planned> all) {
 }
 std::vector<std::int64_t> store::submit_all(transaction in, std::span<const planned> all) {
   return submit_all_to(engine_->own(), all, &in);
+}
+
+std::int64_t store::repeat(const repeated& what) { return repeat_in(engine_->own(), what, nullptr); }
+std::int64_t store::repeat(transaction in, const repeated& what) {
+  return repeat_in(engine_->own(), what, &in);
 }
 
 bool store::cancel(std::int64_t id) { return engine_->own().cancel(id, nullptr); }

@@ -139,6 +139,25 @@ void check(std::span<const planned> all) {
   }
 }
 
+void check(const repeated& what) {
+  if (what.key.empty()) throw std::invalid_argument("rondo: the key \"\" of a repeated task is empty");
+  check(submission{.queue = what.queue, .payload = what.payload, .key = what.key, .lane = what.lane});
+  switch (what.missed) {
+    case missed_points::run_once:
+    case missed_points::run_all:
+    case missed_points::skip:
+      return;
+  }
+  throw std::invalid_argument("rondo: there is no missed_points " +
+                              std::to_string(static_cast<int>(what.missed)));
+}
+
+wall_time checked_point(const repeated& what, std::optional<wall_time> point) {
+  if (point) return *point;
+  throw std::invalid_argument("rondo: the schedule " + quoted(what.when.text()) +
+                              " has no point before the end of the clock");
+}
+
 std::size_t first_repeated_key(std::span<const planned> all) {
   std::set<std::pair<std::string_view, std::string_view>> seen;
   for (std::size_t i = 0; i != all.size(); ++i) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,11 +28,15 @@ void check_queue(const std::string& queue);
 void check_key(const std::string& key);  // may be empty
 void check(const submission& what);
 void check(std::span<const planned> all);
+void check(const repeated& what);
 ///@}
 
 /// The place of the first submission that has the queue and key of an earlier one; the size of the list if there is
 /// none.
 std::size_t first_repeated_key(std::span<const planned> all);
+
+/// A task without a point is refused: throws std::invalid_argument.
+wall_time checked_point(const repeated& what, std::optional<wall_time> point);
 
 [[noreturn]] void refuse_key(const submission& what, std::int64_t of_task);
 

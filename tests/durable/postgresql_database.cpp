@@ -39,7 +39,7 @@ void postgresql_database::pass(rondo::duration time) {
   const auto back =
       std::to_string(rondo::durable::detail::microseconds_of(time)) + " * interval '1 microsecond'";
   ask("update rondo_task set due = due - " + back + ", lease_until = lease_until - " + back +
-      ", place = place - " + back);
+      ", place = place - " + back + ", point = point - " + back);
 }
 
 rondo::durable::wall_time postgresql_database::now() {

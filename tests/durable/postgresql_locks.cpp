@@ -105,6 +105,27 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("the end of a point is reported later too, whether or not its run had begun") {
+  for (const bool begun : {false, true}) {
+    for (const std::string end : {"commit", "rollback"}) {
+      two_tasks x(begun);
+      x.cancel();
+      const auto next = x.db.now() + 1h;
+      const turn both{.passed = {{.of = x.locked, .next = next}, {.of = x.free, .next = next}}};
+      auto done = x.take(both);
+      CHECK(done.passed == tickets{x.free});
+      CHECK(done.locked == tickets{x.locked});
+      x.mine.run(end);
+      done = x.take(both);
+      const bool is_gone = end == "commit" && !begun;
+      CHECK(done.passed == (is_gone ? tickets{} : tickets{x.locked}));
+      CHECK(done.removed == (end == "commit" && begun ? tickets{x.locked} : tickets{}));
+      CHECK(done.locked.empty());
+      CHECK(x.state_of(x.locked) == (end == "commit" ? "" : "0"));
+    }
+  }
+}
+
 TEST_CASE(
     "a run does not begin while its task is in an open transaction, nor if that transaction has cancelled "
     "it") {

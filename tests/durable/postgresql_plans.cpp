@@ -120,6 +120,14 @@ TEST_CASE("submissions, cancellations and adoptions read their rows by the indic
         "rondo_list_dead('a', 0, 10)", 0);
   check(postgresql::retry, postgresql::parameters().integer(0), "rondo_retry(9)", 1);
   check(postgresql::cancel_id, postgresql::parameters().integer(1), "rondo_cancel_id(2)", 3);
+  postgresql::parameters declared;
+  declared.text("a").text("new3").text("every 1s").integer(0).null().bytes("");
+  check(postgresql::find_repeated, declared, "rondo_find_repeated('a', '12', 'every 1s', 0, null, '')", 2);
+  declared.boolean(false).integer(1'000'000'000'000'000).integer(0);
+  check(postgresql::repeat, declared,
+        "rondo_repeat('a', 'new4', 'every 1s', 0, null, '', false, 1000000000000000, 0)", 2);
+  check(postgresql::repeat, declared,
+        "rondo_repeat('a', 'new4', 'every 2s', 0, null, '', false, 1000000000000000, 0)", 4);
   check(postgresql::adopt, postgresql::parameters().texts({"a"}).text("x").integer(1),
         "rondo_adopt('{a,b,c}', 'gone', 1)", 60);
 }
@@ -144,12 +152,14 @@ TEST_CASE("statements about tickets read only their rows, even if the statistics
     CHECK(rows_read(plan) >= least);
     CHECK(rows_read(plan) <= 20);
   };
-  check(postgresql::begin, "rondo_begin(" + tickets(1) + ", 1000, 'me')");
+  check(postgresql::begin, "rondo_begin(" + tickets(1) + ", 1000, 'me', '{null,null,0,null,null}')");
   check(postgresql::renew, "rondo_renew(" + tickets(2) + ", 1000, false)");
   check(postgresql::finish, "rondo_finish(" + tickets(2) + ")");
   check(postgresql::give_back, "rondo_give_back(" + tickets(1) + ")");
   check(postgresql::fail,
         "rondo_fail(" + tickets(2) + ", '{0,0,0,0,0}', '{a,a,a,a,a}', 1000, '{t,t,t,t,t}')");
+  check(postgresql::pass,
+        "rondo_pass(" + tickets(2) + ", '{0,0,0,0,0}', '{t,t,t,t,t}', '{a,a,a,a,a}', 1000)");
   check(postgresql::watch, "rondo_watch(" + tickets(2) + ")", 1);  // it passes over runs that go on
   check(postgresql::take_back, "rondo_take_back(" + tickets(2) + ")");
 }

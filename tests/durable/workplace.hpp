@@ -185,6 +185,7 @@ class watched_engine final : public detail::engine {
   std::vector<std::int64_t> submit_all(std::span<const planned> all, const transaction* in) override {
     return of_->submit_all(all, in);
   }
+  std::int64_t repeat(const repeated& what, const transaction* in) override { return of_->repeat(what, in); }
   bool cancel(std::int64_t id, const transaction* in) override { return of_->cancel(id, in); }
   bool cancel(const std::string& queue, const std::string& key, const transaction* in) override {
     return of_->cancel(queue, key, in);

@@ -9,6 +9,8 @@
 
 #include <rondo/errors.hpp>
 
+#include "durable/schedule_access.hpp"
+
 namespace rondo::durable::detail {
 
 using namespace std::chrono_literals;
@@ -79,10 +81,11 @@ void database_thread::gather() {
 }
 
 void database_thread::add_ended(run_list& ended) {
-  for (detail::run& r : ended)
-    if (r.how == detail::run::outcome::failed &&
-        r.what.attempt < (r.max_attempts != 0 ? r.max_attempts : options_.max_attempts))
+  for (detail::run& r : ended) {
+    if (r.how == detail::run::outcome::failed && r.what.attempt < most_attempts(r))
       r.retry_after = random_.full_jitter(r.what.attempt, options_.first_retry, options_.longest_retry);
+    if (r.ends_point()) find_next(r);
+  }
   unsettled_.ended.splice(unsettled_.ended.end(), ended);
 }
 
@@ -91,7 +94,30 @@ void database_thread::begin_due() noexcept {
   const std::size_t room = d_.threads.room();
   const std::size_t there = unsettled_.beginning.size();
   run_list next = d_.held.take_due(room > there ? room - there : 0);
+  for (auto r = next.begin(); r != next.end();) {
+    const auto one = r++;
+    if (!is_to_run(*one)) unsettled_.ended.splice(unsettled_.ended.end(), next, one);
+  }
   unsettled_.beginning.splice(unsettled_.beginning.end(), next);
+}
+
+/// Applies what a repeated task does about points that went by. That concerns only the first attempt, at the time of
+/// the point: others were asked for. Returns false if the task must wait for a later point.
+bool database_thread::is_to_run(detail::run& r) noexcept {
+  if (!r.repeats || r.what.attempt != 0 || r.what.due != *r.what.point) return true;
+  // By the engine's clock, and not later than that.
+  const wall_time now = r.what.due + std::chrono::duration_cast<wall_time::duration>(std::max(
+                                         saturating_difference(d_.clock.now(), r.due), duration::zero()));
+  const auto point = point_to_run(*r.repeats, r.missed, *r.what.point, now, options_.window);
+  if (!point || *point > now) {
+    r.how = detail::run::outcome::passed_over;
+    r.next = point;
+    return false;
+  }
+  r.due += *point - r.what.due;
+  r.what.due = *point;
+  r.what.point = point;
+  return true;
 }
 
 /// Gives back tasks that have waited so long for a thread that another dispatcher may have one sooner.
@@ -212,14 +238,15 @@ turn database_thread::next_turn() {
 /// dispatchers' runs. So this turn reports the beginnings again, and the next turn reports the ends. If the server
 /// remembers a beginning, repeating it changes only the lease.
 void database_thread::begin_again(turn& t) {
-  t.begun = d_.threads.tickets();
+  d_.threads.put_beginnings_into(t);
   gather();  // the runs that ended just before
-  for (const detail::run& r : unsettled_.ended) t.begun.push_back(r.of());
+  for (const detail::run& r : unsettled_.ended) put_beginning(r, t);
 }
 
 void database_thread::settle_ends(turn_result& done) {
   std::ranges::sort(done.finished);
   std::ranges::sort(done.failed);
+  std::ranges::sort(done.passed);
   std::ranges::sort(done.removed);
   unsettled_.ended.remove_if([&](const detail::run& r) {
     if (has(done.locked, r.of())) return false;
@@ -234,9 +261,15 @@ void database_thread::settle_end(const detail::run& r, const turn_result& done) 
     if (closing_) d_.counts.add(&dispatcher_statistics::handed_back);
     return;
   }
+  const bool has_run = r.how != outcome::passed_over && r.how != outcome::expired;
   const bool is_finished = r.how == outcome::finished;
+  const std::vector<ticket>& settled =
+      r.ends_point() ? done.passed : (is_finished ? done.finished : done.failed);
   // If the database no longer knows the run, the turn whose answer was lost has ended it.
-  if (!has(is_finished ? done.finished : done.failed, r.of()) && !r.perhaps_told) {
+  const bool is_settled = has(settled, r.of()) || r.perhaps_told;
+  if (!has_run && !is_settled) return d_.counts.add(&dispatcher_statistics::withdrawn);
+  if (r.how == outcome::passed_over) return;
+  if (!is_settled) {
     d_.counts.add(&dispatcher_statistics::leases_lost);
     d_.errors.say([&] {
       return name_of(r.what) + ", attempt " + std::to_string(r.what.attempt) +
@@ -250,7 +283,8 @@ void database_thread::settle_end(const detail::run& r, const turn_result& done) 
   if (r.retry_after) return d_.counts.add(&dispatcher_statistics::retried);
   d_.counts.add(&dispatcher_statistics::dead);
   d_.errors.say([&] {
-    return name_of(r.what) + " is dead, after " + std::to_string(r.what.attempt) + " attempts: " + r.reason;
+    return name_of(r.what) + (r.next ? " goes on with its next point, after " : " is dead, after ") +
+           std::to_string(r.what.attempt) + " attempts: " + r.reason;
   });
   tell_dead(r.what, r.reason);
 }
@@ -336,13 +370,20 @@ void database_thread::hold(claim c, time_point sent, time_point received) {
       saturating_add(saturating_add(sent, std::max(c.remaining, duration::zero())), options_.lease);
   run_list one;
   const std::size_t bytes = c.what.payload.size();
-  one.push_back({std::move(c.what), saturating_add(received, c.remaining), lease_until, c.max_attempts,
-                 c.in_lane, held_bytes(bytes_, bytes)});
+  one.push_back({std::move(c.what),
+                 saturating_add(received, c.remaining),
+                 lease_until,
+                 c.max_attempts,
+                 c.in_lane,
+                 {},
+                 c.missed,
+                 held_bytes(bytes_, bytes)});
 #ifdef __cpp_lib_jthread
   if (watches_) one.front().stop = std::stop_source();
 #endif
   d_.counts.add(&dispatcher_statistics::claimed);
   if (!claims_) return unsettled_.returned.splice(unsettled_.returned.end(), one);
+  if (one.front().what.point && !is_understood(one, c.schedule)) return;
   if (c.remaining <= duration::zero()) return d_.held.add_due(one);
   const time_point due = one.front().due;
   const auto p = d_.held.add_waiting(one);
@@ -354,10 +395,34 @@ void database_thread::hold(claim c, time_point sent, time_point received) {
     stop_claiming();
   } catch (const std::exception& e) {  // the scheduler has too many timers, or is out of memory
     one = d_.held.take_back(p);
-    give_back(one, e.what());
-    last_claim_was_full_ = false;
-    no_room_ = true;
+    refuse(one, e.what());
   }
+}
+
+/// Returns false if this repeated task has gone elsewhere: back, if its schedule cannot be read here, where the calendar
+/// or a zone may be missing; or on to its next point, if the lease of its last attempt has run out.
+bool database_thread::is_understood(run_list& one, const std::string& schedule) noexcept {
+  detail::run& r = one.front();
+  try {
+    r.repeats = schedule_of(schedule);
+  } catch (const std::exception& e) {
+    refuse(one, e.what());
+    return false;
+  }
+  if (r.what.attempt < most_attempts(r)) return true;
+  r.how = detail::run::outcome::expired;
+  r.reason = "lease ran out";
+  find_next(r);
+  unsettled_.ended.splice(unsettled_.ended.end(), one);
+  return false;
+}
+
+void database_thread::find_next(detail::run& r) const noexcept {
+  if (r.repeats) r.next = next_point(*r.repeats, *r.what.point);
+}
+
+int database_thread::most_attempts(const detail::run& r) const noexcept {
+  return r.max_attempts != 0 ? r.max_attempts : options_.max_attempts;
 }
 
 /// The answer to this claim was lost. Or the task was held here, has been run and has ended, and the server has
@@ -367,6 +432,13 @@ void database_thread::give_back_unknown(const claim& c) {
   one.push_back({c.what, time_point::max(), time_point::max()});
   unsettled_.returned.splice(unsettled_.returned.end(), one);
   look_ = true;
+}
+
+/// What cannot be held here is left to others. The next claim would find it again.
+void database_thread::refuse(run_list& one, const char* why) noexcept {
+  give_back(one, why);
+  last_claim_was_full_ = false;
+  no_room_ = true;
 }
 
 void database_thread::give_back(run_list& held, const char* why) noexcept {

@@ -79,6 +79,7 @@ class database_thread {
   void gather();
   void add_ended(run_list& ended);
   void begin_due() noexcept;
+  bool is_to_run(detail::run& r) noexcept;
   void give_back_waiting() noexcept;
   void close() noexcept;
   void stop_claiming() noexcept;
@@ -99,7 +100,11 @@ class database_thread {
   void tell_dead(const task& t, const std::string& reason) noexcept;
   void settle_claim(const turn& t, const turn_result& done, time_point sent, time_point received);
   void hold(claim c, time_point sent, time_point received);
+  bool is_understood(run_list& one, const std::string& schedule) noexcept;
+  void find_next(detail::run& r) const noexcept;
+  int most_attempts(const detail::run& r) const noexcept;
   void give_back_unknown(const claim& c);
+  void refuse(run_list& one, const char* why) noexcept;
   void give_back(run_list& held, const char* why) noexcept;
   std::vector<ticket> own_tickets(const turn& told) const;
 
@@ -124,8 +129,9 @@ class database_thread {
   bool look_ = true;  // there may be tasks to claim
   bool last_claim_was_full_ = false;
   bool too_busy_ = false;  // claims were given back for lack of a thread: claims none until a thread is free
-  // The scheduler had no room for the timer of a claim. Until the next periodic check, tasks that others give back are
-  // no reason to claim; otherwise two such dispatchers would wake each other endlessly.
+  // The scheduler had no room for the timer of a claim, or its schedule cannot be read here. Until the next periodic
+  // check, tasks that others give back are no reason to claim; otherwise two such dispatchers would wake each other
+  // endlessly.
   bool no_room_ = false;
   bool renew_ = false;
   bool watch_ = false;  // a run in progress may have been cancelled

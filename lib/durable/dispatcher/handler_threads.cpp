@@ -49,6 +49,12 @@ std::vector<ticket> handler_threads::tickets() const {
   return all;
 }
 
+void handler_threads::put_beginnings_into(turn& t) const {
+  const std::lock_guard hold(mutex_);
+  for (const run_list* list : {&waiting_, &in_progress_})
+    for (const run& r : *list) put_beginning(r, t);
+}
+
 void handler_threads::add(run_list& begun) noexcept {
   if (begun.empty()) return;
   const std::lock_guard hold(mutex_);

@@ -43,6 +43,8 @@ class handler_threads {
   std::vector<ticket> in_progress() const;
   /// The tickets of all runs, waiting or in progress. Throws std::bad_alloc.
   std::vector<ticket> tickets() const;
+  /// Adds the beginnings of all runs to a turn. Throws std::bad_alloc.
+  void put_beginnings_into(turn& t) const;
 
   // From the database thread.
 

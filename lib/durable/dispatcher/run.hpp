@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 #include <version>
+#include <vector>
 
 #ifdef __cpp_lib_jthread
 #include <stop_token>
@@ -50,6 +51,8 @@ struct run {
     failed,       ///< the handler has thrown
     snoozed,      ///< the handler wants the task to be due again later
     dead,         ///< the handler has given the task up
+    expired,      ///< the run has not begun: the lease of the last attempt for the point had run out
+    passed_over,  ///< the run has not begun, as its point has gone by: the task waits for the next one
     not_started,  ///< the run has begun in the database, but must not be executed here
   };
 
@@ -58,11 +61,15 @@ struct run {
   time_point lease_until;  ///< on the scheduler's clock; never later than by the engine's
   int max_attempts = 0;    ///< of this task; 0: the dispatcher's
   bool in_lane = false;
+  std::optional<schedule> repeats = {};  ///< of a repeated task
+  missed_points missed = missed_points::run_once;
   held_bytes bytes = {};
   outcome how = outcome::open;
   std::string reason = {};  ///< if failed or dead: why, in UTF-8
-  std::optional<duration> retry_after =
-      {};                     ///< if failed or snoozed: none means that it was the last attempt
+  /// If failed or snoozed. None means that it was the last attempt.
+  std::optional<duration> retry_after = {};
+  /// Of a repeated task, once its point is over. None means that there is no other.
+  std::optional<wall_time> next = {};
   bool perhaps_told = false;  ///< the database may know the outcome: the answer to a turn with it was lost
 
 #ifdef __cpp_lib_jthread
@@ -71,11 +78,21 @@ struct run {
 #endif
 
   ticket of() const noexcept { return {what.id, what.fence}; }
+  /// Whether the task is repeated, and this is the end of what it has to do for its point.
+  bool ends_point() const noexcept {
+    return what.point && how != outcome::not_started && how != outcome::snoozed && !retry_after;
+  }
 };
 
 /// A run is a list node from its claim to its end. So moving it never allocates, and the wheel can refer to it by its
 /// address.
 using run_list = std::list<run>;
+
+/// Adds the beginning of a run to a turn. Throws std::bad_alloc.
+inline void put_beginning(const run& r, turn& t) {
+  t.begun.push_back(r.of());
+  if (r.what.point) t.points.push_back({r.of(), *r.what.point});
+}
 
 /// "task 7 of queue 'mail'"
 inline std::string name_of(const task& t) {

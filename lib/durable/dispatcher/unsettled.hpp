@@ -38,12 +38,16 @@ class unsettled {
       t.returned.push_back(r.of());
       if (r.perhaps_told) t.unstarted.push_back(r.of());  // its run may have begun in the database
     }
-    for (const run& r : beginning) t.begun.push_back(r.of());
+    for (const run& r : beginning) put_beginning(r, t);
   }
 
   /// Adds the ends to a turn. Throws std::bad_alloc.
   void put_ends_into(turn& t) const {
     for (const run& r : ended) {
+      if (r.ends_point()) {
+        t.passed.push_back(passage_of(r));
+        continue;
+      }
       if (r.how == run::outcome::finished) t.finished.push_back(r.of());
       if (r.how == run::outcome::failed || r.how == run::outcome::dead)
         t.failed.push_back({r.of(), r.retry_after, r.retry_after ? "" : r.reason});
@@ -52,10 +56,12 @@ class unsettled {
     }
   }
 
-  /// Whether a task of these ends, or the next one of its lane, can run within this time.
+  /// Whether a task of these ends, or the next one of its lane, can run within this time. (The next point of a repeated
+  /// task may not be so soon.)
   bool release_before(duration window) const noexcept {
     return std::ranges::any_of(ended, [&](const run& r) {
-      return r.in_lane || r.how == run::outcome::not_started || (r.retry_after && *r.retry_after < window);
+      return r.in_lane || r.what.point || r.how == run::outcome::not_started ||
+             (r.retry_after && *r.retry_after < window);
     });
   }
 
@@ -63,6 +69,12 @@ class unsettled {
   void add_tickets_to(std::vector<ticket>& all) const {
     for (const run_list* list : {&ended, &returned, &beginning})
       for (const run& r : *list) all.push_back(r.of());
+  }
+
+ private:
+  static passage passage_of(const run& r) {
+    const bool given_up = r.how != run::outcome::finished && r.how != run::outcome::passed_over;
+    return {r.of(), r.next, given_up, given_up ? r.reason : ""};
   }
 };
 

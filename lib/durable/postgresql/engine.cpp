@@ -12,6 +12,7 @@
 #include "durable/postgresql/schema.hpp"
 #include "durable/postgresql/session.hpp"
 #include "durable/postgresql/statements.hpp"
+#include "durable/schedule_access.hpp"
 #include "durable/text.hpp"
 
 namespace rondo::durable::detail {
@@ -28,6 +29,12 @@ void add_due(parameters& to, const due_time& due) {
 
 /// How often a submission is tried while others add and remove tasks with its key.
 constexpr int most_attempts = 100;
+
+[[noreturn]] void refuse_to_go_on(const std::string& queue, const std::string& key) {
+  throw store_error("rondo: PostgreSQL: the tasks with the key " + detail::quoted(key) + " of the queue " +
+                    detail::quoted(queue) +
+                    " are added and removed too fast, or the transaction does not see them");
+}
 
 /// Not larger than this, so that neither this process nor the server needs much memory for it.
 constexpr std::size_t largest_part = 10'000, largest_part_bytes = std::size_t{16} << 20;
@@ -131,8 +138,8 @@ listed listed_of(const result& answer, int row) {
   static constexpr std::array states{task_state::waiting, task_state::held,    task_state::running,
                                      task_state::dead,    task_state::running, task_state::waiting,
                                      task_state::waiting};
-  return {task_of(answer, row), states.at(static_cast<std::size_t>(answer.integer(row, 7))),
-          answer.bytes(row, 8), answer.bytes(row, 9)};
+  return {task_of(answer, row), states.at(static_cast<std::size_t>(answer.integer(row, 8))),
+          answer.bytes(row, 9), answer.bytes(row, 10)};
 }
 
 std::vector<std::int64_t> states_of(std::optional<task_state> only) {
@@ -175,13 +182,15 @@ void connection_pool::give_back(std::unique_ptr<connection> one) noexcept {
 }
 
 task task_of(const result& answer, int row) {
-  return {.id = answer.integer(row, 0),
-          .queue = answer.bytes(row, 3),
-          .key = answer.bytes(row, 4),
-          .payload = answer.bytes(row, 5),
-          .due = wall_time_of(answer.microseconds(row, 6)),
-          .attempt = static_cast<int>(answer.integer(row, 2)),
-          .fence = answer.integer(row, 1)};
+  return {
+      .id = answer.integer(row, 0),
+      .queue = answer.bytes(row, 3),
+      .key = answer.bytes(row, 4),
+      .payload = answer.bytes(row, 5),
+      .due = wall_time_of(answer.microseconds(row, 6)),
+      .attempt = static_cast<int>(answer.integer(row, 2)),
+      .fence = answer.integer(row, 1),
+      .point = answer.null(row, 7) ? std::nullopt : std::optional(wall_time_of(answer.microseconds(row, 7)))};
 }
 
 server_engine::server_engine(std::string url) : url_(std::move(url)), connections_(url_) {
@@ -252,9 +261,7 @@ std::int64_t server_engine::submit(const due_time& due, const submission& what, 
     if (answer.boolean(0, 1)) return id;
     if (!what.replace) refuse_key(what, id);
   }
-  throw store_error("rondo: PostgreSQL: the tasks with the key " + detail::quoted(what.key) +
-                    " of the queue " + detail::quoted(what.queue) +
-                    " are added and removed too fast, or the transaction does not see them");
+  refuse_to_go_on(what.queue, what.key);
 }
 
 /// Calls `f` with a function that runs statements. They take effect together, or not at all if one throws: in a
@@ -317,6 +324,26 @@ std::vector<std::int64_t> server_engine::submit_all(std::span<const planned> all
   throw store_error(
       "rondo: PostgreSQL: tasks with the keys of the list are added and removed too fast, or the transaction "
       "does not see them");
+}
+
+std::int64_t server_engine::repeat(const repeated& what, const transaction* in) {
+  parameters contents;
+  contents.text(what.queue).text(what.key).text(what.when.text());
+  contents.integer(static_cast<std::int64_t>(what.missed));
+  what.lane.empty() ? contents.null() : contents.text(what.lane);
+  contents.bytes(what.payload);
+  for (int attempt = 0; attempt < most_attempts; ++attempt) {
+    const auto there = run(find_repeated, contents, in);
+    if (there.boolean(0, 2)) return there.integer(0, 1);
+    if (there.boolean(0, 3)) refuse_key({.queue = what.queue, .key = what.key}, there.integer(0, 1));
+    const wall_time now = wall_time_of(there.microseconds(0, 0));
+    parameters with = contents;
+    with.boolean(lies_apart(what.payload))
+        .integer(microseconds_of(checked_point(what, first_point(what.when, now))));
+    const auto made = run(postgresql::repeat, with.integer(microseconds_of(soon)), in);
+    if (made.rows() != 0) return made.integer(0, 0);
+  }
+  refuse_to_go_on(what.queue, what.key);
 }
 
 bool server_engine::cancel(std::int64_t id, const transaction* in) {

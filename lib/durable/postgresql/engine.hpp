@@ -58,6 +58,7 @@ class server_engine final : public engine {
 
   std::int64_t submit(const due_time& due, const submission& what, const transaction* in) override;
   std::vector<std::int64_t> submit_all(std::span<const planned> all, const transaction* in) override;
+  std::int64_t repeat(const repeated& what, const transaction* in) override;
   bool cancel(std::int64_t id, const transaction* in) override;
   bool cancel(const std::string& queue, const std::string& key, const transaction* in) override;
   bool reschedule(std::int64_t id, const due_time& due, const transaction* in) override;
@@ -88,7 +89,7 @@ class server_engine final : public engine {
   std::string home_;      // the schema of the tables, quoted where it must be
 };
 
-/// Returns the task in a row of an answer whose columns are id, fence, attempt, queue, key, payload, due.
+/// Returns the task in a row of an answer whose columns are id, fence, attempt, queue, key, payload, due, point.
 task task_of(const result& answer, int row);
 
 }  // namespace rondo::durable::detail::postgresql

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <exception>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -52,19 +53,47 @@ parameters of_failures(const std::vector<failure>& failures) {
   return with;
 }
 
+parameters of_passages(const std::vector<passage>& passages) {
+  std::vector<std::optional<std::int64_t>> next;
+  std::vector<std::string> reasons;
+  std::vector<bool> given_up;
+  for (const auto& p : passages) {
+    next.push_back(p.next ? std::optional(microseconds_of(*p.next)) : std::nullopt);
+    reasons.push_back(p.reason);
+    given_up.push_back(p.given_up);
+  }
+  parameters with;
+  with.integers(each(passages, [](const passage& p) { return p.of.id; }));
+  with.integers(each(passages, [](const passage& p) { return p.of.fence; }));
+  with.integers(next).booleans(given_up).texts(reasons).integer(microseconds_of(soon));
+  return with;
+}
+
+/// The points of the runs that begin, or null, in the order of the tickets.
+std::vector<std::optional<std::int64_t>> points_of(const turn& what) {
+  std::vector<std::optional<std::int64_t>> all(what.begun.size());
+  if (what.points.empty()) return all;
+  std::map<ticket, std::int64_t> points;
+  for (const pointed& p : what.points) points.emplace(p.of, microseconds_of(p.point));
+  for (std::size_t i = 0; i != all.size(); ++i)
+    if (const auto p = points.find(what.begun[i]); p != points.end()) all[i] = p->second;
+  return all;
+}
+
 void add_tickets(const result& from, std::vector<ticket>& to) {
   for (int row = 0; row < from.rows(); ++row) to.push_back({from.integer(row, 0), from.integer(row, 1)});
 }
 
 void add_claims(const result& from, turn_result& to) {
   for (int row = 0; row < from.rows(); ++row) {
-    const auto kind = from.integer(row, 8);  // 0 claimed, 1 dead, 2 the last row
+    const auto kind = from.integer(row, 9);  // 0 claimed, 1 dead, 2 the last row
     if (kind == 1) to.expired.push_back(task_of(from, row));
     if (kind == 2) to.may_have_more = true;
     if (kind != 0) continue;
-    const auto remaining = from.microseconds(row, 6) - from.microseconds(row, 7);
+    const auto remaining = from.microseconds(row, 6) - from.microseconds(row, 8);
     to.claimed.push_back({task_of(from, row), from_microseconds<duration>(remaining),
-                          static_cast<int>(from.integer(row, 9)), from.boolean(row, 10)});
+                          static_cast<int>(from.integer(row, 10)), from.boolean(row, 11), from.bytes(row, 12),
+                          static_cast<missed_points>(from.integer(row, 13))});
   }
 }
 
@@ -73,8 +102,9 @@ void add_begun(const result& from, turn_result& to) {
     (from.boolean(row, 2) ? to.early : to.begun).push_back({from.integer(row, 0), from.integer(row, 1)});
 }
 
-void add_failures(const result& from, turn_result& to) {
-  add_tickets(from, to.failed);
+/// Adds runs that have ended, of which some had been cancelled.
+void add_ends(const result& from, std::vector<ticket>& ended, turn_result& to) {
+  add_tickets(from, ended);
   for (int row = 0; row < from.rows(); ++row)
     if (from.boolean(row, 2)) to.removed.push_back({from.integer(row, 0), from.integer(row, 1)});
 }
@@ -83,7 +113,9 @@ void add(const call& asked, const result& answer, turn_result& to) {
   if (asked.what == &finish)
     add_tickets(answer, to.finished);
   else if (asked.what == &fail)
-    add_failures(answer, to);
+    add_ends(answer, to.failed, to);
+  else if (asked.what == &pass)
+    add_ends(answer, to.passed, to);
   else if (asked.what == &renew)
     add_tickets(answer, to.renewed);
   else if (asked.what == &begin)
@@ -124,12 +156,15 @@ std::vector<call> server_session::calls_for(const turn& what) const {
   std::vector<call> calls;
   if (!what.finished.empty()) calls.push_back({&finish, ids_and_fences(what.finished)});
   if (!what.failed.empty()) calls.push_back({&fail, of_failures(what.failed)});
+  if (!what.passed.empty()) calls.push_back({&pass, of_passages(what.passed)});
   if (!what.unstarted.empty()) calls.push_back({&take_back, ids_and_fences(what.unstarted)});
   if (!what.returned.empty()) calls.push_back({&give_back, ids_and_fences(what.returned)});
   if (!what.renewed.empty())
     calls.push_back({&renew, ids_and_fences(what.renewed).integer(lease).boolean(true)});
   if (!what.kept.empty()) calls.push_back({&renew, ids_and_fences(what.kept).integer(lease).boolean(false)});
-  if (!what.begun.empty()) calls.push_back({&begin, ids_and_fences(what.begun).integer(lease).text(owner_)});
+  if (!what.begun.empty())
+    calls.push_back(
+        {&begin, ids_and_fences(what.begun).integer(lease).text(owner_).integers(points_of(what))});
   if (!what.watched.empty()) calls.push_back({&watch, ids_and_fences(what.watched)});
   if (what.adopt) calls.push_back({&adopt, parameters().texts(rules_.queues).text(owner_).integer(lease)});
   if (what.claim_up_to != 0) {
@@ -179,6 +214,7 @@ std::vector<ticket> server_session::locked_of(const turn& what, const std::vecto
   };
   for (const auto& t : what.finished) add_rest(t, 0);
   for (const auto& f : what.failed) add_rest(f.of, 0);
+  for (const auto& p : what.passed) add_rest(p.of, 3);
   for (const auto& t : what.unstarted) add_rest(t, 0);
   for (const auto& t : what.returned) add_rest(t, 1);
   for (const auto& t : what.begun) add_rest(t, 2);

@@ -98,6 +98,45 @@ inline constexpr statement first_taken{"rondo_first_taken", R"sql(
   where not u.replace order by u.place limit 1
 )sql"};
 
+/// The server's time, the live task with the key, whether it is equal, and whether it is not repeated. $1: the queue, $2:
+/// the key, $3: the schedule, $4: what to do with missed points, $5: the lane, $6: the payload.
+inline constexpr statement find_repeated{"rondo_find_repeated", R"sql(
+  select clock_timestamp(), t.id,
+    coalesce(t.schedule = $3::text and t.missed = $4::smallint and t.lane is not distinct from $5::text and $6::bytea =
+      case when t.payload_apart = 0 then t.inline_payload else (select p.payload from rondo_payload p where p.id = t.id) end, false),
+    t.id is not null and t.schedule is null
+  from (select 1) one left join rondo_task t on t.queue = $1::text and t.key = $2::text and t.state <> 3
+)sql"};
+
+/// Adds or replaces a repeated task. $1 to $6: as above, $7: whether the payload lies apart, $8: the point, $9: how soon
+/// that must be to wake the dispatchers. Returns no row if somebody else has just declared the same, or if a task that is
+/// not repeated has the key. A run in progress goes on, and its fence stays; whoever holds the task must claim it anew.
+inline constexpr statement repeat{"rondo_repeat", R"sql(
+  with made as (
+    insert into rondo_task as t (queue, key, schedule, missed, lane, inline_payload, payload_apart, due, point)
+    select $1::text, $2::text, $3::text, $4::smallint, $5::text, case when $7::boolean then '' else $6::bytea end,
+      case when $7::boolean then octet_length($6::bytea) else 0 end, due, due
+    from (select timestamptz 'epoch' + $8::bigint * interval '1 microsecond' as due) u
+    on conflict (queue, key) where key is not null and state <> 3 do update
+    set schedule = excluded.schedule, missed = excluded.missed, lane = excluded.lane, due = excluded.due, point = excluded.point,
+      inline_payload = excluded.inline_payload, payload_apart = excluded.payload_apart, attempt = 0, reason = null,
+      state = case when t.state = 2 then 2 else 0 end, place = case when t.state = 2 then t.place end,
+      fence = t.fence + case when t.state = 2 then 0 else 1 end,
+      owner = case when t.state = 2 then t.owner end, lease_until = case when t.state = 2 then t.lease_until end
+    where t.schedule is not null and ((t.schedule, t.missed, t.lane) is distinct from (excluded.schedule, excluded.missed, excluded.lane)
+      or $6::bytea is distinct from
+        case when t.payload_apart = 0 then t.inline_payload else (select p.payload from rondo_payload p where p.id = t.id) end)
+    returning id, due
+  ), apart as (
+    insert into rondo_payload (id, payload) select id, $6::bytea from made where $7::boolean
+    on conflict (id) do update set payload = excluded.payload
+  ), inline as (
+    delete from rondo_payload where id = any(array(select id from made where not $7::boolean))
+  )
+  select id, case when due < clock_timestamp() + $9::bigint * interval '1 microsecond'
+    then pg_notify('rondo_task', $1::text)::text end from made
+)sql"};
+
 inline constexpr statement cancel_id{"rondo_cancel_id", R"sql(
   with old as materialized (
     select id, state from rondo_task where id = $1::bigint and state in (0, 1, 2, 5, 6) for update
@@ -141,12 +180,12 @@ inline constexpr statement reschedule_key{"rondo_reschedule_key", R"sql(
 )sql"};
 
 inline constexpr statement find{"rondo_find", R"sql(
-  select id, fence, attempt, queue, key, case when t.payload_apart = 0 then t.inline_payload else (select p.payload from rondo_payload p where p.id = t.id) end, due
+  select id, fence, attempt, queue, key, case when t.payload_apart = 0 then t.inline_payload else (select p.payload from rondo_payload p where p.id = t.id) end, due, point
   from rondo_task t where id = $1::bigint and state <> 3
 )sql"};
 
 inline constexpr statement find_key{"rondo_find_key", R"sql(
-  select id, fence, attempt, queue, key, case when t.payload_apart = 0 then t.inline_payload else (select p.payload from rondo_payload p where p.id = t.id) end, due
+  select id, fence, attempt, queue, key, case when t.payload_apart = 0 then t.inline_payload else (select p.payload from rondo_payload p where p.id = t.id) end, due, point
   from rondo_task t where queue = $1::text and key = $2::text and state <> 3
 )sql"};
 
@@ -165,14 +204,14 @@ inline constexpr statement is_paused{"rondo_is_paused", R"sql(
 
 /// $1: the queue, $2: the id before the first, $3: the maximum number, $4: the states.
 inline constexpr statement list{"rondo_list", R"sql(
-  select id, fence, attempt, queue, key, case when t.payload_apart = 0 then t.inline_payload else (select p.payload from rondo_payload p where p.id = t.id) end, due,
+  select id, fence, attempt, queue, key, case when t.payload_apart = 0 then t.inline_payload else (select p.payload from rondo_payload p where p.id = t.id) end, due, point,
     state, owner, reason
   from rondo_task t where queue = $1::text and id > $2::bigint and state = any($4::smallint[]) order by id limit $3::bigint
 )sql"};
 
 /// As `list`, for the dead, which have an index.
 inline constexpr statement list_dead{"rondo_list_dead", R"sql(
-  select id, fence, attempt, queue, key, case when t.payload_apart = 0 then t.inline_payload else (select p.payload from rondo_payload p where p.id = t.id) end, due,
+  select id, fence, attempt, queue, key, case when t.payload_apart = 0 then t.inline_payload else (select p.payload from rondo_payload p where p.id = t.id) end, due, point,
     state, owner, reason
   from rondo_task t where queue = $1::text and id > $2::bigint and state = 3 order by id limit $3::bigint
 )sql"};
@@ -207,7 +246,8 @@ inline constexpr statement finish{"rondo_finish", R"sql(
 
 /// $3: after how long each task is tried again (null if never), $4: the reasons, $5: how soon a retry must be to wake
 /// the other dispatchers, $6: which runs count as attempts. (The caller itself may have no place or thread for it, or
-/// may be about to stop.)
+/// may be about to stop.) A running task with no attempt is a repeated one that has been declared anew meanwhile: it
+/// stays due at its new point.
 inline constexpr statement fail{"rondo_fail", R"sql(
   with old as materialized (
     select t.id, t.fence, t.state, t.queue, u.retry_after, u.why, u.counts
@@ -219,12 +259,35 @@ inline constexpr statement fail{"rondo_fail", R"sql(
   ), failed as (
     update rondo_task t
     set state = case when retry_after is null then 3 else 0 end, owner = null, lease_until = null, reason = case when retry_after is null then why end,
-      attempt = attempt - case when counts then 0 else 1 end,
-      due = case when retry_after is null then due else clock_timestamp() + retry_after * interval '1 microsecond' end
+      attempt = greatest(attempt - case when counts then 0 else 1 end, 0),
+      due = case when retry_after is null or attempt = 0 then due else clock_timestamp() + retry_after * interval '1 microsecond' end
     from old where t.id = old.id and old.state = 2
   )
   select id, fence, state = 4,
     case when state = 2 and retry_after < $5::bigint then pg_notify('rondo_task', queue)::text end from old
+)sql"};
+
+/// $3: the next points (null if there are none), $4: whether each point was given up, $5: the reasons, $6: how soon a
+/// point must be to wake the other dispatchers.
+inline constexpr statement pass{"rondo_pass", R"sql(
+  with old as materialized (
+    select t.id, t.fence, t.state, t.queue, u.given_up, u.why,
+      case when t.state = 2 and t.attempt = 0 then t.point else timestamptz 'epoch' + u.next * interval '1 microsecond' end as next
+    from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::boolean[], $5::text[]) as u(id, fence, next, given_up, why)
+    join rondo_task t on t.id = u.id and t.fence = u.fence and t.state + 0 in (1, 2, 4)
+    for update of t skip locked
+  ), gone as (
+    delete from rondo_task where id = any(array(select id from old where state = 4 or next is null and not given_up))
+  ), passed as (
+    update rondo_task t
+    set state = case when next is null then 3 else 0 end, owner = null, lease_until = null, reason = case when given_up then why end,
+      attempt = case when next is null then attempt else 0 end, place = case when next is null then place end,
+      due = coalesce(next, due), point = coalesce(next, point)
+    from old where t.id = old.id and old.state <> 4 and (next is not null or given_up)
+  )
+  select id, fence, state = 4,
+    case when state <> 4 and next < clock_timestamp() + $6::bigint * interval '1 microsecond' then pg_notify('rondo_task', queue)::text end
+  from old
 )sql"};
 
 inline constexpr statement take_back{"rondo_take_back", R"sql(
@@ -235,7 +298,7 @@ inline constexpr statement take_back{"rondo_take_back", R"sql(
   ), gone as (
     delete from rondo_task where id = any(array(select id from old where state = 4))
   ), back as (
-    update rondo_task set state = 0, attempt = attempt - 1, owner = null, lease_until = null
+    update rondo_task set state = 0, attempt = greatest(attempt - 1, 0), owner = null, lease_until = null
     where id = any(array(select id from old where state = 2))
   )
   select id, fence, case when state = 2 then pg_notify('rondo_task', queue)::text end from old  -- once for each queue
@@ -265,15 +328,18 @@ inline constexpr statement renew{"rondo_renew", R"sql(
   returning id, fence
 )sql"};
 
-/// $3: the lease, $4: the owner, which may repeat the statement. The last column is true for a task that must not begin
+/// $3: the lease, $4: the owner, which may repeat the statement, $5: the points of repeated tasks, or null. The last column is true for a task that must not begin
 /// yet. Of two tasks of a lane that are both held, only the first may begin, and only if the other one is certain not to
 /// begin at the same time: it is locked, and still held. (That the first one was not yet there when the other one was
 /// claimed is no exception: whoever begins sees all that was claimed before.)
 inline constexpr statement begin{"rondo_begin", R"sql(
   with old as materialized (
-    select t.id, t.fence, t.state, t.queue, t.lane, t.place,
-      t.state = 1 and (t.due > clock_timestamp() or t.queue = any(array(select queue from rondo_paused))) as early
-    from unnest($1::bigint[], $2::bigint[]) as u(id, fence)
+    select t.id, t.fence, t.state, t.queue, t.lane, t.place, t.due,
+      case when t.state = 1 and u.point <> t.point then u.point end as other_point
+    from (
+      select id, fence, timestamptz 'epoch' + point * interval '1 microsecond' as point
+      from unnest($1::bigint[], $2::bigint[], $5::bigint[]) as v(id, fence, point)
+    ) u
     join rondo_task t on t.id = u.id and t.fence = u.fence and (t.state + 0 = 1 or t.state + 0 = 2 and t.owner = $4::text)
     for update of t skip locked
   ), rival as materialized (
@@ -289,12 +355,16 @@ inline constexpr statement begin{"rondo_begin", R"sql(
     select id from rondo_task where id = any(array(select id from rival where not precedes)) and state + 0 = 1
     for share skip locked
   ), decided as materialized (
-    select id, fence, early or exists (
+    select id, fence, state = 1 and (coalesce(other_point, due) > clock_timestamp() or queue = any(array(select queue from rondo_paused))) or exists (
       select from rival r where r.of = old.id and (r.precedes or r.id <> all(array(select id from stopped)))) as early
     from old
+  ), pointed as materialized (
+    select id, other_point as point from old where other_point is not null  -- mostly none
   ), begun as (
-    update rondo_task set state = 2, attempt = attempt + case state when 1 then 1 else 0 end,
-      lease_until = clock_timestamp() + $3::bigint * interval '1 microsecond'
+    update rondo_task t set state = 2, attempt = attempt + case state when 1 then 1 else 0 end,
+      lease_until = clock_timestamp() + $3::bigint * interval '1 microsecond',
+      due = coalesce((select p.point from pointed p where p.id = t.id), due),
+      point = coalesce((select p.point from pointed p where p.id = t.id), point)
     where id = any(array(select id from decided where not early))
   )
   select id, fence, early from decided
@@ -307,11 +377,12 @@ inline constexpr statement watch{"rondo_watch", R"sql(
 )sql"};
 
 /// Takes tickets for which a statement above has done nothing, and returns those for which it could. $3: for each
-/// ticket, 0 if its run was to end, 1 if it was to be given back, 2 if its run was to begin; $4: the owner.
+/// ticket, 0 if its run was to end, 1 if it was to be given back, 2 if its run was to begin, 3 if its point is over;
+/// $4: the owner.
 inline constexpr statement locked{"rondo_locked", R"sql(
   select t.id, t.fence from unnest($1::bigint[], $2::bigint[], $3::bigint[]) as u(id, fence, wanted)
   join rondo_task t on t.id = u.id and t.fence = u.fence
-    and case wanted when 0 then t.state + 0 in (2, 4) when 1 then t.state + 0 = 1
+    and case wanted when 0 then t.state + 0 in (2, 4) when 1 then t.state + 0 = 1 when 3 then t.state + 0 in (1, 2, 4)
       else t.state + 0 = 1 or t.state + 0 = 2 and t.owner = $4::text end
 )sql"};
 
@@ -325,8 +396,8 @@ inline constexpr statement adopt{"rondo_adopt", R"sql(
   )
   update rondo_task t set lease_until = greatest(due, clock_timestamp()) + $3::bigint * interval '1 microsecond'
   where id = any(array(select id from own))
-  returning id, fence, attempt, queue, key, case when t.payload_apart = 0 then t.inline_payload else (select p.payload from rondo_payload p where p.id = t.id) end, due,
-    clock_timestamp(), 0, max_attempts, lane is not null
+  returning id, fence, attempt, queue, key, case when t.payload_apart = 0 then t.inline_payload else (select p.payload from rondo_payload p where p.id = t.id) end, due, point,
+    clock_timestamp(), 0, max_attempts, lane is not null, schedule, missed
 )sql"};
 
 /// Says that the owner $1 lives, for as long as this session does. The row is not visible to others before it is locked.
@@ -383,6 +454,8 @@ inline constexpr statement free_lanes{"rondo_free_lanes", R"sql(
 /// number of attempts, $7: the claim ends with the task whose payload reaches this number of bytes. (The server knows
 /// the length of a payload without reading it.)
 ///
+/// A repeated task is claimed also after its last attempt, as the dispatcher finds the next point.
+///
 /// The part for each queue reads its index from the beginning, skips rows that others are about to take, and stops
 /// after $2 rows. So does the part for lanes. There, a task behind another one is set aside (state 6) if that one can be
 /// locked; otherwise it may just be about to go, so the task is left to the next claim. The last row says that some were, or that
@@ -422,7 +495,8 @@ inline constexpr statement claim_due{"rondo_claim", R"sql(
     update rondo_task set state = 6 where id = any(array(select id from still_behind)) returning id
   ), expired as materialized (
     select t.* from q cross join lateral (
-      select id, due, state, attempt < case max_attempts when 0 then $6::integer else max_attempts end as may_run
+      select id, due, state,
+        attempt < case max_attempts when 0 then $6::integer else max_attempts end or schedule is not null as goes_on
       from rondo_task
       where queue = q.name and state in (1, 2, 4) and lease_until < statement_timestamp()
       order by lease_until limit $2::bigint for update skip locked
@@ -431,7 +505,7 @@ inline constexpr statement claim_due{"rondo_claim", R"sql(
     delete from rondo_task where id = any(array(select id from expired where state = 4)) returning lane
   ), dead as (
     update rondo_task set state = 3, owner = null, lease_until = null, reason = 'lease ran out'
-    where id = any(array(select id from expired where state = 2 and not may_run))
+    where id = any(array(select id from expired where state = 2 and not goes_on))
     returning id, fence, attempt, queue, key, bytea '' as payload, due, max_attempts, lane
   ), claimed as (
     update rondo_task t set state = 1, owner = $5::text, fence = fence + 1,
@@ -443,20 +517,19 @@ inline constexpr statement claim_due{"rondo_claim", R"sql(
             select id, due from waiting
             union all select id, due from in_lanes, (select count(*) from still_behind) s  -- locked before it is claimed
               where id <> all(array(select id from behind))
-            union all select id, due from expired where state = 1 or state = 2 and may_run
+            union all select id, due from expired where state = 1 or state = 2 and goes_on
           ) c order by due limit $2::bigint
         ) sized
       ) summed where bytes_before < $7::bigint
     ))
     returning id, fence, attempt, queue, key,
-      case when t.payload_apart = 0 then t.inline_payload else (select p.payload from rondo_payload p where p.id = t.id) end as payload, due, max_attempts, lane
+      case when t.payload_apart = 0 then t.inline_payload else (select p.payload from rondo_payload p where p.id = t.id) end as payload, due, point, max_attempts, lane, schedule, missed
   )
-  select id, fence, attempt, queue, key, payload, due, clock_timestamp(), 0, max_attempts, lane is not null from claimed
-  union all select id, fence, attempt, queue, key, payload, due, clock_timestamp(), 1, max_attempts, lane is not null from dead
-  union all select 0, 0, 0, '', null, '', timestamptz 'epoch', clock_timestamp(), 2, 0, false 
+  select id, fence, attempt, queue, key, payload, due, point, clock_timestamp(), 0, max_attempts, lane is not null, schedule, missed from claimed
+  union all select id, fence, attempt, queue, key, payload, due, null, clock_timestamp(), 1, max_attempts, lane is not null, null, null from dead
+  union all select 0, 0, 0, '', null, '', timestamptz 'epoch', null, clock_timestamp(), 2, 0, false, null, null
     where exists (select from passed) or exists (select from gone where lane is not null)
       or exists (select from dead where lane is not null)
   order by due
 )sql"};
-
 }  // namespace rondo::durable::detail::postgresql

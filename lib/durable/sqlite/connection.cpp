@@ -56,6 +56,13 @@ rows::~rows() {
 
 void rows::bind(int place, std::int64_t value) { check(sqlite3_bind_int64(statement_, place, value)); }
 
+void rows::bind(int place, std::optional<std::int64_t> value) {
+  if (value)
+    bind(place, *value);
+  else
+    check(sqlite3_bind_null(statement_, place));
+}
+
 void rows::bind(int place, const std::string& value) {
   check(sqlite3_bind_text64(statement_, place, value.data(), value.size(), SQLITE_TRANSIENT, SQLITE_UTF8));
 }

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -59,11 +60,13 @@ class rows {
   ~rows();
 
   void bind(int place, std::int64_t value);
+  void bind(int place, std::optional<std::int64_t> value);
   void bind(int place, const std::string& value);
   void bind(int place, blob value);
   void bind(int place, text_or_null value);
 
   bool next();
+  bool null(int column) const noexcept { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
   std::int64_t integer(int column) const noexcept { return sqlite3_column_int64(statement_, column); }
   std::string text(int column) const;  // also for a blob; empty for NULL
 

@@ -9,6 +9,7 @@
 
 #include "durable/microseconds.hpp"
 #include "durable/open.hpp"
+#include "durable/schedule_access.hpp"
 #include "durable/sqlite/session.hpp"
 #include "durable/text.hpp"
 
@@ -98,16 +99,70 @@ std::int64_t submit_in(connection& database, const submission& what, std::int64_
   return id;
 }
 
+/// Removes or writes the payload that lies apart.
+void replace_payload(connection& database, std::int64_t id, const std::string& payload) {
+  if (lies_apart(payload)) {
+    database.change(
+        "INSERT INTO rondo_payload (id, payload) SELECT ?, ? WHERE true"
+        " ON CONFLICT (id) DO UPDATE SET payload = excluded.payload",
+        id, blob{payload});
+  } else {
+    database.change("DELETE FROM rondo_payload WHERE id = ?", id);
+  }
+}
+
+/// The live task that has the key, and whether it is equal.
+struct declared {
+  std::int64_t id = 0;  // 0 if there is none
+  bool is_equal = false;
+};
+
+declared find_declared(connection& database, const repeated& what, const std::string& schedule) {
+  rows row =
+      database.query("SELECT id, schedule = ? AND missed = ? AND lane IS ? AND " RONDO_PAYLOAD
+                     " = ?, schedule IS NULL FROM rondo_task WHERE queue = ? AND key = ? AND state <> 3",
+                     schedule, static_cast<std::int64_t>(what.missed), text_or_null{what.lane},
+                     blob{what.payload}, what.queue, what.key);
+  if (!row.next()) return {};
+  if (row.integer(2) != 0) refuse_key({.queue = what.queue, .key = what.key}, row.integer(0));
+  return {row.integer(0), row.integer(1) != 0};
+}
+
+/// Returns the id of the repeated task.
+std::int64_t declare(connection& database, const repeated& what, wall_time now) {
+  const std::string schedule = what.when.text();
+  const declared there = find_declared(database, what, schedule);
+  if (there.is_equal) return there.id;
+  const std::int64_t point = microseconds_of(checked_point(what, first_point(what.when, now)));
+  const std::int64_t id =
+      there.id != 0
+          ? there.id
+          : insert(database, {.queue = what.queue, .payload = what.payload, .key = what.key}, point);
+  const std::string nothing;
+  const bool apart = lies_apart(what.payload);
+  // What runs ends before the next point is due, and its fence stays. Whoever holds the task must claim it anew.
+  database.change(
+      "UPDATE rondo_task SET schedule = ?, missed = ?, lane = ?, inline_payload = ?, payload_apart = ?,"
+      " due = ?, point = ?, attempt = 0, reason = NULL, state = iif(state = 2, 2, 0),"
+      " place = iif(state = 2, place, NULL), fence = fence + (state <> 2),"
+      " owner = iif(state = 2, owner, NULL), lease_until = iif(state = 2, lease_until, NULL) WHERE id = ?",
+      schedule, static_cast<std::int64_t>(what.missed), text_or_null{what.lane},
+      blob{apart ? nothing : what.payload}, static_cast<std::int64_t>(apart ? what.payload.size() : 0), point,
+      point, id);
+  if (there.id != 0) replace_payload(database, id, what.payload);
+  return id;
+}
+
 listed listed_of(const rows& row) {
   static constexpr std::array states{task_state::waiting, task_state::held,    task_state::running,
                                      task_state::dead,    task_state::running, task_state::waiting,
                                      task_state::waiting};
-  return {task_of(row), states.at(static_cast<std::size_t>(row.integer(7))), row.text(8), row.text(9)};
+  return {task_of(row), states.at(static_cast<std::size_t>(row.integer(8))), row.text(9), row.text(10)};
 }
 
 #define RONDO_LIST(states)                                     \
   "SELECT id, queue, key, due, attempt, fence, " RONDO_PAYLOAD \
-  ", state, owner, reason FROM rondo_task WHERE queue = ? AND id > ?" states " ORDER BY id LIMIT ?"
+  ", point, state, owner, reason FROM rondo_task WHERE queue = ? AND id > ?" states " ORDER BY id LIMIT ?"
 
 const char* list_statement(std::optional<task_state> only) {
   if (!only) return RONDO_LIST("");
@@ -146,7 +201,8 @@ task task_of(const rows& row) {
           .payload = row.text(6),
           .due = wall_time_of(row.integer(3)),
           .attempt = static_cast<int>(row.integer(4)),
-          .fence = row.integer(5)};
+          .fence = row.integer(5),
+          .point = row.null(7) ? std::nullopt : std::optional(wall_time_of(row.integer(7)))};
 }
 
 file_engine::file_engine(std::string file, settings with) : file_(std::move(file)), with_(std::move(with)) {
@@ -222,6 +278,16 @@ std::vector<std::int64_t> file_engine::submit_all(std::span<const planned> list,
   });
 }
 
+std::int64_t file_engine::repeat(const repeated& what, const transaction* in) {
+  return on(in, [&](connection& database) {
+    unit_of_work all(database);
+    const wall_time now = with_.clock();
+    const std::int64_t id = declare(database, what, now);
+    all.commit();
+    return id;
+  });
+}
+
 bool file_engine::cancel(std::int64_t id, const transaction* in) {
   return on(in, [&](connection& database) {
     unit_of_work all(database);
@@ -271,7 +337,7 @@ bool file_engine::reschedule(const std::string& queue, const std::string& key, c
 std::optional<task> file_engine::find(std::int64_t id, const transaction* in) {
   return on(in, [&](connection& database) -> std::optional<task> {
     rows found = database.query("SELECT id, queue, key, due, attempt, fence, " RONDO_PAYLOAD
-                                " FROM rondo_task WHERE id = ? AND state <> 3",
+                                ", point FROM rondo_task WHERE id = ? AND state <> 3",
                                 id);
     if (!found.next()) return std::nullopt;
     return task_of(found);
@@ -282,7 +348,7 @@ std::optional<task> file_engine::find(const std::string& queue, const std::strin
                                       const transaction* in) {
   return on(in, [&](connection& database) -> std::optional<task> {
     rows found = database.query("SELECT id, queue, key, due, attempt, fence, " RONDO_PAYLOAD
-                                " FROM rondo_task WHERE queue = ? AND key = ? AND state <> 3",
+                                ", point FROM rondo_task WHERE queue = ? AND key = ? AND state <> 3",
                                 queue, key);
     if (!found.next()) return std::nullopt;
     return task_of(found);

@@ -35,6 +35,7 @@ class file_engine final : public engine {
 
   std::int64_t submit(const due_time& due, const submission& what, const transaction* in) override;
   std::vector<std::int64_t> submit_all(std::span<const planned> all, const transaction* in) override;
+  std::int64_t repeat(const repeated& what, const transaction* in) override;
   bool cancel(std::int64_t id, const transaction* in) override;
   bool cancel(const std::string& queue, const std::string& key, const transaction* in) override;
   bool reschedule(std::int64_t id, const due_time& due, const transaction* in) override;
@@ -74,7 +75,7 @@ std::shared_ptr<engine> open(const std::string& file, settings with);
 
 bool is_paused(connection& database, const std::string& queue);
 
-/// Returns the task in a row with the columns id, queue, key, due, attempt, fence, payload.
+/// Returns the task in a row with the columns id, queue, key, due, attempt, fence, payload, point.
 task task_of(const rows& row);
 
 }  // namespace rondo::durable::detail::sqlite

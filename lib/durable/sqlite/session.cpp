@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <optional>
 #include <utility>
 
 #include "durable/microseconds.hpp"
@@ -104,6 +105,7 @@ turn_result file_session::take(const turn& what) {
     now_ = std::chrono::floor<std::chrono::microseconds>(with_.clock()).time_since_epoch().count();
     finish(what, done);
     fail(what, done);
+    pass(what, done);
     put_back(what);
     renew(what, done);
     begin(what, done);
@@ -132,7 +134,8 @@ void file_session::fail(const turn& what, turn_result& done) {
     int changed = 0;
     if (f.retry_after) {
       changed = database_->change(
-          "UPDATE rondo_task SET state = 0, due = ?, attempt = attempt - ?, owner = NULL, lease_until = NULL"
+          "UPDATE rondo_task SET state = 0, due = iif(attempt = 0, due, ?),"
+          " attempt = max(attempt - ?, 0), owner = NULL, lease_until = NULL"
           " WHERE id = ? AND fence = ? AND state = 2",
           now_ + 1 + microseconds_of(*f.retry_after), std::int64_t{f.counts ? 0 : 1}, f.of.id, f.of.fence);
     } else {
@@ -150,10 +153,40 @@ void file_session::fail(const turn& what, turn_result& done) {
   }
 }
 
+void file_session::pass(const turn& what, turn_result& done) {
+  for (const passage& p : what.passed) {
+    std::int64_t state = 0;
+    std::optional<std::int64_t> next;
+    {
+      rows row = database_->query(
+          "SELECT state, iif(state = 2 AND attempt = 0, point, ?) FROM rondo_task"
+          " WHERE id = ? AND fence = ? AND state IN (1, 2, 4)",
+          p.next ? std::optional(microseconds_of(*p.next)) : std::nullopt, p.of.id, p.of.fence);
+      if (!row.next()) continue;
+      state = row.integer(0);
+      if (!row.null(1)) next = row.integer(1);
+    }
+    done.passed.push_back(p.of);
+    if (state == 4) done.removed.push_back(p.of);
+    if (state != 4 && next) {
+      database_->change(
+          "UPDATE rondo_task SET state = 0, due = ?, point = ?, place = NULL, attempt = 0, owner = NULL,"
+          " lease_until = NULL, reason = iif(?, ?, NULL) WHERE id = ?",
+          *next, *next, std::int64_t{p.given_up}, p.reason, p.of.id);
+    } else if (state != 4 && p.given_up) {
+      database_->change(
+          "UPDATE rondo_task SET state = 3, reason = ?, owner = NULL, lease_until = NULL WHERE id = ?",
+          p.reason, p.of.id);
+    } else {
+      database_->change("DELETE FROM rondo_task WHERE id = ?", p.of.id);
+    }
+  }
+}
+
 void file_session::put_back(const turn& what) {
   for (const ticket& t : what.unstarted) {
     database_->change(
-        "UPDATE rondo_task SET state = 0, attempt = attempt - 1, owner = NULL, lease_until = NULL"
+        "UPDATE rondo_task SET state = 0, attempt = max(attempt - 1, 0), owner = NULL, lease_until = NULL"
         " WHERE id = ? AND fence = ? AND state = 2",
         t.id, t.fence);
     database_->change("DELETE FROM rondo_task WHERE id = ? AND fence = ? AND state = 4", t.id, t.fence);
@@ -182,6 +215,12 @@ void file_session::renew(const turn& what, turn_result& done) {
 }
 
 void file_session::begin(const turn& what, turn_result& done) {
+  for (const pointed& p : what.points) {
+    const std::int64_t point = microseconds_of(p.point);
+    database_->change(
+        "UPDATE rondo_task SET due = ?, point = ? WHERE id = ? AND fence = ? AND state = 1 AND point <> ?",
+        point, point, p.of.id, p.of.fence, point);
+  }
   for (const ticket& t : what.begun) {
     // State 2 means that this request is a repetition, because the first answer was lost.
     if (database_->change("UPDATE rondo_task SET state = 2, attempt = attempt + (state = 1), lease_until = ?"
@@ -208,8 +247,12 @@ void file_session::watch(const turn& what, turn_result& done) {
 }
 
 claim file_session::claim_of(const rows& row) const {
-  return {task_of(row), time_until(row.integer(3), now_), static_cast<int>(row.integer(7)),
-          row.integer(8) != 0};
+  return {task_of(row),
+          time_until(row.integer(3), now_),
+          static_cast<int>(row.integer(8)),
+          row.integer(9) != 0,
+          row.text(10),
+          static_cast<missed_points>(row.integer(11))};
 }
 
 void file_session::adopt(turn_result& done) {
@@ -218,7 +261,8 @@ void file_session::adopt(turn_result& done) {
     rows held = database_->query(
         "UPDATE rondo_task SET lease_until = max(due, ?) + ?"
         " WHERE queue = ? AND state IN (1, 2, 4) AND state = 1 AND owner = ?"
-        " RETURNING id, queue, key, due, attempt, fence, " RONDO_PAYLOAD ", max_attempts, lane IS NOT NULL",
+        " RETURNING id, queue, key, due, attempt, fence, " RONDO_PAYLOAD
+        ", point, max_attempts, lane IS NOT NULL, schedule, missed",
         now_, microseconds_of(rules_.lease), queue, owner_);
     while (held.next()) {
       done.claimed.push_back(claim_of(held));
@@ -252,8 +296,8 @@ void file_session::end_expired(const std::string& queue, turn_result& done) {
   rows dead = database_->query(
       "UPDATE rondo_task SET state = 3, reason = 'lease ran out', owner = NULL, lease_until = NULL"
       " WHERE queue = ? AND state IN (1, 2, 4) AND lease_until < ? AND state = 2"
-      " AND attempt >= iif(max_attempts = 0, ?, max_attempts)"
-      " RETURNING id, queue, key, due, attempt, fence, ''",
+      " AND schedule IS NULL AND attempt >= iif(max_attempts = 0, ?, max_attempts)"
+      " RETURNING id, queue, key, due, attempt, fence, '', point",
       queue, now_, rules_.max_attempts);
   while (dead.next()) done.expired.push_back(task_of(dead));
 }
@@ -267,8 +311,8 @@ void file_session::find_claimable(const std::string& queue, std::size_t limit,
   while (waiting.next()) found.emplace_back(waiting.integer(0), waiting.integer(1));
   // In the order of the index, not of the due times, as there may be more expired tasks than the limit.
   rows expired = database_->query(
-      "SELECT due, id FROM rondo_task WHERE queue = ? AND state IN (1, 2, 4) AND lease_until < ?"
-      " ORDER BY lease_until LIMIT ?",
+      "SELECT due, id FROM rondo_task WHERE queue = ? AND state IN (1, 2, 4) AND lease_until < ? ORDER BY "
+      "lease_until LIMIT ?",
       queue, now_, most);
   while (expired.next()) found.emplace_back(expired.integer(0), expired.integer(1));
 }
@@ -297,7 +341,7 @@ void file_session::take_over(std::int64_t id, turn_result& done) {
   rows claimed = database_->query(
       "UPDATE rondo_task SET state = 1, owner = ?, lease_until = max(due, ?) + ?, fence = fence + 1"
       " WHERE id = ? RETURNING id, queue, key, due, attempt, fence, " RONDO_PAYLOAD
-      ", max_attempts, lane IS NOT NULL",
+      ", point, max_attempts, lane IS NOT NULL, schedule, missed",
       owner_, now_, microseconds_of(rules_.lease), id);
   claimed.next();
   done.claimed.push_back(claim_of(claimed));

@@ -34,11 +34,13 @@ class file_session final : public session {
   bool free_held_by_dead();
   std::int64_t data_version();
   std::int64_t lease_from(std::int64_t when) const;
-  claim claim_of(const rows& row) const;  // of task_of()'s columns, max_attempts, and whether it has a lane
+  // Of task_of()'s columns, max_attempts, whether it has a lane, the schedule, and what to do with missed points.
+  claim claim_of(const rows& row) const;
 
   // The parts of a turn, in order.
   void finish(const turn& what, turn_result& done);
   void fail(const turn& what, turn_result& done);
+  void pass(const turn& what, turn_result& done);
   void put_back(const turn& what);
   void renew(const turn& what, turn_result& done);
   void begin(const turn& what, turn_result& done);

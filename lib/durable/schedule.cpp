@@ -1,0 +1,167 @@
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <rondo/durable.hpp>
+
+#include "durable/microseconds.hpp"
+#include "durable/schedule_access.hpp"
+#include "durable/text.hpp"
+#ifdef RONDO_DURABLE_CALENDAR
+#include <rondo/calendar.hpp>
+#endif
+
+namespace rondo::durable {
+
+namespace {
+
+constexpr std::string_view begins_every = "every ", begins_cron = "cron ";
+
+struct unit {
+  std::string_view name;
+  std::int64_t microseconds;
+};
+constexpr std::array<unit, 5> units{
+    {{"h", 3'600'000'000}, {"min", 60'000'000}, {"s", 1'000'000}, {"ms", 1'000}, {"us", 1}}};
+
+/// In the largest unit that divides it.
+std::string text_of(std::int64_t microseconds) {
+  const auto* const u =
+      std::ranges::find_if(units, [&](const unit& each) { return microseconds % each.microseconds == 0; });
+  return std::to_string(microseconds / u->microseconds) + std::string(u->name);
+}
+
+std::optional<wall_time> next_of_grid(std::int64_t period, wall_time since, wall_time after) {
+  const std::int64_t from = detail::microseconds_of(since);
+  // Rounds down: the first point later than that is later than `after`.
+  const std::int64_t until = std::chrono::floor<std::chrono::microseconds>(after.time_since_epoch()).count();
+  const std::int64_t last = from + (until - from) / period * period;
+  if (last > std::chrono::floor<std::chrono::microseconds>(wall_time::duration::max()).count() - period)
+    return std::nullopt;
+  return detail::wall_time_of(last + period);
+}
+
+/// Returns the text with one blank in place of several, and none at its ends.
+std::string with_single_blanks(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    const bool blank = c == ' ' || c == '\t';
+    if (!blank)
+      result += c;
+    else if (!result.empty() && result.back() != ' ')
+      result += ' ';
+  }
+  if (result.ends_with(' ')) result.pop_back();
+  return result;
+}
+
+}  // namespace
+
+schedule schedule::every(any_duration period) {
+  const duration given = period;
+  if (given <= duration::zero()) {
+    throw std::invalid_argument("rondo: a period must be positive, not " + std::to_string(given.count()) +
+                                "ns");
+  }
+  const std::int64_t microseconds = detail::microseconds_of(given);
+  return detail::schedule_access::make(
+      {std::string(begins_every) + text_of(microseconds), [microseconds](wall_time since, wall_time after) {
+         return next_of_grid(microseconds, since, after);
+       }});
+}
+
+#ifdef RONDO_DURABLE_CALENDAR
+schedule schedule::cron(const std::string& expression, const std::string& zone) {
+  return detail::schedule_access::make(
+      {std::string(begins_cron) + with_single_blanks(expression) + ' ' + zone,
+       [points = rondo::cron(expression, zone)](wall_time, wall_time after) -> std::optional<wall_time> {
+         const auto next = points.next(after);
+         if (!next) return std::nullopt;
+         return std::chrono::time_point_cast<wall_time::duration>(*next);
+       }});
+}
+#else
+schedule schedule::cron(const std::string& expression, const std::string&) {
+  throw store_error("rondo: the schedule cron " + detail::quoted(with_single_blanks(expression)) +
+                    " needs rondo-calendar, without which this rondo-durable was built");
+}
+#endif
+
+std::string schedule::text() const { return rule_->text; }
+
+namespace detail {
+
+namespace {
+
+[[noreturn]] void refuse_text(const std::string& text) {
+  throw std::invalid_argument("rondo: there is no schedule " + quoted(text));
+}
+
+schedule every_of(const std::string& text) {
+  const std::string_view rest = std::string_view(text).substr(begins_every.size());
+  const auto digits = std::min(rest.find_first_not_of("0123456789"), rest.size());
+  const auto* const u =
+      std::ranges::find_if(units, [&](const unit& each) { return each.name == rest.substr(digits); });
+  if (digits == 0 || digits > 18 || u == units.end()) refuse_text(text);
+  const std::int64_t count = std::stoll(std::string(rest.substr(0, digits)));
+  if (count > std::numeric_limits<std::int64_t>::max() / u->microseconds) refuse_text(text);
+  return schedule::every(std::chrono::microseconds(count * u->microseconds));
+}
+
+}  // namespace
+
+schedule schedule_of(const std::string& text) {
+  if (text.starts_with(begins_every)) return every_of(text);
+  const auto zone = text.rfind(' ');
+  if (!text.starts_with(begins_cron) || zone < begins_cron.size()) refuse_text(text);
+  return schedule::cron(text.substr(begins_cron.size(), zone - begins_cron.size()), text.substr(zone + 1));
+}
+
+std::optional<wall_time> first_point(const schedule& s, wall_time now) { return next_point(s, now); }
+
+std::optional<wall_time> next_point(const schedule& s, wall_time point) {
+  return schedule_access::rule_of(s).next(point, point);
+}
+
+namespace {
+
+/// The last point that is not later than `now`; `point`, if that is none of these.
+wall_time newest(const schedule& s, wall_time point, wall_time now) {
+  const auto next_is_over = [&](wall_time after) -> std::optional<wall_time> {
+    const auto next = schedule_access::rule_of(s).next(point, after);
+    return next && *next <= now ? next : std::nullopt;
+  };
+  // No point is in (end, now].
+  wall_time last = point, end = std::max(point, now);
+  while (next_is_over(last)) {
+    const wall_time middle(wall_time::duration(  // of times that an operator may have written, too
+        std::midpoint(last.time_since_epoch().count(), end.time_since_epoch().count())));
+    if (const auto later = next_is_over(middle))
+      last = *later;
+    else
+      end = middle;
+  }
+  return last;
+}
+
+}  // namespace
+
+std::optional<wall_time> point_to_run(const schedule& s, missed_points missed, wall_time point, wall_time now,
+                                      duration window) {
+  const wall_time earliest = now - std::chrono::duration_cast<wall_time::duration>(window);
+  if (missed == missed_points::skip && point < earliest)
+    return schedule_access::rule_of(s).next(point, earliest - wall_time::duration(1));
+  return missed == missed_points::run_once ? newest(s, point, now) : point;
+}
+
+}  // namespace detail
+
+}  // namespace rondo::durable
