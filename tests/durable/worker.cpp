@@ -52,15 +52,19 @@ class journal {
   }
 
   /// Writes a line in one piece, even if other processes write too.
-  void write(char kind, std::int64_t id, std::int64_t fence, int attempt) const {
+  void write(char kind, std::int64_t id, std::int64_t fence, int attempt, std::int64_t point) const {
     char line[200];
     const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
     const int length =
-        std::snprintf(line, sizeof line, "%c %d %" PRId64 " %" PRId64 " %d %lld\n", kind,
-                      static_cast<int>(getpid()), id, fence, attempt, static_cast<long long>(now));
+        std::snprintf(line, sizeof line, "%c %d %" PRId64 " %" PRId64 " %d %lld %" PRId64 "\n", kind,
+                      static_cast<int>(getpid()), id, fence, attempt, static_cast<long long>(now), point);
     if (::write(file_, line, static_cast<std::size_t>(length)) != length) std::abort();
   }
-  void write(char kind, const task& t) const { write(kind, t.id, t.fence, t.attempt); }
+  void write(char kind, const task& t) const {
+    const auto point = t.point.value_or(rondo::durable::wall_time()).time_since_epoch();
+    write(kind, t.id, t.fence, t.attempt,
+          std::chrono::duration_cast<std::chrono::microseconds>(point).count());
+  }
 
  private:
   int file_;
@@ -122,7 +126,7 @@ int work(char** argv) {
   sigwait(&ends, &signal);
   runs->stop();
   const auto s = runs->stats();
-  out.write(record::stop, static_cast<std::int64_t>(s.leases_lost), static_cast<std::int64_t>(s.completed),
+  out.write(record::stop, static_cast<std::int64_t>(s.leases_lost), static_cast<std::int64_t>(s.completed), 0,
             0);
   return 0;
 }
@@ -198,8 +202,8 @@ std::vector<record> read_journal(const std::string& file) {
     record r{};
     int process = 0;
     long long at = 0;
-    if (std::sscanf(line.c_str(), "%c %d %" SCNd64 " %" SCNd64 " %d %lld", &r.kind, &process, &r.id, &r.fence,
-                    &r.attempt, &at) != 6)
+    if (std::sscanf(line.c_str(), "%c %d %" SCNd64 " %" SCNd64 " %d %lld %" SCNd64, &r.kind, &process, &r.id,
+                    &r.fence, &r.attempt, &at, &r.point) != 7)
       throw std::runtime_error("a line of the journal: " + line);
     r.process = process;
     r.at = std::chrono::steady_clock::time_point(std::chrono::steady_clock::duration(at));

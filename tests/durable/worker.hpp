@@ -25,6 +25,7 @@ struct record {
   std::int64_t id, fence;
   int attempt;
   std::chrono::steady_clock::time_point at;  // the same clock in all processes
+  std::int64_t point;                        // of a repeated task, in microseconds; otherwise 0
 };
 
 /// Returns the records in the order in which they were written, without a line that is still being written.
