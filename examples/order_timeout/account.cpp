@@ -23,7 +23,11 @@ constexpr const char* accounting = R"(
       SELECT 1 FROM rondo_task WHERE rondo_task.id = shop_order.task AND rondo_task.state <> 3) THEN 1 END),
     (SELECT coalesce(sum(attempt - 1), 0) FROM shop_again) - (SELECT count(*) FROM shop_failed WHERE EXISTS (
       SELECT 1 FROM shop_again WHERE shop_again.task = shop_failed.task AND shop_again.attempt > shop_failed.attempt)),
-    (SELECT count(*) FROM shop_price_plan WHERE started = 1)
+    (SELECT count(*) FROM shop_price_plan WHERE started = 1),
+    (SELECT count(*) FROM shop_report),
+    (SELECT count(sent) FROM shop_report),
+    (SELECT count(*) FROM shop_report AS report WHERE sent IS NOT NULL AND EXISTS (
+      SELECT 1 FROM shop_report AS earlier WHERE earlier.night < report.night AND coalesce(earlier.sent > report.sent, true)))
   FROM shop_order)";
 
 }  // namespace
@@ -31,7 +35,8 @@ constexpr const char* accounting = R"(
 account take_account(connections& database) {
   const row counts = look(database, accounting).at(0);
   const auto count = [&](std::size_t column) { return std::int64_t{std::stoll(counts.at(column))}; };
-  return {count(0), count(1), count(2), count(3), count(4), count(5), count(6), count(7)};
+  return {count(0), count(1), count(2), count(3), count(4), count(5),
+          count(6), count(7), count(8), count(9), count(10)};
 }
 
 std::int64_t last_order(connections& database) {
@@ -56,7 +61,7 @@ std::vector<holding> take_holdings(connections& database) {
 }
 
 std::int64_t waiting(connections& database) {
-  return std::stoll(look(database, "SELECT count(*) FROM rondo_task WHERE state = 0").at(0).at(0));
+  return std::stoll(look(database, "SELECT count(*) FROM rondo_task WHERE state IN (0, 5, 6)").at(0).at(0));
 }
 
 }  // namespace order_timeout

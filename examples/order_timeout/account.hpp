@@ -18,8 +18,11 @@ struct account {
   std::int64_t lost = 0;    // open or paid, but without a live task
   std::int64_t again = 0;   // runs after a lease has run out
   std::int64_t prices = 0;  // price changes so far
+  std::int64_t reports = 0;
+  std::int64_t sent = 0;       // reports
+  std::int64_t overtaken = 0;  // reports that were sent before that of an earlier night
 
-  bool adds_up() const { return lost == 0 && orders == open + closed + paid; }
+  bool adds_up() const { return lost == 0 && orders == open + closed + paid && overtaken == 0; }
 };
 account take_account(connections&);
 

@@ -19,7 +19,11 @@ std::vector<common::figure_row> figures(const account& now, std::int64_t waiting
         {"paid", count(now.paid)},
         {"closed", count(now.closed)},
         {"lost", count(now.lost)}}},
-      {"tasks", {{"waiting", count(waiting)}, {"again", count(now.again)}, {"prices", count(now.prices)}}},
+      {"tasks",
+       {{"waiting", count(waiting)},
+        {"again", count(now.again)},
+        {"prices", count(now.prices)},
+        {"reports", count(now.reports)}}},
       {"run here",
        {{"fired", count(own.fired)},
         {"retried", count(own.retried)},
@@ -43,6 +47,8 @@ void print_summary(std::chrono::nanoseconds elapsed, const account& all,
   if (all.open > 0) fmt::print("  {} more are open: their limits wait in the store\n", all.open);
   fmt::print("  of the paid orders {} are confirmed, {} will be; price changes: {}\n", all.confirmed,
              all.paid - all.confirmed, all.prices);
+  fmt::print("  {} reports, {} sent, {} of them before an earlier one\n", all.reports, all.sent,
+             all.overtaken);
   fmt::print("  this node  {} fired, {} retried, {} leases lost, {} handed back; lateness p50 {}, p99 {}\n",
              own.fired, own.retried, own.leases_lost, own.handed_back, readable(own.lateness.quantile(0.5)),
              readable(own.lateness.quantile(0.99)));

@@ -7,6 +7,7 @@
 //   tables       the shop's tables; attempts: notes in them
 //   orders       placed, paid, closed, confirmed: each step is one transaction with the task that belongs to it
 //   price_plans  prices that change at a given time, likewise
+//   reports      a report each night, whatever node is up, and its mail to the owner
 //   customers    place orders and pay some of them
 //   node         the dispatcher, which runs what is due
 //   account      the state of all orders in the store; display shows it, and the summary at the end
@@ -40,7 +41,8 @@ class shop {
   int run() {
     create_tables(database_);
     prices_.plan_next();
-    node node(database_, *tasks_, orders_, prices_, chosen_, messages_);
+    reports_.declare();
+    node node(database_, *tasks_, {orders_, prices_, reports_}, chosen_, messages_);
     customers customers(orders_, chosen_, messages_);
     if (wait_until(doors_close(), node)) {
       customers.stop_placing();
@@ -97,6 +99,7 @@ class shop {
   connections database_{chosen_.store};
   orders orders_{database_, *tasks_, chosen_.limit};
   price_plans prices_{database_, *tasks_};
+  reports reports_{database_, *tasks_};
   messages messages_;
   common::live_table table_;
   std::vector<common::figure_row> rows_;

@@ -9,7 +9,7 @@ namespace {
 
 rondo::durable::dispatcher_options dispatching(const options& chosen, messages& messages) {
   rondo::durable::dispatcher_options result;
-  result.queues = {payment_limits, confirmations, price_changes};
+  result.queues = {payment_limits, confirmations, price_changes, nightly_reports, mails};
   result.window =
       std::chrono::seconds(1);  // a dead node withholds at most one second's tasks from the others
   result.lease = chosen.lease;
@@ -20,11 +20,10 @@ rondo::durable::dispatcher_options dispatching(const options& chosen, messages& 
 
 }  // namespace
 
-node::node(connections& database, rondo::durable::store& tasks, orders& orders, price_plans& prices,
-           const options& chosen, messages& messages)
+node::node(connections& database, rondo::durable::store& tasks, const departments& all, const options& chosen,
+           messages& messages)
     : database_(database),
-      orders_(orders),
-      prices_(prices),
+      all_(all),
       work_(chosen.work),
       dispatcher_(
           timer_, tasks, [this](const rondo::durable::task& due) { handle(due); },
@@ -41,9 +40,11 @@ void node::handle(const rondo::durable::task& due) {
 }
 
 void node::run(const rondo::durable::task& due) {
-  if (due.queue == payment_limits) return orders_.close_unpaid(due);
-  if (due.queue == confirmations) return orders_.confirm(due);
-  prices_.start(due);
+  if (due.queue == payment_limits) return all_.orders.close_unpaid(due);
+  if (due.queue == confirmations) return all_.orders.confirm(due);
+  if (due.queue == nightly_reports) return all_.reports.write(due);
+  if (due.queue == mails) return all_.reports.send(due);
+  all_.prices.start(due);
 }
 
 }  // namespace order_timeout

@@ -1,4 +1,4 @@
-// The work of this process for the shop: a dispatcher for all three queues.
+// The work of this process for the shop: a dispatcher for all queues.
 #pragma once
 
 #include <rondo/durable.hpp>
@@ -8,12 +8,20 @@
 #include "options.hpp"
 #include "orders.hpp"
 #include "price_plans.hpp"
+#include "reports.hpp"
 
 namespace order_timeout {
 
+// Those whose tasks it runs.
+struct departments {
+  class orders& orders;
+  price_plans& prices;
+  class reports& reports;
+};
+
 class node {
  public:
-  node(connections&, rondo::durable::store&, orders&, price_plans&, const options&, messages&);
+  node(connections&, rondo::durable::store&, const departments&, const options&, messages&);
 
   void stop() { dispatcher_.stop(); }
   rondo::durable::dispatcher_statistics stats() const { return dispatcher_.stats(); }
@@ -23,8 +31,7 @@ class node {
   void run(const rondo::durable::task&);
 
   connections& database_;
-  orders& orders_;
-  price_plans& prices_;
+  const departments all_;
   const std::chrono::milliseconds work_;
   rondo::timer timer_;
   rondo::durable::dispatcher dispatcher_;

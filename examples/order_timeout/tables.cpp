@@ -13,6 +13,10 @@ void create_tables(connections& from) {
   setup->ask(
       "CREATE TABLE IF NOT EXISTS shop_price_plan"
       " (starts BIGINT PRIMARY KEY, price BIGINT NOT NULL, started INTEGER NOT NULL)");
+  // The place of a report among those sent, if it has been.
+  setup->ask(
+      "CREATE TABLE IF NOT EXISTS shop_report"
+      " (night BIGINT PRIMARY KEY, orders BIGINT NOT NULL, closed BIGINT NOT NULL, sent BIGINT)");
   // Tasks that had to run again, with the attempt that succeeded; and the attempts that failed.
   setup->ask("CREATE TABLE IF NOT EXISTS shop_again (task BIGINT PRIMARY KEY, attempt INTEGER NOT NULL)");
   setup->ask(

@@ -43,6 +43,7 @@ case $2 in
     shows '^ *1 s | orders all [1-9]'
     shows '| .* held [0-9]* running [0-9]'
     shows ' 0 lost, 0 run again after a lease ran out$'
+    shows '^  [1-9][0-9]* reports, [0-9]* sent, 0 of them before an earlier one$'
     ;;
   two)
     # Both run until the second one, however late it starts, has run something. It has no customers, so these were
