@@ -55,7 +55,7 @@ constexpr const char* version_1 = R"sql(
 // rondo_owner is unlogged, so that it is empty after a crash of the server. That ends all sessions and may undo the last
 // beginnings, so what then seems to be held by a session that is gone may be running.
 //
-// Lanes. Whoever changes a row, triggers keep the states 5 and 6 right, so that other statements need only know that a
+// Lanes. Whoever changes a row, triggers keep the states 5 and 6 and the places right, so that other statements need only know that a
 // task waits (0). The first task of a lane may have state 6 only while another one runs, or nobody would claim it. Others
 // may have state 5: a claim that meets one makes it 6, and locks the row that is in its way until the end of the
 // transaction, so that whoever removes that row afterwards sees the 6.
@@ -94,8 +94,8 @@ constexpr const char* version_2 = R"sql(
   create index rondo_task_lane_busy on rondo_task (queue, lane) where lane is not null and state in (1, 2, 4);
   create table rondo_lane_stuck (queue text collate "C" not null, lane text collate "C" not null);
   create function rondo_lane_enter() returns trigger language plpgsql as $$ begin
-    new.state := case when new.lane is null then 0 else 5 end;
-    new.place := coalesce(new.place, new.due);
+    new.place := case when new.state <> 3 and new.lane is not null then coalesce(new.place, new.due) end;
+    new.state := case when new.state = 3 then 3 when new.lane is null then 0 else 5 end;
     return new;
   end $$;
   create function rondo_lane_next() returns trigger language plpgsql as $$
@@ -128,7 +128,8 @@ constexpr const char* version_2 = R"sql(
       (select relnamespace::regnamespace from pg_class where oid = 'rondo_task'::regclass));
   end $$;
   create trigger rondo_lane_entered before insert or update on rondo_task for each row
-    when (new.lane is not null and new.state = 0) execute function rondo_lane_enter();
+    when (new.lane is not null and (new.state = 0 or new.state = 3 and new.place is not null))
+    execute function rondo_lane_enter();
   create trigger rondo_lane_changed before update of queue, lane, place on rondo_task for each row
     when (new.state in (5, 6)) execute function rondo_lane_enter();
   create trigger rondo_lane_left after update on rondo_task for each row

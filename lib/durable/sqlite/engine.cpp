@@ -61,7 +61,7 @@ std::int64_t insert(connection& database, const submission& what, std::int64_t d
 constexpr std::size_t in_one_statement = 50;
 
 bool is_simple(const planned& p) {
-  return p.what.key.empty() && p.what.lane.empty() && !lies_apart(p.what.payload);
+  return p.what.key.empty() && !lies_apart(p.what.payload);
 }
 
 /// Adds simple tasks, in_one_statement of them. Returns the first id; those of the others follow it.
@@ -69,8 +69,8 @@ template <class Due>
 std::int64_t insert_simple(connection& database, std::span<const planned> all, Due due_of) {
   static const std::string sql = [] {
     std::string text =
-        "INSERT INTO rondo_task (queue, due, max_attempts, inline_payload) VALUES (?, ?, ?, ?)";
-    for (std::size_t i = 1; i != in_one_statement; ++i) text += ", (?, ?, ?, ?)";
+        "INSERT INTO rondo_task (queue, due, max_attempts, lane, inline_payload) VALUES (?, ?, ?, ?, ?)";
+    for (std::size_t i = 1; i != in_one_statement; ++i) text += ", (?, ?, ?, ?, ?)";
     return text;
   }();
   rows added = database.query(sql.c_str());
@@ -79,6 +79,7 @@ std::int64_t insert_simple(connection& database, std::span<const planned> all, D
     added.bind(++place, p.what.queue);
     added.bind(++place, due_of(p.when));
     added.bind(++place, std::int64_t{p.what.max_attempts});
+    added.bind(++place, text_or_null{p.what.lane});
     added.bind(++place, blob{p.what.payload});
   }
   added.next();
