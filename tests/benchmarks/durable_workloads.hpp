@@ -48,14 +48,12 @@ class place {
     const std::string count = std::to_string(n), from = std::to_string(first.count()),
                       each = std::to_string(gap.count());
     if (is_sqlite_)
-      ask("INSERT INTO rondo_task (queue, lane, due, inline_payload) WITH RECURSIVE n(i) AS (SELECT 0 UNION "
-          "ALL "
-          "SELECT i "
-          "+ 1 "
-          "FROM n WHERE i + 1 < " +
-          count + ") SELECT 'default', " + lane +
+      ask("INSERT INTO rondo_task (queue, lane, place, state, due, inline_payload) WITH RECURSIVE n(i) AS"
+          " (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < " +
+          count + "), t(i, lane, due) AS (SELECT i, " + lane +
           ", CAST((julianday('now') - 2440587.5) * 86400e6 AS INTEGER) + " + from + " + i * " + each +
-          ", CAST(CAST(i AS TEXT) AS BLOB) FROM n");
+          " FROM n) SELECT 'default', lane, iif(lane IS NULL, NULL, due), iif(lane IS NULL, 0, 5), due,"
+          " CAST(CAST(i AS TEXT) AS BLOB) FROM t");
     else
       ask("INSERT INTO rondo_task (queue, lane, due, inline_payload) SELECT 'default', " + lane +
           ", now() + (" + from + " + i * " + each +

@@ -135,8 +135,6 @@ TEST_CASE("a damaged schema is refused, and the message tells what is wrong") {
            damage{"DROP INDEX rondo_task_lane_busy",
                   "the schema is damaged: no such index: rondo_task_lane_busy"},
            damage{"DROP TRIGGER rondo_task_gone", "the schema is damaged: no such trigger: rondo_task_gone"},
-           damage{"DROP TRIGGER rondo_lane_submitted",
-                  "the schema is damaged: no such trigger: rondo_lane_submitted"},
            damage{"DROP TRIGGER rondo_lane_changed",
                   "the schema is damaged: no such trigger: rondo_lane_changed"},
            damage{"DROP TABLE rondo_task", "the schema is damaged: no such index"},

@@ -47,7 +47,7 @@ void check_complete(connection& database) {
     if (!exists(database, index))
       refuse(database, std::string("the schema is damaged: no such index: ") + index);
   }
-  for (const char* trigger : {"rondo_task_gone", "rondo_lane_submitted", "rondo_lane_changed"}) {
+  for (const char* trigger : {"rondo_task_gone", "rondo_lane_changed"}) {
     if (!exists(database, trigger))
       refuse(database, std::string("the schema is damaged: no such trigger: ") + trigger);
   }
@@ -89,7 +89,7 @@ const std::vector<std::string> version_1{
 // stay where they are, and the new indices contain none of them. As the old column of the payloads has another name,
 // programs that know only version 1 get an error rather than a wrong payload.
 //
-// Whoever changes a row, triggers keep the states 5 and 6 and the places right, so that other statements need only know
+// Whoever changes or deletes a row, triggers keep the states 5 and 6 and the places right, so that other statements need only know
 // that a task waits (0). The first task of a lane has state 6 only while another one runs, or nobody would claim it. Others
 // may have state 5: a claim that meets one makes it 6.
 //
@@ -136,10 +136,6 @@ std::vector<std::string> make_version_2() {
       "NOT NULL"
       " BEGIN DELETE FROM rondo_payload WHERE id = OLD.id AND OLD.payload_apart > 0; " +
           next + "; END",
-      "CREATE TRIGGER rondo_lane_submitted AFTER INSERT ON rondo_task WHEN NEW.lane IS NOT NULL AND "
-      "NEW.state = 0"
-      " BEGIN " +
-          enter + "; END",
       "CREATE TRIGGER rondo_lane_changed AFTER UPDATE OF queue, lane, place, state ON rondo_task"
       " WHEN (OLD.lane IS NOT NULL OR NEW.lane IS NOT NULL) AND (" +
           entered + " OR " + left +

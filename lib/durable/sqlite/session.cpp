@@ -19,9 +19,10 @@ constexpr std::chrono::milliseconds longest_wait{1000};
   "EXISTS (SELECT 1 FROM rondo_task AS other WHERE other.queue = rondo_task.queue AND " \
   "other.lane = rondo_task.lane AND " condition ")"
 // A task of the lane has an earlier place. (The condition that it has one is that of the index.)
-#define RONDO_PRECEDED                                                                          \
-  RONDO_IN_ITS_LANE("other.place IS NOT NULL AND (other.place, other.id) < (rondo_task.place, " \
-                    "rondo_task.id)")
+#define RONDO_PRECEDED                                                            \
+  RONDO_IN_ITS_LANE(                                                              \
+      "other.place IS NOT NULL AND (other.place, other.id) < (rondo_task.place, " \
+      "rondo_task.id)")
 // Another task of the lane runs.
 #define RONDO_LANE_RUNS RONDO_IN_ITS_LANE("other.state IN (2, 4) AND other.id <> rondo_task.id")
 
