@@ -80,9 +80,10 @@ struct submission {
   std::string lane = {};
 };
 
-/// A submission in a list, and when its task is due: after a delay on the engine's clock, or at a time of that clock.
+/// A submission in a list, and when its task is due.
 struct planned {
-  submission what = {};
+  submission what = {};  ///< as for submit_after() and submit_at()
+  /// A delay on the engine's clock, or a time of that clock.
   std::variant<duration, wall_time> when = duration::zero();
 };
 
@@ -139,15 +140,18 @@ enum class missed_points {
   skip       ///< only those are run that are at most one dispatcher_options::window late
 };
 
-/// A task that is run at each point of a schedule. The members are those of a submission, with the same limits, but the
+/// A task that is run at each point of a schedule. Of a submission it has these members, with the same limits; but the
 /// key must not be empty. (`queue` and `key` identify the task.)
 struct repeated {
+  ///@{
+  /// As in a submission.
   std::string queue = "default";
   std::string key;
   std::string payload = {};
-  schedule when;
-  missed_points missed = missed_points::run_once;
-  std::string lane = {};
+  ///@}
+  schedule when;                                   ///< its points
+  missed_points missed = missed_points::run_once;  ///< what becomes of points that went by
+  std::string lane = {};                           ///< as in a submission
 };
 
 /// Where a task is between its submission and its end.
@@ -160,7 +164,7 @@ enum class task_state {
 
 /// What list() returns.
 struct listed : task {
-  task_state state;
+  task_state state;   ///< where it was at the time of the call
   std::string owner;  ///< the dispatcher that holds or runs it: "host:process:number"
   /// Why it is dead. Of a repeated task: why the last point that is over was given up; empty if it was not.
   std::string reason;
