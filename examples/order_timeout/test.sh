@@ -1,8 +1,9 @@
 #!/bin/sh
-# test.sh PROGRAM CASE: one check of order_timeout from outside, on SQLite. Exit status 0 if it passes.
+# test.sh PROGRAM CASE [STORE]: one check of order_timeout from outside, on SQLite or on an empty database of PostgreSQL.
+# Exit status 0 if it passes.
 set -eu
 . "$(dirname "$0")/../common/test_functions"
-arguments="--store sqlite:shop.db"
+arguments="--store ${3:-sqlite:shop.db}"
 
 # adds_up: the line of "out" that accounts for all orders adds up, including the open ones.
 adds_up() {
