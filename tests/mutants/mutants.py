@@ -88,11 +88,19 @@ def only_match(code, text, areas):
     return found[0]
 
 
+def is_in_literal(text, position):
+    """Whether that is inside of a string, which cannot be switched in part. (Not of a raw one of several lines.)"""
+    line = text[text.rfind("\n", 0, position) + 1:position]
+    return re.sub(r"\\.|'\"'", "", line).count('"') % 2 == 1
+
+
 def locate(mutant, text):
     areas = bodies(mutant.function, text) if mutant.function else [(0, len(text))]
     if mutant.within:
         areas = [only_match(mutant.within, text, areas).span()]
     match = only_match(mutant.before, text, areas)
+    if is_in_literal(text, match.start()) or is_in_literal(text, match.end()):
+        raise Mistake("a part of a string")
     return Site(match.start(), match.end(), mutant)
 
 
