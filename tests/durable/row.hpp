@@ -1,0 +1,34 @@
+// A row of a store's table, as tests look at it and as the simulated database keeps it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <rondo/durable.hpp>
+
+namespace durable_test {
+
+enum class row_state { waiting, held, running, dead, cancelled };  // cancelled: and still running
+
+/// Times are in microseconds since 1970. A text is empty if the column is null.
+struct row {
+  std::int64_t id = 0;
+  std::string queue = {}, key = {}, payload = {}, lane = {};
+  row_state state = row_state::waiting;
+  std::int64_t due = 0;
+  std::int64_t place = 0;  // 0 if the task has no lane
+  int attempt = 0, max_attempts = 0;
+  std::int64_t fence = 0;
+  std::string owner = {};
+  std::optional<std::int64_t> lease_until = {};
+  std::string reason = {};
+  std::optional<std::int64_t> point = {};
+  std::string schedule = {};
+  rondo::durable::missed_points missed = rondo::durable::missed_points::run_once;
+
+  bool lives() const noexcept { return state != row_state::dead; }
+  bool runs() const noexcept { return state == row_state::running || state == row_state::cancelled; }
+};
+
+}  // namespace durable_test

@@ -1,0 +1,18 @@
+#include "durable/simulated_database.hpp"
+
+#include "durable/simulated_engine.hpp"
+
+namespace durable_test {
+
+std::shared_ptr<rondo::durable::detail::engine> simulated_database::open() {
+  return std::make_shared<simulated_engine>(data_);
+}
+
+std::vector<row> simulated_database::rows() const {
+  std::vector<row> all;
+  for (const auto& [id, e] : data_->entries)
+    if (e.committed) all.push_back(*e.committed);
+  return all;
+}
+
+}  // namespace durable_test

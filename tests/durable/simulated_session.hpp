@@ -1,0 +1,68 @@
+// What a simulated database does for dispatchers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <rondo/durable.hpp>
+
+#include "durable/engine.hpp"
+#include "durable/simulated_transaction.hpp"
+
+namespace durable_test {
+
+class simulated_session final : public rondo::durable::detail::session {
+ public:
+  simulated_session(std::shared_ptr<simulated_data> data, std::string owner,
+                    rondo::durable::detail::claim_rules rules);
+  ~simulated_session() override;
+  simulated_session(const simulated_session&) = delete;
+  simulated_session& operator=(const simulated_session&) = delete;
+
+  rondo::durable::detail::turn_result take(const rondo::durable::detail::turn& what) override;
+  /// Does not block.
+  bool wait() override;
+  bool changed() override;
+  rondo::duration look_every() const override;
+  void interrupt() noexcept override { interrupted_ = true; }
+
+ private:
+  using turn = rondo::durable::detail::turn;
+  using turn_result = rondo::durable::detail::turn_result;
+  using ticket = rondo::durable::detail::ticket;
+  using entry = simulated_transaction::entry;
+
+  void connect();
+  bool lives() const;
+  void finish(simulated_transaction& t, const turn& what, turn_result& done);
+  void fail(simulated_transaction& t, const turn& what, turn_result& done);
+  void pass(simulated_transaction& t, const turn& what, turn_result& done);
+  void take_back(simulated_transaction& t, const turn& what, turn_result& done);
+  void give_back(simulated_transaction& t, const turn& what, turn_result& done);
+  void renew(simulated_transaction& t, const turn& what, turn_result& done);
+  void keep(simulated_transaction& t, const turn& what);
+  void begin(simulated_transaction& t, const turn& what, turn_result& done);
+  bool may_begin(simulated_transaction& t, const row& r, std::int64_t due);
+  void watch(simulated_transaction& t, const turn& what, turn_result& done);
+  void adopt(simulated_transaction& t, turn_result& done);
+  void claim_tasks(simulated_transaction& t, const turn& what, turn_result& done);
+  void find_claimable(simulated_transaction& t, const std::string& queue, std::size_t limit,
+                      std::vector<entry*>& found);
+  bool is_claimable(const simulated_transaction& t, const row& r) const;
+  void end_expired(simulated_transaction& t, const std::string& queue, turn_result& done);
+  rondo::durable::detail::claim claim_of(const simulated_transaction& t, const row& r) const;
+  std::int64_t lease_from(std::int64_t when) const;
+  void free_held_by(simulated_transaction& t, const std::string& owner);
+
+  const std::shared_ptr<simulated_data> data_;
+  rondo::durable::detail::claim_rules rules_;
+  simulated_listener self_;
+  std::int64_t seen_changes_ = 0;  // of others
+  bool interrupted_ = false;
+};
+
+}  // namespace durable_test
