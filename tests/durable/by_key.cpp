@@ -79,21 +79,6 @@ TEST_CASE("a claimed task that is moved by its key does not begin with the old c
   CHECK(w.begin(ticket_of(w.claim_one())));
 }
 
-TEST_CASE("calls by key in a transaction take effect with it") {
-  const auto db = new_database();
-  const auto store = db->open_store();
-  const std::int64_t id = store->submit_after(1h, {.key = "k"});
-  const auto due = store->find(id)->due;
-  const auto mine = db->connect();
-  mine->execute("BEGIN");
-  CHECK(store->reschedule_after(mine->handle(), "default", "k", 5h));
-  CHECK(store->reschedule_at(mine->handle(), "default", "k", due + 7h));
-  CHECK(store->find(mine->handle(), "default", "k")->due == due + 7h);
-  CHECK(store->find("default", "k")->due == due);
-  mine->execute("ROLLBACK");
-  CHECK(store->find("default", "k")->due == due);
-}
-
 TEST_CASE("no task has an empty key, and a queue or key that no task can have is refused") {
   const auto db = new_database();
   const auto store = db->open_store();

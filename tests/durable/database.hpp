@@ -1,5 +1,5 @@
-// The databases for the tests of stores. Each test program provides those of one engine: durable_tests SQLite's
-// (sqlite_database.cpp), durable_servers_tests PostgreSQL's.
+// The databases for the tests that every engine passes. Each test program provides those of one engine: durable_tests
+// SQLite's, durable_servers_tests PostgreSQL's, durable_simulated_tests the simulated one's.
 #pragma once
 
 #include <chrono>
@@ -12,6 +12,7 @@
 #include <rondo/durable.hpp>
 
 #include "durable/engine.hpp"
+#include "durable/row.hpp"
 #include "durable/store_access.hpp"
 
 namespace durable_test {
@@ -23,28 +24,21 @@ using rondo::durable::detail::ticket;
 using rondo::durable::detail::turn;
 using rondo::durable::detail::turn_result;
 
-/// The user's own connection.
-class their_connection {
- public:
-  virtual ~their_connection() = default;
-  virtual rondo::durable::transaction handle() = 0;
-  virtual void execute(const std::string& sql) = 0;  // throws if the database refuses it
-};
-
 /// A database that is empty when the object is created, and is removed with it.
 class database {
  public:
   virtual ~database() = default;
-  virtual std::string url() const = 0;
   /// Opens the engine as store::open() would, with its own connection.
   virtual std::shared_ptr<rondo::durable::detail::engine> open() = 0;
-  virtual std::unique_ptr<their_connection> connect() = 0;
   /// Advances the engine's time. (If its clock cannot be set, moves all times in the tables back instead.)
   virtual void pass(rondo::duration time) = 0;
   /// The time of the engine's clock.
   virtual rondo::durable::wall_time now() = 0;
-  /// The first column of the first row, as text. Empty for NULL, or if there is no row.
-  virtual std::string ask(const std::string& sql) = 0;
+  /// The tasks, in the order of their ids, and the owners of sessions of whose end nobody has taken notice.
+  virtual std::vector<row> rows() = 0;
+  virtual std::vector<std::string> owners() = 0;
+  /// Says what is wrong in the tables, whatever the tests have done. Empty if nothing is.
+  virtual std::string wrong() { return ""; }
 
   std::unique_ptr<rondo::durable::store> open_store() {
     return rondo::durable::detail::store_access::make(open());

@@ -22,7 +22,7 @@
 #include <rondo/durable.hpp>
 #include <rondo/timer.hpp>
 
-#include "durable/database.hpp"
+#include "durable/sql_database.hpp"
 #include "durable/postgresql_server.hpp"
 #include "durable/worker.hpp"
 #include "threads/child.hpp"
@@ -58,7 +58,7 @@ class folder {
 class site {
  public:
   explicit site(bool with_server) {
-    if (with_server) server_ = new_database();
+    if (with_server) server_ = new_sql_database();
     settings.url = with_server ? server_->url() : "sqlite:" + folder_.file("tasks.db");
     settings.journal = folder_.file("journal");
     tasks = store::open(settings.url);
@@ -117,7 +117,7 @@ class site {
 
  private:
   folder folder_;
-  std::unique_ptr<database> server_;
+  std::unique_ptr<sql_database> server_;
 };
 
 template <class Test>

@@ -57,4 +57,15 @@ std::string postgresql_database::ask(const std::string& sql) {
   }
 }
 
+sql_database::dialect postgresql_database::speaks() const {
+  return {.bytes_begin = "encode(",
+          .bytes_end = ", 'hex')",
+          .text_begin = "encode(convert_to(",
+          .text_end = ", 'UTF8'), 'hex')",
+          .time_begin = "cast(cast(extract(epoch from ",
+          .time_end = ") * 1000000 as bigint) as text)",
+          .list = "string_agg",
+          .line_feed = "chr(10)"};
+}
+
 }  // namespace durable_test

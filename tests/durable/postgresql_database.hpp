@@ -4,12 +4,12 @@
 #include <memory>
 #include <string>
 
-#include "durable/database.hpp"
 #include "durable/postgresql_server.hpp"
+#include "durable/sql_database.hpp"
 
 namespace durable_test {
 
-class postgresql_database final : public database {
+class postgresql_database final : public sql_database {
  public:
   explicit postgresql_database(postgresql_server& on) : server_(&on), url_(on.new_database()) {}
   ~postgresql_database() override;
@@ -20,6 +20,9 @@ class postgresql_database final : public database {
   void pass(rondo::duration time) override;
   rondo::durable::wall_time now() override;
   std::string ask(const std::string& sql) override;
+
+ protected:
+  dialect speaks() const override;
 
  private:
   postgresql_server* server_;

@@ -9,7 +9,6 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "durable/database.hpp"
@@ -38,8 +37,7 @@ struct in_use {
 
   task now() { return *tasks->find("default", "k"); }
   listed row() { return tasks->list("default").at(0); }
-  std::string count() { return db->ask("select count(*) from rondo_task"); }
-  std::string payloads() { return db->ask("select count(*) from rondo_payload"); }
+  std::size_t count() const { return db->rows().size(); }
 
   ticket held(const repeated& what = each_minute()) {
     tasks->repeat(what);
@@ -109,7 +107,7 @@ TEST_CASE("an equal declaration changes nothing, by whatever store it is made, a
       CHECK(after.state == before.state);
       CHECK(after.attempt == before.attempt);
       CHECK(after.payload == what.payload);
-      CHECK(x.count() == "1");
+      CHECK(x.count() == 1);
     };
     unchanged();
     x.tasks->reschedule_after(id, 0s);
@@ -145,10 +143,10 @@ TEST_CASE("a declaration that differs in any member replaces the contents, under
     CHECK(after.due == *after.point);
     CHECK(after.due >= now + 1min);  // it goes on from now
     CHECK(after.due <= now + 62s);
-    CHECK(x.count() == "1");
+    CHECK(x.count() == 1);
     CHECK(x.tasks->repeat(each_minute()) == id);  // and back
     CHECK(x.now().payload == "p");
-    CHECK(x.payloads() == "0");
+    CHECK(x.db->wrong() == "");
     x.tasks->repeat(other);
     x.db->pass(62s);
     const claim c = x.w.claim_one();
@@ -159,16 +157,13 @@ TEST_CASE("a declaration that differs in any member replaces the contents, under
   }
 }
 
-TEST_CASE("large payloads are replaced, and go with their task") {
+TEST_CASE("large payloads are replaced") {
   in_use x;
   const std::int64_t id = x.tasks->repeat(each_minute(std::string(1000, 'x')));
   CHECK(x.tasks->repeat(each_minute(std::string(2000, 'y'))) == id);
   CHECK(x.now().payload == std::string(2000, 'y'));
   CHECK(x.tasks->repeat(each_minute(std::string(2000, 'z'))) == id);
   CHECK(x.now().payload == std::string(2000, 'z'));
-  CHECK(x.payloads() == "1");
-  CHECK(x.tasks->cancel("default", "k"));
-  CHECK(x.payloads() == "0");
 }
 
 TEST_CASE("declarations of different keys and queues are different tasks") {
@@ -197,7 +192,7 @@ TEST_CASE("a key that a task has which is not repeated is taken; submissions fin
   CHECK(x.now().id == repeats);
   x.tasks->submit_after(0s, {.key = "k", .replace = true});
   CHECK_FALSE(x.now().point);
-  CHECK(x.count() == "1");
+  CHECK(x.count() == 1);
 }
 
 TEST_CASE("invalid declarations are refused with the value, and change nothing") {
@@ -214,43 +209,7 @@ TEST_CASE("invalid declarations are refused with the value, and change nothing")
           "rondo: there is no missed_points 7");
   refused({.key = "k", .when = schedule::every(rondo::duration::max())},
           "rondo: the schedule \"every 9223372036854776us\" has no point before the end of the clock");
-  CHECK(x.count() == "0");
-}
-
-TEST_CASE("a declaration in the caller's transaction takes effect with it, or not at all") {
-  in_use x;
-  const auto theirs = x.db->connect();
-  theirs->execute("begin");
-  x.tasks->repeat(theirs->handle(), each_minute());
-  theirs->execute("rollback");
-  CHECK(x.count() == "0");
-  theirs->execute("begin");
-  const auto id = x.tasks->repeat(theirs->handle(), each_minute());
-  CHECK(x.tasks->repeat(theirs->handle(), each_minute()) == id);
-  CHECK(x.tasks->repeat(theirs->handle(), each_minute("other")) == id);
-  theirs->execute("commit");
-  CHECK(x.now().payload == "other");
-  theirs->execute("begin");
-  x.tasks->repeat(theirs->handle(), each_minute("third"));
-  theirs->execute("rollback");
-  CHECK(x.now().payload == "other");
-}
-
-TEST_CASE("many nodes may declare the same at the same time") {
-  in_use x;
-  std::int64_t fence = 0;
-  for (int round = 0; round != 5; ++round) {
-    std::vector<std::thread> nodes;
-    std::vector<std::int64_t> ids(4);
-    for (auto& id : ids)
-      nodes.emplace_back([&] { id = x.db->open_store()->repeat(each_minute(std::to_string(round))); });
-    for (auto& n : nodes) n.join();
-    CHECK(ids == std::vector(4, x.now().id));
-    CHECK(x.now().payload == std::to_string(round));
-    CHECK(x.count() == "1");
-    if (round != 0) CHECK(x.now().fence == fence + 1);  // replaced once
-    fence = x.now().fence;
-  }
+  CHECK(x.count() == 0);
 }
 
 TEST_CASE("a task whose point is over waits for the next one, whether or not it has run") {
@@ -303,7 +262,7 @@ TEST_CASE("the reason why the last point was given up is kept until a later one 
 TEST_CASE("a task without another point ends as other tasks do") {
   in_use x;
   CHECK(x.pass(x.running(), std::nullopt));
-  CHECK(x.count() == "0");
+  CHECK(x.count() == 0);
   const ticket t = x.running();
   CHECK(x.pass(t, std::nullopt, true, "it failed"));
   CHECK(x.row().state == task_state::dead);
@@ -319,14 +278,14 @@ TEST_CASE("a task that is cancelled during a run ends with it; one that is not r
   const turn_result done = x.w.take({.passed = {{t, x.db->now() + 1min, false, ""}}, .watched = {t}});
   CHECK(done.passed == std::vector{t});
   CHECK(done.removed == std::vector{t});
-  CHECK(x.count() == "0");
+  CHECK(x.count() == 0);
   t = x.held();
   CHECK(x.tasks->cancel(t.id));
   CHECK_FALSE(x.pass(t, x.db->now()));
-  CHECK(x.count() == "0");
+  CHECK(x.count() == 0);
   x.tasks->repeat(each_minute());
   CHECK(x.tasks->cancel("default", "k"));
-  CHECK(x.count() == "0");
+  CHECK(x.count() == 0);
 }
 
 TEST_CASE("a run begins for its point, which the database keeps through retries") {
@@ -449,7 +408,7 @@ TEST_CASE("a run during which its task is declared anew is the last of the old c
     CHECK(x.now().point == point);
     CHECK(x.now().due == point);
     CHECK(x.now().attempt == 0);
-    CHECK(x.count() == "1");
+    CHECK(x.count() == 1);
     CHECK(x.w.claim_up_to(1).empty());
     x.db->pass(1h);
     const claim c = x.w.claim_one();

@@ -17,7 +17,7 @@ struct row {
   std::string queue = {}, key = {}, payload = {}, lane = {};
   row_state state = row_state::waiting;
   std::int64_t due = 0;
-  std::int64_t place = 0;  // 0 if the task has no lane
+  std::optional<std::int64_t> place = {};  // of a live task of a lane
   int attempt = 0, max_attempts = 0;
   std::int64_t fence = 0;
   std::string owner = {};

@@ -15,4 +15,10 @@ std::vector<row> simulated_database::rows() const {
   return all;
 }
 
+std::vector<std::string> simulated_database::owners() const {
+  std::vector<std::string> all;
+  for (const auto& [owner, lives] : data_->owners) all.push_back(owner);
+  return all;
+}
+
 }  // namespace durable_test

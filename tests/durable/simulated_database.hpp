@@ -45,8 +45,8 @@ class simulated_database {
   void crash(std::size_t forget) { data_->crash(forget); }
   /// As they have been committed, in the order of their ids.
   std::vector<row> rows() const;
-  /// Those whose end no session has noticed yet, and those that live.
-  std::size_t owners() const { return data_->owners.size(); }
+  /// Of sessions that live, or of whose end none has taken notice yet.
+  std::vector<std::string> owners() const;
 
  private:
   std::shared_ptr<simulated_data> data_;

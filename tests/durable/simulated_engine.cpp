@@ -81,10 +81,14 @@ bool cancel_task(simulated_transaction& t, entry* e) {
   return false;
 }
 
+void set_due(row& r, std::int64_t due) {
+  r.due = due;
+  r.place = r.lane.empty() ? std::nullopt : std::optional(due);
+}
+
 void make_wait(row& r, std::int64_t due) {
   r.state = row_state::waiting;
-  r.due = due;
-  r.place = r.lane.empty() ? 0 : due;
+  set_due(r, due);
   r.owner.clear();
   r.lease_until.reset();
 }
@@ -139,8 +143,8 @@ std::int64_t declare(simulated_transaction& t, const repeated& what) {
   r.missed = what.missed;
   r.attempt = 0;
   r.reason.clear();
-  if (r.state == row_state::running) {  // until its end it has the place that it had
-    r.due = point;
+  if (r.state == row_state::running) {  // which ends before the point
+    set_due(r, point);
   } else {
     make_wait(r, point);
     if (old != nullptr) ++r.fence;

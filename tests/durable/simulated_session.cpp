@@ -43,6 +43,7 @@ void make_wait(row& r) {
 void make_dead(row& r, const std::string& reason) {
   make_wait(r);
   r.state = row_state::dead;
+  r.place.reset();
   r.reason = reason;
 }
 
@@ -156,7 +157,7 @@ void simulated_session::pass(simulated_transaction& t, const turn& what, turn_re
       make_wait(r);
       r.due = *next;
       r.point = *next;
-      if (!r.lane.empty()) r.place = *next;
+      if (r.place) r.place = *next;
       r.attempt = 0;
       r.reason = p.given_up ? p.reason : "";
       t.tell_if_soon(r);

@@ -73,4 +73,15 @@ void sqlite_database::pass(rondo::duration time) {
 
 std::string sqlite_database::ask(const std::string& sql) { return sqlite_caller(file()).first_value(sql); }
 
+sql_database::dialect sqlite_database::speaks() const {
+  return {.bytes_begin = "hex(",
+          .bytes_end = ")",
+          .text_begin = "hex(",
+          .text_end = ")",
+          .time_begin = "cast(",
+          .time_end = " as text)",
+          .list = "group_concat",
+          .line_feed = "char(10)"};
+}
+
 }  // namespace durable_test

@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "durable/database.hpp"
+#include "durable/sql_database.hpp"
 #include "durable/sqlite/engine.hpp"
 
 namespace durable_test {
@@ -26,7 +26,7 @@ class temporary_folder {
   std::filesystem::path path_;
 };
 
-class sqlite_database final : public database {
+class sqlite_database final : public sql_database {
  public:
   std::string file() const { return (folder_.path() / "tasks.db").string(); }
   std::string url() const override { return "sqlite:" + file(); }
@@ -38,6 +38,9 @@ class sqlite_database final : public database {
 
   /// Settings with this database's clock.
   rondo::durable::detail::sqlite::settings settings() const;
+
+ protected:
+  dialect speaks() const override;
 
  private:
   temporary_folder folder_;

@@ -2,6 +2,8 @@
 
 namespace durable_test {
 
-std::unique_ptr<database> new_database() { return std::make_unique<sqlite_database>(); }
+std::unique_ptr<sql_database> new_sql_database() { return std::make_unique<sqlite_database>(); }
+
+std::unique_ptr<database> new_database() { return new_sql_database(); }
 
 }  // namespace durable_test

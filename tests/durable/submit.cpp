@@ -161,7 +161,7 @@ TEST_CASE("invalid queues, keys and payloads are refused, and the message contai
   CHECK(refusal(*store, {.queue = "a\xff"}) == "rondo: the queue \"a\\xff\" is not UTF-8");
   CHECK(refusal(*store, {.payload = std::string((64U << 20U) + 1, 'p')}) ==
         "rondo: the payload has 67108865 bytes; at most 67108864 (64 MiB) are allowed");
-  CHECK(db->ask("SELECT count(*) FROM rondo_task") == "0");
+  CHECK(db->rows().empty());
 }
 
 TEST_CASE("text that only resembles UTF-8 is refused") {
@@ -188,7 +188,7 @@ TEST_CASE("a submission with the key of a live task of the queue is refused, and
           "rondo: task " + std::to_string(first) + " of the queue \"default\" has the key \"k\"");
   }
   CHECK(store->find(first)->payload == "first");
-  CHECK(db->ask("SELECT count(*) FROM rondo_task") == "1");
+  CHECK(db->rows().size() == 1);
 }
 
 TEST_CASE("the same key in another queue, another key, and no key do not conflict") {
@@ -237,7 +237,7 @@ TEST_CASE("a replacement removes a task whose run has not begun") {
     CHECK(id > old);
     CHECK(!store->find(old));
     CHECK(store->find(id)->key == "k");
-    CHECK(db->ask("SELECT count(*) FROM rondo_task") == "1");
+    CHECK(db->rows().size() == 1);
     CHECK(w.claim_one().what.id == id);
   }
 }
@@ -277,7 +277,7 @@ TEST_CASE("an id is never used again, not even the last one after all tasks were
     CHECK(id > last);
     last = id;
     CHECK(store->cancel(id));
-    CHECK(db->ask("SELECT count(*) FROM rondo_task") == "0");
+    CHECK(db->rows().empty());
   }
 }
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "durable/database.hpp"
+#include "durable/sql_database.hpp"
 
 namespace durable_test {
 
@@ -30,13 +30,14 @@ std::vector<std::string> statements_for(const std::string& engine, const std::st
   return result;
 }
 
-std::vector<std::string> statements_on(database& db) {
+std::vector<std::string> statements_on(sql_database& db) {
   return db.url().starts_with("sqlite:") ? statements_for("SQLite", "PostgreSQL")
                                          : statements_for("PostgreSQL", "SQLite");
 }
 
 /// The statement that contains `part`, with `from` replaced by `to`.
-std::string statement(database& db, const std::string& part, const std::string& from, const std::string& to) {
+std::string statement(sql_database& db, const std::string& part, const std::string& from,
+                      const std::string& to) {
   for (std::string each : statements_on(db)) {
     if (each.find(part) == each.npos) continue;
     const std::size_t place = each.find(from);
@@ -48,7 +49,7 @@ std::string statement(database& db, const std::string& part, const std::string& 
 }
 
 TEST_CASE("operators: the database accepts every statement of the README") {
-  const auto db = new_database();
+  const auto db = new_sql_database();
   db->open_store();
   const std::vector<std::string> all = statements_on(*db);
   CHECK(all.size() >= 6);
@@ -59,7 +60,7 @@ TEST_CASE("operators: the database accepts every statement of the README") {
 }
 
 TEST_CASE("operators: old dead tasks can be removed, with their payloads") {
-  const auto db = new_database();
+  const auto db = new_sql_database();
   const auto store = db->open_store();
   worker w(*db);
   task_in(state::dead, *store, w, {.payload = std::string(1000, 'x')});
@@ -73,7 +74,7 @@ TEST_CASE("operators: old dead tasks can be removed, with their payloads") {
 }
 
 TEST_CASE("operators: tasks that a node holds can be taken from it, and it notices") {
-  const auto db = new_database();
+  const auto db = new_sql_database();
   const auto store = db->open_store();
   worker lost(*db, "lost"), other(*db, "other");
   task_in(state::waiting, *store, lost);
@@ -84,7 +85,7 @@ TEST_CASE("operators: tasks that a node holds can be taken from it, and it notic
 }
 
 TEST_CASE("operators: a queue can be renamed") {
-  const auto db = new_database();
+  const auto db = new_sql_database();
   const auto store = db->open_store();
   const std::int64_t id = store->submit_after(1h, {.queue = "orders"});
   db->ask(statement(*db, "SET queue =", "orders_eu", "orders_us"));

@@ -1,4 +1,4 @@
-// Databases that Rondo 0.2 wrote: their schema has version 1. The same tests run for each engine, each with the dump of
+// Databases that Rondo 0.2 wrote: their schema has version 1. The same tests run for both engines, each with the dump of
 // such a database: three dispatchers had been killed while they held and ran tasks.
 #include <doctest/doctest.h>
 
@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "durable/database.hpp"
+#include "durable/sql_database.hpp"
 
 namespace durable_version_1 {
 
@@ -19,17 +19,17 @@ using namespace durable_test;
 using rondo::durable::store;
 using rondo::durable::wall_time;
 
-bool is_sqlite(const database& db) { return db.url().starts_with("sqlite:"); }
+bool is_sqlite(const sql_database& db) { return db.url().starts_with("sqlite:"); }
 
-std::string dump_for(const database& db) {
+std::string dump_for(const sql_database& db) {
   const std::string file = is_sqlite(db) ? "sqlite.sql" : "postgresql.sql";
   std::ifstream dump(RONDO_TEST_CORPUS "/../../durable/version_1/" + file);
   REQUIRE(dump);
   return std::string(std::istreambuf_iterator<char>(dump), {});
 }
 
-std::unique_ptr<database> old_database() {
-  auto db = new_database();
+std::unique_ptr<sql_database> old_database() {
+  auto db = new_sql_database();
   db->connect()->execute(dump_for(*db));
   return db;
 }

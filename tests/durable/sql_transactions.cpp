@@ -1,24 +1,33 @@
-// Calls inside the user's own transaction. The same tests run for each engine.
+// Calls inside the user's own transaction. The same tests run for SQLite and PostgreSQL.
 #include <doctest/doctest.h>
 
+#include <cstdint>
+#include <memory>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
-#include "durable/database.hpp"
+#include "durable/sql_database.hpp"
 
 namespace durable_transactions {
 
 using namespace durable_test;
 using rondo::durable::key_taken;
+using rondo::durable::planned;
+using rondo::durable::repeated;
+using rondo::durable::schedule;
 using rondo::durable::submission;
+using rondo::durable::task_state;
 
 struct in_use {
-  std::unique_ptr<database> db = new_database();
+  std::unique_ptr<sql_database> db = new_sql_database();
   std::unique_ptr<rondo::durable::store> store = db->open_store();
   std::unique_ptr<their_connection> mine = db->connect();
 };
 
-std::string rows(database& db) { return db.ask("SELECT count(*) FROM rondo_task"); }
+repeated each_minute(const std::string& payload = "p") {
+  return {.key = "k", .payload = payload, .when = schedule::every(1min)};
+}
 
 TEST_CASE("others see a submission in a transaction when the transaction commits") {
   in_use x;
@@ -108,7 +117,7 @@ TEST_CASE("a submission with a taken key is refused in a transaction, which cont
   x.mine->execute("COMMIT");
   CHECK(x.store->find(before));
   CHECK(x.store->find(after));
-  CHECK(rows(*x.db) == "3");
+  CHECK(x.db->rows().size() == 3);
 }
 
 TEST_CASE("the key of a task that the same transaction has submitted is taken, and can be replaced") {
@@ -169,8 +178,107 @@ TEST_CASE("a null transaction, or one of the other engine or of another database
   CHECK_THROWS_AS(x.store->reschedule_after(foreign, 1, 1h), std::invalid_argument);
   CHECK_THROWS_AS(x.store->find(foreign, 1), std::invalid_argument);
   CHECK_THROWS_AS(x.store->submit_after(other.mine->handle(), 1h, {}), std::invalid_argument);
-  CHECK(rows(*x.db) == "0");
-  CHECK(rows(*other.db) == "0");
+  CHECK(x.db->rows().empty());
+  CHECK(other.db->rows().empty());
+}
+
+TEST_CASE("calls by key in a transaction take effect with it") {
+  in_use x;
+  const std::int64_t id = x.store->submit_after(1h, {.key = "k"});
+  const auto due = x.store->find(id)->due;
+  x.mine->execute("BEGIN");
+  CHECK(x.store->reschedule_after(x.mine->handle(), "default", "k", 5h));
+  CHECK(x.store->reschedule_at(x.mine->handle(), "default", "k", due + 7h));
+  CHECK(x.store->find(x.mine->handle(), "default", "k")->due == due + 7h);
+  CHECK(x.store->find("default", "k")->due == due);
+  x.mine->execute("ROLLBACK");
+  CHECK(x.store->find("default", "k")->due == due);
+}
+
+TEST_CASE("an empty list in a transaction adds nothing") {
+  in_use x;
+  CHECK(x.store->submit_all(x.mine->handle(), {}).empty());
+  CHECK(x.db->rows().empty());
+}
+
+TEST_CASE("a list in a transaction takes effect with it") {
+  in_use x;
+  const std::vector<planned> all = {{.what = {.payload = std::string(1000, 'x'), .key = "k"}, .when = 1h},
+                                    {.when = 1h}};
+  x.mine->execute("BEGIN");
+  const auto undone = x.store->submit_all(x.mine->handle(), all);
+  CHECK(x.store->find(x.mine->handle(), undone.at(0)));
+  CHECK_FALSE(x.store->find(undone[0]));
+  x.mine->execute("ROLLBACK");
+  CHECK(x.db->rows().empty());
+  x.mine->execute("BEGIN");
+  const auto ids = x.store->submit_all(x.mine->handle(), all);
+  x.mine->execute("COMMIT");
+  CHECK(x.store->find(ids.at(0))->key == "k");
+  CHECK(x.db->rows().size() == 2);
+}
+
+TEST_CASE("a list that is refused leaves the rest of the transaction, which stays usable") {
+  in_use x;
+  x.store->submit_after(1h, {.key = "taken"});
+  x.mine->execute("BEGIN");
+  const std::int64_t before = x.store->submit_after(x.mine->handle(), 1h, {.key = "mine"});
+  const std::vector<planned> all = {{.what = {.key = "mine", .replace = true}}, {.what = {.key = "taken"}}};
+  CHECK_THROWS_AS(x.store->submit_all(x.mine->handle(), all), key_taken);
+  const std::int64_t after = x.store->submit_after(x.mine->handle(), 1h, {});
+  x.mine->execute("COMMIT");
+  CHECK(x.store->find(before)->key == "mine");
+  CHECK(x.store->find(after));
+  CHECK(x.db->rows().size() == 3);
+}
+
+TEST_CASE("a list on a connection without a transaction is durable when the call returns") {
+  in_use x;
+  const std::vector<planned> all = {{.what = {.key = "a"}, .when = 1h}, {.what = {.key = "b"}, .when = 1h}};
+  const auto ids = x.store->submit_all(x.mine->handle(), all);
+  CHECK(x.store->find(ids.at(1))->key == "b");
+  CHECK_THROWS_AS(x.store->submit_all(x.mine->handle(), all), key_taken);
+  CHECK(x.db->rows().size() == 2);
+}
+
+TEST_CASE("a declaration in the caller's transaction takes effect with it, or not at all") {
+  in_use x;
+  x.mine->execute("begin");
+  x.store->repeat(x.mine->handle(), each_minute());
+  x.mine->execute("rollback");
+  CHECK(x.db->rows().empty());
+  x.mine->execute("begin");
+  const auto id = x.store->repeat(x.mine->handle(), each_minute());
+  CHECK(x.store->repeat(x.mine->handle(), each_minute()) == id);
+  CHECK(x.store->repeat(x.mine->handle(), each_minute("other")) == id);
+  x.mine->execute("commit");
+  CHECK(x.store->find("default", "k")->payload == "other");
+  x.mine->execute("begin");
+  x.store->repeat(x.mine->handle(), each_minute("third"));
+  x.mine->execute("rollback");
+  CHECK(x.store->find("default", "k")->payload == "other");
+}
+
+TEST_CASE(
+    "lanes: tasks can be submitted and moved in transactions, in lists, with keys and with long payloads") {
+  in_use x;
+  worker w(*x.db);
+  const auto claim = [&] { return ids_of(w.claim_up_to(100)); };
+  const auto due = x.db->now() - 1min;
+  std::vector<planned> list;
+  for (int i = 0; i != 120; ++i) list.push_back({.what = {.lane = i % 2 == 0 ? "a" : "b"}, .when = due});
+  list.push_back({.what = {.payload = std::string(1000, 'x'), .lane = "a"}, .when = due - 1s});
+  list.push_back({.what = {.key = "k", .lane = "b"}, .when = due - 1s});
+  x.mine->execute("BEGIN");
+  const auto made = x.store->submit_all(x.mine->handle(), list);
+  const auto alone = x.store->submit_at(x.mine->handle(), due, {.lane = "c"});
+  const auto with_key = x.store->submit_at(x.mine->handle(), due - 1s, {.key = "c", .lane = "c"});
+  CHECK(x.store->reschedule_at(x.mine->handle(), alone, due - 2s));
+  x.mine->execute("COMMIT");
+  CHECK(claim() == std::vector<std::int64_t>{alone, made[120], made[121]});
+  CHECK(x.store->cancel(x.mine->handle(), alone));
+  CHECK(claim() == std::vector<std::int64_t>{with_key});
+  CHECK(x.store->list("default", task_state::waiting).size() == 100);
 }
 
 }  // namespace durable_transactions
