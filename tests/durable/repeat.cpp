@@ -2,6 +2,7 @@
 // each engine.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -255,6 +256,11 @@ TEST_CASE("the reason why the last point was given up is kept until a later one 
   t = ticket_of(x.w.claim_one());
   REQUIRE(x.w.begin(t));
   CHECK(x.row().reason == "it failed");
+  CHECK(x.w.retry(t, 0s));  // the next point is not over
+  CHECK(x.row().reason == "it failed");
+  x.db->pass(1s);
+  t = ticket_of(x.w.claim_one());
+  REQUIRE(x.w.begin(t));
   CHECK(x.pass(t, x.db->now()));
   CHECK(x.row().reason.empty());
 }
@@ -313,13 +319,21 @@ TEST_CASE("a run begins for its point, which the database keeps through retries"
   CHECK(x.now().attempt == 2);
 }
 
-TEST_CASE("a run for a point that is not due does not begin") {
-  in_use x;
-  const ticket t = x.held();
-  const turn_result done = x.w.take({.begun = {t}, .points = {{t, x.db->now() + 1min}}});
-  CHECK(done.begun.empty());
-  CHECK(done.early == std::vector{t});
-  CHECK(x.now().attempt == 0);
+TEST_CASE(
+    "a run that does not begin, because it is not due or its queue is paused, leaves the task its point") {
+  for (const bool paused : {false, true}) {
+    in_use x;
+    const ticket t = x.held();
+    const task before = x.now();
+    if (paused) x.tasks->pause("default");
+    const wall_time other = paused ? *before.point + 1s : x.db->now() + 1min;
+    const turn_result done = x.w.take({.begun = {t}, .points = {{t, other}}});
+    CHECK(done.begun.empty());
+    CHECK(done.early == std::vector{t});
+    CHECK(x.now().attempt == 0);
+    CHECK(x.now().point == before.point);
+    CHECK(x.now().due == before.due);
+  }
 }
 
 TEST_CASE("runs of several tasks begin together, each for its own point, if it has one") {
@@ -415,6 +429,32 @@ TEST_CASE("a run during which its task is declared anew is the last of the old c
     CHECK(c.what.payload == "new");
     CHECK(c.schedule == "every 1h");
   }
+}
+
+TEST_CASE(
+    "however the run ends during which a task is declared anew, its lane does not wait for the new point") {
+  const std::vector<std::function<void(in_use&, ticket)>> ends{
+      [](in_use& x, ticket t) { CHECK(x.pass(t, x.db->now() + 1s)); },
+      [](in_use& x, ticket t) { CHECK(x.w.retry(t, 1s)); },
+      [](in_use& x, ticket t) { x.w.unstart(t); },
+      [](in_use& x, ticket) { x.db->pass(31s); },
+  };
+  for (const std::string lane_before : {"", "l", "other"})
+    for (std::size_t n = 0; n != ends.size(); ++n) {
+      CAPTURE(lane_before);
+      CAPTURE(n);
+      in_use x;
+      const ticket t = x.running({.key = "k", .when = schedule::every(1min), .lane = lane_before});
+      const auto behind = x.tasks->submit_after(0s, {.lane = "l"});
+      x.tasks->repeat({.key = "k", .when = schedule::every(1h), .lane = "l"});
+      CHECK(x.w.claim_up_to(10).empty());  // until the run ends
+      ends[n](x, t);
+      std::vector<std::int64_t> claimed;
+      for (int i = 0; i != 2; ++i)
+        for (const claim& c : x.w.claim_up_to(10)) claimed.push_back(c.what.id);
+      CHECK(std::ranges::count(claimed, behind) == 1);
+      CHECK(x.db->wrong() == "");
+    }
 }
 
 TEST_CASE("a task that is declared anew during a run whose process dies waits for its new point") {

@@ -110,7 +110,8 @@ inline constexpr statement find_repeated{"rondo_find_repeated", R"sql(
 
 /// Adds or replaces a repeated task. $1 to $6: as above, $7: whether the payload lies apart, $8: the point, $9: how soon
 /// that must be to wake the dispatchers. Returns no row if somebody else has just declared the same, or if a task that is
-/// not repeated has the key. A run in progress goes on, and its fence stays; whoever holds the task must claim it anew.
+/// not repeated has the key. A run in progress goes on, and its fence stays (but its place is that of the point, so that
+/// the lane does not wait for that once the run has ended); whoever holds the task must claim it anew.
 inline constexpr statement repeat{"rondo_repeat", R"sql(
   with made as (
     insert into rondo_task as t (queue, key, schedule, missed, lane, inline_payload, payload_apart, due, point)
@@ -120,7 +121,7 @@ inline constexpr statement repeat{"rondo_repeat", R"sql(
     on conflict (queue, key) where key is not null and state <> 3 do update
     set schedule = excluded.schedule, missed = excluded.missed, lane = excluded.lane, due = excluded.due, point = excluded.point,
       inline_payload = excluded.inline_payload, payload_apart = excluded.payload_apart, attempt = 0, reason = null,
-      state = case when t.state = 2 then 2 else 0 end, place = case when t.state = 2 then t.place end,
+      state = case when t.state = 2 then 2 else 0 end, place = case when t.state = 2 and excluded.lane is not null then excluded.due end,
       fence = t.fence + case when t.state = 2 then 0 else 1 end,
       owner = case when t.state = 2 then t.owner end, lease_until = case when t.state = 2 then t.lease_until end
     where t.schedule is not null and ((t.schedule, t.missed, t.lane) is distinct from (excluded.schedule, excluded.missed, excluded.lane)
@@ -258,7 +259,7 @@ inline constexpr statement fail{"rondo_fail", R"sql(
     delete from rondo_task where id = any(array(select id from old where state = 4))
   ), failed as (
     update rondo_task t
-    set state = case when retry_after is null then 3 else 0 end, owner = null, lease_until = null, reason = case when retry_after is null then why end,
+    set state = case when retry_after is null then 3 else 0 end, owner = null, lease_until = null, reason = case when retry_after is null then why else t.reason end,
       attempt = greatest(attempt - case when counts then 0 else 1 end, 0),
       due = case when retry_after is null or attempt = 0 then due else clock_timestamp() + retry_after * interval '1 microsecond' end
     from old where t.id = old.id and old.state = 2

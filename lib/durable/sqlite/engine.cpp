@@ -157,15 +157,16 @@ std::int64_t declare(connection& database, const repeated& what, wall_time now) 
           : insert(database, {.queue = what.queue, .payload = what.payload, .key = what.key}, point);
   const std::string nothing;
   const bool apart = lies_apart(what.payload);
-  // What runs ends before the next point is due, and its fence stays. Whoever holds the task must claim it anew.
+  // What runs ends before the next point is due, and its fence stays. (Its place is that of the point, so that the lane
+  // does not wait for that once the run has ended.) Whoever holds the task must claim it anew.
   database.change(
-      "UPDATE rondo_task SET schedule = ?, missed = ?, lane = ?, inline_payload = ?, payload_apart = ?,"
-      " due = ?, point = ?, attempt = 0, reason = NULL, state = iif(state = 2, 2, 0),"
-      " place = iif(state = 2, place, NULL), fence = fence + (state <> 2),"
-      " owner = iif(state = 2, owner, NULL), lease_until = iif(state = 2, lease_until, NULL) WHERE id = ?",
+      "UPDATE rondo_task SET schedule = ?1, missed = ?2, lane = ?3, inline_payload = ?4, payload_apart = ?5,"
+      " due = ?6, point = ?6, attempt = 0, reason = NULL, state = iif(state = 2, 2, 0),"
+      " place = iif(state = 2 AND ?3 IS NOT NULL, ?6, NULL), fence = fence + (state <> 2),"
+      " owner = iif(state = 2, owner, NULL), lease_until = iif(state = 2, lease_until, NULL) WHERE id = ?7",
       schedule, static_cast<std::int64_t>(what.missed), text_or_null{what.lane},
       blob{apart ? nothing : what.payload}, static_cast<std::int64_t>(apart ? what.payload.size() : 0), point,
-      point, id);
+      id);
   if (there.id != 0) replace_payload(database, id, what.payload);
   return id;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -217,23 +218,24 @@ void file_session::renew(const turn& what, turn_result& done) {
 }
 
 void file_session::begin(const turn& what, turn_result& done) {
-  for (const pointed& p : what.points) {
-    const std::int64_t point = microseconds_of(p.point);
-    database_->change(
-        "UPDATE rondo_task SET due = ?, point = ? WHERE id = ? AND fence = ? AND state = 1 AND point <> ?",
-        point, point, p.of.id, p.of.fence, point);
-  }
+  std::map<ticket, std::int64_t> points;
+  for (const pointed& p : what.points) points.emplace(p.of, microseconds_of(p.point));
   // Asked once, as the condition costs each beginning 0.5 us.
   const std::int64_t none_paused = database_->query("SELECT 1 FROM rondo_paused").next() ? 0 : 1;
   for (const ticket& t : what.begun) {
+    const auto p = points.find(t);
     // State 2 means that this request is a repetition, because the first answer was lost.
     if (database_->change(
-            "UPDATE OR FAIL rondo_task SET state = 2, attempt = attempt + (state = 1), lease_until = ?"
-            " WHERE id = ? AND fence = ? AND (state = 1 AND due <= ? AND (? OR NOT EXISTS"
+            "UPDATE OR FAIL rondo_task SET state = 2, attempt = attempt + (state = 1), lease_until = ?1,"
+            " due = iif(state = 1 AND point <> ?2, ?2, due),"
+            " point = iif(state = 1 AND point <> ?2, ?2, point)"
+            " WHERE id = ?3 AND fence = ?4 AND (state = 1"
+            " AND iif(point <> ?2, ?2, due) <= ?5 AND (?7 OR NOT EXISTS"
             " (SELECT 1 FROM rondo_paused WHERE rondo_paused.queue = rondo_task.queue))"
             " AND (lane IS NULL OR NOT " RONDO_PRECEDED " AND NOT " RONDO_LANE_RUNS
-            ") OR state = 2 AND owner = ?)",
-            lease_from(now_), t.id, t.fence, now_, none_paused, owner_) != 0) {
+            ") OR state = 2 AND owner = ?6)",
+            lease_from(now_), p == points.end() ? std::nullopt : std::optional(p->second), t.id, t.fence,
+            now_, owner_, none_paused) != 0) {
       done.begun.push_back(t);
       continue;
     }
