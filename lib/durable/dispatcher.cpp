@@ -18,12 +18,14 @@
 #include <unistd.h>
 
 #include "durable/dispatcher/attempt.hpp"
+#include "durable/dispatcher/begun_runs.hpp"
 #include "durable/dispatcher/counters.hpp"
 #include "durable/dispatcher/database_thread.hpp"
 #include "durable/dispatcher/error_reports.hpp"
 #include "durable/dispatcher/handler_threads.hpp"
 #include "durable/dispatcher/held_tasks.hpp"
 #include "durable/dispatcher/inbox.hpp"
+#include "durable/dispatcher/turns.hpp"
 #include "durable/dispatcher/wheel_jobs.hpp"
 #include "durable/engine.hpp"
 #include "durable/store_access.hpp"
@@ -97,10 +99,12 @@ class dispatcher::implementation {
             owner_name(), {options_.queues, options_.window, options_.lease, options_.max_attempts})),
         inbox_(*session_),
         wheel_(on, inbox_, held_),
-        threads_(options_.threads, inbox_, mine(detail::attempt(on, counters_, errors_, std::move(handler)))),
-        database_({on, *session_, inbox_, held_, threads_, wheel_, counters_, errors_}, options_,
-                  is_stoppable_, fresh_seed()) {
-    const duration look = detail::database_thread::look_every(options_);
+        runs_(options_.threads, inbox_),
+        threads_(options_.threads, runs_, mine(detail::attempt(on, counters_, errors_, std::move(handler)))),
+        turns_({on, *session_, inbox_, held_, runs_, wheel_, counters_, errors_}, options_, is_stoppable_,
+               fresh_seed()),
+        database_(*session_, inbox_, turns_) {
+    const duration look = detail::turns::look_every(options_);
     wheel_.start(std::min(look, session_->look_every()), options_.lease / 3);
     database_thread_ = std::thread([this] {
       own_dispatcher = this;
@@ -115,11 +119,11 @@ class dispatcher::implementation {
     const std::lock_guard one_at_a_time(stop_);
     if (!database_thread_.joinable()) return;
     wheel_.stop_claiming();
-    threads_.close();
+    runs_.close();
     inbox_.raise(detail::inbox::closing);
-    threads_.request_stop();
+    runs_.request_stop();
     threads_.join();  // the database thread still renews the leases of the runs in progress
-    inbox_.raise(detail::inbox::last);
+    database_.end();
     database_thread_.join();
     wheel_.stop();
   }
@@ -127,7 +131,7 @@ class dispatcher::implementation {
   dispatcher_statistics stats() const {
     dispatcher_statistics s = counters_.snapshot();
     s.held = held_.size();
-    s.running = threads_.size();
+    s.running = runs_.size();
     return s;
   }
 
@@ -148,7 +152,9 @@ class dispatcher::implementation {
   detail::inbox inbox_;
   detail::held_tasks held_;
   detail::wheel_jobs wheel_;
+  detail::begun_runs runs_;
   detail::handler_threads threads_;
+  detail::turns turns_;
   detail::database_thread database_;
   std::mutex stop_;
   std::thread database_thread_;

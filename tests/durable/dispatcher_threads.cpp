@@ -1,6 +1,7 @@
-// The threads that run the handler, tested in isolation.
+// Begun runs and the threads that run the handler, tested in isolation.
 #include <doctest/doctest.h>
 
+#include "durable/dispatcher/begun_runs.hpp"
 #include "durable/dispatcher/handler_threads.hpp"
 #include "durable/dispatcher/inbox.hpp"
 #include "durable/workplace.hpp"
@@ -22,7 +23,8 @@ TEST_CASE("no run begins after the threads are closed, and runs that wait for a 
   idle_session nobody;
   detail::inbox in(nobody);
   gate begun, may_end;
-  detail::handler_threads threads(1, in, [&](detail::run&) {
+  detail::begun_runs runs(1, in);
+  detail::handler_threads threads(1, runs, [&](detail::run&) {
     begun.open();
     may_end.wait();
   });
@@ -31,15 +33,15 @@ TEST_CASE("no run begins after the threads are closed, and runs that wait for a 
     both.emplace_back();
     both.back().what.id = id;
   }
-  threads.add(both);
+  runs.add(both);
   REQUIRE(begun.wait());
-  CHECK(threads.size() == 2);
-  threads.close();
+  CHECK(runs.size() == 2);
+  runs.close();
   may_end.add(2);
   threads.join();
   CHECK(begun.count() == 1);
-  CHECK(threads.room() == 0);
-  const detail::run_list left = threads.take_waiting(rondo::time_point::max());
+  CHECK(runs.room() == 0);
+  const detail::run_list left = runs.take_waiting(rondo::time_point::max());
   REQUIRE(left.size() == 1);
   CHECK(left.front().what.id == 2);
   CHECK(in.take().ended.size() == 1);
@@ -49,12 +51,13 @@ TEST_CASE("no run is taken away from an idle thread that has not yet come for it
   idle_session nobody;
   detail::inbox in(nobody);
   gate begun;
-  detail::handler_threads threads(2, in, [&](detail::run&) { begun.open(); });
+  detail::begun_runs runs(2, in);
+  detail::handler_threads threads(2, runs, [&](detail::run&) { begun.open(); });
   for (int round = 1; round <= 200; ++round) {
     detail::run_list two(2);
-    threads.add(two);
-    REQUIRE(threads.take_waiting(rondo::time_point::max()).empty());
-    REQUIRE(eventually([&] { return threads.size() == 0; }));
+    runs.add(two);
+    REQUIRE(runs.take_waiting(rondo::time_point::max()).empty());
+    REQUIRE(eventually([&] { return runs.size() == 0; }));
   }
   CHECK(begun.count() == 400);
 }

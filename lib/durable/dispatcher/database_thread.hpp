@@ -1,147 +1,34 @@
 // The thread that talks to the database.
 #pragma once
 
-#include <algorithm>
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <vector>
 
-#include <rondo/scheduler.hpp>
-
-#include "durable/dispatcher/backoff.hpp"
-#include "durable/dispatcher/counters.hpp"
-#include "durable/dispatcher/error_reports.hpp"
-#include "durable/dispatcher/handler_threads.hpp"
-#include "durable/dispatcher/held_tasks.hpp"
 #include "durable/dispatcher/inbox.hpp"
-#include "durable/dispatcher/unsettled.hpp"
-#include "durable/dispatcher/wheel_jobs.hpp"
+#include "durable/dispatcher/turns.hpp"
 #include "durable/engine.hpp"
 
 namespace rondo::durable::detail {
 
-/// The other parts of a dispatcher.
-struct dispatcher_parts {
-  scheduler& clock;
-  session& database;
-  inbox& arrivals;
-  held_tasks& held;
-  handler_threads& threads;
-  wheel_jobs& wheel;
-  counters& counts;
-  const error_reports& errors;
-};
-
-/// How much a claim asks for: less after each claim that failed or took long, as it may have been too large; more after
-/// each other one.
-class claim_size {
- public:
-  /// What to ask for if this much is wanted. At least 1.
-  std::size_t of(std::size_t wanted) const noexcept { return std::max<std::size_t>(wanted / divisor_, 1); }
-  bool is_reduced() const noexcept { return divisor_ != 1; }
-
-  void halve() noexcept { divisor_ = std::min(divisor_ * 2, largest_divisor); }
-  /// Not beyond the original size.
-  void redouble() noexcept { divisor_ = std::max<std::size_t>(divisor_ / 2, 1); }
-
- private:
-  // The default limits then become one task and a kilobyte.
-  static constexpr std::size_t largest_divisor = 1U << 16U;
-
-  std::size_t divisor_ = 1;
-};
-
-/// Repeatedly takes the contents of the inbox and puts them into one transaction. What arrives during a transaction
-/// goes into the next one, so the busier the dispatcher, the more each transaction does.
-///
-/// A turn that fails is repeated, together with what has arrived since. Before that, another turn reconciles this
-/// dispatcher with the database: the database returns the claims that it knows, learns again which runs have begun, and
-/// renews their leases, so that the claims of the next turn do not find them expired.
+/// Takes one step after the other, and waits for the session while there is nothing to do.
 class database_thread {
  public:
-  /// How often the database is checked for due tasks, whether or not it notifies.
-  static duration look_every(const dispatcher_options& o) noexcept {
-    return std::max<duration>(std::min(o.window, soon) / 2, std::chrono::milliseconds(1));
-  }
+  /// All of these outlive this object. Only this thread uses `steps`.
+  database_thread(session& database, inbox& arrivals, turns& steps) noexcept
+      : session_(database), inbox_(arrivals), turns_(steps) {}
 
-  /// `watches`: whether the handler wants to know when its task is cancelled.
-  database_thread(const dispatcher_parts& parts, const dispatcher_options& options, bool watches,
-                  std::uint64_t seed);
-
-  /// Runs until inbox::last, and at most two seconds longer if the database does not answer then.
+  /// Runs until end(), and at most two seconds longer if the database does not answer then.
   void run() noexcept;
 
+  /// No run is left: reports the rest, and ends. From one other thread, once.
+  void end() noexcept;
+
  private:
-  // Pending work
-  void gather();
-  void add_ended(run_list& ended);
-  void begin_due() noexcept;
-  bool is_to_run(detail::run& r) noexcept;
-  void give_back_waiting() noexcept;
-  void close() noexcept;
-  void stop_claiming() noexcept;
-  bool is_turn_due() const;
-  std::size_t free_places() const;
-  std::size_t free_bytes() const;
-  std::size_t claims_wanted() const;
+  void tell_the_last() noexcept;
 
-  // One turn
-  bool take_turn();
-  turn next_turn();
-  void begin_again(turn& t);
-  void settle_ends(turn_result& done);
-  void settle_end(const detail::run& r, const turn_result& done);
-  void settle_returned(const turn_result& done) noexcept;
-  void settle_begun(turn_result& done, time_point sent);
-  void settle_expired(const turn_result& done);
-  void tell_dead(const task& t, const std::string& reason) noexcept;
-  void settle_claim(const turn& t, const turn_result& done, time_point sent, time_point received);
-  void hold(claim c, time_point sent, time_point received);
-  bool is_understood(run_list& one, const std::string& schedule) noexcept;
-  void find_next(detail::run& r) const noexcept;
-  int most_attempts(const detail::run& r) const noexcept;
-  void give_back_unknown(const claim& c);
-  void refuse(run_list& one, const char* why) noexcept;
-  void give_back(run_list& held, const char* why) noexcept;
-  std::vector<ticket> own_tickets(const turn& told) const;
-
-  // Failures
-  void failed(const char* what, bool perhaps_done) noexcept;
-  void back_off(duration rest) noexcept;
-  void tell_the_last();
-
-  dispatcher_parts d_;
-  const dispatcher_options options_;
-  const duration look_every_;
-  const bool polls_;  // the session does not notify
-  const bool watches_;
-  backoff random_;
-  unsettled unsettled_;
-  time_point last_claim_ = time_point::min();
-  time_point last_watch_ = time_point::min();
-  int failures_in_a_row_ = 0;
-  claim_size claim_size_;
-  // The bytes of the payloads of all runs. Runs share it, as some are destroyed after this object.
-  const std::shared_ptr<std::size_t> bytes_ = std::make_shared<std::size_t>(0);
-  bool look_ = true;  // there may be tasks to claim
-  bool last_claim_was_full_ = false;
-  bool too_busy_ = false;  // claims were given back for lack of a thread: claims none until a thread is free
-  // The scheduler had no room for the timer of a claim, or its schedule cannot be read here. Until the next periodic
-  // check, tasks that others give back are no reason to claim; otherwise two such dispatchers would wake each other
-  // endlessly.
-  bool no_room_ = false;
-  bool renew_ = false;
-  bool watch_ = false;  // a run in progress may have been cancelled
-  bool adopt_ = false;
-  bool backs_off_ = false;
-  bool some_are_locked_ = false;  // the last turn found locked rows; its requests for these must be repeated
-  bool claims_ = true;
-  bool closing_ = false;
-  std::optional<std::chrono::steady_clock::time_point> last_at_;  // when stop() had nothing else to wait for
-  bool last_fault_is_told_ = false;
+  session& session_;
+  inbox& inbox_;
+  turns& turns_;
+  std::chrono::steady_clock::time_point end_at_;  // when stop() had nothing else to wait for
 };
 
 }  // namespace rondo::durable::detail

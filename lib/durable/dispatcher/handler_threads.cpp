@@ -1,123 +1,23 @@
 #include "durable/dispatcher/handler_threads.hpp"
 
-#include <algorithm>
-#include <iterator>
 #include <utility>
 
 namespace rondo::durable::detail {
 
-handler_threads::handler_threads(std::size_t threads, inbox& to, std::function<void(run&)> body)
-    : inbox_(to), body_(std::move(body)), count_(threads) {
+handler_threads::handler_threads(std::size_t threads, begun_runs& runs, std::function<void(run&)> body)
+    : runs_(runs), body_(std::move(body)) {
   try {
     for (std::size_t i = 0; i != threads; ++i) threads_.emplace_back([this] { work(); });
   } catch (...) {  // the system cannot create another thread
-    close();
+    runs_.close();
     join();
     throw;
   }
 }
 
 handler_threads::~handler_threads() {
-  close();
+  runs_.close();
   join();
-}
-
-std::size_t handler_threads::room() const {
-  const std::lock_guard hold(mutex_);
-  const std::size_t wanted = count_ + ahead_;
-  const std::size_t there = waiting_.size() + in_progress_.size();
-  return closed_ || there >= wanted ? 0 : wanted - there;
-}
-
-std::size_t handler_threads::size() const {
-  const std::lock_guard hold(mutex_);
-  return waiting_.size() + in_progress_.size();
-}
-
-std::vector<ticket> handler_threads::in_progress() const {
-  const std::lock_guard hold(mutex_);
-  std::vector<ticket> all;
-  for (const run& r : in_progress_) all.push_back(r.of());
-  return all;
-}
-
-std::vector<ticket> handler_threads::tickets() const {
-  const std::lock_guard hold(mutex_);
-  std::vector<ticket> all;
-  for (const run_list* list : {&waiting_, &in_progress_})
-    for (const run& r : *list) all.push_back(r.of());
-  return all;
-}
-
-void handler_threads::put_beginnings_into(turn& t) const {
-  const std::lock_guard hold(mutex_);
-  for (const run_list* list : {&waiting_, &in_progress_})
-    for (const run& r : *list) put_beginning(r, t);
-}
-
-void handler_threads::add(run_list& begun) noexcept {
-  if (begun.empty()) return;
-  const std::lock_guard hold(mutex_);
-  waiting_.splice(waiting_.end(), begun);
-  added_.notify_all();
-}
-
-void handler_threads::ended(std::size_t n) noexcept {
-  const std::lock_guard hold(mutex_);
-  // A transaction in which no run ended says little: it may have been a short one.
-  ahead_ = std::max(std::min(2 * n, most_ahead), ahead_ / 2);
-}
-
-run_list handler_threads::take_waiting(time_point lease_before) noexcept {
-  const std::lock_guard hold(mutex_);
-  // An idle thread is about to come for each of the first ones.
-  const auto idle = static_cast<run_list::difference_type>(closed_ ? 0 : count_ - in_progress_.size());
-  const auto first = std::ranges::next(waiting_.begin(), idle, waiting_.end());
-  // Their leases were counted from when they began, so they run out in this order.
-  const auto end =
-      std::find_if(first, waiting_.end(), [&](const run& r) { return r.lease_until >= lease_before; });
-  run_list taken;
-  taken.splice(taken.end(), waiting_, first, end);
-  return taken;
-}
-
-run_list handler_threads::take_waiting() noexcept {
-  const std::lock_guard hold(mutex_);
-  run_list taken;
-  taken.splice(taken.end(), waiting_);
-  return taken;
-}
-
-void handler_threads::close() noexcept {
-  const std::lock_guard hold(mutex_);
-  closed_ = true;
-  added_.notify_all();
-}
-
-/// The callbacks run without the lock, as they may take long, or ask for statistics.
-template <class Condition>
-void handler_threads::request_stop_if(Condition holds) noexcept {
-#ifdef __cpp_lib_jthread
-  const auto next = [&] {
-    const std::lock_guard hold(mutex_);
-    for (const run_list* list : {&waiting_, &in_progress_})
-      for (const run& r : *list)
-        if (r.stop.stop_possible() && !r.stop.stop_requested() && holds(r)) return r.stop;
-    return std::stop_source(std::nostopstate);
-  };
-  for (std::stop_source one = next(); one.stop_possible(); one = next()) one.request_stop();
-#else
-  static_cast<void>(holds);
-#endif
-}
-
-void handler_threads::request_stop(const std::vector<ticket>& of) noexcept {
-  if (of.empty()) return;
-  request_stop_if([&](const run& r) { return std::ranges::find(of, r.of()) != of.end(); });
-}
-
-void handler_threads::request_stop() noexcept {
-  request_stop_if([](const run&) { return true; });
 }
 
 void handler_threads::join() {
@@ -126,18 +26,12 @@ void handler_threads::join() {
 }
 
 void handler_threads::work() noexcept {
-  std::unique_lock hold(mutex_);
-  for (;;) {
-    added_.wait(hold, [this] { return closed_ || !waiting_.empty(); });
-    if (closed_) return;
-    const auto mine = waiting_.begin();
-    in_progress_.splice(in_progress_.end(), waiting_, mine);
-    hold.unlock();
-    body_(*mine);
-    hold.lock();
-    // Under the lock, so that the run is always counted in one of the two places.
-    inbox_.ended(in_progress_, mine);
-  }
+  do {
+    while (const auto mine = runs_.begin_next()) {
+      body_(**mine);
+      runs_.end(*mine);
+    }
+  } while (runs_.wait());
 }
 
 }  // namespace rondo::durable::detail

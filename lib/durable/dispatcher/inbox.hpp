@@ -1,7 +1,6 @@
 // What other threads leave for the database thread.
 #pragma once
 
-#include <chrono>
 #include <mutex>
 #include <utility>
 
@@ -26,7 +25,6 @@ class inbox {
   struct contents {
     run_list ended;
     unsigned signals = 0;
-    std::chrono::steady_clock::time_point last_at = {};  ///< when `last` was raised
     bool empty() const noexcept { return ended.empty() && signals == 0; }
   };
 
@@ -41,10 +39,7 @@ class inbox {
   }
 
   void raise(unsigned signals) noexcept {
-    add([&] {
-      contents_.signals |= signals;
-      if ((signals & last) != 0) contents_.last_at = std::chrono::steady_clock::now();
-    });
+    add([&] { contents_.signals |= signals; });
   }
 
   // From the database thread.
