@@ -168,6 +168,25 @@ TEST_CASE("if the answer to the end of a run is lost, that does not count as a l
   CHECK(runs.stats().leases_lost == 0);
 }
 
+TEST_CASE(
+    "a task that was cancelled after the answer to its beginning was lost is gone, and its lane goes on") {
+  workplace w;
+  diary d(w);
+  const auto cancelled = w.tasks->submit_after(1s, {.lane = "lane"});
+  const auto next = w.tasks->submit_after(1s, {.lane = "lane"});
+  dispatcher runs(w.time, *w.tasks, d.handler(), w.options());
+  REQUIRE(w.settle({&runs}));
+  w.line().fail(1, fault::after);
+  w.time.advance(1s);
+  REQUIRE(eventually([&] { return runs.stats().failures == 1; }));
+  REQUIRE(w.rests());
+  CHECK_FALSE(w.tasks->cancel(cancelled));  // its run has begun, as far as the database knows
+  w.pass(5s, {&runs});
+  CHECK(d.ids() == std::vector{next});
+  CHECK(runs.stats().withdrawn == 1);
+  CHECK(w.ask("SELECT count(*) FROM rondo_task") == "0");
+}
+
 TEST_CASE("claims whose answer was lost are found again, and run in time") {
   workplace w;
   diary d(w);

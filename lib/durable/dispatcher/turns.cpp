@@ -314,7 +314,11 @@ void turns::settle_begun(turn_result& done, time_point sent) {
     d_.counts.add(is_lost ? &dispatcher_statistics::leases_lost : &dispatcher_statistics::withdrawn);
     if (is_lost)
       d_.errors.say([&] { return name_of(r->what) + " is not run: its lease ran out before its run began"; });
-    r = unsettled_.beginning.erase(r);
+    // If the answer to an earlier beginning was lost, that may have been done, and the task cancelled since.
+    if (r->perhaps_told)
+      unsettled_.returned.splice(unsettled_.returned.end(), unsettled_.beginning, r++);
+    else
+      r = unsettled_.beginning.erase(r);
   }
   d_.runs.add(unsettled_.beginning);
 }
