@@ -9,12 +9,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "durable/database.hpp"
+#include "durable_processes.hpp"
 #include "held_bytes.hpp"
 #include "measure.hpp"
 
@@ -176,20 +179,61 @@ inline measure::sample run_all(place& at, std::size_t n, std::size_t dispatchers
   return {each, workers.sum()};
 }
 
+/// The same with the dispatchers of these processes.
+inline measure::sample run_all(place& at, std::size_t n, worker_processes& workers) {
+  at.fill(n, -1s);
+  workers.open(at.url());
+  const auto start = measure::now();
+  workers.start();
+  while (workers.completed() < n) std::this_thread::sleep_for(1ms);
+  const double each = microseconds_each(start, n);
+  workers.stop();
+  at.clear();
+  return {each, workers.sum()};
+}
+
 /// n tasks that become due one after another, the first of them in `first`.
 struct timetable {
   std::size_t n, per_second;
-  std::chrono::seconds first;
+  std::chrono::milliseconds first;
 };
 inline void fill(place& at, const timetable& t) {
   at.fill(t.n, t.first, std::chrono::microseconds(1'000'000 / t.per_second));
 }
 
+/// Tasks that are submitted while others are due, and are not due themselves.
+struct far_off {
+  std::size_t per_minute = 0, in_a_list = 1;
+};
+
+/// Submits far-off tasks at that rate, from another thread, until this object is destroyed. What comes too late because
+/// a call took long is made up for.
+class far_off_submissions {
+ public:
+  far_off_submissions(place& at, const far_off& what) {
+    if (what.per_minute == 0) return;
+    thread_ = std::jthread([&at, what](const std::stop_token& over) {
+      const std::vector<rondo::durable::planned> list(
+          what.in_a_list, {.what = {.payload = "far"}, .when = std::chrono::hours(24 * 365)});
+      auto next = std::chrono::steady_clock::now();
+      for (; !over.stop_requested(); next += what.in_a_list * 60'000'000us / what.per_minute) {
+        std::this_thread::sleep_until(next);
+        at.store().submit_all(list);
+      }
+    });
+  }
+
+ private:
+  std::jthread thread_;
+};
+
 /// How late the tasks are.
-inline dispatcher_statistics run_in_time(place& at, const timetable& t) {
+inline dispatcher_statistics run_in_time(place& at, const timetable& t, const far_off& load = {}) {
   fill(at, t);
   crew workers(at, 1);
+  std::optional<far_off_submissions> others(std::in_place, at, load);
   workers.wait_until([n = t.n](const crew::totals& all) { return all.completed >= n; });
+  others.reset();
   dispatcher_statistics result = workers.first();
   workers.stop();
   at.clear();
@@ -204,6 +248,31 @@ inline dispatcher_statistics run_soon(place& at, std::size_t n) {
     std::this_thread::sleep_for(10ms);
   }
   workers.wait_until([n](const crew::totals& t) { return t.completed >= n; });
+  dispatcher_statistics result = workers.first();
+  workers.stop();
+  at.clear();
+  return result;
+}
+
+/// How late t.n tasks are that are submitted t.first before they are due, in a list for every ten milliseconds. They are
+/// due at an even rate, whenever the dispatcher comes to them.
+inline dispatcher_statistics run_from_lists(place& at, const timetable& t, const far_off& load) {
+  crew workers(at, 1);
+  std::optional<far_off_submissions> others(std::in_place, at, load);
+  const std::size_t in_a_list = t.per_second / 100;
+  const auto begin = std::chrono::steady_clock::now();
+  const auto begin_by_the_wall_clock = std::chrono::system_clock::now();
+  for (std::size_t i = 0; i < t.n; i += in_a_list) {
+    std::vector<rondo::durable::planned> list;
+    for (std::size_t j = i; j != i + in_a_list; ++j)
+      list.push_back({.what = {.payload = std::to_string(j)},
+                      .when = std::chrono::time_point_cast<rondo::durable::wall_time::duration>(
+                          begin_by_the_wall_clock + t.first + j * 1'000'000us / t.per_second)});
+    std::this_thread::sleep_until(begin + i * 1'000'000us / t.per_second);
+    at.store().submit_all(list);
+  }
+  workers.wait_until([n = t.n](const crew::totals& all) { return all.completed >= n; });
+  others.reset();
   dispatcher_statistics result = workers.first();
   workers.stop();
   at.clear();
