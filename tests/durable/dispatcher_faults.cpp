@@ -270,7 +270,7 @@ TEST_CASE("a dispatcher waits for a database that somebody else has locked") {
   REQUIRE(w.settle({&runs}));
   REQUIRE(runs.stats().held == 1);
   {
-    detail::sqlite::connection lock(w.file, detail::sqlite::connection::durability::normal, 5s);
+    detail::sqlite::connection lock(w.file, 5s);
     lock.execute("BEGIN IMMEDIATE");
     w.time.advance(500ms);
     REQUIRE(eventually([&] { return runs.stats().failures >= 1; }));  // this takes 0.2 s of real time

@@ -101,8 +101,7 @@ turn_result take(rondo::durable::detail::session& of, const turn& what) {
 void run_all(const std::string& file, const std::string& name) {
   const auto engine = rondo::durable::detail::sqlite::open(file, {});
   const auto session = engine->connect(name, worker::default_rules());
-  rondo::durable::detail::sqlite::connection notes(
-      file, rondo::durable::detail::sqlite::connection::durability::normal, 10s);
+  rondo::durable::detail::sqlite::connection notes(file, 10s);
   for (;;) {
     std::vector<ticket> claimed;
     for (const auto& c : take(*session, {.claim_up_to = 7}).claimed) claimed.push_back(ticket_of(c));

@@ -247,18 +247,16 @@ class workplace {
 
   /// The first column of the first row.
   std::string ask(const std::string& sql) const {
-    detail::sqlite::connection own(file, detail::sqlite::connection::durability::normal, 5s);
+    detail::sqlite::connection own(file, 5s);
     auto rows = own.query(sql.c_str());
     return rows.next() ? rows.text(0) : "";
   }
 
-  void run(const std::string& sql) const {
-    detail::sqlite::connection(file, detail::sqlite::connection::durability::normal, 5s).execute(sql);
-  }
+  void run(const std::string& sql) const { detail::sqlite::connection(file, 5s).execute(sql); }
 
   /// Submits in one transaction, because each transaction waits for the disk.
   std::vector<std::int64_t> submit_many(int count, duration delay) {
-    detail::sqlite::connection own(file, detail::sqlite::connection::durability::normal, 5s);
+    detail::sqlite::connection own(file, 5s);
     std::vector<std::int64_t> ids;
     own.execute("BEGIN IMMEDIATE");
     for (int i = 0; i != count; ++i) ids.push_back(tasks->submit_after(own.handle(), delay, {}));

@@ -98,7 +98,7 @@ void rows::check(int code) const {
   if (code != SQLITE_OK) fail(sqlite3_db_handle(statement_), code);
 }
 
-connection::connection(const std::string& file, durability level, std::chrono::milliseconds patience)
+connection::connection(const std::string& file, std::chrono::milliseconds patience)
     : lock_(file_lock::of(file)) {
   sqlite3* opened = nullptr;
   const int code = sqlite3_open_v2(file.c_str(), &opened,
@@ -115,7 +115,7 @@ connection::connection(const std::string& file, durability level, std::chrono::m
                 SQLITE_READONLY);
   }
   use_wal(patience);
-  execute(level == durability::full ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL");
+  execute("PRAGMA synchronous = NORMAL");
 }
 
 connection::connection(sqlite3* theirs) : handle_(theirs, closer{false}) {}
@@ -208,7 +208,7 @@ void unit_of_work::commit() {
     if (e.code() == SQLITE_IOERR && !database_->theirs()) throw error(e.what(), SQLITE_IOERR, true);
     throw;
   }
-  database_ = nullptr;
+  std::exchange(database_, nullptr)->has_committed_ = true;
 }
 
 }  // namespace rondo::durable::detail::sqlite

@@ -85,10 +85,9 @@ struct closer {
 
 class connection {
  public:
-  enum class durability { full, normal };
-
-  /// Opens the file, or creates an empty database. Calls that find it locked retry for `patience`.
-  connection(const std::string& file, durability level, std::chrono::milliseconds patience);
+  /// Opens the file, or creates an empty database. Calls that find it locked retry for `patience`. What is committed
+  /// outlives the process, but a power cut only after log_file::sync().
+  connection(const std::string& file, std::chrono::milliseconds patience);
   /// Uses the caller's connection. It stays open, and has no statement of ours after this object has been destroyed.
   explicit connection(sqlite3* theirs);
 
@@ -120,7 +119,12 @@ class connection {
   /// transaction has ended. For a connection of ours.
   file_lock::holder begin_to_write();
 
+  /// Whether a unit of work has been committed since the last call.
+  bool has_committed() noexcept { return std::exchange(has_committed_, false); }
+
  private:
+  friend class unit_of_work;
+
   /// A wait for another connection's lock.
   struct lock_wait {
     std::chrono::milliseconds patience{};
@@ -136,6 +140,7 @@ class connection {
   std::unique_ptr<lock_wait> wait_;  // SQLite keeps a pointer to it
   std::unique_ptr<sqlite3, closer> handle_;
   std::unordered_map<const char*, compiled> kept_;
+  bool has_committed_ = false;
 };
 
 /// Several statements that take effect together or not at all. On a connection of ours this is a transaction, which has

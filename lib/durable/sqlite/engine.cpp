@@ -201,8 +201,8 @@ const char* list_statement(std::optional<task_state> only) {
 
 }  // namespace
 
-connection open_connection(const std::string& file, connection::durability level, const settings& with) {
-  connection result(file, level, with.patience);
+connection open_connection(const std::string& file, const settings& with) {
+  connection result(file, with.patience);
   if (with.connected) with.connected(result.handle());
   bring_up_to_date(result, with.steps);
   return result;
@@ -224,7 +224,17 @@ task task_of(const rows& row) {
 }
 
 file_engine::file_engine(std::string file, settings with) : file_(std::move(file)), with_(std::move(with)) {
-  own_.emplace(open_connection(file_, connection::durability::full, with_));
+  connect();
+}
+
+void file_engine::connect() {
+  connection fresh = open_connection(file_, with_);
+  {
+    rows syncs = fresh.query("PRAGMA synchronous");
+    syncs.next();
+    if (syncs.integer(0) != 0) log_ = std::make_shared<log_file>(fresh);  // tests turn it off
+  }
+  own_.emplace(std::move(fresh));
 }
 
 connection file_engine::theirs(const transaction& in) const {
@@ -248,14 +258,24 @@ auto file_engine::on(const transaction* in, Function f) {
     connection database = theirs(*in);
     return f(database);
   }
-  const std::lock_guard lock(mutex_);
-  if (!own_) own_.emplace(open_connection(file_, connection::durability::full, with_));
-  try {
-    return f(*own_);
-  } catch (const error& e) {
-    if (e.broken()) own_.reset();
-    throw;
-  }
+  std::shared_ptr<const log_file> log;
+  auto result = [&] {
+    const std::lock_guard lock(mutex_);
+    if (!own_) connect();
+    try {
+      auto done = f(*own_);
+      if (own_->has_committed()) log = log_;
+      return done;
+    } catch (const error& e) {
+      if (e.broken()) {
+        log_.reset();
+        own_.reset();
+      }
+      throw;
+    }
+  }();
+  if (log) log->sync();
+  return result;
 }
 
 std::int64_t file_engine::microseconds_until(const due_time& due) const {
@@ -378,6 +398,7 @@ void file_engine::pause(const std::string& queue) {
     unit_of_work all(database);
     database.change("INSERT INTO rondo_paused (queue) VALUES (?) ON CONFLICT DO NOTHING", queue);
     all.commit();
+    return true;
   });
 }
 
@@ -386,6 +407,7 @@ void file_engine::resume(const std::string& queue) {
     unit_of_work all(database);
     database.change("DELETE FROM rondo_paused WHERE queue = ?", queue);
     all.commit();
+    return true;
   });
 }
 

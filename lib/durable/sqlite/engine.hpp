@@ -18,6 +18,7 @@
 
 #include "durable/engine.hpp"
 #include "durable/sqlite/connection.hpp"
+#include "durable/sqlite/log_file.hpp"
 #include "durable/sqlite/schema.hpp"
 
 namespace rondo::durable::detail::sqlite {
@@ -55,6 +56,7 @@ class file_engine final : public engine {
  private:
   template <class Function>
   auto on(const transaction* in, Function f);
+  void connect();
   connection theirs(const transaction& in) const;
   std::int64_t microseconds_until(const due_time& due) const;
 
@@ -62,10 +64,11 @@ class file_engine final : public engine {
   settings with_;
   std::mutex mutex_;
   std::optional<connection> own_;  // none if the next call must reconnect
+  std::shared_ptr<const log_file> log_;
 };
 
 /// Returns a new connection, with the schema up to date.
-connection open_connection(const std::string& file, connection::durability level, const settings& with);
+connection open_connection(const std::string& file, const settings& with);
 
 std::shared_ptr<engine> open(const std::string& file, settings with);
 

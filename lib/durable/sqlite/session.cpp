@@ -46,7 +46,7 @@ file_session::file_session(std::string file, settings with, std::string owner, c
 void file_session::open() {
   // A power cut may undo the connection's last commits. It also ends all processes of the host, so their tasks run
   // again.
-  database_.emplace(open_connection(file_, connection::durability::normal, with_));
+  database_.emplace(open_connection(file_, with_));
   seen_version_ = -1;  // versions of two connections cannot be compared
 }
 
