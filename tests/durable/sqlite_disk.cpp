@@ -1,8 +1,10 @@
 // What reaches the disk, and when.
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <cstddef>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <string>
 #include <utility>
@@ -12,6 +14,7 @@
 #include <unistd.h>
 
 #include "durable/sqlite_database.hpp"
+#include "threads/patience.hpp"
 
 namespace {
 
@@ -101,6 +104,33 @@ TEST_CASE("the turn of a session waits for no disk") {
   for (const auto& c : session->take({.claim_up_to = 9}).claimed) claimed.push_back(ticket_of(c));
   CHECK(session->take({.begun = claimed}).begun.size() == 3);
   CHECK(session->take({.finished = claimed}).finished.size() == 3);
+  CHECK(seen.names().empty());
+}
+
+/// How often the log has begun anew since it was made.
+unsigned beginnings(const sqlite_database& db) {
+  std::ifstream log(db.file() + "-wal", std::ios::binary);
+  char header[16]{};
+  log.read(header, sizeof header);
+  unsigned number = 0;
+  for (int i = 12; i != 16; ++i) number = number << 8 | static_cast<unsigned char>(header[i]);
+  return number;
+}
+
+TEST_CASE(
+    "the log of a store that is never idle begins anew, and no commit waits for the copy of a long one") {
+  sqlite_database db;
+  const auto mine = db.open_store();
+  const std::string page(4096, 'p');
+  mine->submit_after(1h, {.payload = page});
+  const unsigned before = beginnings(db);
+  syncs seen(db);
+  const auto end = std::chrono::steady_clock::now() + rondo::test::patience;
+  while (beginnings(db) == before && std::chrono::steady_clock::now() < end)
+    mine->submit_all(
+        std::vector<rondo::durable::planned>(50, {.what = {.payload = page}, .when = std::chrono::hours(1)}));
+  CHECK(beginnings(db) != before);
+  CHECK(std::filesystem::file_size(db.file() + "-wal") > 4'000 * page.size());
   CHECK(seen.names().empty());
 }
 

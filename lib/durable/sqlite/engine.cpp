@@ -203,6 +203,7 @@ const char* list_statement(std::optional<task_state> only) {
 
 connection open_connection(const std::string& file, const settings& with) {
   connection result(file, with.patience);
+  if (with.checkpoints) with.checkpoints->watch(result);
   if (with.connected) with.connected(result.handle());
   bring_up_to_date(result, with.steps);
   return result;
@@ -224,6 +225,7 @@ task task_of(const rows& row) {
 }
 
 file_engine::file_engine(std::string file, settings with) : file_(std::move(file)), with_(std::move(with)) {
+  with_.checkpoints = std::make_shared<checkpointer>(file_);
   connect();
 }
 

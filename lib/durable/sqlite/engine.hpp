@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "durable/engine.hpp"
+#include "durable/sqlite/checkpointer.hpp"
 #include "durable/sqlite/connection.hpp"
 #include "durable/sqlite/log_file.hpp"
 #include "durable/sqlite/schema.hpp"
@@ -29,6 +30,7 @@ struct settings {
   std::function<void(sqlite3*)> connected = {};  // called with each new connection
   migrations steps = all_migrations();
   std::chrono::milliseconds patience = std::chrono::seconds(5);
+  std::shared_ptr<checkpointer> checkpoints = {};  // of the engine, for it and its sessions
 };
 
 class file_engine final : public engine {

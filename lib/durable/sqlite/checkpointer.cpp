@@ -1,0 +1,82 @@
+#include "durable/sqlite/checkpointer.hpp"
+
+#include <chrono>
+#include <csignal>
+#include <exception>
+#include <utility>
+
+namespace rondo::durable::detail::sqlite {
+
+namespace {
+
+constexpr int at_once = 1000;  // pages that are copied together; SQLite's default
+/// The log begins anew after this many pages. That takes a moment in which nobody can commit, so it is not done each time.
+constexpr int long_log = 8000;
+/// How long a checkpoint waits for its turn. It is not urgent: the next commit asks again.
+constexpr std::chrono::milliseconds patience{1000};
+
+void block_signals() noexcept {
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, nullptr);
+}
+
+/// Copies what no reader needs in the log. Neither waits for other connections nor lets them wait.
+void copy_log(connection& database) {
+  sqlite3_wal_checkpoint_v2(database.handle(), nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
+}
+
+}  // namespace
+
+checkpointer::checkpointer(std::string file) : file_(std::move(file)), thread_([this] { run(); }) {}
+
+checkpointer::~checkpointer() {
+  {
+    const std::lock_guard hold(mutex_);
+    is_over_ = true;
+    woken_.notify_one();
+  }
+  thread_.join();
+}
+
+void checkpointer::watch(connection& database) noexcept {
+  sqlite3_wal_hook(database.handle(), committed, this);
+}
+
+int checkpointer::committed(void* self, sqlite3*, const char*, int pages) noexcept {
+  auto& mine = *static_cast<checkpointer*>(self);
+  const std::lock_guard hold(mine.mutex_);
+  if (pages < mine.copied_) mine.copied_ = 0;  // the log has begun anew
+  mine.pages_ = pages;
+  if (pages - mine.copied_ >= at_once) mine.woken_.notify_one();
+  return SQLITE_OK;
+}
+
+void checkpointer::run() noexcept {
+  block_signals();
+  std::unique_lock hold(mutex_);
+  for (;;) {
+    woken_.wait(hold, [this] { return pages_ - copied_ >= at_once || is_over_; });
+    if (is_over_) return;
+    const int pages = copied_ = pages_;
+    hold.unlock();
+    try {
+      shorten_log(pages);
+    } catch (const std::exception&) {  // a lock, a full disk, no memory: later commits ask again
+      without_writers_.reset();
+      own_.reset();
+    }
+    hold.lock();
+  }
+}
+
+void checkpointer::shorten_log(int pages) {
+  if (!own_) own_.emplace(file_, patience);
+  copy_log(*own_);
+  if (pages < long_log) return;
+  if (!without_writers_) without_writers_.emplace(file_, patience);
+  const unit_of_work nothing(*without_writers_);
+  copy_log(*own_);
+}
+
+}  // namespace rondo::durable::detail::sqlite
