@@ -46,6 +46,39 @@ TEST_CASE("a session notices once that another changed the database, but not its
   CHECK(w.session().look_every() < rondo::durable::detail::soon);
 }
 
+TEST_CASE("what a store is told wakes its sessions if it is due soon, unless it is in a user's transaction") {
+  sqlite_database db;
+  const auto engine = db.open();
+  const auto mine = rondo::durable::detail::store_access::make(engine);
+  const auto session = engine->connect("w", worker::default_rules());
+  const auto has_news = [&] {
+    session->interrupt();  // so that it does not wait for ever
+    return session->wait();
+  };
+  CHECK(!has_news());
+  const std::int64_t id = mine->submit_after(1h, {.key = "k"});
+  CHECK(!has_news());
+  mine->submit_after(4s, {});
+  CHECK(has_news());
+  CHECK(!has_news());
+  mine->submit_all(std::vector<rondo::durable::planned>{{.when = 1h}, {.when = 4s}, {.when = 2h}});
+  CHECK(has_news());
+  mine->submit_all(std::vector<rondo::durable::planned>{{.when = 1h}, {.when = 2h}});
+  CHECK(!has_news());
+  mine->reschedule_after(id, 4s);
+  CHECK(has_news());
+  mine->reschedule_after("default", "k", 1h);
+  CHECK(!has_news());
+  mine->reschedule_after("default", "k", 4s);
+  CHECK(has_news());
+  const auto theirs = db.connect();
+  theirs->execute("BEGIN IMMEDIATE");
+  mine->submit_after(theirs->handle(), 4s, {});
+  CHECK(!has_news());
+  theirs->execute("COMMIT");
+  CHECK(session->changed());
+}
+
 TEST_CASE("two stores on one file submit and cancel from several threads, and nothing is lost") {
   sqlite_database db;
   const auto one = store::open(db.url()), two = store::open(db.url());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <limits>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
@@ -287,11 +288,17 @@ std::int64_t file_engine::microseconds_until(const due_time& due) const {
   return microseconds_of(std::get<wall_time>(due));
 }
 
+void file_engine::tell(std::int64_t due, const transaction* in) const {
+  if (in == nullptr && due < microseconds_of(with_.clock() + soon)) with_.due_soon->publish();
+}
+
 std::int64_t file_engine::submit(const due_time& due, const submission& what, const transaction* in) {
   return on(in, [&](connection& database) {
     unit_of_work all(database);
-    const std::int64_t id = submit_in(database, what, microseconds_until(due));
+    const std::int64_t when = microseconds_until(due);
+    const std::int64_t id = submit_in(database, what, when);
     all.commit();
+    tell(when, in);
     return id;
   });
 }
@@ -302,7 +309,12 @@ std::vector<std::int64_t> file_engine::submit_all(std::span<const planned> list,
     const std::size_t repeated = first_repeated_key(list);
     std::vector<std::int64_t> ids;
     ids.reserve(list.size());
-    const auto due_of = [&](const due_time& when) { return microseconds_until(when); };
+    std::int64_t earliest = std::numeric_limits<std::int64_t>::max();
+    const auto due_of = [&](const due_time& when) {
+      const std::int64_t due = microseconds_until(when);
+      earliest = std::min(earliest, due);
+      return due;
+    };
     while (ids.size() != repeated) {
       const auto rest = list.subspan(ids.size(), std::min(in_one_statement, repeated - ids.size()));
       if (rest.size() == in_one_statement && std::ranges::all_of(rest, is_simple)) {
@@ -314,6 +326,7 @@ std::vector<std::int64_t> file_engine::submit_all(std::span<const planned> list,
     }
     if (repeated != list.size()) refuse_key(list[repeated].what, 0);
     all.commit();
+    tell(earliest, in);
     return ids;
   });
 }
@@ -349,13 +362,15 @@ bool file_engine::cancel(const std::string& queue, const std::string& key, const
 bool file_engine::reschedule(std::int64_t id, const due_time& due, const transaction* in) {
   return on(in, [&](connection& database) {
     unit_of_work all(database);
+    const std::int64_t when = microseconds_until(due);
     // The greater fence keeps the dispatcher that holds the task from beginning it. A trigger gives it another place.
     const int moved = database.change(
         "UPDATE rondo_task SET state = 0, due = ?, place = NULL, fence = fence + 1, owner = NULL,"
         " lease_until = NULL"
         " WHERE id = ? AND state IN (0, 1, 5, 6)",
-        microseconds_until(due), id);
+        when, id);
     all.commit();
+    tell(when, in);
     return moved != 0;
   });
 }
@@ -364,12 +379,14 @@ bool file_engine::reschedule(const std::string& queue, const std::string& key, c
                              const transaction* in) {
   return on(in, [&](connection& database) {
     unit_of_work all(database);
+    const std::int64_t when = microseconds_until(due);
     const int moved = database.change(
         "UPDATE rondo_task SET state = 0, due = ?, place = NULL, fence = fence + 1, owner = NULL,"
         " lease_until = NULL"
         " WHERE queue = ? AND key = ? AND state <> 3 AND state IN (0, 1, 5, 6)",
-        microseconds_until(due), queue, key);
+        when, queue, key);
     all.commit();
+    tell(when, in);
     return moved != 0;
   });
 }

@@ -20,6 +20,7 @@
 #include "durable/sqlite/checkpointer.hpp"
 #include "durable/sqlite/connection.hpp"
 #include "durable/sqlite/log_file.hpp"
+#include "durable/sqlite/news.hpp"
 #include "durable/sqlite/schema.hpp"
 
 namespace rondo::durable::detail::sqlite {
@@ -30,7 +31,11 @@ struct settings {
   std::function<void(sqlite3*)> connected = {};  // called with each new connection
   migrations steps = all_migrations();
   std::chrono::milliseconds patience = std::chrono::seconds(5);
-  std::shared_ptr<checkpointer> checkpoints = {};  // of the engine, for it and its sessions
+  ///@{
+  /// Of the engine, for it and its sessions.
+  std::shared_ptr<checkpointer> checkpoints = {};
+  std::shared_ptr<news> due_soon = std::make_shared<news>();
+  ///@}
 };
 
 class file_engine final : public engine {
@@ -61,6 +66,8 @@ class file_engine final : public engine {
   void connect();
   connection theirs(const transaction& in) const;
   std::int64_t microseconds_until(const due_time& due) const;
+  /// Wakes the sessions if the task is due soon. What is in the user's transaction cannot be seen yet.
+  void tell(std::int64_t due, const transaction* in) const;
 
   std::string file_;
   settings with_;

@@ -367,17 +367,8 @@ bool file_session::changed() {
   }
 }
 
-bool file_session::wait() {
-  std::unique_lock lock(mutex_);
-  woken_.wait(lock, [this] { return interrupted_; });
-  interrupted_ = false;
-  return false;
-}
+bool file_session::wait() { return with_.due_soon->wait(waits_); }
 
-void file_session::interrupt() noexcept {
-  const std::lock_guard lock(mutex_);
-  interrupted_ = true;
-  woken_.notify_one();
-}
+void file_session::interrupt() noexcept { with_.due_soon->interrupt(waits_); }
 
 }  // namespace rondo::durable::detail::sqlite

@@ -1,9 +1,7 @@
 // A dispatcher's connection to a SQLite database.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,6 +10,7 @@
 #include "durable/engine.hpp"
 #include "durable/sqlite/connection.hpp"
 #include "durable/sqlite/engine.hpp"
+#include "durable/sqlite/news.hpp"
 #include "durable/sqlite/owner_locks.hpp"
 
 namespace rondo::durable::detail::sqlite {
@@ -62,10 +61,7 @@ class file_session final : public session {
   std::optional<connection> database_;  // none if the next call must reconnect
   std::int64_t seen_version_ = 0;       // the last data_version()
   std::int64_t now_ = 0;                // the time of the turn
-
-  std::mutex mutex_;
-  std::condition_variable woken_;
-  bool interrupted_ = false;
+  news::reader waits_;
 };
 
 }  // namespace rondo::durable::detail::sqlite
