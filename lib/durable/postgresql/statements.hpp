@@ -234,13 +234,13 @@ inline constexpr statement retry{"rondo_retry", R"sql(
 // Statements of a session. $1 and $2 are the ids and fences of tickets. Rows that an open transaction has locked are
 // skipped, as that transaction may take long: see `locked`. "+ 0" keeps the server from using the index of the leases.
 // If few tasks were held when the statistics were last taken, it would otherwise read all held tasks instead of each
-// ticket's row by its id.
+// ticket's row by its id. If the table was empty then, a join would read all of it, and compare each row with each
+// ticket: a subquery that is not made part of the join, because it locks (or has "offset 0"), is run once for each.
 
 inline constexpr statement finish{"rondo_finish", R"sql(
   with old as materialized (
-    select t.id from unnest($1::bigint[], $2::bigint[]) as u(id, fence)
-    join rondo_task t on t.id = u.id and t.fence = u.fence and t.state + 0 in (2, 4)
-    for update of t skip locked
+    select t.id from unnest($1::bigint[], $2::bigint[]) as u(id, fence) cross join lateral (
+      select id from rondo_task where id = u.id and fence = u.fence and state + 0 in (2, 4) for update skip locked) t
   )
   delete from rondo_task where id = any(array(select id from old)) returning id, fence
 )sql"};
@@ -253,8 +253,9 @@ inline constexpr statement fail{"rondo_fail", R"sql(
   with old as materialized (
     select t.id, t.fence, t.state, t.queue, u.retry_after, u.why, u.counts
     from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[], $6::boolean[]) as u(id, fence, retry_after, why, counts)
-    join rondo_task t on t.id = u.id and t.fence = u.fence and t.state + 0 in (2, 4)
-    for update of t skip locked
+    cross join lateral (
+      select id, fence, state, queue from rondo_task
+      where id = u.id and fence = u.fence and state + 0 in (2, 4) for update skip locked) t
   ), gone as (
     delete from rondo_task where id = any(array(select id from old where state = 4))
   ), failed as (
@@ -263,6 +264,7 @@ inline constexpr statement fail{"rondo_fail", R"sql(
       attempt = greatest(attempt - case when counts then 0 else 1 end, 0),
       due = case when retry_after is null or attempt = 0 then due else clock_timestamp() + retry_after * interval '1 microsecond' end
     from old where t.id = old.id and old.state = 2
+      and t.id = any(array(select id from old))  -- as above
   )
   select id, fence, state = 4,
     case when state = 2 and retry_after < $5::bigint then pg_notify('rondo_task', queue)::text end from old
@@ -275,8 +277,9 @@ inline constexpr statement pass{"rondo_pass", R"sql(
     select t.id, t.fence, t.state, t.queue, u.given_up, u.why,
       case when t.state = 2 and t.attempt = 0 then t.point else timestamptz 'epoch' + u.next * interval '1 microsecond' end as next
     from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::boolean[], $5::text[]) as u(id, fence, next, given_up, why)
-    join rondo_task t on t.id = u.id and t.fence = u.fence and t.state + 0 in (1, 2, 4)
-    for update of t skip locked
+    cross join lateral (
+      select id, fence, state, queue, attempt, point from rondo_task
+      where id = u.id and fence = u.fence and state + 0 in (1, 2, 4) for update skip locked) t
   ), gone as (
     delete from rondo_task where id = any(array(select id from old where state = 4 or next is null and not given_up))
   ), passed as (
@@ -285,6 +288,7 @@ inline constexpr statement pass{"rondo_pass", R"sql(
       attempt = case when next is null then attempt else 0 end, place = case when next is null then place end,
       due = coalesce(next, due), point = coalesce(next, point)
     from old where t.id = old.id and old.state <> 4 and (next is not null or given_up)
+      and t.id = any(array(select id from old))  -- as above
   )
   select id, fence, state = 4,
     case when state <> 4 and next < clock_timestamp() + $6::bigint * interval '1 microsecond' then pg_notify('rondo_task', queue)::text end
@@ -293,9 +297,9 @@ inline constexpr statement pass{"rondo_pass", R"sql(
 
 inline constexpr statement take_back{"rondo_take_back", R"sql(
   with old as materialized (
-    select t.id, t.fence, t.state, t.queue from unnest($1::bigint[], $2::bigint[]) as u(id, fence)
-    join rondo_task t on t.id = u.id and t.fence = u.fence and t.state + 0 in (2, 4)
-    for update of t skip locked
+    select t.* from unnest($1::bigint[], $2::bigint[]) as u(id, fence) cross join lateral (
+      select id, fence, state, queue from rondo_task
+      where id = u.id and fence = u.fence and state + 0 in (2, 4) for update skip locked) t
   ), gone as (
     delete from rondo_task where id = any(array(select id from old where state = 4))
   ), back as (
@@ -307,9 +311,8 @@ inline constexpr statement take_back{"rondo_take_back", R"sql(
 
 inline constexpr statement give_back{"rondo_give_back", R"sql(
   with old as materialized (
-    select t.id from unnest($1::bigint[], $2::bigint[]) as u(id, fence)
-    join rondo_task t on t.id = u.id and t.fence = u.fence and t.state + 0 = 1
-    for update of t skip locked
+    select t.id from unnest($1::bigint[], $2::bigint[]) as u(id, fence) cross join lateral (
+      select id from rondo_task where id = u.id and fence = u.fence and state + 0 = 1 for update skip locked) t
   )
   update rondo_task set state = 0, owner = null, lease_until = null
   where id = any(array(select id from old))
@@ -319,10 +322,10 @@ inline constexpr statement give_back{"rondo_give_back", R"sql(
 /// $3: the lease, $4: whether leases of which at least half is left are also renewed.
 inline constexpr statement renew{"rondo_renew", R"sql(
   with old as materialized (
-    select t.id from unnest($1::bigint[], $2::bigint[]) as u(id, fence)
-    join rondo_task t on t.id = u.id and t.fence = u.fence and t.state + 0 in (2, 4)
-      and ($4::boolean or t.lease_until < clock_timestamp() + $3::bigint / 2 * interval '1 microsecond')
-    for update of t skip locked
+    select t.id from unnest($1::bigint[], $2::bigint[]) as u(id, fence) cross join lateral (
+      select id from rondo_task where id = u.id and fence = u.fence and state + 0 in (2, 4)
+        and ($4::boolean or lease_until < clock_timestamp() + $3::bigint / 2 * interval '1 microsecond')
+      for update skip locked) t
   )
   update rondo_task set lease_until = clock_timestamp() + $3::bigint * interval '1 microsecond'
   where id = any(array(select id from old))
@@ -340,9 +343,10 @@ inline constexpr statement begin{"rondo_begin", R"sql(
     from (
       select id, fence, timestamptz 'epoch' + point * interval '1 microsecond' as point
       from unnest($1::bigint[], $2::bigint[], $5::bigint[]) as v(id, fence, point)
-    ) u
-    join rondo_task t on t.id = u.id and t.fence = u.fence and (t.state + 0 = 1 or t.state + 0 = 2 and t.owner = $4::text)
-    for update of t skip locked
+    ) u cross join lateral (
+      select id, fence, state, queue, lane, place, due, point from rondo_task
+      where id = u.id and fence = u.fence and (state + 0 = 1 or state + 0 = 2 and owner = $4::text)
+      for update skip locked) t
   ), rival as materialized (
     select o.id as of, r.id, r.precedes from old o cross join lateral (
       (select id, true as precedes from rondo_task
@@ -373,8 +377,8 @@ inline constexpr statement begin{"rondo_begin", R"sql(
 
 /// Which of these runs have been cancelled.
 inline constexpr statement watch{"rondo_watch", R"sql(
-  select t.id, t.fence from unnest($1::bigint[], $2::bigint[]) as u(id, fence)
-  join rondo_task t on t.id = u.id and t.fence = u.fence and t.state + 0 = 4
+  select t.id, t.fence from unnest($1::bigint[], $2::bigint[]) as u(id, fence) cross join lateral (
+    select id, fence from rondo_task where id = u.id and fence = u.fence and state + 0 = 4 offset 0) t
 )sql"};
 
 /// Takes tickets for which a statement above has done nothing, and returns those for which it could. $3: for each
@@ -382,9 +386,10 @@ inline constexpr statement watch{"rondo_watch", R"sql(
 /// $4: the owner.
 inline constexpr statement locked{"rondo_locked", R"sql(
   select t.id, t.fence from unnest($1::bigint[], $2::bigint[], $3::bigint[]) as u(id, fence, wanted)
-  join rondo_task t on t.id = u.id and t.fence = u.fence
-    and case wanted when 0 then t.state + 0 in (2, 4) when 1 then t.state + 0 = 1 when 3 then t.state + 0 in (1, 2, 4)
-      else t.state + 0 = 1 or t.state + 0 = 2 and t.owner = $4::text end
+  cross join lateral (
+    select id, fence from rondo_task where id = u.id and fence = u.fence
+      and case wanted when 0 then state + 0 in (2, 4) when 1 then state + 0 = 1 when 3 then state + 0 in (1, 2, 4)
+        else state + 0 = 1 or state + 0 = 2 and owner = $4::text end offset 0) t
 )sql"};
 
 /// $1: the queues, $2: the owner, $3: the lease. The leases start again, so that a claim in the same turn does not find
