@@ -248,7 +248,7 @@ TEST_CASE(
       w.rest().notify();
     REQUIRE(eventually([&] { return runs.stats().failures == 1; }));
     REQUIRE(w.rests());
-    w.run("UPDATE rondo_task SET state = 1, attempt = 0");
+    w.ask("UPDATE rondo_task SET state = 1, attempt = 0");
     w.time.advance(1s);
     REQUIRE(w.rests());
     if (!ends_meanwhile) CHECK(w.tasks->find(id)->attempt == 1);
@@ -270,12 +270,12 @@ TEST_CASE("a dispatcher waits for a database that somebody else has locked") {
   REQUIRE(w.settle({&runs}));
   REQUIRE(runs.stats().held == 1);
   {
-    detail::sqlite::connection lock(w.file, 5s);
-    lock.execute("BEGIN IMMEDIATE");
+    const auto lock = w.base->connect();
+    lock->execute("BEGIN IMMEDIATE");
     w.time.advance(500ms);
     REQUIRE(eventually([&] { return runs.stats().failures >= 1; }));  // this takes 0.2 s of real time
     CHECK(d.size() == 0);
-    lock.execute("COMMIT");
+    lock->execute("COMMIT");
   }
   REQUIRE(eventually([&] {
     w.time.advance(100ms);

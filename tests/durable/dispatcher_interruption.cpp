@@ -50,24 +50,6 @@ TEST_CASE("a run is interrupted when its task is cancelled or replaced, and othe
   }
 }
 
-TEST_CASE("a dispatcher that checks the file interrupts a run as soon as it sees the change") {
-  workplace w;
-  w.watched->look_every = 50ms;
-  std::atomic<bool> running{false}, interrupted{false};
-  const auto id = w.tasks->submit_after(0s, {});
-  dispatcher runs(
-      w.time, *w.tasks,
-      [&](const task&, std::stop_token token) {
-        running = true;
-        interrupted = waits_for(token);
-      },
-      w.options());
-  REQUIRE(eventually([&] { return running.load(); }));
-  w.tasks->cancel(id);
-  w.time.advance(50ms);
-  CHECK(eventually([&] { return interrupted.load(); }));
-}
-
 TEST_CASE("a run that was cancelled before a thread was free for it finds its token requested") {
   workplace w;
   auto o = w.options();

@@ -30,7 +30,7 @@ TEST_CASE("the lease of a claimed task is counted from when it is due") {
   REQUIRE(eventually([&] { return runs.stats().held == 2; }));
   w.time.advance(1s);
   REQUIRE(begun.wait());
-  const auto other = w.sqlite->connect("other", other_rules);
+  const auto other = w.watched->plain("other", other_rules);
   w.time.elapse(58s);  // 9 s after it was due: still only the dispatcher that claimed it long ago may have it
   for (const claim& c : claims_of(*other)) CHECK(c.what.id != id);
   w.time.elapse(1001ms);
@@ -53,7 +53,7 @@ TEST_CASE("the lease of a run in progress is renewed after each third of its len
       },
       o);
   REQUIRE(begun.wait());
-  const auto other = w.sqlite->connect("other", other_rules);
+  const auto other = w.watched->plain("other", other_rules);
   for (int i = 0; i != 20; ++i) {
     w.time.advance(3s);
     REQUIRE(w.rests());
@@ -84,7 +84,7 @@ TEST_CASE(
         o);
     REQUIRE(begun.wait());
     w.time.elapse(9001ms);  // the process is halted, and its wheel with it
-    const auto other = w.sqlite->connect("other", other_rules);
+    const auto other = w.watched->plain("other", other_rules);
     const auto claimed = claims_of(*other);
     REQUIRE(claimed.size() == 1);
     CHECK(claimed[0].what.id == id);
@@ -107,7 +107,7 @@ TEST_CASE("a task whose dispatcher has vanished is run by another dispatcher onc
   diary d(w);
   const auto id = w.tasks->submit_after(1s, {});
   {
-    const auto vanishing = w.sqlite->connect("vanishing", other_rules);
+    const auto vanishing = w.watched->plain("vanishing", other_rules);
     const auto claimed = claims_of(*vanishing);
     REQUIRE(claimed.size() == 1);
     w.time.advance(1s);
@@ -131,7 +131,7 @@ TEST_CASE("a task whose last attempt lost its lease is dead, and the dispatcher 
   o.max_attempts = 1;
   const auto id = w.tasks->submit_after(0s, {});
   {
-    const auto vanishing = w.sqlite->connect("vanishing", other_rules);
+    const auto vanishing = w.watched->plain("vanishing", other_rules);
     const auto claimed = claims_of(*vanishing);
     REQUIRE(vanishing->take({.begun = {{id, claimed[0].what.fence}}}).begun.size() == 1);
   }
@@ -252,7 +252,7 @@ TEST_CASE(
   REQUIRE(w.settle({&runs}));
   w.line().fail(-1);
   w.pass(34s, {&runs}, 1s);
-  const auto other = w.sqlite->connect("other", other_rules);
+  const auto other = w.watched->plain("other", other_rules);
   REQUIRE(claims_of(*other).size() == 1);
   w.line().mend();
   w.pass(6s, {&runs}, 1s);

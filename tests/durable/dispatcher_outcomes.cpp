@@ -192,7 +192,7 @@ TEST_CASE("on_dead is told of a task whose last lease ran out, by the dispatcher
   workplace w;
   obituaries told;
   w.tasks->submit_after(0s, {.payload = "p", .max_attempts = 1});
-  const auto gone = w.sqlite->connect("gone", {{"default"}, 5s, 30s, 10});
+  const auto gone = w.watched->plain("gone", {{"default"}, 5s, 30s, 10});
   const auto claimed = gone->take({.claim_up_to = 1}).claimed;
   REQUIRE(claimed.size() == 1);
   gone->take({.begun = {{claimed[0].what.id, claimed[0].what.fence}}});

@@ -135,8 +135,8 @@ std::vector<double> during_a_run(missed_points missed) {
         --at_once;
       },
       w.options());
-  REQUIRE(w.settle({&runs}));
-  w.time.advance(10s);
+  w.pass(9900ms, {&runs});
+  w.time.advance(100ms);
   REQUIRE(begun.wait());
   for (int i = 0; i != 70; ++i) {
     w.time.advance(500ms);
@@ -268,6 +268,7 @@ TEST_CASE("a cancelled task runs no more; during a run, its stop token is reques
   w.pass(30s, {&runs});
   CHECK(d.size() == 1);
   runs.stop();
+  w.watched->rests.clear();
 
   gate begun;
   w.tasks->repeat(each(10s));
@@ -279,11 +280,11 @@ TEST_CASE("a cancelled task runs no more; during a run, its stop token is reques
         was_asked = eventually([&] { return s.stop_requested(); });
       },
       w.options());
-  REQUIRE(eventually([&] { return w.rest(1).at_rest().has_value(); }));
-  w.time.advance(10s);
+  w.pass(9900ms, {&stoppable});
+  w.time.advance(100ms);
   REQUIRE(begun.wait());
   CHECK_FALSE(w.tasks->cancel("default", "k"));
-  w.rest(1).notify();
+  w.rest().notify();
   CHECK(eventually([&] { return stoppable.stats().completed == 1; }));
   CHECK(was_asked);
   CHECK(w.ask("SELECT count(*) FROM rondo_task") == "0");
@@ -348,7 +349,7 @@ TEST_CASE("a point whose run was cut short by the death of its process is run ag
     diary d(w);
     w.tasks->repeat(each(60s, missed));
     {
-      const auto vanishing = w.sqlite->connect(
+      const auto vanishing = w.watched->plain(
           "vanishing", {.queues = {"default"}, .window = 5s, .lease = 30s, .max_attempts = 3});
       w.time.advance(60s);
       const auto claimed = vanishing->take({.claim_up_to = 1}).claimed;
@@ -375,8 +376,8 @@ TEST_CASE("a point whose last attempt lost its lease is given up and reported, a
   };
   const auto id = w.tasks->repeat(each(60s));
   {
-    const auto vanishing = w.sqlite->connect(
-        "vanishing", {.queues = {"default"}, .window = 5s, .lease = 30s, .max_attempts = 1});
+    const auto vanishing =
+        w.watched->plain("vanishing", {.queues = {"default"}, .window = 5s, .lease = 30s, .max_attempts = 1});
     w.time.advance(60s);
     const auto claimed = vanishing->take({.claim_up_to = 1}).claimed;
     REQUIRE(vanishing->take({.begun = {{id, claimed.at(0).what.fence}}}).begun.size() == 1);
@@ -450,7 +451,7 @@ TEST_CASE("a schedule that cannot be read here is left to others, and reported")
   workplace w;
   diary d(w);
   const auto id = w.tasks->repeat(each(10s));
-  w.run("UPDATE rondo_task SET schedule = 'at full moon'");
+  w.ask("UPDATE rondo_task SET schedule = 'at full moon'");
   const auto other = w.tasks->submit_after(12s, {});
   dispatcher runs(w.time, *w.tasks, d.handler(), w.options());
   w.pass(30s, {&runs});
@@ -459,7 +460,7 @@ TEST_CASE("a schedule that cannot be read here is left to others, and reported")
                    " of queue 'default' is given back: rondo: there is no schedule"));
   CHECK(w.errors().size() <= 20);  // it is not claimed again at once
   CHECK(w.tasks->find(id)->attempt == 0);
-  w.run("UPDATE rondo_task SET schedule = 'every 10s'");
+  w.ask("UPDATE rondo_task SET schedule = 'every 10s'");
   w.pass(15s, {&runs});
   CHECK(points(d).back() == 40);
 }

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <stop_token>
 #include <vector>
 
 #include "durable/workplace.hpp"
@@ -131,6 +132,24 @@ TEST_CASE(
   w.pass(10s, {&runs}, 50ms);
   CHECK(runs.stats().turns - quiet >= 3);
   CHECK(runs.stats().turns - quiet <= 5);
+}
+
+TEST_CASE("a dispatcher that checks the file interrupts a run as soon as it sees the change") {
+  workplace w;
+  w.watched->look_every = 50ms;
+  std::atomic<bool> running{false}, interrupted{false};
+  const auto id = w.tasks->submit_after(0s, {});
+  dispatcher runs(
+      w.time, *w.tasks,
+      [&](const task&, const std::stop_token& token) {
+        running = true;
+        interrupted = eventually([&] { return token.stop_requested(); });
+      },
+      w.options());
+  REQUIRE(eventually([&] { return running.load(); }));
+  w.tasks->cancel(id);
+  w.time.advance(50ms);
+  CHECK(eventually([&] { return interrupted.load(); }));
 }
 
 TEST_CASE("payloads of at most max_held_bytes and one more are held; as they end, others follow") {

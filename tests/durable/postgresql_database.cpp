@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <stdexcept>
+#include <utility>
 
 #include "durable/microseconds.hpp"
 #include "durable/open.hpp"
@@ -22,9 +23,27 @@ class postgresql_caller final : public their_connection {
 
 }  // namespace
 
+// Who uses url_ looks for names in the test's schema first, where these functions hide the server's.
+postgresql_database::postgresql_database(postgresql_server& on,
+                                         std::function<rondo::durable::wall_time()> clock)
+    : server_(&on),
+      plain_url_(on.new_database()),
+      url_(plain_url_ + "&options=-csearch_path%3Dpublic,pg_catalog"),
+      clock_(std::move(clock)),
+      sets_clock_(std::make_unique<user_connection>(url_)) {
+  sets_clock_->run(R"sql(
+    create table test_clock (shows timestamptz not null);
+    insert into test_clock values ('epoch');
+    create function clock_timestamp() returns timestamptz language sql stable as 'select shows from public.test_clock';
+    create function statement_timestamp() returns timestamptz language sql stable
+      as 'select shows from public.test_clock';
+  )sql");
+}
+
 postgresql_database::~postgresql_database() {
   own_.reset();
-  server_->drop_database(url_);
+  sets_clock_.reset();
+  server_->drop_database(plain_url_);
 }
 
 std::shared_ptr<rondo::durable::detail::engine> postgresql_database::open() {
@@ -45,6 +64,13 @@ void postgresql_database::pass(rondo::duration time) {
 rondo::durable::wall_time postgresql_database::now() {
   const auto count = ask("select (extract(epoch from clock_timestamp()) * 1000000)::bigint");
   return rondo::durable::detail::wall_time_of(std::stoll(count));
+}
+
+void postgresql_database::tell_time() {
+  const std::lock_guard hold(mutex_);
+  const auto shows = std::to_string(rondo::durable::detail::microseconds_of(clock_()));
+  sets_clock_->run("update public.test_clock set shows = timestamptz 'epoch' + " + shows +
+                   " * interval '1 microsecond'");
 }
 
 std::string postgresql_database::ask(const std::string& sql) {

@@ -2,6 +2,7 @@
 // and PostgreSQL's.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,6 +27,9 @@ class sql_database : public database {
   virtual std::unique_ptr<their_connection> connect() = 0;
   /// The first column of the first row, as text. Empty for NULL, or if there is no row.
   virtual std::string ask(const std::string& sql) = 0;
+  /// To be called before each call of the engine if the test has given the clock: the engine's clock then shows what
+  /// that shows now. From any thread.
+  virtual void tell_time() {}
 
   std::vector<row> rows() final;
   std::vector<std::string> owners() final;
@@ -44,5 +48,7 @@ class sql_database : public database {
 };
 
 std::unique_ptr<sql_database> new_sql_database();
+/// The engine's clock is the test's, so there is no need for pass() and now().
+std::unique_ptr<sql_database> new_sql_database(std::function<rondo::durable::wall_time()> clock);
 
 }  // namespace durable_test

@@ -53,10 +53,15 @@ temporary_folder::~temporary_folder() {
 }
 
 rondo::durable::detail::sqlite::settings sqlite_database::settings() const {
-  return {.clock = [clock = clock_] { return clock->load(); },
-          .connected = [](sqlite3* made) {  // for speed: these databases need not survive a power cut
-            sqlite3_exec(made, "PRAGMA synchronous = OFF", nullptr, nullptr, nullptr);
-          }};
+  rondo::durable::detail::sqlite::settings s;
+  s.clock = [clock = clock_] { return clock->load(); };
+  s.connected = [](sqlite3* made) {  // for speed: these databases need not survive a power cut
+    sqlite3_exec(made, "PRAGMA synchronous = OFF", nullptr, nullptr, nullptr);
+  };
+  if (given_ == nullptr) return s;
+  s.clock = given_;
+  s.patience = 200ms;  // a test of dispatchers waits for so long for a file that it has locked
+  return s;
 }
 
 std::shared_ptr<rondo::durable::detail::engine> sqlite_database::open() {

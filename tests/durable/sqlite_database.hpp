@@ -5,8 +5,10 @@
 
 #include <atomic>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "durable/sql_database.hpp"
 #include "durable/sqlite/engine.hpp"
@@ -28,6 +30,10 @@ class temporary_folder {
 
 class sqlite_database final : public sql_database {
  public:
+  sqlite_database() = default;
+  /// The engine's clock is this one.
+  explicit sqlite_database(std::function<rondo::durable::wall_time()> clock) : given_(std::move(clock)) {}
+
   std::string file() const { return (folder_.path() / "tasks.db").string(); }
   std::string url() const override { return "sqlite:" + file(); }
   std::shared_ptr<rondo::durable::detail::engine> open() override;
@@ -44,6 +50,7 @@ class sqlite_database final : public sql_database {
 
  private:
   temporary_folder folder_;
+  const std::function<rondo::durable::wall_time()> given_;
   std::shared_ptr<std::atomic<rondo::durable::wall_time>> clock_ =
       std::make_shared<std::atomic<rondo::durable::wall_time>>(
           rondo::durable::wall_time(std::chrono::hours(500'000)));

@@ -1,4 +1,4 @@
-// Shared by the tests of dispatchers: a SQLite database on virtual time, whose turns can be made to fail.
+// Shared by the tests of dispatchers: a database on virtual time, whose turns can be made to fail.
 #pragma once
 
 #include <algorithm>
@@ -23,8 +23,7 @@
 #include <rondo/manual_timer.hpp>
 
 #include "durable/engine.hpp"
-#include "durable/sqlite/engine.hpp"
-#include "durable/sqlite_database.hpp"
+#include "durable/sql_database.hpp"
 #include "durable/store_access.hpp"
 #include "threads/patience.hpp"
 
@@ -149,6 +148,25 @@ class rest_stop {
   bool waiting_ = false, notified_ = false;
 };
 
+/// Before each turn, the engine's clock is told the time.
+class told_session final : public detail::session {
+ public:
+  told_session(std::unique_ptr<detail::session> of, sql_database& base) : of_(std::move(of)), base_(base) {}
+
+  detail::turn_result take(const detail::turn& t) override {
+    base_.tell_time();
+    return of_->take(t);
+  }
+  bool wait() override { return of_->wait(); }
+  bool changed() override { return of_->changed(); }
+  duration look_every() const override { return of_->look_every(); }
+  void interrupt() noexcept override { of_->interrupt(); }
+
+ private:
+  const std::unique_ptr<detail::session> of_;
+  sql_database& base_;
+};
+
 class watched_session final : public detail::session {
  public:
   watched_session(std::unique_ptr<detail::session> of, line_to_the_database& line,
@@ -177,44 +195,48 @@ class watched_session final : public detail::session {
 
 class watched_engine final : public detail::engine {
  public:
-  explicit watched_engine(std::shared_ptr<detail::engine> of) : of_(std::move(of)) {}
+  explicit watched_engine(sql_database& base) : base_(base), of_(base.open()) {}
 
   std::int64_t submit(const detail::due_time& due, const submission& what, const transaction* in) override {
-    return of_->submit(due, what, in);
+    return of().submit(due, what, in);
   }
   std::vector<std::int64_t> submit_all(std::span<const planned> all, const transaction* in) override {
-    return of_->submit_all(all, in);
+    return of().submit_all(all, in);
   }
-  std::int64_t repeat(const repeated& what, const transaction* in) override { return of_->repeat(what, in); }
-  bool cancel(std::int64_t id, const transaction* in) override { return of_->cancel(id, in); }
+  std::int64_t repeat(const repeated& what, const transaction* in) override { return of().repeat(what, in); }
+  bool cancel(std::int64_t id, const transaction* in) override { return of().cancel(id, in); }
   bool cancel(const std::string& queue, const std::string& key, const transaction* in) override {
-    return of_->cancel(queue, key, in);
+    return of().cancel(queue, key, in);
   }
   bool reschedule(std::int64_t id, const detail::due_time& due, const transaction* in) override {
-    return of_->reschedule(id, due, in);
+    return of().reschedule(id, due, in);
   }
-  std::optional<task> find(std::int64_t id, const transaction* in) override { return of_->find(id, in); }
+  std::optional<task> find(std::int64_t id, const transaction* in) override { return of().find(id, in); }
   bool reschedule(const std::string& queue, const std::string& key, const detail::due_time& due,
                   const transaction* in) override {
-    return of_->reschedule(queue, key, due, in);
+    return of().reschedule(queue, key, due, in);
   }
   std::optional<task> find(const std::string& queue, const std::string& key, const transaction* in) override {
-    return of_->find(queue, key, in);
+    return of().find(queue, key, in);
   }
-  void pause(const std::string& queue) override { of_->pause(queue); }
-  void resume(const std::string& queue) override { of_->resume(queue); }
-  bool paused(const std::string& queue) override { return of_->paused(queue); }
+  void pause(const std::string& queue) override { of().pause(queue); }
+  void resume(const std::string& queue) override { of().resume(queue); }
+  bool paused(const std::string& queue) override { return of().paused(queue); }
   std::vector<listed> list(const std::string& queue, std::optional<task_state> only, std::int64_t after_id,
                            std::size_t limit) override {
-    return of_->list(queue, only, after_id, limit);
+    return of().list(queue, only, after_id, limit);
   }
-  bool retry(std::int64_t id) override { return of_->retry(id); }
+  bool retry(std::int64_t id) override { return of().retry(id); }
   std::unique_ptr<detail::session> connect(const std::string& owner,
                                            const detail::claim_rules& rules) override {
     auto rest = std::make_shared<rest_stop>();
-    auto s = std::make_unique<watched_session>(of_->connect(owner, rules), line, rest, look_every);
+    auto s = std::make_unique<watched_session>(plain(owner, rules), line, rest, look_every);
     rests.push_back(std::move(rest));
     return s;
+  }
+  /// A session that nobody watches.
+  std::unique_ptr<detail::session> plain(const std::string& owner, const detail::claim_rules& rules) {
+    return std::make_unique<told_session>(of().connect(owner, rules), base_);
   }
 
   line_to_the_database line;
@@ -222,6 +244,12 @@ class watched_engine final : public detail::engine {
   duration look_every = duration::max();          // as if the database notified
 
  private:
+  detail::engine& of() {
+    base_.tell_time();
+    return *of_;
+  }
+
+  sql_database& base_;
   const std::shared_ptr<detail::engine> of_;
 };
 
@@ -231,8 +259,6 @@ class workplace {
   workplace() = default;
 
   manual_timer time;
-  temporary_folder folder;
-  const std::string file = (folder.path() / "tasks.db").string();
 
   static constexpr wall_time beginning{std::chrono::hours(24 * 365 * 50)};
   wall_time wall() const {
@@ -241,27 +267,19 @@ class workplace {
   /// Sets the host's clock, which does not move the scheduler's.
   void step_clock(std::chrono::microseconds by) { step_ += by.count(); }
 
-  const std::shared_ptr<detail::engine> sqlite = detail::sqlite::open(file, settings());
-  const std::shared_ptr<watched_engine> watched = std::make_shared<watched_engine>(sqlite);
+ private:
+  std::atomic<std::int64_t> step_{0};
+
+ public:
+  const std::unique_ptr<sql_database> base = new_sql_database([this] { return wall(); });
+  const std::shared_ptr<watched_engine> watched = std::make_shared<watched_engine>(*base);
   std::unique_ptr<store> tasks = detail::store_access::make(watched);
 
-  /// The first column of the first row.
-  std::string ask(const std::string& sql) const {
-    detail::sqlite::connection own(file, 5s);
-    auto rows = own.query(sql.c_str());
-    return rows.next() ? rows.text(0) : "";
-  }
+  /// As sql_database::ask().
+  std::string ask(const std::string& sql) const { return base->ask(sql); }
 
-  void run(const std::string& sql) const { detail::sqlite::connection(file, 5s).execute(sql); }
-
-  /// Submits in one transaction, because each transaction waits for the disk.
-  std::vector<std::int64_t> submit_many(int count, duration delay) {
-    detail::sqlite::connection own(file, 5s);
-    std::vector<std::int64_t> ids;
-    own.execute("BEGIN IMMEDIATE");
-    for (int i = 0; i != count; ++i) ids.push_back(tasks->submit_after(own.handle(), delay, {}));
-    own.execute("COMMIT");
-    return ids;
+  std::vector<std::int64_t> submit_many(std::size_t count, duration delay) {
+    return tasks->submit_all(std::vector<planned>(count, {.what = {}, .when = delay}));
   }
 
   line_to_the_database& line() { return watched->line; }
@@ -316,14 +334,6 @@ class workplace {
     return all;
   }
 
-  detail::sqlite::settings settings() {
-    detail::sqlite::settings s;
-    s.clock = [this] { return wall(); };
-    s.patience = 200ms;
-    return s;
-  }
-
-  std::atomic<std::int64_t> step_{0};
   mutable std::mutex mutex_;
   std::vector<std::string> errors_;
 };
