@@ -71,13 +71,13 @@ struct submission {
   std::string key = {};           ///< if not empty, at most one live task of a queue has this key
   /// Whether to cancel the live task that has the key. If false, such a task makes the submission fail.
   bool replace = false;
-  int max_attempts = 0;  ///< overrides dispatcher_options::max_attempts, unless zero
   /// If not empty, the task runs alone among the tasks of its queue with the same lane, on whatever node, and after all
   /// of them that have an earlier place: a smaller due time, or the same and a smaller id. A task that fails or snoozes
   /// keeps its place, so the lane waits for it until it is done, dead or cancelled; one that is moved takes the place of
   /// its new due time. A task that is submitted, moved or revived to a place before one whose run has begun runs after
   /// that. As elsewhere, a run that continues after its lease has expired can overlap the next one.
   std::string lane = {};
+  int max_attempts = 0;  ///< overrides dispatcher_options::max_attempts, unless zero
 };
 
 /// A submission in a list, and when its task is due.

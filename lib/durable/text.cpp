@@ -90,8 +90,9 @@ std::string as_utf8(std::string_view text, std::size_t most) {
   std::size_t before_dots = 0;
   while (!text.empty()) {
     const std::size_t size = character_size(text);
-    result += size == 0 ? escaped(byte_at(text, 0)) : std::string(text.substr(0, size));
-    text.remove_prefix(size == 0 ? 1 : size);
+    const bool storable = size != 0 && text.front() != '\0';  // PostgreSQL's texts contain no zero byte
+    result += storable ? std::string(text.substr(0, size)) : escaped(byte_at(text, 0));
+    text.remove_prefix(storable ? size : 1);
     if (result.size() > most) {
       result.resize(before_dots);
       return result.append(dots);

@@ -128,11 +128,12 @@ TEST_CASE("a task that its handler gives up is dead at once, with the reason, an
   o.on_dead = told.writer();
   const auto id = w.tasks->submit_after(0s, {.payload = "p", .key = "k"});
   dispatcher runs(
-      w.time, *w.tasks, [](const task&) { return outcome::dead("no such \xff customer"); }, o);
+      w.time, *w.tasks, [](const task&) { return outcome::dead(std::string("no such \xff cust\0omer", 19)); },
+      o);
   w.pass(1s, {&runs});
   const auto dead = w.tasks->list("default", task_state::dead);
   REQUIRE(dead.size() == 1);
-  CHECK(dead[0].reason == "no such \\xff customer");
+  CHECK(dead[0].reason == "no such \\xff cust\\x00omer");
   CHECK(dead[0].attempt == 1);
   CHECK(runs.stats().dead == 1);
   CHECK(runs.stats().retried == 0);
@@ -141,7 +142,7 @@ TEST_CASE("a task that its handler gives up is dead at once, with the reason, an
   CHECK(e[0].what.id == id);
   CHECK(e[0].what.payload == "p");
   CHECK(e[0].what.key == "k");
-  CHECK(e[0].reason == "no such \\xff customer");
+  CHECK(e[0].reason == "no such \\xff cust\\x00omer");
 }
 
 TEST_CASE(

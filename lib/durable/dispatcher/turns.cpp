@@ -234,7 +234,9 @@ turn turns::next_turn() {
 void turns::begin_again(turn& t) {
   d_.runs.put_beginnings_into(t);
   gather();  // the runs that ended just before
-  for (const detail::run& r : unsettled_.ended) put_beginning(r, t);
+  using outcome = detail::run::outcome;
+  for (const detail::run& r : unsettled_.ended)
+    if (r.how != outcome::passed_over && r.how != outcome::expired) put_beginning(r, t);
 }
 
 void turns::settle_ends(turn_result& done) {

@@ -409,7 +409,16 @@ std::vector<listed> server_engine::list(const std::string& queue, std::optional<
 }
 
 bool server_engine::retry(std::int64_t id) {
-  const auto answer = run(postgresql::retry, parameters().integer(id), nullptr);
+  const auto ask = [&] { return run(postgresql::retry, parameters().integer(id), nullptr); };
+  const auto answer = [&] {
+    try {
+      return ask();
+    } catch (const store_error& e) {
+      // Somebody has just committed a live task with the key, which the statement finds now.
+      if (!std::string_view(e.what()).ends_with("SQLSTATE 23505")) throw;
+      return ask();
+    }
+  }();
   if (answer.rows() == 0) return false;
   if (!answer.null(0, 2))
     refuse_key({.queue = answer.bytes(0, 0), .key = answer.bytes(0, 1)}, answer.integer(0, 2));

@@ -136,7 +136,7 @@ constexpr const char* version_2 = R"sql(
     when (old.lane is not null and (old.state in (2, 4) and new.state not in (2, 4)
       or old.state <> 3 and new.state = 3 or (old.queue, old.lane, old.place) is distinct from (new.queue, new.lane, new.place)))
     execute function rondo_lane_next();
-  create trigger rondo_lane_gone after delete on rondo_task for each row when (old.lane is not null)
+  create trigger rondo_lane_gone after delete on rondo_task for each row when (old.lane is not null and old.state <> 3)
     execute function rondo_lane_next();
 )sql";
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <system_error>
 
 #include <rondo/durable.hpp>
@@ -36,7 +37,10 @@ bool set([[maybe_unused]] int file, [[maybe_unused]] std::int64_t number, [[mayb
 }  // namespace
 
 owner_locks::owner_locks(const std::string& database) {
-  const std::string name = database + "-owners";
+  // The same file, by whatever name a process opens the database.
+  std::error_code failed;
+  const std::filesystem::path path = std::filesystem::weakly_canonical(database, failed);
+  const std::string name = (failed ? database : path.string()) + "-owners";
   constexpr mode_t everybody = 0666;  // as far as the process's mask allows, as for the database itself
   file_ = ::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, everybody);
   if (file_ < 0) {
