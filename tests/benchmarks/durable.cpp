@@ -120,6 +120,7 @@ void measure_all(measure::report& report, place& at, const sizes& n, worker_proc
       at.name() + running, "µs a task",
       {{"one dispatcher", [&] { return run_all(at, n.due, 1); }},
        {"three dispatchers", [&] { return run_all(at, n.due, at_once); }},
+       {"one dispatcher, beside lanes", [&] { return run_beside_lanes(at, n.due, n.due / 2); }},
        {"one dispatcher, two tasks in each lane", [&] { return run_all(at, n.due, 1, n.due / 2); }}});
   for (const auto& [workload, due] : {std::pair(running_few, n.few_due), {running_many, n.many_due}})
     report.compare(at.name() + workload, "µs a task",

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "durable/database.hpp"
+#include "durable/sql_database.hpp"
 #include "durable_processes.hpp"
 #include "held_bytes.hpp"
 #include "measure.hpp"
@@ -31,7 +31,7 @@ using rondo::durable::dispatcher_statistics;
 /// A database, with the rows that a workload starts from. Plain SQL inserts them faster than the library would.
 class place {
  public:
-  place(std::string name, std::unique_ptr<durable_test::database> database, bool is_sqlite)
+  place(std::string name, std::unique_ptr<durable_test::sql_database> database, bool is_sqlite)
       : name_(std::move(name)),
         database_(std::move(database)),
         store_(rondo::durable::store::open(database_->url())),
@@ -78,7 +78,7 @@ class place {
 
  private:
   std::string name_;
-  std::unique_ptr<durable_test::database> database_;
+  std::unique_ptr<durable_test::sql_database> database_;
   std::unique_ptr<rondo::durable::store> store_;
   bool is_sqlite_;
 };
@@ -190,6 +190,19 @@ inline measure::sample run_all(place& at, std::size_t n, worker_processes& worke
   workers.stop();
   at.clear();
   return {each, workers.sum()};
+}
+
+/// As run_all, of tasks without a lane, beside two tasks in each of so many lanes. These are due, too, but later.
+inline measure::sample run_beside_lanes(place& at, std::size_t n, std::size_t lanes) {
+  at.fill(2 * lanes, -1s, 0us, lanes);
+  at.fill(n, -2s);
+  const auto start = measure::now();
+  crew workers(at, 1);
+  workers.wait_until([n](const crew::totals& t) { return t.completed >= n; });
+  const double each = microseconds_each(start, n);
+  workers.stop();
+  at.clear();
+  return {each, n};
 }
 
 /// n tasks that become due one after another, the first of them in `first`.
