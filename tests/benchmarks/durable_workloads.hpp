@@ -68,7 +68,7 @@ class place {
   void clear() {
     ask(is_sqlite_ ? "DELETE FROM rondo_task WHERE due < (unixepoch() + 2 * 365 * 86400) * 1000000"
                    : "DELETE FROM rondo_task WHERE due < now() + interval '2 years'");
-    ask(is_sqlite_ ? "PRAGMA wal_checkpoint(TRUNCATE)" : "VACUUM rondo_task");
+    ask(is_sqlite_ ? "PRAGMA wal_checkpoint(RESTART)" : "VACUUM rondo_task");
   }
 
   void fill_far_off(std::size_t n) {

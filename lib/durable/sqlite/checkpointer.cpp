@@ -11,7 +11,7 @@ namespace {
 
 constexpr int at_once = 1000;  // pages that are copied together; SQLite's default
 /// The log begins anew after this many pages. That takes a moment in which nobody can commit, so it is not done each time.
-constexpr int long_log = 8000;
+constexpr int long_log = 4000;
 /// How long a checkpoint waits for its turn. It is not urgent: the next commit asks again.
 constexpr std::chrono::milliseconds patience{1000};
 
