@@ -33,6 +33,7 @@ TEST_CASE("a long payload lies apart, with a key or without") {
     CHECK(apart(*db) == "1");
     CHECK(db->ask("SELECT payload_apart FROM rondo_task ORDER BY id DESC") ==
           std::to_string(longest_inline_payload + 1));
+    CHECK(db->ask("SELECT length(inline_payload) FROM rondo_task ORDER BY id DESC") == "0");
   }
 }
 
