@@ -67,6 +67,7 @@ struct passage {
 struct turn {
   // Runs that are over. Their tasks are removed.
   std::vector<ticket> finished = {};
+  // A task that has been declared anew during its run waits for its new point instead of the retry.
   std::vector<failure> failed = {};
   // Claims of repeated tasks that are over, whether or not their run has begun. Unless the task has been declared anew
   // meanwhile, it waits for the next point.
@@ -83,9 +84,10 @@ struct turn {
   std::vector<ticket> kept = {};
   // Tasks whose runs should begin. This counts an attempt and starts the lease from now. Repeating it for the same
   // ticket changes only the lease. A task stays claimed if it is not due by the engine's clock, which may have been
-  // set; if its queue is paused; or if another task of its lane has an earlier place, or runs.
+  // set; if its queue is paused; or if another task of its lane has an earlier place, or runs. Then nothing changes.
   std::vector<ticket> begun = {};
-  // The points that the runs of the repeated tasks among these are for. The task is due at its point if that changes.
+  // The points that the runs of the repeated tasks among these are for. If that of a task changes when its run begins,
+  // the task is due at the point. (It keeps its place in its lane.)
   std::vector<pointed> points = {};
   // Runs that have begun: which of them have been cancelled?
   std::vector<ticket> watched = {};
@@ -111,7 +113,9 @@ struct turn_result {
   // listed here.)
   std::vector<ticket> locked;
   std::vector<claim> claimed;  // including the adopted ones
-  std::vector<task> expired;   // dead, because the lease of their last attempt ran out; without payloads
+  // Dead, because the lease of their last attempt ran out; without payloads. (A repeated task is claimed instead, as its
+  // dispatcher finds the next point.)
+  std::vector<task> expired;
   // The claim has met tasks behind others of their lanes, and the next one will not. Or it has ended tasks that others
   // of their lanes waited for. So the next one may find tasks that this one has not found.
   bool may_have_more = false;
@@ -130,15 +134,19 @@ class session {
  public:
   virtual ~session() = default;
   /// Executes one transaction. Reconnects if the connection broke. Throws store_error; unless perhaps_done(), nothing
-  /// was done.
+  /// was done. A crash of the server (SQLite: of the host) may undo the last turns of all sessions, each with all that
+  /// were committed after it; but none that is older than a change by a store (PostgreSQL: or a turn that has claimed).
   virtual turn_result take(const turn& what) = 0;
-  /// Waits until interrupt() has been called since the last wait, or until somebody submits a task that is due soon.
-  /// Returns true if there may be tasks to claim. Does not throw. Without a connection it waits only for interrupt();
+  /// Waits until interrupt() has been called since the last wait, or until (PostgreSQL) somebody else has submitted,
+  /// moved, revived or handed back a task that is due soon, has resumed a queue, has let the first task of a lane go, or
+  /// has cancelled a run. Returns true in the latter case, or if that may have happened while there was no connection:
+  /// there may be tasks to claim, and runs to watch. Does not throw. Without a connection it waits only for interrupt();
   /// take() will reconnect after a while.
   virtual bool wait() = 0;
   /// Whether there may be tasks to claim of which wait() does not know: because somebody else has changed the database
   /// since the last call (SQLite), or because a session has ended or died. What that held, and had not begun, is freed by
-  /// this call. Cheap, unless there was such a session. Does not throw: take() finds out whether the connection is good.
+  /// this call, or by a later one where another open transaction has changed it. Cheap, unless there was such a session.
+  /// Does not throw: take() finds out whether the connection is good.
   virtual bool changed() = 0;
   /// How often changed() should be called.
   virtual duration look_every() const = 0;
