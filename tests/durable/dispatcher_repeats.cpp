@@ -447,6 +447,22 @@ TEST_CASE("whichever turn fails, a point that went by is passed over once") {
   }
 }
 
+TEST_CASE("a point that is passed over has not begun, also if the turn that says so fails") {
+  workplace w;
+  diary d(w);
+  w.tasks->repeat(each(10s, missed_points::skip));
+  w.time.advance(96s);
+  std::atomic<bool> fails{true};
+  w.line().on_turn([&](const turn& t) {
+    if (!t.passed.empty() && fails.exchange(false)) w.line().fail(1);
+  });
+  dispatcher runs(w.time, *w.tasks, d.handler(), w.options());
+  w.pass(3s, {&runs});
+  CHECK(runs.stats().failures == 1);
+  for (const turn& t : w.line().turns()) CHECK(t.begun.empty());
+  CHECK(w.tasks->find("default", "k")->point == start + 100s);
+}
+
 TEST_CASE("a schedule that cannot be read here is left to others, and reported") {
   workplace w;
   diary d(w);

@@ -78,6 +78,8 @@ struct run {
 #endif
 
   ticket of() const noexcept { return {what.id, what.fence}; }
+  /// Precondition: it is over. Whether it had begun in the database.
+  bool had_begun() const noexcept { return how != outcome::expired && how != outcome::passed_over; }
   /// Whether the task is repeated, and this is the end of what it has to do for its point.
   bool ends_point() const noexcept {
     return what.point && how != outcome::not_started && how != outcome::snoozed && !retry_after;

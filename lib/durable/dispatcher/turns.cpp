@@ -234,9 +234,8 @@ turn turns::next_turn() {
 void turns::begin_again(turn& t) {
   d_.runs.put_beginnings_into(t);
   gather();  // the runs that ended just before
-  using outcome = detail::run::outcome;
   for (const detail::run& r : unsettled_.ended)
-    if (r.how != outcome::passed_over && r.how != outcome::expired) put_beginning(r, t);
+    if (r.had_begun()) put_beginning(r, t);
 }
 
 void turns::settle_ends(turn_result& done) {
@@ -257,13 +256,12 @@ void turns::settle_end(const detail::run& r, const turn_result& done) {
     if (closing_) d_.counts.add(&dispatcher_statistics::handed_back);
     return;
   }
-  const bool has_run = r.how != outcome::passed_over && r.how != outcome::expired;
   const bool is_finished = r.how == outcome::finished;
   const std::vector<ticket>& settled =
       r.ends_point() ? done.passed : (is_finished ? done.finished : done.failed);
   // If the database no longer knows the run, the turn whose answer was lost has ended it.
   const bool is_settled = has(settled, r.of()) || r.perhaps_told;
-  if (!has_run && !is_settled) return d_.counts.add(&dispatcher_statistics::withdrawn);
+  if (!r.had_begun() && !is_settled) return d_.counts.add(&dispatcher_statistics::withdrawn);
   if (r.how == outcome::passed_over) return;
   if (!is_settled) {
     d_.counts.add(&dispatcher_statistics::leases_lost);
