@@ -21,4 +21,9 @@ std::vector<std::string> simulated_database::owners() const {
   return all;
 }
 
+const row* simulated_database::find(std::int64_t id) const {
+  const auto at = data_->entries.find(id);
+  return at != data_->entries.end() && at->second.committed ? &*at->second.committed : nullptr;
+}
+
 }  // namespace durable_test

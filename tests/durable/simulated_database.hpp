@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -47,6 +48,15 @@ class simulated_database {
   std::vector<row> rows() const;
   /// Of sessions that live, or of whose end none has taken notice yet.
   std::vector<std::string> owners() const;
+  /// As it has been committed, or null. Valid until the next call of the database.
+  const row* find(std::int64_t id) const;
+  /// Calls `f` with each committed row, in the order of their ids.
+  template <class Function>
+  void for_each_row(const Function& f) const {
+    for (const auto& [id, e] : data_->entries)
+      if (e.committed) f(*e.committed);
+  }
+  locking how() const noexcept { return data_->how; }
 
  private:
   std::shared_ptr<simulated_data> data_;

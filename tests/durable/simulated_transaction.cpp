@@ -29,11 +29,13 @@ void simulated_data::crash(std::size_t forget) {
   }
   open.clear();
   for (; forget != 0 && !not_durable.empty(); --forget) {
-    for (auto& [id, before] : not_durable.back())
+    for (auto& [id, before] : not_durable.back().rows)
       if (before)
         entries[id].committed = std::move(before);
       else
         entries.erase(id);
+    for (const auto& [owner, was_there] : not_durable.back().owners)
+      was_there ? static_cast<void>(owners[owner] = false) : static_cast<void>(owners.erase(owner));
     not_durable.pop_back();
   }
   not_durable.clear();
@@ -94,9 +96,10 @@ void simulated_transaction::apply(bool durable) {
     committed.swap(pending);  // `pending` is now what was there before
     if (data_.how == locking::rows && pending && pending->lives() && !pending->lane.empty())
       tell_lane(*pending, committed ? &*committed : nullptr);
-    undo.emplace_back(id, std::exchange(pending, std::nullopt));
+    undo.rows.emplace_back(id, std::exchange(pending, std::nullopt));
     if (!committed) data_.entries.erase(at);
   }
+  for (const auto& [owner, lives] : owners_) undo.owners.emplace_back(owner, data_.owners.contains(owner));
   if (changed_) {
     ++data_.changes;
     if (self_ != nullptr) ++self_->own_changes;

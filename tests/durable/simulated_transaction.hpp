@@ -46,7 +46,10 @@ struct simulated_data {
     simulated_transaction* by = nullptr;
   };
   /// What a session's commit has replaced.
-  using undo = std::vector<std::pair<std::int64_t, std::optional<row>>>;
+  struct undo {
+    std::vector<std::pair<std::int64_t, std::optional<row>>> rows = {};
+    std::vector<std::pair<std::string, bool>> owners = {};  // whether each was there
+  };
 
   std::function<rondo::durable::wall_time()> clock;
   locking how;

@@ -7,14 +7,16 @@ import subprocess
 import time
 
 ALL = ("values", "wheel", "scheduler", "on_top", "adapters", "readme", "model", "durable", "threads",
-       "interleavings", "durable_servers", "calendar")
+       "interleavings", "durable_servers", "calendar", "durable_simulation")
 # The folders of suites that have their own meson.build.
 FOLDERS = {"calendar": "calendar/"}
+# Programs that are no suites of doctest, with their arguments.
+OTHERS = {"durable_simulation": ("--first", "1", "--seconds", "30")}
 
 
 def program_of(suite):
     """The path of the suite's program, relative to the build folder's tests."""
-    return f"{FOLDERS.get(suite, '')}{suite}_tests"
+    return suite if suite in OTHERS else f"{FOLDERS.get(suite, '')}{suite}_tests"
 
 
 # The suites that are most likely to notice a change of a file, by the beginning of its name.
@@ -38,6 +40,7 @@ LIKELY = {
     "include/rondo/event_fd": ("adapters",),
     "include/rondo/durable": ("durable",),
     "lib/durable/postgresql/": ("durable_servers",),
+    "lib/durable/dispatcher/": ("durable", "durable_simulation"),
     "lib/durable/": ("durable",),
     "include/rondo/calendar": ("calendar",),
     "lib/calendar/": ("calendar",),
@@ -95,7 +98,7 @@ class Programs:
         """What went wrong, in words, or None if the suite passed."""
         path = self.log / f"{mutant.id if mutant else 'none'}-{suite}.txt"
         with path.open("wb") as output:
-            child = subprocess.Popen([self.folder / program_of(suite), "--abort-after=1"], stdout=output,
+            child = subprocess.Popen([self.folder / program_of(suite), *OTHERS.get(suite, ("--abort-after=1",))], stdout=output,
                                      stderr=subprocess.STDOUT, env=environment(mutant),
                                      start_new_session=True, preexec_fn=self.limit_resources)
             try:

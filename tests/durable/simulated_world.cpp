@@ -1,0 +1,443 @@
+#include "durable/simulated_world.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <stdexcept>
+#include <utility>
+
+namespace durable_test {
+
+using namespace std::chrono_literals;
+using rondo::duration;
+using rondo::time_point;
+using rondo::durable::outcome;
+using rondo::durable::store_error;
+using rondo::durable::task;
+namespace detail = rondo::durable::detail;
+
+namespace {
+
+// Somebody looks for what dead processes held.
+constexpr duration longest_unreleased = 2s;
+constexpr duration longest_uninterrupted = 1s;
+constexpr int deepest = 3;
+
+}  // namespace
+
+simulated_world::simulated_world(simulation_dice& dice, simulated_database::locking how,
+                                 const simulation_faults& faults, const handler_habits& habits)
+    : dice_(dice),
+      faults_(faults),
+      habits_(habits),
+      database_([this] { return clocks_.engine(); }, how),
+      ledger_(clocks_, database_),
+      engine_(database_.open()) {
+  database_.observe([this](const std::string& who, stage at) { observe(who, at); });
+}
+
+void simulated_world::add_process(const rondo::durable::dispatcher_options& options,
+                                  const rondo::options& of_timer) {
+  process& p = processes_.emplace_back(options, of_timer);
+  p.options.on_error = [this](const std::string& line) { say([&] { return line; }); };
+  p.options.on_dead = [this, &p](const task& t, const std::string& reason) {
+    ++p.told_dead;
+    ledger_.told_dead(t, reason);
+    if (dice_.in_1000(100)) throw std::runtime_error("on_dead");
+  };
+}
+
+// ---- Time
+
+void simulated_world::run_until(time_point until) {
+  while (clocks_.now() < until && !is_wrong()) {
+    if (!is_quiet_ && clocks_.now() >= next_event_) {
+      next_event_ = clocks_.now() + dice_.evenly_up_to(2 * faults_.between_events);
+      event();
+      continue;
+    }
+    for (process& p : processes_) {
+      if (!p.dispatcher && restarts_ && p.starts_at <= clocks_.now()) start(p);
+      go_on(p);
+    }
+    if (step_any()) continue;
+    const time_point next = std::min(until, next_event());
+    pass_to(std::max(next, clocks_.now() + 1us));
+  }
+}
+
+time_point simulated_world::next_event() const {
+  time_point next = is_quiet_ ? time_point::max() : next_event_;
+  for (const process& p : processes_) {
+    if (!p.dispatcher) {
+      if (restarts_) next = std::min(next, p.starts_at);
+    } else if (is_stalled(p)) {
+      next = std::min(next, p.stalled_until);
+    } else {
+      next = std::min({next, p.timer.next_due().value_or(time_point::max()), p.dispatcher->wakes_at()});
+      for (const active_run& r : p.active) next = std::min(next, r.ends);
+    }
+  }
+  return next;
+}
+
+/// The timers stop on the way wherever one of them is due.
+void simulated_world::pass_to(time_point t) {
+  while (clocks_.now() < t) {
+    time_point next = t;
+    for (const process& p : processes_)
+      if (p.dispatcher && !is_stalled(p))
+        if (const auto due = p.timer.next_due(); due && *due > clocks_.now()) next = std::min(next, *due);
+    clocks_.pass_to(next);
+    for (process& p : processes_)
+      if (p.dispatcher && !is_stalled(p)) {
+        go_on(p);
+        p.timer.advance(clocks_.now() - p.timer.now());
+      }
+  }
+}
+
+/// If the process was stalled until now, its timer has stood still.
+void simulated_world::go_on(process& p) {
+  if (p.stalled_until == simulated_clocks::never || is_stalled(p) || !p.dispatcher) return;
+  p.stalled_until = simulated_clocks::never;
+  p.timer.elapse(clocks_.now() - p.timer.now());
+  p.timer.advance(0ms);
+  trouble(p);
+}
+
+// ---- Steps
+
+bool simulated_world::step_any() {
+  const std::size_t n = processes_.size(), first = dice_.below(n);
+  for (std::size_t i = 0; i != n; ++i) {
+    process& p = processes_[(first + i) % n];
+    if (!p.dispatcher || p.is_doomed || is_stalled(p)) continue;
+    if (dice_.below(2) == 0 ? step_database(p) || step_handlers(p) : step_handlers(p) || step_database(p))
+      return true;
+  }
+  return false;
+}
+
+bool simulated_world::step_database(process& p) {
+  if (p.in_step || !p.dispatcher->is_awake(clocks_.now())) return false;
+  const bool was_failing = p.dispatcher->has_failed();
+  p.in_step = true;
+  try {
+    p.dispatcher->step(clocks_.now());
+  } catch (const process_died&) {
+    p.is_doomed = true;
+  }
+  p.in_step = false;
+  ++counts_.turns;
+  if (p.is_doomed) {
+    kill(p);
+    return true;
+  }
+  if (was_failing || p.dispatcher->has_failed()) trouble(p);
+  check(p);
+  if (p.dispatcher->has_stopped()) account_for(p, true);
+  return true;
+}
+
+bool simulated_world::step_handlers(process& p) {
+  const auto over =
+      std::ranges::find_if(p.active, [&](const active_run& r) { return r.ends <= clocks_.now(); });
+  if (over != p.active.end()) {
+    const active_run r = *over;
+    p.active.erase(over);
+    if (p.active.size() + 1 >= p.options.threads) ledger_.disturbed(clocks_.now());
+    check_interruption(p, r);
+    ledger_.ends(*r.at, r.how, r.snoozed_for);
+    ++p.ended[static_cast<int>(r.how)];
+    say([&] {
+      return p.owner + " ends " + std::to_string(r.at->what.id) + ' ' +
+             std::to_string(static_cast<int>(r.how));
+    });
+    p.dispatcher->end(r.at);
+    return true;
+  }
+  if (p.active.size() >= p.options.threads) return false;
+  const auto next = p.dispatcher->begin_next();
+  if (next) begin_run(p, *next);
+  return next.has_value();
+}
+
+/// The handler is called at the beginning of the run, which goes on until its time is over.
+void simulated_world::begin_run(process& p, simulated_dispatcher::place at) {
+  const std::uint64_t called = p.called;
+  p.executed = &*at;
+  p.dispatcher->execute(at);
+  if (p.called == called) return p.dispatcher->end(at);  // it is not run
+  p.plan.at = at;
+  p.active.push_back(p.plan);
+}
+
+outcome simulated_world::handle(process& p, const task& t) {
+  ++p.called;
+  const detail::run& r = *p.executed;
+  say([&] {
+    return p.owner + " runs " + std::to_string(t.id) + " fence " + std::to_string(t.fence) + " attempt " +
+           std::to_string(t.attempt);
+  });
+  ledger_.begins(runner_of(p), r, r.lease_until - p.options.lease);
+  check_overlap(p, r);
+  const time_point now = clocks_.now();
+  p.plan.began = now;
+  p.plan.ends = now + (is_quiet_ ? 0ms : dice_.up_to(habits_.longest));
+  p.plan.snoozed_for = dice_.up_to(habits_.longest_snooze);
+  const auto choice = is_quiet_ ? 1000 : dice_.below(1000);
+  p.plan.how = ending::fails;
+  if (choice < habits_.fails) throw std::runtime_error("attempt " + std::to_string(t.attempt) + " failed");
+  p.plan.how = ending::snoozes;
+  if (choice < habits_.fails + habits_.snoozes) return outcome::snooze(p.plan.snoozed_for);
+  p.plan.how = ending::gives_up;
+  if (choice < habits_.fails + habits_.snoozes + habits_.gives_up)
+    return outcome::dead("fence " + std::to_string(t.fence) + " gave up");
+  p.plan.how = ending::done;
+  return outcome::done();
+}
+
+void simulated_world::start(process& p) {
+  if (p.timer.now() < clocks_.now()) p.timer.advance(clocks_.now() - p.timer.now());
+  p.owner = "process " + std::to_string(++started_);
+  p.called = p.told_dead = 0;
+  std::ranges::fill(p.ended, 0);
+  p.is_doomed = false;
+  p.started = clocks_.now();
+  trouble(p);
+  const auto call = [this, &p](const task& t) { return handle(p, t); };
+  const auto watch = [this, &p](const task& t, const std::stop_token&) { return handle(p, t); };
+  const auto handler =
+      habits_.watches ? rondo::durable::task_handler(watch) : rondo::durable::task_handler(call);
+  say([&] { return p.owner + " starts"; });
+  p.dispatcher =
+      std::make_unique<simulated_dispatcher>(p.timer, *engine_, p.owner, p.options, handler, dice_());
+}
+
+void simulated_world::kill(process& p) {
+  if (p.in_step) {
+    p.is_doomed = true;
+    return;
+  }
+  say([&] { return p.owner + " dies"; });
+  ++counts_.deaths;
+  account_for(p, false);
+}
+
+/// The process has come to its end.
+void simulated_world::account_for(process& p, bool in_order) {
+  const auto s = p.dispatcher->stats();
+  if (s.fired != p.called) ledger_.wrong(p.owner + " counted another number of runs");
+  if (s.dead != p.told_dead) ledger_.wrong(p.owner + " told of another number of dead tasks");
+  const auto [done, failed, snoozed, gave_up] = std::tie(p.ended[0], p.ended[1], p.ended[2], p.ended[3]);
+  if (s.completed > done || s.snoozed > snoozed || s.retried > failed)
+    ledger_.wrong(p.owner + " counted more than it ran");
+  if (in_order) {
+    ++counts_.stops;
+    say([&] { return p.owner + " has stopped"; });
+    if (p.dispatcher->all_is_told())
+      database_.for_each_row([&](const row& r) {
+        if (r.owner == p.owner && r.state != row_state::waiting && !ledger_.forgot_since(p.started))
+          ledger_.wrong(p.owner + " has stopped and still has " + text_of(r));
+      });
+    if (s.failures == 0 && p.calm_since == p.started && !ledger_.taken_away_since(p.started) &&
+        clocks_.set() < p.started && !ledger_.forgot_since(p.started)) {
+      if (s.leases_lost != 0 || s.withdrawn != 0)
+        ledger_.wrong(p.owner + " lost runs though nothing happened");
+      if (s.completed != done || s.snoozed != snoozed || s.retried + s.dead < failed + gave_up)
+        ledger_.wrong(p.owner + " counted less than it ran");
+    }
+  }
+  ledger_.note(s.completed);
+  ledger_.note(s.turns);
+  p.active.clear();
+  p.dispatcher.reset();
+  p.stalled_until = simulated_clocks::never;
+  dead_.push_back({p.owner, clocks_.now()});
+  ledger_.died(clocks_.now() + longest_unreleased);
+  p.starts_at = clocks_.now() + (is_quiet_ ? 0ms : dice_.up_to(faults_.longest_rest));
+}
+
+void simulated_world::trouble(process& p) {
+  p.calm_since = clocks_.now();
+  ledger_.disturbed(clocks_.now());
+}
+
+void simulated_world::check(process& p) {
+  if (p.dispatcher->held() > p.options.max_held) ledger_.wrong(p.owner + " holds too many tasks");
+  if (2 * p.dispatcher->held() >= p.options.max_held || p.dispatcher->running() >= p.options.threads ||
+      p.dispatcher->is_stopping())
+    ledger_.disturbed(clocks_.now());
+}
+
+/// Whether a cancelled run has learned of that.
+void simulated_world::check_interruption(const process& p, const active_run& r) {
+  if (!habits_.watches || r.at->stop.stop_requested()) return;
+  const time_point since = std::max({ledger_.cancelled_at(r.at->of()), r.began, p.calm_since});
+  if (ledger_.cancelled_at(r.at->of()) != simulated_clocks::never &&
+      clocks_.now() - since > longest_uninterrupted)
+    ledger_.wrong("the run of task " + std::to_string(r.at->what.id) + " on " + p.owner +
+                  " was cancelled long ago, and not interrupted");
+}
+
+/// Whether another run of the task is in progress, whose process should have kept its lease.
+void simulated_world::check_overlap(const process& by, const detail::run& r) {
+  for (const process& other : processes_)
+    for (const active_run& a : other.active) {
+      const bool is_same = a.at->what.id == r.what.id;
+      const auto calm = std::max({other.calm_since, clocks_.set_forward(), a.began});
+      if (is_same && !is_stalled(other) && calm + 2 * other.options.lease < clocks_.now() &&
+          !ledger_.forgot_since(a.began))
+        ledger_.wrong("task " + std::to_string(r.what.id) + " runs on " + by.owner + " while " + other.owner +
+                      " runs it and has kept its lease");
+    }
+}
+
+void simulated_world::check_released() {
+  time_point calm = time_point::max();
+  for (const process& p : processes_)
+    if (p.dispatcher && !p.dispatcher->is_stopping() && !is_stalled(p)) calm = std::min(calm, p.calm_since);
+  std::erase_if(dead_, [&](const death& d) {
+    const time_point since = std::max({d.at, calm, clocks_.set()});
+    if (calm == time_point::max() || clocks_.now() - since < longest_unreleased) return false;
+    database_.for_each_row([&](const row& r) {
+      if (r.state == row_state::held && r.owner == d.owner)
+        ledger_.wrong("task " + std::to_string(r.id) + " is still held by " + d.owner + ", which has died");
+    });
+    return true;
+  });
+}
+
+// ---- Faults
+
+void simulated_world::event() {
+  check_released();
+  process& p = processes_[dice_.below(processes_.size())];
+  auto choice = static_cast<unsigned>(dice_.below(1000));
+  const auto is = [&](unsigned n) { return choice < n ? true : (choice -= n, false); };
+  if (is(faults_.deaths)) {
+    if (p.dispatcher) kill(p);
+  } else if (is(faults_.stalls)) {
+    if (!p.dispatcher || is_stalled(p)) return;
+    ++counts_.stalls;
+    p.stalled_until = clocks_.now() + dice_.up_to(faults_.longest_stall);
+    say([&] { return p.owner + " stalls"; });
+    ledger_.disturbed(p.stalled_until);
+  } else if (is(faults_.clock_steps)) {
+    ++counts_.clock_steps;
+    const duration by = dice_.up_to(faults_.longest_step);
+    clocks_.set_engine(dice_.below(2) == 0 ? by : -by);
+    say([&] { return "the clock is set by " + std::to_string(by.count()); });
+    ledger_.disturbed(clocks_.now());
+  } else if (is(faults_.server_crashes)) {
+    crash_server();
+  } else if (is(faults_.stops)) {
+    if (p.dispatcher && !p.dispatcher->is_stopping() && !is_stalled(p)) {
+      say([&] { return p.owner + " is stopped"; });
+      p.dispatcher->stop();
+    }
+  } else if (on_event_) {
+    on_event_();
+  }
+}
+
+void simulated_world::crash_server() {
+  ++counts_.server_crashes;
+  const std::size_t forget = dice_.below(4);
+  say([&] { return "the server crashes and forgets " + std::to_string(forget); });
+  const bool of_host = database_.how() == simulated_database::locking::database;
+  dead_.clear();  // PostgreSQL forgets whose death nobody has seen
+  if (!of_host) ledger_.disturbed(time_point::max());
+  ledger_.forgot(of_host);
+  database_.crash(forget);
+  for (process& p : processes_) {
+    if (!p.dispatcher) continue;
+    if (of_host)
+      kill(p);
+    else
+      trouble(p);
+  }
+}
+
+/// What happens during a transaction.
+void simulated_world::observe(const std::string& who, stage at) {
+  const auto found = std::ranges::find(processes_, who, &process::owner);
+  process* const p = found != processes_.end() && found->dispatcher ? &*found : nullptr;
+  if (p != nullptr && at == stage::commits && p->dispatcher->current_turn() != nullptr) {
+    say([&] { return who + " commits" + text_of(*p->dispatcher->current_turn()); });
+    ledger_.commits(runner_of(*p), *p->dispatcher->current_turn());
+  }
+  if (p != nullptr && p->is_doomed) throw process_died();
+  if (p != nullptr && at == stage::committed)
+    say([&] {
+      std::string text = who + " has";
+      database_.for_each_row([&](const row& r) {
+        if (r.owner == who)
+          text += ' ' + std::to_string(r.id) + '/' + std::to_string(r.fence) + (r.runs() ? "r" : "");
+      });
+      return text;
+    });
+  if (depth_ >= deepest) return;
+  ++depth_;
+  struct leaving {
+    int& depth;
+    ~leaving() { --depth; }
+  } const leave{depth_};
+  const bool is_slow = !is_quiet_ && dice_.in_1000(faults_.slow_stages);
+  pass_to(clocks_.now() + (is_slow ? dice_.up_to(faults_.longest_stage) : dice_.up_to(200us)));
+  if (is_slow)
+    for (process& each : processes_) trouble(each);
+  if (is_quiet_) return;
+  if (p == nullptr) return maybe_break(at);
+  if (dice_.in_1000(faults_.nested)) run_for(dice_.up_to(5ms));
+  maybe_fail(*p, at);
+}
+
+void simulated_world::maybe_fail(process& p, stage at) {
+  if (dice_.in_1000(faults_.stalls_inside)) {
+    p.stalled_until = clocks_.now() + dice_.up_to(faults_.longest_stall);
+    say([&] { return p.owner + " stalls inside a transaction"; });
+    ++counts_.stalls;
+    ledger_.disturbed(p.stalled_until);
+    run_until(p.stalled_until);
+    go_on(p);
+  }
+  if (p.is_doomed || dice_.in_1000(faults_.deaths_inside)) throw process_died();
+  try {
+    maybe_break(at);
+  } catch (const store_error&) {
+    trouble(p);
+    say([&] { return "it is the connection of " + p.owner; });
+    if (dice_.below(2) == 0) database_.end_session(p.owner);
+    throw;
+  }
+}
+
+void simulated_world::maybe_break(stage at) {
+  if (!dice_.in_1000(faults_.breaks)) return;
+  ++counts_.breaks;
+  say([&] { return "a connection breaks at stage " + std::to_string(static_cast<int>(at)); });
+  throw store_error("the connection broke", at == stage::commits || at == stage::committed);
+}
+
+void simulated_world::become_quiet() {
+  is_quiet_ = true;
+  for (process& p : processes_) {
+    if (p.dispatcher) continue;
+    p.starts_at = clocks_.now();
+  }
+  ledger_.disturbed(clocks_.now());
+}
+
+void simulated_world::stop_all() {
+  restarts_ = false;
+  for (process& p : processes_)
+    if (p.dispatcher && !p.dispatcher->is_stopping()) p.dispatcher->stop();
+  const auto any = [&] {
+    return std::ranges::any_of(processes_, [](const process& p) { return p.dispatcher != nullptr; });
+  };
+  for (int i = 0; i != 1000 && any() && !is_wrong(); ++i) run_for(10ms);
+  if (any() && !is_wrong()) ledger_.wrong("stop() does not end");
+}
+
+}  // namespace durable_test

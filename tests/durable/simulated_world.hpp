@@ -1,0 +1,171 @@
+// Processes, a database and a network on one thread, in virtual time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <rondo/durable.hpp>
+#include <rondo/manual_timer.hpp>
+#include <rondo/time.hpp>
+
+#include "durable/simulated_clocks.hpp"
+#include "durable/simulated_database.hpp"
+#include "durable/simulated_dispatcher.hpp"
+#include "durable/simulation_dice.hpp"
+#include "durable/simulation_ledger.hpp"
+#include "durable/simulation_text.hpp"
+
+namespace durable_test {
+
+/// What may happen, and how often.
+struct simulation_faults {
+  rondo::duration between_events{};  // on average
+  // Of 1,000 events
+  unsigned deaths = 0, stalls = 0, clock_steps = 0, server_crashes = 0, stops = 0;
+  // Of 1,000 stages of transactions
+  unsigned deaths_inside = 0, breaks = 0, slow_stages = 0, nested = 0, stalls_inside = 0;
+  rondo::duration longest_stall{}, longest_step{}, longest_stage{};
+  rondo::duration longest_rest{};  // until a process that has died is started again
+};
+
+struct simulation_counts {
+  std::uint64_t deaths = 0, stops = 0, server_crashes = 0, breaks = 0, stalls = 0, clock_steps = 0, turns = 0;
+
+  void add(const simulation_counts& more) noexcept {
+    deaths += more.deaths;
+    stops += more.stops;
+    server_crashes += more.server_crashes;
+    breaks += more.breaks;
+    stalls += more.stalls;
+    clock_steps += more.clock_steps;
+    turns += more.turns;
+  }
+};
+
+/// Takes the steps of all processes in a random order. Time passes when nobody has anything to do.
+class simulated_world {
+ public:
+  /// What the handlers do.
+  struct handler_habits {
+    unsigned fails = 0, snoozes = 0, gives_up = 0;  // of 1,000 runs
+    rondo::duration longest{}, longest_snooze{};
+    bool watches = false;
+  };
+
+  simulated_world(simulation_dice& dice, simulated_database::locking how, const simulation_faults& faults,
+                  const handler_habits& habits);
+  simulated_world(const simulated_world&) = delete;
+  simulated_world& operator=(const simulated_world&) = delete;
+
+  /// A process that is started now, and again after each death.
+  void add_process(const rondo::durable::dispatcher_options& options, const rondo::options& of_timer);
+  /// Called at random times.
+  void on_event(std::function<void()> f) { on_event_ = std::move(f); }
+  /// Called with each thing that happens, if set.
+  void trace(std::function<void(const std::string&)> f) { trace_ = std::move(f); }
+
+  void run_for(rondo::duration d) { run_until(clocks_.now() + d); }
+  /// From now on nothing breaks, and what was halted or dead goes on.
+  void become_quiet();
+  /// Stops all processes in order.
+  void stop_all();
+
+  const simulated_clocks& clocks() const noexcept { return clocks_; }
+  simulated_database& database() noexcept { return database_; }
+  simulation_ledger& ledger() noexcept { return ledger_; }
+  const simulation_counts& counts() const noexcept { return counts_; }
+  bool is_wrong() const noexcept { return !ledger_.what_is_wrong().empty(); }
+  bool is_quiet() const noexcept { return is_quiet_; }
+  rondo::durable::detail::engine& engine() noexcept { return *engine_; }
+  template <class Words>
+  void say(const Words& words) const {
+    if (trace_)
+      trace_(std::to_string((clocks_.now() - rondo::time_point{}).count() / 1000) + " us: " + words());
+  }
+
+ private:
+  struct process_died {};
+
+  struct active_run {
+    simulated_dispatcher::place at;
+    rondo::time_point began, ends;
+    ending how;
+    rondo::duration snoozed_for;
+  };
+
+  struct process {
+    process(rondo::durable::dispatcher_options o, const rondo::options& of_timer)
+        : options(std::move(o)), timer(of_timer) {}
+
+    rondo::durable::dispatcher_options options;
+    rondo::manual_timer timer;
+    std::unique_ptr<simulated_dispatcher> dispatcher;
+    std::string owner;
+    std::vector<active_run> active;
+    rondo::time_point starts_at{}, stalled_until = simulated_clocks::never;
+    rondo::time_point calm_since{}, started{};
+    bool in_step = false, is_doomed = false;
+    const rondo::durable::detail::run* executed = nullptr;
+    active_run plan{};
+    std::uint64_t called = 0, told_dead = 0;
+    std::uint64_t ended[4] = {};
+  };
+
+  // Time
+  void run_until(rondo::time_point until);
+  void pass_to(rondo::time_point t);
+  void go_on(process& p);
+  rondo::time_point next_event() const;
+  bool is_stalled(const process& p) const noexcept { return p.stalled_until > clocks_.now(); }
+
+  // Steps
+  bool step_any();
+  bool step_database(process& p);
+  bool step_handlers(process& p);
+  void begin_run(process& p, simulated_dispatcher::place at);
+  rondo::durable::outcome handle(process& p, const rondo::durable::task& t);
+  void start(process& p);
+  void kill(process& p);
+  void account_for(process& p, bool in_order);
+  void trouble(process& p);
+  void check(process& p);
+  runner runner_of(const process& p) const { return {p.owner, p.calm_since, &p.options}; }
+
+  // Faults
+  void event();
+  void crash_server();
+  void observe(const std::string& who, stage at);
+  void maybe_fail(process& p, stage at);
+  void maybe_break(stage at);
+  void check_interruption(const process& p, const active_run& r);
+  void check_overlap(const process& by, const rondo::durable::detail::run& r);
+  void check_released();
+
+  simulation_dice& dice_;
+  const simulation_faults faults_;
+  const handler_habits habits_;
+  simulated_clocks clocks_;
+  simulated_database database_;
+  simulation_ledger ledger_;
+  std::shared_ptr<rondo::durable::detail::engine> engine_;
+  std::deque<process> processes_;
+  std::function<void()> on_event_;
+  std::function<void(const std::string&)> trace_;
+  rondo::time_point next_event_{};
+  struct death {
+    std::string owner;
+    rondo::time_point at;
+  };
+  std::vector<death> dead_;
+  bool is_quiet_ = false, restarts_ = true;
+  int depth_ = 0;
+  std::uint64_t started_ = 0;
+  simulation_counts counts_;
+};
+
+}  // namespace durable_test

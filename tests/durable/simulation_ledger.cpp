@@ -1,0 +1,320 @@
+#include "durable/simulation_ledger.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <tuple>
+
+#include "durable/microseconds.hpp"
+#include "durable/schedule_access.hpp"
+#include "durable/simulation_text.hpp"
+
+namespace durable_test {
+
+using namespace std::chrono_literals;
+namespace detail = rondo::durable::detail;
+using rondo::duration;
+using rondo::time_point;
+using rondo::durable::missed_points;
+
+namespace {
+
+// From when a task may begin until it does, if nothing is in the way: a look, a tick and two turns.
+constexpr duration most_late = 150ms;
+// A dispatcher counts from when it received a claim, which is later than the time that the engine named.
+constexpr duration point_tolerance = 50ms;
+
+std::size_t hash_of_declaration(const row& r) {
+  return std::hash<std::string>{}(r.schedule + '\n' + r.lane + '\n' + r.payload) +
+         static_cast<std::size_t>(r.missed);
+}
+
+}  // namespace
+
+void simulation_ledger::wrong(const std::string& what) {
+  if (wrong_.empty()) wrong_ = what;
+}
+
+void simulation_ledger::wrong(const run& r, const std::string& what) {
+  const row* const there = database_.find(r.what.id);
+  wrong("task " + std::to_string(r.what.id) + " fence " + std::to_string(r.what.fence) + " attempt " +
+        std::to_string(r.what.attempt) + ": " + what + " (now " +
+        std::to_string(clocks_.engine_microseconds()) + ", " +
+        (there != nullptr ? text_of(*there) : "no row") + ')');
+}
+
+// ---- Calls of a store
+
+std::vector<simulation_ledger::brief> simulation_ledger::all_brief() const {
+  std::vector<brief> all;
+  database_.for_each_row([&](const row& r) {
+    all.push_back({r.id, r.due, r.fence, point_of(r), r.state, hash_of_declaration(r)});
+  });
+  return all;
+}
+
+void simulation_ledger::before_call() { before_ = all_brief(); }
+
+void simulation_ledger::after_call() {
+  for (const brief& b : before_) compare(b, database_.find(b.id));
+  const std::int64_t last = before_.empty() ? 0 : before_.back().id;
+  database_.for_each_row([&](const row& r) {
+    if (r.id > last) learn(r);
+  });
+}
+
+void simulation_ledger::learn(const row& r) {
+  known& t = tasks_[r.id];
+  t.queue = r.queue;
+  t.lane = r.lane;
+  t.schedule = r.schedule;
+  t.max_attempts = r.max_attempts;
+  t.changed_at = clocks_.now();
+  t.first_point = point_of(r);
+  t.missed = r.missed;
+}
+
+void simulation_ledger::compare(const brief& before, const row* after) {
+  known& t = tasks_[before.id];
+  const time_point now = clocks_.now();
+  if (after == nullptr) {
+    t.removed_at = taken_away_ = now;
+    return;
+  }
+  if (after->state == row_state::cancelled && before.state != row_state::cancelled) {
+    t.cancelled_at = taken_away_ = now;
+    t.last_fence = after->fence;
+  }
+  if (before.state == row_state::dead && after->lives()) {
+    t.is_done = false;
+    t.changed_at = now;
+  }
+  if (before.due != after->due || before.fence != after->fence || before.point != point_of(*after)) {
+    t.changed_at = taken_away_ = now;
+    t.snoozed_attempt = -1;
+  }
+  if (before.declared != hash_of_declaration(*after)) {
+    t.changed_at = t.declared_at = taken_away_ = now;
+    t.schedule = after->schedule;
+    t.lane = after->lane;
+    t.missed = after->missed;
+    t.first_point = point_of(*after);
+    t.points_over.clear();
+  }
+}
+
+void simulation_ledger::resumed(const std::string& queue) {
+  paused_at_.erase(queue);
+  disturbed(clocks_.now());
+}
+
+// ---- Runs
+
+void simulation_ledger::begins(const runner& by, const run& r, time_point sent) {
+  ++runs_;
+  note(static_cast<std::uint64_t>(r.what.id));
+  note(static_cast<std::uint64_t>(r.what.fence));
+  known& t = tasks_[r.what.id];
+  if (r.what.fence <= t.begun_fence)
+    wrong(r, "its fence is not greater than that of a run before, " + std::to_string(t.begun_fence));
+  t.begun_fence = r.what.fence;
+  t.endings.erase(r.what.fence);  // the fence of a claim that was forgotten
+  if (t.cancelled_at != never && r.what.fence > t.last_fence && forgot_ < t.cancelled_at)
+    wrong(r, "it runs again, though cancelled");
+  if (r.what.attempt < 1 || r.what.attempt > most_attempts(by, t))
+    wrong(r, "that is not one of its attempts");
+  if (const auto paused = paused_at_.find(r.what.queue);
+      paused != paused_at_.end() && paused->second < sent && !r.perhaps_told)
+    wrong(r, "its queue is paused");
+  check_time(by, r, sent, t);
+  if (clocks_.set_forward() < sent && forgot_ < sent) check_claim(by, r, sent, t);
+  check_late(by, r, t);
+  t.begun_at = clocks_.now();
+  t.ended_at = never;
+}
+
+void simulation_ledger::check_time(const runner& by, const run& r, time_point sent, const known& t) {
+  // A run whose beginning had to be repeated may have begun before the clock was set back.
+  const bool set_back = r.perhaps_told ? clocks_.set_back() != never : clocks_.set_back() >= sent;
+  if (!set_back && detail::microseconds_of(r.what.due) > clocks_.engine_microseconds())
+    wrong(r, "it is early");
+  const bool is_settled = r.what.attempt == t.snoozed_attempt;  // otherwise its lease ran out
+  if (is_settled && clocks_.set_back() < t.snoozed_at && forgot_ < t.snoozed_at &&
+      t.changed_at <= t.snoozed_at && clocks_.engine_microseconds() < t.snoozed_until)
+    wrong(r, "it was snoozed until " + std::to_string(t.snoozed_until));
+  if (r.what.point) check_point(by, r, sent);
+}
+
+/// Precondition: the claim cannot have been lost.
+void simulation_ledger::check_claim(const runner& by, const run& r, time_point sent, const known& t) {
+  const row* const there = database_.find(r.what.id);
+  if (there == nullptr || there->fence != r.what.fence || !there->runs() || there->owner != by.owner)
+    return wrong(r, "it runs without a claim, as " + by.owner);
+  if (*there->lease_until < clocks_.engine_microseconds()) wrong(r, "its lease has run out");
+  if (t.changed_at >= sent || there->attempt == 0) return;  // it has been moved, or declared anew
+  if (there->attempt != r.what.attempt) wrong(r, "the attempt is another one");
+  if (detail::microseconds_of(r.what.due) != there->due) wrong(r, "the due time is another one");
+  if ((r.what.point ? detail::microseconds_of(*r.what.point) : 0) != point_of(*there))
+    wrong(r, "the point is another one");
+  if (!t.lane.empty()) check_lane(r, sent, t);
+}
+
+void simulation_ledger::check_lane(const run& r, time_point sent, const known& t) {
+  const row& own = *database_.find(r.what.id);
+  database_.for_each_row([&](const row& other) {
+    if (other.id == own.id || other.queue != own.queue || other.lane != t.lane || !other.lives()) return;
+    if (other.runs()) wrong(r, "another task of its lane runs: " + text_of(other));
+    if (std::tie(other.place, other.id) < std::tie(own.place, own.id) && tasks_[other.id].changed_at < sent)
+      wrong(r, "another task of its lane comes before it: " + text_of(other));
+  });
+}
+
+void simulation_ledger::check_point(const runner& by, const run& r, time_point sent) {
+  const rondo::durable::dispatcher_options& o = *by.options;
+  const time_point calm = std::max({by.calm_since, clocks_.set(), forgot_});
+  if (r.what.attempt != 1 || r.what.due != *r.what.point || calm >= sent - o.window - o.lease) return;
+  const known& t = tasks_[r.what.id];
+  if (t.changed_at >= sent - o.window - o.lease || r.missed == missed_points::run_all) return;
+  const rondo::durable::wall_time then = clocks_.at(sent - point_tolerance);
+  if (r.missed == missed_points::run_once && r.repeats &&
+      *detail::next_point(*r.repeats, *r.what.point) < then)
+    wrong(r, "there is a newer point");
+  if (r.missed == missed_points::skip &&
+      *r.what.point < then - std::chrono::duration_cast<rondo::durable::wall_time::duration>(o.window))
+    wrong(r, "its point is too old");
+}
+
+void simulation_ledger::check_late(const runner& by, const run& r, const known& t) {
+  if (!t.lane.empty() || clocks_.now() < disturbed_until_) return;
+  // The run before may have been that of a process that died: then its lease had to run out.
+  if ((r.what.attempt != 1 || r.what.point) && (t.ended_at == never || t.ended_at <= somebody_died_)) return;
+  const time_point ready = std::max(
+      {clocks_.when(detail::microseconds_of(r.what.due)), t.changed_at, disturbed_until_, by.calm_since});
+  if (clocks_.now() - ready > most_late)
+    wrong(r, "it is late by " + std::to_string((clocks_.now() - ready) / 1us) + " us");
+}
+
+void simulation_ledger::ends(const run& r, ending how, duration snoozed_for) {
+  note(static_cast<std::uint64_t>(how));
+  known& t = tasks_[r.what.id];
+  t.changed_at = t.ended_at = clocks_.now();
+  const std::int64_t point = r.what.point ? detail::microseconds_of(*r.what.point) : 0;
+  t.endings[r.what.fence] = {how, r.reason};
+  if (how == ending::done) {
+    t.is_done = true;
+    t.points_over.insert(point);
+  }
+  const bool is_old = t.declared_at >= t.begun_at;  // then it is due at its new point
+  t.snoozed_attempt = how == ending::snoozes && !is_old ? r.what.attempt : -1;
+  t.snoozed_at = clocks_.now();
+  t.snoozed_until =
+      clocks_.engine_microseconds() + std::chrono::floor<std::chrono::microseconds>(snoozed_for).count();
+}
+
+// ---- What a dispatcher tells the database
+
+void simulation_ledger::commits(const runner& by, const detail::turn& what) {
+  const auto ending_of = [&](const detail::ticket& of) -> std::optional<ending> {
+    const auto& all = tasks_[of.id].endings;
+    const auto at = all.find(of.fence);
+    return at != all.end() ? std::optional(at->second.how) : std::nullopt;
+  };
+  const auto is_its = [&](const row* r, const detail::ticket& of) {
+    return r != nullptr && r->fence == of.fence && r->state != row_state::waiting && r->lives();
+  };
+  const auto check_death = [&](const row& r, std::optional<ending> how) {
+    const known& t = tasks_[r.id];
+    if (how != ending::gives_up && r.attempt != 0 && r.attempt < most_attempts(by, t))
+      wrong("given up too early: " + text_of(r));
+  };
+  for (const detail::ticket& f : what.finished)
+    if (is_its(database_.find(f.id), f) && ending_of(f) != ending::done)
+      wrong("finished without having run: " + text_of(*database_.find(f.id)));
+  for (const detail::failure& f : what.failed) {
+    const row* const r = database_.find(f.of.id);
+    if (!is_its(r, f.of)) continue;
+    const auto how = ending_of(f.of);
+    if (how != ending::fails && how != ending::snoozes && how != ending::gives_up)
+      wrong("failed without having failed: " + text_of(*r));
+    if (!f.retry_after) check_death(*r, how);
+  }
+  for (const detail::passage& p : what.passed) {
+    const row* const r = database_.find(p.of.id);
+    if (!is_its(r, p.of)) continue;
+    const auto how = ending_of(p.of);
+    if (p.given_up) {
+      check_death(*r, how);
+      tasks_[r->id].points_over.insert(point_of(*r));
+    } else if (how != ending::done && (r->missed == missed_points::run_all || r->runs())) {
+      wrong("passed over: " + text_of(*r));
+    }
+  }
+}
+
+void simulation_ledger::told_dead(const rondo::durable::task& t, const std::string& reason) {
+  note(static_cast<std::uint64_t>(t.id));
+  if (reason.empty()) wrong("task " + std::to_string(t.id) + " is dead without a reason");
+}
+
+time_point simulation_ledger::cancelled_at(const detail::ticket& of) const {
+  const auto t = tasks_.find(of.id);
+  return t != tasks_.end() && t->second.last_fence == of.fence ? t->second.cancelled_at : never;
+}
+
+void simulation_ledger::forgot(bool all) {
+  forgot_ = clocks_.now();
+  if (!all) return;
+  for (auto& [id, t] : tasks_) t.begun_fence = 0;
+}
+
+// ---- The end
+
+bool simulation_ledger::all_is_done() const {
+  bool done = true;
+  database_.for_each_row([&](const row& r) {
+    if (r.schedule.empty())
+      done = done && !r.lives();
+    else if (r.due <= clocks_.engine_microseconds())
+      done = false;
+  });
+  return done;
+}
+
+std::string simulation_ledger::what_is_left() const {
+  std::string all = "now " + std::to_string(clocks_.engine_microseconds());
+  database_.for_each_row([&](const row& r) {
+    if (r.lives()) all += "\n  " + text_of(r);
+  });
+  return all;
+}
+
+void simulation_ledger::check_points(std::int64_t id, const known& t, const row& r) {
+  const auto schedule = detail::schedule_of(t.schedule);
+  for (auto at = detail::wall_time_of(t.first_point); detail::microseconds_of(at) < *r.point;
+       at = *detail::next_point(schedule, at))
+    if (!t.points_over.contains(detail::microseconds_of(at)))
+      return wrong("task " + std::to_string(id) + " was not run for its point " +
+                   std::to_string(detail::microseconds_of(at)) + ": " + text_of(r));
+}
+
+void simulation_ledger::check_the_end() {
+  for (const auto& [id, t] : tasks_) {
+    const row* const r = database_.find(id);
+    const bool is_cancelled = t.removed_at != never || t.cancelled_at != never;
+    if (r == nullptr) {
+      if (!is_cancelled && (!t.is_done || !t.schedule.empty()))
+        wrong("task " + std::to_string(id) + " is lost");
+      continue;
+    }
+    if (!t.schedule.empty() && r->lives()) {
+      if (t.missed == missed_points::run_all) check_points(id, t, *r);
+      continue;
+    }
+    const auto ended = t.endings.find(r->fence);
+    const std::string reason = ended != t.endings.end() ? ended->second.reason : "";
+    if (r->state == row_state::dead && r->reason != "lease ran out" &&
+        (r->reason.empty() || r->reason != reason))
+      wrong("dead for another reason than '" + reason + "': " + text_of(*r));
+  }
+}
+
+}  // namespace durable_test
