@@ -98,6 +98,12 @@ struct turn {
   std::size_t claim_up_to = 0;
   // The claim ends with the task whose payload reaches this number of bytes.
   std::size_t claim_bytes = unlimited;
+
+  /// Whether something is to be done about runs that have begun.
+  bool concerns_runs() const noexcept {
+    return !finished.empty() || !failed.empty() || !passed.empty() || !unstarted.empty() ||
+           !renewed.empty() || !kept.empty() || !watched.empty();
+  }
 };
 
 /// Which of these the database has done. A ticket that is in none of these lists belonged to another dispatcher,
@@ -136,6 +142,8 @@ class session {
   /// Executes one transaction. Reconnects if the connection broke. Throws store_error; unless perhaps_done(), nothing
   /// was done. A crash of the server (SQLite: of the host) may undo the last turns of all sessions, each with all that
   /// were committed after it; but none that is older than a change by a store (PostgreSQL: or a turn that has claimed).
+  /// So after a reconnect, a turn that concerns runs throws once, unless a turn has adopted since: the beginnings of the
+  /// runs must be repeated first.
   virtual turn_result take(const turn& what) = 0;
   /// Waits until interrupt() has been called since the last wait, or until (PostgreSQL) somebody else has submitted,
   /// moved, revived or handed back a task that is due soon, has resumed a queue, has let the first task of a lane go, or

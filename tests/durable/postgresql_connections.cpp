@@ -154,8 +154,27 @@ TEST_CASE("a store and a session survive a restart of the server between their c
     server.restart(how);
     CHECK(try_it([&] { tasks->submit_after(1h, {}); }) == outcome::done);
     CHECK(tasks->find(kept).has_value());
-    CHECK(w.begin(t));  // the claim was durable, so its fence is still the latest
+    // The claim was durable, so its fence is still the latest.
+    CHECK(w.take({.begun = {t}, .adopt = true}).begun == std::vector{t});
     CHECK(w.finish(t));
+  }
+}
+
+TEST_CASE("after the connection broke between two turns, beginnings are said again before ends") {
+  for (const bool looks : {false, true}) {
+    postgresql_database db(*postgresql_server::get());
+    const auto tasks = db.open_store();
+    worker w(db);
+    const auto id = tasks->submit_after(0s, {});
+    const auto t = ticket_of(w.claim_one());
+    REQUIRE(w.begin(t));
+    db.ask("select count(pg_terminate_backend(pid)) from pg_stat_activity where pid <> pg_backend_pid()");
+    db.ask("update rondo_task set state = 1, attempt = 0");  // as after a crash that undoes the beginning
+    if (looks) w.session().changed();
+    CHECK(try_it([&] { w.take({.finished = {t}}); }) != outcome::done);
+    CHECK(w.take({.begun = {t}, .adopt = true}).begun == std::vector{t});
+    CHECK(w.finish(t));
+    CHECK_FALSE(tasks->find(id).has_value());
   }
 }
 

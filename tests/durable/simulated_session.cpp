@@ -59,7 +59,7 @@ simulated_session::simulated_session(std::shared_ptr<simulated_data> data, std::
   self_.queues = queues;
   seen_changes_ = data_->changes;
   connect();
-  self_.news = false;
+  self_.news = perhaps_forgotten_ = false;
   data_->listeners.push_back(&self_);
 }
 
@@ -72,6 +72,7 @@ simulated_session::~simulated_session() {
 void simulated_session::connect() {
   if (self_.connected) return;
   self_.connected = self_.news = true;  // it may have missed some
+  perhaps_forgotten_ = data_->how == locking::rows;
   if (data_->how == locking::rows) data_->owners[self_.owner] = true;
 }
 
@@ -86,6 +87,9 @@ std::int64_t simulated_session::lease_from(std::int64_t when) const {
 
 detail::turn_result simulated_session::take(const turn& what) {
   connect();
+  if (what.adopt) perhaps_forgotten_ = false;
+  if (what.concerns_runs() && std::exchange(perhaps_forgotten_, false))
+    throw rondo::durable::store_error("the connection broke");
   turn_result done;
   simulated_transaction t(*data_, &self_, true);
   if (!lives()) t.set_owner(self_.owner, true);

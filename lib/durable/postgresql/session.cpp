@@ -140,12 +140,12 @@ server_session::server_session(std::string url, std::string owner, claim_rules r
   std::sort(queues.begin(), queues.end());
   queues.erase(std::unique(queues.begin(), queues.end()), queues.end());
   connect();
-  perhaps_missed_some_ = false;
+  perhaps_missed_some_ = perhaps_forgotten_ = false;
 }
 
 void server_session::connect() {
   if (database_.make()) {
-    perhaps_missed_some_ = true;
+    perhaps_missed_some_ = perhaps_forgotten_ = true;
     has_lock_ = false;
   }
   if (!has_lock_) has_lock_ = database_.run(enter, parameters().text(owner_)).boolean(0, 0);
@@ -186,6 +186,11 @@ turn_result server_session::take(const turn& what) {
   const auto calls = calls_for(what);
   if (calls.empty()) return done;
   connect();
+  if (what.adopt) perhaps_forgotten_ = false;
+  if (what.concerns_runs() && std::exchange(perhaps_forgotten_, false))
+    throw store_error(
+        "rondo: PostgreSQL: the connection broke, so the server may have crashed and forgotten which runs "
+        "had begun");
   // A crash of the server may undo what is not yet on its disk. A task whose run has ended is then run again, which is
   // acceptable. But a claim must not be undone: the next one would get the same fence.
   const auto answers = database_.run_all(calls, what.claim_up_to != 0 ? commit::durable : commit::soon);

@@ -34,6 +34,8 @@ class server_session final : public session {
   wake_pipe interrupts_;
   // Set after a reconnect: this session has not been notified of tasks submitted while there was no connection.
   bool perhaps_missed_some_ = false;
+  // Set after a reconnect, until the dispatcher has said again which runs have begun: the server may have crashed.
+  bool perhaps_forgotten_ = false;
   bool has_lock_ = false;  // by which others see that this session lives
 };
 
