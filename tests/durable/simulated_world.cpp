@@ -19,6 +19,7 @@ namespace {
 
 // Somebody looks for what dead processes held.
 constexpr duration longest_unreleased = 2s;
+constexpr duration longest_calm_step = 50ms;
 constexpr duration longest_uninterrupted = 1s;
 constexpr int deepest = 3;
 
@@ -121,6 +122,7 @@ bool simulated_world::step_any() {
 bool simulated_world::step_database(process& p) {
   if (p.in_step || !p.dispatcher->is_awake(clocks_.now())) return false;
   const bool was_failing = p.dispatcher->has_failed();
+  const time_point began = clocks_.now();
   p.in_step = true;
   try {
     p.dispatcher->step(clocks_.now());
@@ -133,7 +135,10 @@ bool simulated_world::step_database(process& p) {
     kill(p);
     return true;
   }
-  if (was_failing || p.dispatcher->has_failed()) trouble(p);
+  const duration took = clocks_.now() - began;  // others may have been inside
+  const bool was_long = took >= longest_calm_step;
+  if (was_long) p.longest_step = std::max(p.longest_step, took);
+  if (was_failing || was_long || p.dispatcher->has_failed()) trouble(p);
   check(p);
   if (p.dispatcher->has_stopped()) account_for(p, true);
   return true;
@@ -204,6 +209,7 @@ void simulated_world::start(process& p) {
   std::ranges::fill(p.ended, 0);
   p.is_doomed = false;
   p.started = clocks_.now();
+  p.longest_step = {};
   trouble(p);
   const auto call = [this, &p](const task& t) { return handle(p, t); };
   const auto watch = [this, &p](const task& t, const std::stop_token&) { return handle(p, t); };
@@ -284,7 +290,8 @@ void simulated_world::check_interruption(const process& p, const active_run& r) 
 void simulated_world::check_overlap(const process& by, const detail::run& r) {
   for (const process& other : processes_)
     for (const active_run& a : other.active) {
-      const bool is_same = a.at->what.id == r.what.id;
+      // (A run that has lost its lease before may go on for long.)
+      const bool is_same = a.at->what.id == r.what.id && a.at->what.fence + 1 == r.what.fence;
       const auto calm = std::max({other.calm_since, clocks_.set_forward(), a.began});
       if (is_same && !is_stalled(other) && calm + 2 * other.options.lease < clocks_.now() &&
           !ledger_.forgot_since(a.began))
@@ -296,7 +303,8 @@ void simulated_world::check_overlap(const process& by, const detail::run& r) {
 void simulated_world::check_released() {
   time_point calm = time_point::max();
   for (const process& p : processes_)
-    if (p.dispatcher && !p.dispatcher->is_stopping() && !is_stalled(p)) calm = std::min(calm, p.calm_since);
+    if (p.dispatcher && !p.dispatcher->is_stopping() && !is_stalled(p) && !p.in_step)
+      calm = std::min(calm, p.calm_since);
   std::erase_if(dead_, [&](const death& d) {
     const time_point since = std::max({d.at, calm, clocks_.set()});
     if (calm == time_point::max() || clocks_.now() - since < longest_unreleased) return false;

@@ -109,6 +109,7 @@ class simulated_world {
     std::vector<active_run> active;
     rondo::time_point starts_at{}, stalled_until = simulated_clocks::never;
     rondo::time_point calm_since{}, started{};
+    rondo::duration longest_step{};
     bool in_step = false, is_doomed = false;
     const rondo::durable::detail::run* executed = nullptr;
     active_run plan{};
@@ -134,7 +135,7 @@ class simulated_world {
   void account_for(process& p, bool in_order);
   void trouble(process& p);
   void check(process& p);
-  runner runner_of(const process& p) const { return {p.owner, p.calm_since, &p.options}; }
+  runner runner_of(const process& p) const { return {p.owner, p.calm_since, &p.options, p.longest_step}; }
 
   // Faults
   void event();

@@ -69,13 +69,15 @@ simulated_caller::habits random_calls(simulation_dice& dice) {
           .changes = dice.below(3) != 0};
 }
 
-void add_processes(simulation_dice& dice, simulated_world& world) {
+/// Returns whether the processes are so narrow that a task which waits in one of them can keep it from claiming others.
+bool add_processes(simulation_dice& dice, simulated_world& world) {
   const auto options = random_options(dice);
   rondo::options of_timer{.tick = dice.one_of<duration>({100us, 1ms}), .buckets = 16};
   if (dice.below(10) == 0) of_timer.max_pending = 3 + dice.below(6);
   const bool is_narrow = of_timer.max_pending != rondo::unlimited || options.max_held_bytes < 1000;
   if (is_narrow) world.ledger().disturbed(rondo::time_point::max());
   for (std::uint64_t n = 1 + dice.below(4); n != 0; --n) world.add_process(options, of_timer);
+  return is_narrow;
 }
 
 /// Until all is done. A repeated task may be busy each time that somebody looks.
@@ -95,8 +97,10 @@ simulation_result simulate(std::uint64_t seed, const std::function<void(const st
   const auto how = dice.one_of({locking::rows, locking::database});
   simulated_world world(dice, how, faults, random_handlers(dice));
   world.trace(trace);
-  add_processes(dice, world);
-  simulated_caller caller(dice, world, random_calls(dice));
+  const bool is_narrow = add_processes(dice, world);
+  simulated_caller::habits calls = random_calls(dice);
+  if (is_narrow) calls.repeats = false;  // they could fall behind further and further
+  simulated_caller caller(dice, world, calls);
   world.on_event([&] { caller.call(); });
   world.run_for(dice.one_of<duration>({300ms, 1s, 3s}));
   if (!world.is_wrong()) {

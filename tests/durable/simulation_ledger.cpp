@@ -189,7 +189,7 @@ void simulation_ledger::check_late(const runner& by, const run& r, const known& 
   if ((r.what.attempt != 1 || r.what.point) && (t.ended_at == never || t.ended_at <= somebody_died_)) return;
   const time_point ready = std::max(
       {clocks_.when(detail::microseconds_of(r.what.due)), t.changed_at, disturbed_until_, by.calm_since});
-  if (clocks_.now() - ready > most_late)
+  if (clocks_.now() - ready > most_late + by.longest_step)
     wrong(r, "it is late by " + std::to_string((clocks_.now() - ready) / 1us) + " us");
 }
 
@@ -204,7 +204,8 @@ void simulation_ledger::ends(const run& r, ending how, duration snoozed_for) {
     t.points_over.insert(point);
   }
   const bool is_old = t.declared_at >= t.begun_at;  // then it is due at its new point
-  t.snoozed_attempt = how == ending::snoozes && !is_old ? r.what.attempt : -1;
+  const bool is_forgotten = forgot_ >= t.begun_at;  // the beginning may be, and with it the attempt
+  t.snoozed_attempt = how == ending::snoozes && !is_old && !is_forgotten ? r.what.attempt : -1;
   t.snoozed_at = clocks_.now();
   t.snoozed_until =
       clocks_.engine_microseconds() + std::chrono::floor<std::chrono::microseconds>(snoozed_for).count();

@@ -28,6 +28,8 @@ struct runner {
   std::string owner;
   rondo::time_point calm_since;  ///< since then nothing but tasks has happened to it
   const rondo::durable::dispatcher_options* options;
+  /// What a claim took at most, by which its tasks may be late.
+  rondo::duration longest_step{};
 };
 
 /// Knows only what a store's calls did and what handlers saw, and looks at the rows. Says what is wrong.
