@@ -351,8 +351,8 @@ class task_handler {
   task_handler(std::nullptr_t) {}  // NOLINT(google-explicit-constructor)
   template <class F, class D = std::decay_t<F>>
   requires(!std::same_as<D, task_handler> && (std::invocable<D&, const task&> || takes_token<D>))
-      task_handler(
-          F&& f) {  // NOLINT(google-explicit-constructor): so that a dispatcher takes the callable itself
+      // So that a dispatcher takes the callable itself. NOLINTNEXTLINE(google-explicit-constructor,bugprone-forwarding-reference-overload)
+      task_handler(F&& f) {
     if (is_empty<D>(f)) return;
 #ifdef __cpp_lib_jthread
     if constexpr (takes_token<D>)

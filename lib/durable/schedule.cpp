@@ -140,7 +140,8 @@ wall_time newest(const schedule& s, wall_time point, wall_time now) {
     return next && *next <= now ? next : std::nullopt;
   };
   // No point is in (end, now].
-  wall_time last = point, end = std::max(point, now);
+  wall_time last = point;
+  wall_time end = std::max(point, now);
   while (next_is_over(last)) {
     const wall_time middle(wall_time::duration(  // of times that an operator may have written, too
         std::midpoint(last.time_since_epoch().count(), end.time_since_epoch().count())));

@@ -106,7 +106,7 @@ void begun_runs::request_stop() noexcept {
 std::optional<begun_runs::place> begun_runs::begin_next() noexcept {
   const std::lock_guard hold(mutex_);
   if (closed_ || waiting_.empty()) return std::nullopt;
-  const place next = waiting_.begin();
+  const auto next = waiting_.begin();
   in_progress_.splice(in_progress_.end(), waiting_, next);
   return next;
 }

@@ -404,6 +404,7 @@ std::vector<listed> server_engine::list(const std::string& queue, std::optional<
                           ? run(list_dead, with, nullptr)
                           : run(postgresql::list, with.integers(states_of(only)), nullptr);
   std::vector<listed> all;
+  all.reserve(static_cast<std::size_t>(answer.rows()));
   for (int row = 0; row < answer.rows(); ++row) all.push_back(listed_of(answer, row));
   return all;
 }

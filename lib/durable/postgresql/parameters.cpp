@@ -33,7 +33,9 @@ std::string binary_array(std::int32_t element, const std::vector<std::string_vie
                          bool empty_is_null) {
   std::string bytes;
   const auto count = static_cast<std::int32_t>(values.size());
-  const std::int32_t dimensions = 1, may_have_nulls = empty_is_null ? 1 : 0, first_subscript = 1;
+  constexpr std::int32_t dimensions = 1;
+  constexpr std::int32_t first_subscript = 1;
+  const std::int32_t may_have_nulls = empty_is_null ? 1 : 0;
   for (const std::int32_t part : {dimensions, may_have_nulls, element, count, first_subscript})
     add_big_endian(bytes, part);
   for (const std::string_view value : values) {
@@ -83,9 +85,9 @@ std::vector<const char*> parameters::pointers() const {
   return all;
 }
 
-parameters& parameters::add(std::optional<std::string> value, bool binary) {
+parameters& parameters::add(std::optional<std::string> value, bool is_binary) {
   lengths_.push_back(value.has_value() ? static_cast<int>(value->size()) : 0);
-  formats_.push_back(binary ? 1 : 0);
+  formats_.push_back(is_binary ? 1 : 0);
   values_.push_back(std::move(value));
   return *this;
 }

@@ -38,7 +38,7 @@ class parameters {
   const std::vector<int>& formats() const noexcept { return formats_; }
 
  private:
-  parameters& add(std::optional<std::string> value, bool binary);
+  parameters& add(std::optional<std::string> value, bool is_binary);
 
   std::vector<std::optional<std::string>> values_;
   std::vector<int> lengths_;

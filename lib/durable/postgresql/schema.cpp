@@ -178,8 +178,8 @@ int version_of(connection& database) {
 /// Finds a dropped column or index now, rather than at some submission in the night.
 void check(connection& database) {
   for (const char* all :
-       {"select id, queue, key, due, state, attempt, fence, owner, lease_until, reason, inline_payload,"
-        " payload_apart, lane, place, max_attempts, point, schedule, missed from rondo_task limit 0",
+       {R"(select id, queue, key, due, state, attempt, fence, owner, lease_until, reason, inline_payload,
+             payload_apart, lane, place, max_attempts, point, schedule, missed from rondo_task limit 0)",
         "select id, payload from rondo_payload limit 0", "select queue from rondo_paused limit 0",
         "select id, name from rondo_owner limit 0", "select queue, lane from rondo_lane_stuck limit 0"})
     ask(database, all);

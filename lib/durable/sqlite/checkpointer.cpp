@@ -13,7 +13,7 @@ constexpr int at_once = 1000;  // pages that are copied together; SQLite's defau
 /// The log begins anew after this many pages. That takes a moment in which nobody can commit, so it is not done each time.
 constexpr int long_log = 4000;
 /// How long a checkpoint waits for its turn. It is not urgent: the next commit asks again.
-constexpr std::chrono::milliseconds patience{1000};
+constexpr std::chrono::milliseconds longest_wait_for_turn{1000};
 
 void block_signals() noexcept {
   sigset_t all;
@@ -71,10 +71,10 @@ void checkpointer::run() noexcept {
 }
 
 void checkpointer::shorten_log(int pages) {
-  if (!own_) own_.emplace(file_, patience);
+  if (!own_) own_.emplace(file_, longest_wait_for_turn);
   copy_log(*own_);
   if (pages < long_log) return;
-  if (!without_writers_) without_writers_.emplace(file_, patience);
+  if (!without_writers_) without_writers_.emplace(file_, longest_wait_for_turn);
   const unit_of_work nothing(*without_writers_);
   copy_log(*own_);
 }

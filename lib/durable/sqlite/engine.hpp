@@ -43,7 +43,7 @@ class file_engine final : public engine {
   file_engine(std::string file, settings with);
 
   std::int64_t submit(const due_time& due, const submission& what, const transaction* in) override;
-  std::vector<std::int64_t> submit_all(std::span<const planned> all, const transaction* in) override;
+  std::vector<std::int64_t> submit_all(std::span<const planned> list, const transaction* in) override;
   std::int64_t repeat(const repeated& what, const transaction* in) override;
   bool cancel(std::int64_t id, const transaction* in) override;
   bool cancel(const std::string& queue, const std::string& key, const transaction* in) override;

@@ -64,11 +64,13 @@ void check_complete(connection& database) {
   }
 }
 
-const std::vector<std::string> version_1{
-    "CREATE TABLE rondo_schema (version INTEGER NOT NULL)",
-    "INSERT INTO rondo_schema VALUES (0)",
-    // The payload comes last, so that the other columns can be read without it. engine.hpp explains the states.
-    R"(CREATE TABLE rondo_task (
+// Functions, as constants could throw before main().
+std::vector<std::string> version_1() {
+  return {
+      "CREATE TABLE rondo_schema (version INTEGER NOT NULL)",
+      "INSERT INTO rondo_schema VALUES (0)",
+      // The payload comes last, so that the other columns can be read without it. engine.hpp explains the states.
+      R"(CREATE TABLE rondo_task (
          id INTEGER PRIMARY KEY AUTOINCREMENT,
          queue TEXT NOT NULL,
          key TEXT,
@@ -80,10 +82,11 @@ const std::vector<std::string> version_1{
          lease_until INTEGER,
          reason TEXT,
          payload BLOB NOT NULL))",
-    "CREATE INDEX rondo_task_due ON rondo_task (queue, due) WHERE state = 0",
-    "CREATE INDEX rondo_task_lease ON rondo_task (queue, lease_until) WHERE state IN (1, 2, 4)",
-    "CREATE UNIQUE INDEX rondo_task_key ON rondo_task (queue, key) WHERE key IS NOT NULL AND state <> 3",
-};
+      "CREATE INDEX rondo_task_due ON rondo_task (queue, due) WHERE state = 0",
+      "CREATE INDEX rondo_task_lease ON rondo_task (queue, lease_until) WHERE state IN (1, 2, 4)",
+      "CREATE UNIQUE INDEX rondo_task_key ON rondo_task (queue, key) WHERE key IS NOT NULL AND state <> 3",
+  };
+}
 
 // The columns are designed in lib/durable/README.md. What takes long for many rows is left out: payloads of old rows
 // stay where they are, and the new indices contain none of them. As the old column of the payloads has another name,
@@ -96,7 +99,7 @@ const std::vector<std::string> version_1{
 // Each trigger that a statement has costs it about 0.7 us, even if its condition is false. So there is one for all updates
 // and one for all deletions, and their parts repeat the conditions. FAIL, here and in session.cpp, is about what cannot
 // happen; with ABORT, SQLite would prepare to undo each statement by itself (0.4 us).
-std::vector<std::string> make_version_2() {
+std::vector<std::string> version_2() {
   const std::string moved =
       "(NEW.queue <> OLD.queue OR NEW.lane IS NOT OLD.lane OR NEW.place IS NOT OLD.place)";
   const std::string entered =
@@ -130,18 +133,16 @@ std::vector<std::string> make_version_2() {
       "CREATE INDEX rondo_task_dead ON rondo_task (queue, id) WHERE state = 3",
       "CREATE INDEX rondo_task_lane ON rondo_task (queue, lane, place) WHERE place IS NOT NULL",
       "CREATE INDEX rondo_task_lane_due ON rondo_task (queue, due) WHERE state = 5",
-      "CREATE INDEX rondo_task_lane_busy ON rondo_task (queue, lane) WHERE lane IS NOT NULL AND state IN (2, "
-      "4)",
-      "CREATE TRIGGER rondo_task_gone AFTER DELETE ON rondo_task WHEN OLD.payload_apart > 0 OR OLD.lane IS "
-      "NOT NULL"
-      " BEGIN DELETE FROM rondo_payload WHERE id = OLD.id AND OLD.payload_apart > 0; " +
+      R"(CREATE INDEX rondo_task_lane_busy ON rondo_task (queue, lane)
+         WHERE lane IS NOT NULL AND state IN (2, 4))",
+      R"(CREATE TRIGGER rondo_task_gone AFTER DELETE ON rondo_task
+         WHEN OLD.payload_apart > 0 OR OLD.lane IS NOT NULL BEGIN
+           DELETE FROM rondo_payload WHERE id = OLD.id AND OLD.payload_apart > 0;)" +
           next + "; END",
-      "CREATE TRIGGER rondo_lane_changed AFTER UPDATE OF queue, lane, place, state ON rondo_task"
-      " WHEN (OLD.lane IS NOT NULL OR NEW.lane IS NOT NULL) AND (" +
-          entered + " OR " + left +
-          ")"
-          " BEGIN " +
-          enter + " AND (" + entered + "); " + next + " AND (" + left + "); END",
+      R"(CREATE TRIGGER rondo_lane_changed AFTER UPDATE OF queue, lane, place, state ON rondo_task
+         WHEN (OLD.lane IS NOT NULL OR NEW.lane IS NOT NULL) AND ()" +
+          entered + " OR " + left + ") BEGIN " + enter + " AND (" + entered + "); " + next + " AND (" + left +
+          "); END",
   };
 }
 
@@ -159,7 +160,7 @@ bool is_up_to_date(connection& database, const migrations& steps) {
 }  // namespace
 
 const migrations& all_migrations() {
-  static const migrations steps{version_1, make_version_2()};
+  static const migrations steps{version_1(), version_2()};
   return steps;
 }
 

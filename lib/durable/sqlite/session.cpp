@@ -174,7 +174,7 @@ void file_session::pass(const turn& what, turn_result& done) {
       database_->change(
           "UPDATE rondo_task SET state = 0, due = ?, point = ?, place = NULL, attempt = 0, owner = NULL,"
           " lease_until = NULL, reason = iif(?, ?, NULL) WHERE id = ?",
-          *next, *next, std::int64_t{p.given_up}, p.reason, p.of.id);
+          *next, *next, static_cast<std::int64_t>(p.given_up), p.reason, p.of.id);
     } else if (state != 4 && p.given_up) {
       database_->change(
           "UPDATE rondo_task SET state = 3, reason = ?, owner = NULL, lease_until = NULL WHERE "
