@@ -129,15 +129,15 @@ TEST_CASE("lanes: whatever ends or removes the first task lets the next one run"
        }},
       {"move", [](in_use& x, ticket t) { CHECK(x.tasks->reschedule_after(t.id, 1h)); }},
   };
-  for (const auto& [what, ends_it] : ends) {
-    CAPTURE(what);
+  for (const auto& end : ends) {
+    CAPTURE(end.first);
     in_use x;
     const auto first = x.submit("a", 2min), second = x.submit("a");
     x.submit("a");
     const ticket t = ticket_of(x.w.claim_one());
     REQUIRE(t.id == first);
     CHECK(x.claim().empty());
-    ends_it(x, t);
+    end.second(x, t);
     CHECK(x.claim() == ids{second});
   }
 }

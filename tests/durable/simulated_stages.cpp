@@ -44,7 +44,7 @@ struct in_use {
   }
   /// Does something the next time that a transaction of the owner reaches a stage.
   void at(const std::string& owner, stage where, std::function<void()> then) {
-    db.observe([this, owner, where, then, done = false](const std::string& who, stage s) mutable {
+    db.observe([owner, where, then, done = false](const std::string& who, stage s) mutable {
       if (who != owner || s != where || std::exchange(done, true)) return;
       then();
     });

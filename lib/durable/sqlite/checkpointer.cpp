@@ -28,15 +28,13 @@ void copy_log(connection& database) {
 
 }  // namespace
 
-checkpointer::checkpointer(std::string file) : file_(std::move(file)), thread_([this] { run(); }) {}
-
 checkpointer::~checkpointer() {
   {
     const std::lock_guard hold(mutex_);
     is_over_ = true;
     woken_.notify_one();
   }
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 void checkpointer::watch(connection& database) noexcept {
@@ -48,8 +46,18 @@ int checkpointer::committed(void* self, sqlite3*, const char*, int pages) noexce
   const std::lock_guard hold(mine.mutex_);
   if (pages < mine.copied_) mine.copied_ = 0;  // the log has begun anew
   mine.pages_ = pages;
-  if (pages - mine.copied_ >= at_once) mine.woken_.notify_one();
+  if (pages - mine.copied_ >= at_once) mine.wake();
   return SQLITE_OK;
+}
+
+/// Precondition: the lock is held. (A store that writes little has no thread.)
+void checkpointer::wake() noexcept {
+  try {
+    if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+  } catch (const std::exception&) {  // the system cannot create a thread: later commits ask again
+    return;
+  }
+  woken_.notify_one();
 }
 
 void checkpointer::run() noexcept {

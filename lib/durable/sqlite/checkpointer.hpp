@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "durable/sqlite/connection.hpp"
 
@@ -17,7 +18,7 @@ namespace rondo::durable::detail::sqlite {
 /// begin the log anew.
 class checkpointer {
  public:
-  explicit checkpointer(std::string file);
+  explicit checkpointer(std::string file) : file_(std::move(file)) {}
   ~checkpointer();
   checkpointer(const checkpointer&) = delete;
   checkpointer& operator=(const checkpointer&) = delete;
@@ -27,6 +28,7 @@ class checkpointer {
   void watch(connection& database) noexcept;
 
  private:
+  void wake() noexcept;
   static int committed(void* self, sqlite3*, const char*, int pages) noexcept;
   void run() noexcept;
   void shorten_log(int pages);
@@ -38,7 +40,7 @@ class checkpointer {
   int copied_ = 0;  // of these
   bool is_over_ = false;
   std::optional<connection> own_, without_writers_;  // the second one keeps others from writing
-  std::thread thread_;
+  std::thread thread_;  // once it is needed
 };
 
 }  // namespace rondo::durable::detail::sqlite
