@@ -129,15 +129,15 @@ TEST_CASE("lanes: whatever ends or removes the first task lets the next one run"
        }},
       {"move", [](in_use& x, ticket t) { CHECK(x.tasks->reschedule_after(t.id, 1h)); }},
   };
-  for (const auto& end : ends) {
-    CAPTURE(end.first);
+  for (const auto& each : ends) {
+    CAPTURE(each.first);
     in_use x;
     const auto first = x.submit("a", 2min), second = x.submit("a");
     x.submit("a");
     const ticket t = ticket_of(x.w.claim_one());
     REQUIRE(t.id == first);
     CHECK(x.claim().empty());
-    end.second(x, t);
+    each.second(x, t);
     CHECK(x.claim() == ids{second});
   }
 }

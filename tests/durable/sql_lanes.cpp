@@ -51,15 +51,15 @@ TEST_CASE("lanes: whatever statement removes the first task lets the next one ru
       {"out of the lane by SQL", [](in_use& x, ticket t) { x.set(t.id, "lane = NULL"); }},
       {"into another queue by SQL", [](in_use& x, ticket t) { x.set(t.id, "queue = 'q'"); }},
   };
-  for (const auto& end : ends) {
-    CAPTURE(end.first);
+  for (const auto& each : ends) {
+    CAPTURE(each.first);
     in_use x;
     const auto first = x.submit("a", 2min), second = x.submit("a"), third = x.submit("a");
     const ticket t = ticket_of(x.w.claim_one());
     REQUIRE(t.id == first);
     CHECK(x.claim().empty());
     CHECK(x.state_of(third) == "6");
-    end.second(x, t);
+    each.second(x, t);
     CHECK(x.claim() == ids{second});
   }
 }
