@@ -61,6 +61,21 @@ TEST_CASE("a task is not set aside behind one that an open transaction removes")
   }
 }
 
+TEST_CASE("however many tasks wait behind one that an open transaction has, other lanes are claimed") {
+  in_use x;
+  const auto first = x.submit("a", 4min);
+  for (int n = 0; n < 7; ++n) x.submit("a", 3min);
+  const auto other = x.submit("b", 2min), third = x.submit("c", 1min);
+  x.submit("b", 1min);
+  x.mine.run("begin");
+  CHECK(x.tasks->cancel(x.mine.get(), first));
+  const auto claimed = [&] { return ids_of(x.take({.claim_up_to = 3}).claimed); };
+  CHECK(claimed() == ids{other, third});
+  CHECK(claimed().empty());
+  x.mine.run("rollback");
+  CHECK(claimed() == ids{first});
+}
+
 TEST_CASE("a transaction that removes a task frees the next one, whatever its isolation") {
   for (const std::string level : {"read committed", "repeatable read", "serializable"}) {
     CAPTURE(level);

@@ -464,8 +464,10 @@ inline constexpr statement free_lanes{"rondo_free_lanes", R"sql(
 ///
 /// The part for each queue reads its index from the beginning, skips rows that others are about to take, and stops
 /// after $2 rows. So does the part for lanes. There, a task behind another one is set aside (state 6) if that one can be
-/// locked; otherwise it may just be about to go, so the task is left to the next claim. The last row says that some were, or that
-/// tasks ended that others of their lanes waited for. "= any(array(…))" makes the server look up rows by their ids, whatever number of rows it expects.
+/// locked; otherwise it may just be about to go, so the task is left to the next claim. If there is nothing but such tasks,
+/// the claim reads on for others (`past_these`), as an open transaction may have the first of them for long. The last row
+/// says that some were set aside, or that tasks ended that others of their lanes waited for. "= any(array(…))" makes the
+/// server look up rows by their ids, whatever number of rows it expects.
 inline constexpr statement claim_due{"rondo_claim", R"sql(
   with q as materialized (
     select name from unnest($1::text[]) as u(name) where not exists (select from rondo_paused where queue = name)
@@ -497,6 +499,17 @@ inline constexpr statement claim_due{"rondo_claim", R"sql(
         and (t.state + 0 in (2, 4) or t.state + 0 <> 3 and (t.place, t.id) < (b.place, b.id))
       for share skip locked
     ) t
+  ), past_these as materialized (
+    select t.* from q cross join lateral (
+      select id, due from rondo_task c
+      where queue = q.name and state = 5 and due < statement_timestamp() + $3::bigint * interval '1 microsecond'
+        and not exists (select from rondo_task where queue = c.queue and lane = c.lane and lane is not null
+          and state <> 3 and (place, id) < (c.place, c.id))
+        and not exists (select from rondo_task where queue = c.queue and lane = c.lane and lane is not null
+          and state in (1, 2, 4) and state <> 1)
+      order by due limit $2::bigint for update skip locked
+    ) t where (select count(*) from in_lanes) >= $2::bigint and not exists (select from still_behind)
+      and not exists (select from in_lanes where id <> all(array(select id from behind)))
   ), passed as (
     update rondo_task set state = 6 where id = any(array(select id from still_behind)) returning id
   ), expired as materialized (
@@ -523,6 +536,7 @@ inline constexpr statement claim_due{"rondo_claim", R"sql(
             select id, due from waiting
             union all select id, due from in_lanes, (select count(*) from still_behind) s  -- locked before it is claimed
               where id <> all(array(select id from behind))
+            union all select id, due from past_these
             union all select id, due from expired where state = 1 or state = 2 and goes_on
           ) c order by due limit $2::bigint
         ) sized
