@@ -43,25 +43,25 @@ class place {
   std::unique_ptr<durable_test::their_connection> connect() { return database_->connect(); }
   std::string ask(const std::string& sql) { return database_->ask(sql); }
 
-  /// Inserts n tasks, numbered in their payloads. The first is due in `first`, each following one `gap` later. They are
-  /// spread over that many lanes; if none, they have no lane.
+  /// Inserts n tasks. The first is due in `first`, each following one `gap` later. They are spread over that many lanes;
+  /// if none, they have no lane. Their payloads are their numbers, or empty: a crew adds up the numbers.
   void fill(std::size_t n, std::chrono::microseconds first, std::chrono::microseconds gap = 0us,
-            std::size_t lanes = 0) {
+            std::size_t lanes = 0, bool numbered = true) {
     const std::string lane = lanes == 0 ? "NULL" : "'lane ' || (i % " + std::to_string(lanes) + ")";
     const std::string count = std::to_string(n), from = std::to_string(first.count()),
-                      each = std::to_string(gap.count());
+                      each = std::to_string(gap.count()), payload = numbered ? "CAST(i AS TEXT)" : "''";
     if (is_sqlite_)
       ask("INSERT INTO rondo_task (queue, lane, place, state, due, inline_payload) WITH RECURSIVE n(i) AS"
           " (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < " +
           count + "), t(i, lane, due) AS (SELECT i, " + lane +
           ", CAST((julianday('now') - 2440587.5) * 86400e6 AS INTEGER) + " + from + " + i * " + each +
           " FROM n) SELECT 'default', lane, iif(lane IS NULL, NULL, due), iif(lane IS NULL, 0, 5), due,"
-          " CAST(CAST(i AS TEXT) AS BLOB) FROM t");
+          " CAST(" +
+          payload + " AS BLOB) FROM t");
     else
       ask("INSERT INTO rondo_task (queue, lane, due, inline_payload) SELECT 'default', " + lane +
-          ", now() + (" + from + " + i * " + each +
-          ") * interval '1 microsecond', convert_to(i::text, 'UTF8') FROM generate_series(0, " + count +
-          "::bigint - 1) AS i");
+          ", now() + (" + from + " + i * " + each + ") * interval '1 microsecond', convert_to(" + payload +
+          ", 'UTF8') FROM generate_series(0, " + count + "::bigint - 1) AS i");
   }
 
   /// Removes the tasks that are due within two years; the far-off ones stay.
@@ -91,7 +91,10 @@ class crew {
       timers_.push_back(std::make_unique<rondo::timer>());
       members_.push_back(std::make_unique<dispatcher>(
           *timers_.back(), at.store(),
-          [this](const rondo::durable::task& t) { sum_ += std::stoull(t.payload) + 1; }, options));
+          [this](const rondo::durable::task& t) {
+            sum_ += t.payload.empty() ? 0 : std::stoull(t.payload) + 1;
+          },
+          options));
     }
   }
 
@@ -192,17 +195,18 @@ inline measure::sample run_all(place& at, std::size_t n, worker_processes& worke
   return {each, workers.sum()};
 }
 
-/// As run_all, of tasks without a lane, beside two tasks in each of so many lanes. These are due, too, but later.
+/// Runs n due tasks without a lane, beside two tasks in each of so many lanes. These are due, too, but later.
 inline measure::sample run_beside_lanes(place& at, std::size_t n, std::size_t lanes) {
-  at.fill(2 * lanes, -1s, 0us, lanes);
+  at.fill(2 * lanes, -1s, 0us, lanes, false);
   at.fill(n, -2s);
+  const std::uint64_t all = std::uint64_t{n} * (n + 1) / 2;  // the sum of their numbers
   const auto start = measure::now();
   crew workers(at, 1);
-  workers.wait_until([n](const crew::totals& t) { return t.completed >= n; });
+  workers.wait_until([&](const crew::totals&) { return workers.sum() == all; });
   const double each = microseconds_each(start, n);
   workers.stop();
   at.clear();
-  return {each, n};
+  return {each, workers.sum()};
 }
 
 /// n tasks that become due one after another, the first of them in `first`.
