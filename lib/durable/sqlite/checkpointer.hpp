@@ -40,7 +40,7 @@ class checkpointer {
   int copied_ = 0;  // of these
   bool is_over_ = false;
   std::optional<connection> own_, without_writers_;  // the second one keeps others from writing
-  std::thread thread_;  // once it is needed
+  std::thread thread_;                               // once it is needed
 };
 
 }  // namespace rondo::durable::detail::sqlite
