@@ -42,7 +42,12 @@ struct in_use {
     }
     return taken.get();
   }
-  ids claim() { return ids_of(take({.claim_up_to = 100}).claimed); }
+  ids claim() {
+    for (;;) {
+      const turn_result done = take({.claim_up_to = 100});
+      if (!done.claimed.empty() || !done.may_have_more) return ids_of(done.claimed);
+    }
+  }
   std::string state_of(std::int64_t id) {
     return db.ask("select state from rondo_task where id = " + std::to_string(id));
   }

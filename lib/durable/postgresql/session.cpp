@@ -86,7 +86,7 @@ void add_tickets(const result& from, std::vector<ticket>& to) {
 
 void add_claims(const result& from, turn_result& to) {
   for (int row = 0; row < from.rows(); ++row) {
-    const auto kind = from.integer(row, 9);  // 0 claimed, 1 dead, 2 the last row
+    const auto kind = from.integer(row, 9);  // 0 claimed, 1 dead, 2 there may be more, 3 lanes are stuck
     if (kind == 1) to.expired.push_back(task_of(from, row));
     if (kind == 2) to.may_have_more = true;
     if (kind != 0) continue;
@@ -95,6 +95,12 @@ void add_claims(const result& from, turn_result& to) {
                           static_cast<int>(from.integer(row, 10)), from.boolean(row, 11), from.bytes(row, 12),
                           static_cast<missed_points>(from.integer(row, 13))});
   }
+}
+
+bool are_lanes_stuck(const result& claims) {
+  for (int row = 0; row < claims.rows(); ++row)
+    if (claims.integer(row, 9) == 3) return true;
+  return false;
 }
 
 void add_begun(const result& from, turn_result& to) {
@@ -168,7 +174,7 @@ std::vector<call> server_session::calls_for(const turn& what) const {
   if (!what.watched.empty()) calls.push_back({&watch, ids_and_fences(what.watched)});
   if (what.adopt) calls.push_back({&adopt, parameters().texts(rules_.queues).text(owner_).integer(lease)});
   if (what.claim_up_to != 0) {
-    calls.push_back({&free_lanes, parameters().texts(rules_.queues)});
+    if (lanes_are_stuck_) calls.push_back({&free_lanes, parameters().texts(rules_.queues)});
     calls.push_back({&claim_due, parameters()
                                      .texts(rules_.queues)
                                      .integer(in_64_bits(what.claim_up_to))
@@ -198,6 +204,10 @@ turn_result server_session::take(const turn& what) {
   for (std::size_t i = 0; i < calls.size(); ++i) {
     add(calls[i], answers[i], done);
     if (concerns_tickets(calls[i])) add_tickets(answers[i], settled);
+  }
+  if (what.claim_up_to != 0) {
+    const bool tried = std::exchange(lanes_are_stuck_, are_lanes_stuck(answers.back()));
+    done.may_have_more = done.may_have_more || (lanes_are_stuck_ && !tried);
   }
   std::sort(settled.begin(), settled.end());
   try {

@@ -36,7 +36,8 @@ class server_session final : public session {
   bool perhaps_missed_some_ = false;
   // Set after a reconnect, until the dispatcher has said again which runs have begun: the server may have crashed.
   bool perhaps_forgotten_ = false;
-  bool has_lock_ = false;  // by which others see that this session lives
+  bool lanes_are_stuck_ = false;  // the last claim has found lanes that wait for `free_lanes`
+  bool has_lock_ = false;         // by which others see that this session lives
 };
 
 }  // namespace rondo::durable::detail::postgresql
