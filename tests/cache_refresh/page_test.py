@@ -218,7 +218,8 @@ def test_reload(browser, failures):
     browser.driver.refresh()
     wait_for("the history after a reload", lambda: browser.run("""
         return latest && past.length > 5 && past[0].at < 3 && past.at(-1).at - past.at(-2).at < 3"""))
-    rates = browser.run("return past.slice(0, -1).map((each) => each.loads)")
+    # On a busy machine a sample comes late, and its rate is not known.
+    rates = browser.run("return past.slice(0, -1).map((each) => each.loads ?? 0)")
     failures.check(max(rates) > 0, f"loads per second, from before the reload: {rates}")
     for span, most in ((7200, "2 hours"), (120, "2 minutes")):
         pressed = browser.run(f"""document.querySelector('[data-span="{span}"]').click();
