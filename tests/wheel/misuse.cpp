@@ -97,6 +97,6 @@ TEST_CASE("advance() after a callback has thrown is not a nested advance") {
   }));
 }
 
-#endif
-
 }  // namespace wheel_misuse
+
+#endif
