@@ -66,6 +66,33 @@ TEST_CASE("a task is not set aside behind one that an open transaction removes")
   }
 }
 
+TEST_CASE("a session that has found only tasks without a lane for long still finds all others") {
+  in_use x;
+  const auto find_others_no_more = [&] {
+    for (int n = 0; n < 150; ++n) CHECK(x.take({.claim_up_to = 1}).claimed.empty());
+    const auto plain = x.submit("");
+    CHECK(ids_of(x.take({.claim_up_to = 1}).claimed) == ids{plain});
+  };
+  find_others_no_more();
+  const auto in_lane = x.submit("a");
+  const auto beside = x.submit("");
+  const auto first = x.take({.claim_up_to = 100});
+  CHECK(ids_of(first.claimed) == ids{beside});  // what the test is about: this claim has not looked at lanes
+  CHECK(first.may_have_more);
+  CHECK(x.claim() == ids{in_lane});
+
+  find_others_no_more();
+  x.db.ask("update rondo_task set lease_until = now() - interval '1 second' where lane is not null");
+  CHECK(x.claim() == ids{in_lane});
+
+  find_others_no_more();
+  x.db.ask("delete from rondo_task where lane is not null");
+  const auto stuck = x.submit("a");
+  x.db.ask("update rondo_task set state = 6 where lane is not null");
+  x.db.ask("insert into rondo_lane_stuck values ('default', 'a')");
+  CHECK(x.claim() == ids{stuck});
+}
+
 TEST_CASE("however many tasks wait behind one that an open transaction has, other lanes are claimed") {
   in_use x;
   const auto first = x.submit("a", 4min);

@@ -52,18 +52,24 @@ long rows_read(const std::string& plan) {
 
 TEST_CASE("a claim reads at most the rows that it may claim from each queue, by the indices") {
   crowd x;
-  x.own.run(
-      postgresql::claim_due,
-      postgresql::parameters().texts({"none"}).integer(1).integer(1).integer(1).text("x").integer(3).integer(
-          1000000));
-  const auto plan = x.explained("rondo_claim('{a,b,c}', 10, 5000000, 30000000, 'me', 3, 1000000)");
-  INFO(plan);
-  CHECK(plan.find("Seq Scan on rondo_task") == std::string::npos);
-  CHECK(plan.find("Index Scan using rondo_task_due") != std::string::npos);
-  CHECK(plan.find("Index Scan using rondo_task_lease") != std::string::npos);
-  CHECK(rows_read(plan) >= 60);   // from each queue, ten that wait and ten whose lease has run out
-  CHECK(rows_read(plan) <= 150);  // claimed rows are read again, and passed from part to part
-  CHECK(x.db.ask("select count(*) from rondo_task where owner = 'me'") == "10");
+  postgresql::parameters none;
+  none.texts({"none"}).integer(1).integer(1).integer(1).text("x").integer(1000000);
+  x.own.run(postgresql::claim_waiting, none);
+  x.own.run(postgresql::claim_all, none.integer(3));
+  for (const bool all : {false, true}) {
+    const auto plan =
+        x.explained(all ? "rondo_claim_all('{a,b,c}', 10, 5000000, 30000000, 'all', 1000000, 3)"
+                        : "rondo_claim_waiting('{a,b,c}', 10, 5000000, 30000000, 'waiting', 1000000)");
+    INFO(plan);
+    CHECK(plan.find("Seq Scan on rondo_task") == std::string::npos);
+    CHECK(plan.find("Index Scan using rondo_task_due") != std::string::npos);
+    CHECK(plan.find("rondo_task_lease on rondo_task") != std::string::npos);
+    // From each queue, ten that wait and, of those whose lease has run out, ten or one.
+    CHECK(rows_read(plan) >= (all ? 60 : 31));
+    CHECK(rows_read(plan) <= (all ? 150 : 60));  // claimed rows are read again, and passed from part to part
+  }
+  CHECK(x.db.ask("select count(*) from rondo_task where owner = 'waiting'") == "10");
+  CHECK(x.db.ask("select count(*) from rondo_task where owner = 'all'") == "10");
 }
 
 TEST_CASE("submissions, cancellations and adoptions read their rows by the indices") {

@@ -86,9 +86,8 @@ void add_tickets(const result& from, std::vector<ticket>& to) {
 
 void add_claims(const result& from, turn_result& to) {
   for (int row = 0; row < from.rows(); ++row) {
-    const auto kind = from.integer(row, 9);  // 0 claimed, 1 dead, 2 there may be more, 3 lanes are stuck
+    const auto kind = from.integer(row, 9);  // 0 claimed, 1 dead; 2 to 4: see below
     if (kind == 1) to.expired.push_back(task_of(from, row));
-    if (kind == 2) to.may_have_more = true;
     if (kind != 0) continue;
     const auto remaining = from.microseconds(row, 6) - from.microseconds(row, 8);
     to.claimed.push_back({task_of(from, row), from_microseconds<duration>(remaining),
@@ -97,10 +96,23 @@ void add_claims(const result& from, turn_result& to) {
   }
 }
 
-bool are_lanes_stuck(const result& claims) {
-  for (int row = 0; row < claims.rows(); ++row)
-    if (claims.integer(row, 9) == 3) return true;
-  return false;
+/// What a claim says apart from the tasks that it has found.
+struct claim_notes {
+  bool may_have_more = false, lanes_are_stuck = false;
+  bool others_wait = false;  // tasks that `claim_waiting` does not claim
+  bool found_others = false;
+};
+
+claim_notes notes_of(const result& claims) {
+  claim_notes all;
+  for (int row = 0; row < claims.rows(); ++row) {
+    const auto kind = claims.integer(row, 9);
+    all.may_have_more = all.may_have_more || kind == 2;
+    all.lanes_are_stuck = all.lanes_are_stuck || kind == 3;
+    all.others_wait = all.others_wait || kind == 4;
+    all.found_others = all.found_others || kind != 0 || claims.boolean(row, 11);
+  }
+  return all;
 }
 
 void add_begun(const result& from, turn_result& to) {
@@ -128,13 +140,13 @@ void add(const call& asked, const result& answer, turn_result& to) {
     add_begun(answer, to);
   else if (asked.what == &postgresql::watch)
     add_tickets(answer, to.cancelled);
-  else if (asked.what == &adopt || asked.what == &claim_due)
+  else if (asked.what == &adopt || asked.what == &claim_waiting || asked.what == &claim_all)
     add_claims(answer, to);
 }
 
 bool concerns_tickets(const call& asked) {
-  return asked.what != &adopt && asked.what != &free_lanes && asked.what != &claim_due &&
-         asked.what != &watch;
+  return asked.what != &adopt && asked.what != &free_lanes && asked.what != &claim_waiting &&
+         asked.what != &claim_all && asked.what != &watch;
 }
 
 }  // namespace
@@ -175,14 +187,11 @@ std::vector<call> server_session::calls_for(const turn& what) const {
   if (what.adopt) calls.push_back({&adopt, parameters().texts(rules_.queues).text(owner_).integer(lease)});
   if (what.claim_up_to != 0) {
     if (lanes_are_stuck_) calls.push_back({&free_lanes, parameters().texts(rules_.queues)});
-    calls.push_back({&claim_due, parameters()
-                                     .texts(rules_.queues)
-                                     .integer(in_64_bits(what.claim_up_to))
-                                     .integer(microseconds_of(rules_.window))
-                                     .integer(lease)
-                                     .text(owner_)
-                                     .integer(rules_.max_attempts)
-                                     .integer(in_64_bits(what.claim_bytes))});
+    parameters with;
+    with.texts(rules_.queues).integer(in_64_bits(what.claim_up_to)).integer(microseconds_of(rules_.window));
+    with.integer(lease).text(owner_).integer(in_64_bits(what.claim_bytes));
+    if (claims_of_all_ != 0) with.integer(rules_.max_attempts);
+    calls.push_back({claims_of_all_ != 0 ? &claim_all : &claim_waiting, std::move(with)});
   }
   return calls;
 }
@@ -205,10 +214,7 @@ turn_result server_session::take(const turn& what) {
     add(calls[i], answers[i], done);
     if (concerns_tickets(calls[i])) add_tickets(answers[i], settled);
   }
-  if (what.claim_up_to != 0) {
-    const bool tried = std::exchange(lanes_are_stuck_, are_lanes_stuck(answers.back()));
-    done.may_have_more = done.may_have_more || (lanes_are_stuck_ && !tried);
-  }
+  if (what.claim_up_to != 0) done.may_have_more = settle_claim(answers.back());
   std::sort(settled.begin(), settled.end());
   try {
     done.locked = locked_of(what, settled);
@@ -216,6 +222,17 @@ turn_result server_session::take(const turn& what) {
     throw store_error(error.what(), true);  // the turn is done
   }
   return done;
+}
+
+/// Decides how the next claim looks for tasks. Returns whether it may find more than this one.
+bool server_session::settle_claim(const result& claims) {
+  const auto notes = notes_of(claims);
+  if (notes.others_wait || notes.found_others)
+    claims_of_all_ = most_claims_of_all;
+  else if (claims_of_all_ != 0)
+    --claims_of_all_;
+  const bool tried = std::exchange(lanes_are_stuck_, notes.lanes_are_stuck);
+  return notes.may_have_more || notes.others_wait || (lanes_are_stuck_ && !tried);
 }
 
 /// This is a separate statement, because it is seldom needed: most turns do something for every ticket.

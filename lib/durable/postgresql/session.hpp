@@ -6,6 +6,7 @@
 
 #include "durable/engine.hpp"
 #include "durable/postgresql/connection.hpp"
+#include "durable/postgresql/result.hpp"
 #include "durable/postgresql/wake_pipe.hpp"
 
 namespace rondo::durable::detail::postgresql {
@@ -25,6 +26,7 @@ class server_session final : public session {
  private:
   std::vector<call> calls_for(const turn& what) const;
   std::vector<ticket> locked_of(const turn& what, const std::vector<ticket>& settled);
+  bool settle_claim(const result& claims);
   bool heard_news();
   void connect();
 
@@ -36,6 +38,10 @@ class server_session final : public session {
   bool perhaps_missed_some_ = false;
   // Set after a reconnect, until the dispatcher has said again which runs have begun: the server may have crashed.
   bool perhaps_forgotten_ = false;
+  // How many claims look also for the first tasks of lanes and for leases that have run out. These claims take longer, so
+  // they end after this number of them that has found none, and begin when another claim says that there are some.
+  static constexpr int most_claims_of_all = 100;
+  int claims_of_all_ = most_claims_of_all;
   bool lanes_are_stuck_ = false;  // the last claim has found lanes that wait for `free_lanes`
   bool has_lock_ = false;         // by which others see that this session lives
 };
