@@ -218,6 +218,30 @@ TEST_CASE("turns that fail without a claim do not make the next claim smaller") 
   CHECK(std::vector(asked.begin(), asked.begin() + 3) == std::vector<std::size_t>{64, 32, 64});
 }
 
+TEST_CASE(
+    "after a claim of tasks that are not yet due, the next ones ask for few until one finds due tasks") {
+  workplace w;
+  const auto o = w.options();
+  w.submit_many(100, 1s);
+  dispatcher runs(
+      w.time, *w.tasks, [](const task&) {}, o);
+  w.pass(500ms, {&runs});
+  w.submit_many(100, 4s);
+  w.pass(5s, {&runs});
+  CHECK(runs.stats().completed == 200);
+  const auto asked = claims_asked_for(w);
+  REQUIRE(asked.size() >= 4);
+  CHECK(asked.front() == o.max_held);
+  CHECK(asked[1] == 50);
+  CHECK(asked[2] == 50);
+  CHECK(std::all_of(asked.begin() + 1, asked.end(), [](std::size_t n) { return n <= 50; }));
+
+  w.submit_many(100, 0s);
+  w.pass(5s, {&runs});
+  CHECK(runs.stats().completed == 300);
+  CHECK(claims_asked_for(w).back() == o.max_held);
+}
+
 TEST_CASE("tasks that are due when they are claimed begin in the very next turn, if there are threads") {
   workplace w;
   auto o = w.options();

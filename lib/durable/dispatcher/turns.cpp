@@ -216,7 +216,7 @@ turn turns::next_turn() {
   }
   t.adopt = adopt_;
   if (const std::size_t wanted = adopt_ ? 0 : claims_wanted(); wanted != 0) {
-    t.claim_up_to = claim_size_.of(wanted);
+    t.claim_up_to = claim_size_.of(claims_ahead_ ? std::min(wanted, most_ahead) : wanted);
     t.claim_bytes = claim_size_.of(free_bytes());
   }
   if (renew_) t.renewed = d_.runs.in_progress();
@@ -349,6 +349,9 @@ void turns::settle_claim(const turn& t, const turn_result& done, time_point sent
   std::size_t bytes = 0;
   for (const claim& c : done.claimed) bytes += c.what.payload.size();
   last_claim_was_full_ = done.claimed.size() >= t.claim_up_to || bytes >= t.claim_bytes;
+  if (!done.claimed.empty())
+    claims_ahead_ =
+        std::ranges::none_of(done.claimed, [](const claim& c) { return c.remaining <= duration::zero(); });
   too_busy_ = false;
   look_ = done.may_have_more;
   last_claim_ = received;

@@ -128,6 +128,11 @@ class turns {
   const std::shared_ptr<std::size_t> bytes_ = std::make_shared<std::size_t>(0);
   bool look_ = true;  // there may be tasks to claim
   bool last_claim_was_full_ = false;
+  // The last claim that found tasks found none that was due already. What becomes due during a claim waits until its end,
+  // so the next one asks for few: with PostgreSQL, a claim of 250 tasks takes 4 ms or more, and one of 50 less than 2 ms,
+  // most of it for the commit.
+  static constexpr std::size_t most_ahead = 50;
+  bool claims_ahead_ = false;
   bool too_busy_ = false;  // claims were given back for lack of a thread: claims none until a thread is free
   // The scheduler had no room for the timer of a claim, or its schedule cannot be read here. Until the next periodic
   // check, tasks that others give back are no reason to claim; otherwise two such dispatchers would wake each other
