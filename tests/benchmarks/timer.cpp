@@ -172,13 +172,16 @@ int main(int argc, char** argv) {
   const bool small = report.small();
   const auto near = [](measure::random& random) { return milliseconds(random.up_to(512)); };
   const auto far = [](measure::random&) { return milliseconds(30'000); };
-  const std::size_t each = small ? 100 : 10'000;
+  const std::size_t each = small ? 100 : 10'000, each_far = small ? 100 : 50'000;
+  const auto in_all = [](std::size_t pending) { return ", " + measure::readable(pending) + " in all"; };
   for (const std::size_t producers : {1U, 2U}) compare_producers(report, producers, each, "", near);
   for (const std::size_t producers : {4U, 16U})
-    compare_producers(report, producers, 2 * each / producers, ", " + measure::readable(2 * each) + " in all",
-                      near);
+    compare_producers(report, producers, 2 * each / producers, in_all(2 * each), near);
   for (const std::size_t producers : {1U, 2U})
-    compare_producers(report, producers, small ? 100 : 50'000, ", timeouts of 30 s", far);
+    compare_producers(report, producers, each_far, ", timeouts of 30 s", far);
+  for (const std::size_t producers : {4U, 16U})
+    compare_producers(report, producers, 2 * each_far / producers,
+                      in_all(2 * each_far) + ", timeouts of 30 s", far);
   const std::size_t due = small ? 1'000 : 1'000'000;
   for (const int span_ms : {1, small ? 2 : 512}) {
     report.compare(measure::readable(due) + " timers, due within " + std::to_string(span_ms) +
