@@ -98,6 +98,8 @@ struct turn {
   std::size_t claim_up_to = 0;
   // The claim ends with the task whose payload reaches this number of bytes.
   std::size_t claim_bytes = unlimited;
+  // Tasks with one of these schedules are not claimed, as this dispatcher cannot read them.
+  std::vector<std::string> unreadable = {};
 
   /// Whether something is to be done about runs that have begun.
   bool concerns_runs() const noexcept {

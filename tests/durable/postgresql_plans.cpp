@@ -53,13 +53,13 @@ long rows_read(const std::string& plan) {
 TEST_CASE("a claim reads at most the rows that it may claim from each queue, by the indices") {
   crowd x;
   postgresql::parameters none;
-  none.texts({"none"}).integer(1).integer(1).integer(1).text("x").integer(1000000);
+  none.texts({"none"}).integer(1).integer(1).integer(1).text("x").integer(1000000).texts({});
   x.own.run(postgresql::claim_waiting, none);
   x.own.run(postgresql::claim_all, none.integer(3));
   for (const bool all : {false, true}) {
     const auto plan =
-        x.explained(all ? "rondo_claim_all('{a,b,c}', 10, 5000000, 30000000, 'all', 1000000, 3)"
-                        : "rondo_claim_waiting('{a,b,c}', 10, 5000000, 30000000, 'waiting', 1000000)");
+        x.explained(all ? "rondo_claim_all('{a,b,c}', 10, 5000000, 30000000, 'all', 1000000, '{}', 3)"
+                        : "rondo_claim_waiting('{a,b,c}', 10, 5000000, 30000000, 'waiting', 1000000, '{}')");
     INFO(plan);
     CHECK(plan.find("Seq Scan on rondo_task") == std::string::npos);
     CHECK(plan.find("Index Scan using rondo_task_due") != std::string::npos);

@@ -167,6 +167,30 @@ TEST_CASE("large payloads are replaced") {
   CHECK(x.now().payload == std::string(2000, 'z'));
 }
 
+TEST_CASE("a claim leaves out the tasks whose schedules the caller cannot read") {
+  in_use x;
+  const std::vector<std::string> unreadable{"at full moon", schedule::every(1min).text()};
+  std::vector<std::int64_t> left_out;
+  left_out.push_back(x.tasks->repeat({.key = "a", .when = schedule::every(1min)}));
+  left_out.push_back(x.tasks->repeat({.key = "b", .when = schedule::every(1min), .lane = "l"}));
+  const auto other = x.tasks->repeat({.key = "c", .when = schedule::every(61s)});
+  const auto in_lane = x.tasks->repeat({.key = "d", .when = schedule::every(62s), .lane = "m"});
+  const auto plain = x.tasks->submit_after(63s, {});
+  const std::vector<std::int64_t> readable{other, in_lane, plain};
+  const auto claim_readable = [&] {
+    return ids_of(x.w.take({.claim_up_to = 3, .unreadable = unreadable}).claimed);
+  };
+  const auto claim_all = [&] { return ids_of(x.w.claim_up_to(10)); };
+  x.db->pass(2min);
+  CHECK(claim_readable() == readable);
+  CHECK(claim_readable().empty());
+  CHECK(claim_all() == left_out);
+  x.db->pass(1min);  // the leases run out
+  CHECK(claim_readable() == readable);
+  CHECK(claim_readable().empty());
+  CHECK(claim_all() == left_out);
+}
+
 TEST_CASE("declarations of different keys and queues are different tasks") {
   in_use x;
   const auto a = x.tasks->repeat(each_minute());

@@ -291,7 +291,7 @@ void simulated_session::claim_tasks(simulated_transaction& t, const turn& what, 
   std::vector<entry*> found;
   for (const std::string& queue : rules_.queues) {
     if (data_->paused.contains(queue)) continue;
-    find_claimable(t, queue, what.claim_up_to, found);
+    find_claimable(t, queue, what, found);
     end_expired(t, queue, done);
   }
   std::ranges::sort(found, {}, [&](const entry* e) { return std::pair(t.look(*e)->due, t.look(*e)->id); });
@@ -310,15 +310,16 @@ void simulated_session::claim_tasks(simulated_transaction& t, const turn& what, 
 }
 
 /// Locks what it finds, as PostgreSQL does: the first tasks of each queue, although not all of them may be claimed.
-void simulated_session::find_claimable(simulated_transaction& t, const std::string& queue, std::size_t limit,
+void simulated_session::find_claimable(simulated_transaction& t, const std::string& queue, const turn& what,
                                        std::vector<entry*>& found) {
   std::vector<entry*> here;
   for (auto& [id, e] : t.all())
     if (const row* const r = t.look(e);
-        r != nullptr && r->queue == queue && !t.is_locked(e) && is_claimable(t, *r))
+        r != nullptr && r->queue == queue && !t.is_locked(e) && is_claimable(t, *r) &&
+        std::ranges::find(what.unreadable, r->schedule) == what.unreadable.end())
       here.push_back(&e);
   std::ranges::sort(here, {}, [&](const entry* e) { return std::pair(t.look(*e)->due, t.look(*e)->id); });
-  if (here.size() > limit) here.resize(limit);
+  if (here.size() > what.claim_up_to) here.resize(what.claim_up_to);
   for (entry* const e : here) t.lock(*e);
   found.insert(found.end(), here.begin(), here.end());
 }

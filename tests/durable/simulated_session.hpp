@@ -50,7 +50,7 @@ class simulated_session final : public rondo::durable::detail::session {
   void watch(simulated_transaction& t, const turn& what, turn_result& done);
   void adopt(simulated_transaction& t, turn_result& done);
   void claim_tasks(simulated_transaction& t, const turn& what, turn_result& done);
-  void find_claimable(simulated_transaction& t, const std::string& queue, std::size_t limit,
+  void find_claimable(simulated_transaction& t, const std::string& queue, const turn& what,
                       std::vector<entry*>& found);
   bool is_claimable(const simulated_transaction& t, const row& r) const;
   void end_expired(simulated_transaction& t, const std::string& queue, turn_result& done);

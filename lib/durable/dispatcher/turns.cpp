@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -218,6 +219,7 @@ turn turns::next_turn() {
   if (const std::size_t wanted = adopt_ ? 0 : claims_wanted(); wanted != 0) {
     t.claim_up_to = claim_size_.of(claims_ahead_ ? std::min(wanted, most_ahead) : wanted);
     t.claim_bytes = claim_size_.of(free_bytes());
+    t.unreadable = unreadable_;
   }
   if (renew_) t.renewed = d_.runs.in_progress();
   // News may come late to a busy thread, which does not wait for them.
@@ -405,8 +407,11 @@ bool turns::is_understood(run_list& one, const std::string& schedule) noexcept {
   detail::run& r = one.front();
   try {
     r.repeats = schedule_of(schedule);
-  } catch (const std::exception& e) {
+  } catch (const std::bad_alloc& e) {
     refuse(one, e.what());
+    return false;
+  } catch (const std::exception& e) {
+    leave_to_others(one, schedule, e.what());
     return false;
   }
   if (r.what.attempt < most_attempts(r)) return true;
@@ -439,6 +444,17 @@ void turns::refuse(run_list& one, const char* why) noexcept {
   give_back(one, why);
   last_claim_was_full_ = false;
   no_room_ = true;
+}
+
+/// Others may be able to read the schedule. The claims of this dispatcher leave such tasks out from now on, as they could
+/// take the places of all other tasks.
+void turns::leave_to_others(run_list& one, const std::string& schedule, const char* why) noexcept {
+  try {
+    if (std::ranges::find(unreadable_, schedule) == unreadable_.end()) unreadable_.push_back(schedule);
+  } catch (const std::bad_alloc&) {
+    return refuse(one, why);
+  }
+  give_back(one, why);
 }
 
 void turns::give_back(run_list& held, const char* why) noexcept {

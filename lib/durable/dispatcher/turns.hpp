@@ -106,6 +106,7 @@ class turns {
   int most_attempts(const detail::run& r) const noexcept;
   void give_back_unknown(const claim& c);
   void refuse(run_list& one, const char* why) noexcept;
+  void leave_to_others(run_list& one, const std::string& schedule, const char* why) noexcept;
   void give_back(run_list& held, const char* why) noexcept;
   std::vector<ticket> own_tickets(const turn& told) const;
 
@@ -134,9 +135,9 @@ class turns {
   static constexpr std::size_t most_ahead = 50;
   bool claims_ahead_ = false;
   bool too_busy_ = false;  // claims were given back for lack of a thread: claims none until a thread is free
-  // The scheduler had no room for the timer of a claim, or its schedule cannot be read here. Until the next periodic
-  // check, tasks that others give back are no reason to claim; otherwise two such dispatchers would wake each other
-  // endlessly.
+  std::vector<std::string> unreadable_;  // schedules that cannot be read here
+  // The scheduler had no room for the timer of a claim. Until the next periodic check, tasks that others give back are no
+  // reason to claim; otherwise two such dispatchers would wake each other endlessly.
   bool no_room_ = false;
   bool renew_ = false;
   bool watch_ = false;  // a run in progress may have been cancelled

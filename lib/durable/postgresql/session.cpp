@@ -189,7 +189,7 @@ std::vector<call> server_session::calls_for(const turn& what) const {
     if (lanes_are_stuck_) calls.push_back({&free_lanes, parameters().texts(rules_.queues)});
     parameters with;
     with.texts(rules_.queues).integer(in_64_bits(what.claim_up_to)).integer(microseconds_of(rules_.window));
-    with.integer(lease).text(owner_).integer(in_64_bits(what.claim_bytes));
+    with.integer(lease).text(owner_).integer(in_64_bits(what.claim_bytes)).texts(what.unreadable);
     if (claims_of_all_ != 0) with.integer(rules_.max_attempts);
     calls.push_back({claims_of_all_ != 0 ? &claim_all : &claim_waiting, std::move(with)});
   }

@@ -459,7 +459,7 @@ inline constexpr statement free_lanes{"rondo_free_lanes", R"sql(
 
 /// Claims tasks that wait in no lane, which is what most claims find. $1: the queues, $2: the maximum number of tasks, $3:
 /// the window, $4: the lease, $5: the owner, $6: the claim ends with the task whose payload reaches this number of bytes.
-/// (The server knows the length of a payload without reading it.) One more row says that there may be something for
+/// (The server knows the length of a payload without reading it.) $7: schedules of tasks that are not claimed. One more row says that there may be something for
 /// `claim_all`. For one task, that takes 1.5 times as long as this, because its plan is three times as large.
 ///
 /// The part for each queue reads its index from the beginning, skips rows that others are about to take, and stops
@@ -471,6 +471,7 @@ inline constexpr statement claim_waiting{"rondo_claim_waiting", R"sql(
     select t.* from q cross join lateral (
       select id, due, octet_length(inline_payload) + payload_apart as size from rondo_task
       where queue = q.name and state = 0 and due < statement_timestamp() + $3::bigint * interval '1 microsecond'
+        and (schedule is null or schedule <> all($7::text[]))
       order by due limit $2::bigint for update skip locked
     ) t
   ), claimed as (
@@ -491,15 +492,18 @@ inline constexpr statement claim_waiting{"rondo_claim_waiting", R"sql(
     where exists (
       select from q cross join lateral (
         (select from rondo_task
-          where queue = q.name and state = 5 and due < statement_timestamp() + $3::bigint * interval '1 microsecond' limit 1)
+          where queue = q.name and state = 5 and due < statement_timestamp() + $3::bigint * interval '1 microsecond'
+            and (schedule is null or schedule <> all($7::text[])) limit 1)
         union all
-        (select from rondo_task where queue = q.name and state in (1, 2, 4) and lease_until < statement_timestamp() limit 1)
+        (select from rondo_task
+          where queue = q.name and state in (1, 2, 4) and lease_until < statement_timestamp()
+            and (state = 4 or schedule is null or schedule <> all($7::text[])) limit 1)
       ) t)
       or exists (select from rondo_lane_stuck where queue = any($1::text[]))
   order by due
 )sql"};
 
-/// Claims also the first tasks of lanes and tasks whose lease has run out. $1 to $6: as above, $7: the maximum number of
+/// Claims also the first tasks of lanes and tasks whose lease has run out. $1 to $7: as above, $8: the maximum number of
 /// attempts.
 ///
 /// A repeated task is claimed also after its last attempt, as the dispatcher finds the next point.
@@ -516,12 +520,14 @@ inline constexpr statement claim_all{"rondo_claim_all", R"sql(
     select t.* from q cross join lateral (
       select id, due from rondo_task
       where queue = q.name and state = 0 and due < statement_timestamp() + $3::bigint * interval '1 microsecond'
+        and (schedule is null or schedule <> all($7::text[]))
       order by due limit $2::bigint for update skip locked
     ) t
   ), in_lanes as materialized (
     select t.* from q cross join lateral (
       select id, due, queue, lane, place from rondo_task
       where queue = q.name and state = 5 and due < statement_timestamp() + $3::bigint * interval '1 microsecond'
+        and (schedule is null or schedule <> all($7::text[]))
       order by due limit $2::bigint for update skip locked
     ) t
   ), behind as materialized (
@@ -544,6 +550,7 @@ inline constexpr statement claim_all{"rondo_claim_all", R"sql(
     select t.* from q cross join lateral (
       select id, due from rondo_task c
       where queue = q.name and state = 5 and due < statement_timestamp() + $3::bigint * interval '1 microsecond'
+        and (schedule is null or schedule <> all($7::text[]))
         and not exists (select from rondo_task where queue = c.queue and lane = c.lane and lane is not null
           and state <> 3 and (place, id) < (c.place, c.id))
         and not exists (select from rondo_task where queue = c.queue and lane = c.lane and lane is not null
@@ -556,9 +563,10 @@ inline constexpr statement claim_all{"rondo_claim_all", R"sql(
   ), expired as materialized (
     select t.* from q cross join lateral (
       select id, due, state,
-        attempt < case max_attempts when 0 then $7::integer else max_attempts end or schedule is not null as goes_on
+        attempt < case max_attempts when 0 then $8::integer else max_attempts end or schedule is not null as goes_on
       from rondo_task
       where queue = q.name and state in (1, 2, 4) and lease_until < statement_timestamp()
+        and (state = 4 or schedule is null or schedule <> all($7::text[]))
       order by lease_until limit $2::bigint for update skip locked
     ) t
   ), gone as (

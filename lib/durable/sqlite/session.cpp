@@ -26,6 +26,8 @@ constexpr std::chrono::milliseconds longest_wait{1000};
       "rondo_task.id)")
 // Another task of the lane runs.
 #define RONDO_LANE_RUNS RONDO_IN_ITS_LANE("other.state IN (2, 4) AND other.id <> rondo_task.id")
+// The parameter is a list of schedules: a line feed, and one after each. No schedule that can be read contains any.
+#define RONDO_READABLE "(schedule IS NULL OR instr(?, char(10) || schedule || char(10)) = 0)"
 
 }  // namespace
 
@@ -280,11 +282,13 @@ void file_session::adopt(turn_result& done) {
 void file_session::claim_tasks(const turn& what, turn_result& done) {
   const std::size_t limit = what.claim_up_to;
   std::vector<candidate> found;
+  std::string unreadable = "\n";  // as RONDO_READABLE wants it
+  for (const std::string& schedule : what.unreadable) unreadable += schedule + '\n';
   for (const std::string& queue : rules_.queues) {
     if (is_paused(*database_, queue)) continue;
     end_expired(queue, done);
-    find_claimable(queue, limit, found);
-    find_in_lanes(queue, limit, found, done);
+    find_claimable(queue, limit, unreadable, found);
+    find_in_lanes(queue, limit, unreadable, found, done);
   }
   std::sort(found.begin(), found.end());
   if (found.size() > limit) found.resize(limit);
@@ -309,30 +313,32 @@ void file_session::end_expired(const std::string& queue, turn_result& done) {
   while (dead.next()) done.expired.push_back(task_of(dead));
 }
 
-void file_session::find_claimable(const std::string& queue, std::size_t limit,
+void file_session::find_claimable(const std::string& queue, std::size_t limit, const std::string& unreadable,
                                   std::vector<candidate>& found) {
   const std::int64_t most = in_64_bits(limit);
   rows waiting = database_->query(
-      "SELECT due, id FROM rondo_task WHERE queue = ? AND state = 0 AND due < ? ORDER BY due, id LIMIT ?",
-      queue, now_ + microseconds_of(rules_.window), most);
+      "SELECT due, id FROM rondo_task WHERE queue = ? AND state = 0 AND due < ? AND " RONDO_READABLE
+      " ORDER BY due, id LIMIT ?",
+      queue, now_ + microseconds_of(rules_.window), unreadable, most);
   while (waiting.next()) found.emplace_back(waiting.integer(0), waiting.integer(1));
   // In the order of the index, not of the due times, as there may be more expired tasks than the limit.
   rows expired = database_->query(
-      "SELECT due, id FROM rondo_task WHERE queue = ? AND state IN (1, 2, 4) AND lease_until < ? ORDER BY "
-      "lease_until LIMIT ?",
-      queue, now_, most);
+      "SELECT due, id FROM rondo_task WHERE queue = ? AND state IN (1, 2, 4) AND lease_until < ? "
+      "AND " RONDO_READABLE " ORDER BY lease_until LIMIT ?",
+      queue, now_, unreadable, most);
   while (expired.next()) found.emplace_back(expired.integer(0), expired.integer(1));
 }
 
 /// Makes tasks behind others no candidates of further claims, until a trigger finds one first in its lane.
-void file_session::find_in_lanes(const std::string& queue, std::size_t limit, std::vector<candidate>& found,
-                                 turn_result& done) {
+void file_session::find_in_lanes(const std::string& queue, std::size_t limit, const std::string& unreadable,
+                                 std::vector<candidate>& found, turn_result& done) {
   std::vector<std::int64_t> behind;
   {
     rows waiting =
         database_->query("SELECT due, id, " RONDO_PRECEDED " OR " RONDO_LANE_RUNS
-                         " FROM rondo_task WHERE queue = ? AND state = 5 AND due < ? ORDER BY due LIMIT ?",
-                         queue, now_ + microseconds_of(rules_.window), in_64_bits(limit));
+                         " FROM rondo_task WHERE queue = ? AND state = 5 AND due < ? AND " RONDO_READABLE
+                         " ORDER BY due LIMIT ?",
+                         queue, now_ + microseconds_of(rules_.window), unreadable, in_64_bits(limit));
     while (waiting.next()) {
       if (waiting.integer(2) != 0)
         behind.push_back(waiting.integer(1));

@@ -46,9 +46,10 @@ class file_session final : public session {
   void watch(const turn& what, turn_result& done);
   void adopt(turn_result& done);
   void end_expired(const std::string& queue, turn_result& done);
-  void find_claimable(const std::string& queue, std::size_t limit, std::vector<candidate>& found);
-  void find_in_lanes(const std::string& queue, std::size_t limit, std::vector<candidate>& found,
-                     turn_result& done);
+  void find_claimable(const std::string& queue, std::size_t limit, const std::string& unreadable,
+                      std::vector<candidate>& found);
+  void find_in_lanes(const std::string& queue, std::size_t limit, const std::string& unreadable,
+                     std::vector<candidate>& found, turn_result& done);
   void claim_tasks(const turn& what, turn_result& done);
   void take_over(std::int64_t id, turn_result& done);
 
