@@ -35,8 +35,9 @@ def dedent(lines):
 
 
 def stands_in(block, source):
-    wanted = dedent(block)
-    return any(dedent(source[i : i + len(block)]) == wanted for i in range(len(source) - len(block) + 1))
+    wanted, first = dedent(block), block[0].strip()
+    begins = (i for i in range(len(source) - len(block) + 1) if source[i].strip() == first)
+    return any(dedent(source[i : i + len(block)]) == wanted for i in begins)
 
 
 def commands(block):
