@@ -130,12 +130,12 @@ TEST_CASE("a turn whose request is lost changes nothing, and can be repeated") {
 }
 
 TEST_CASE("connections that the server has ended are replaced without an error") {
+  postgresql_database db(*postgresql_server::get());
+  const auto tasks = db.open_store();
+  worker w(db);
+  const std::string others =
+      " from pg_stat_activity where pid <> pg_backend_pid() and datname = current_database()";
   for (int round = 0; round < 20; ++round) {
-    postgresql_database db(*postgresql_server::get());
-    const auto tasks = db.open_store();
-    worker w(db);
-    const std::string others =
-        " from pg_stat_activity where pid <> pg_backend_pid() and datname = current_database()";
     db.ask("select count(pg_terminate_backend(pid))" + others);
     while (db.ask("select count(*)" + others) != "0") std::this_thread::yield();
     CHECK(try_it([&] { tasks->submit_after(0s, {}); }) == outcome::done);
