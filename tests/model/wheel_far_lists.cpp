@@ -134,7 +134,9 @@ class future_trial : store_trial {
     move_window(t.start);
   }
 
+  /// One in `compared_every` steps, and takes, is followed by a comparison with the model.
   void run(std::size_t steps, std::size_t compared_every) {
+    compared_every_ = compared_every;
     for (std::size_t i = 0; i != steps; ++i) {
       step();
       if (i % compared_every == 0) compare_all();
@@ -219,10 +221,10 @@ class future_trial : store_trial {
     const tick_number due = model_.begin()->first;
     if (is_beyond_base(due)) move_window(due);
     redistribute(static_cast<std::uint32_t>(random_.below(8)));
-    if (random_.one_in(2)) compare_all();
+    if (random_.one_in(2 * compared_every_)) compare_all();
     while (redistributing() && due >= store_.rest_first && earliest_of(store_) == due)
       store_.extract(due, some_limit(), [&](node& n) { take(n); });
-    compare_all();
+    if (random_.one_in(compared_every_)) compare_all();
     reached_ = due;
     take_from(taken_[due]);
     if (!model_.contains(due)) {
@@ -247,6 +249,7 @@ class future_trial : store_trial {
     compare(taken);
   }
 
+  std::size_t compared_every_ = 1;
   tick_number reached_;  // nodes are not added for earlier ticks
   std::map<tick_number, chain> taken_;
 };
