@@ -10,6 +10,21 @@ using namespace std::chrono_literals;
 namespace detail = rondo::durable::detail;
 using detail::turns;
 
+detail::turn_result observed_session::take(const turn& what) {
+  const scoped_turn now(*this, what);
+  has_failed_ = true;
+  by_.sends(what, of_.state());
+  try {
+    auto done = inner_->take(what);
+    has_failed_ = !done.locked.empty();
+    by_.took(what, done);
+    return done;
+  } catch (const rondo::durable::store_error& e) {
+    by_.failed(what, e.perhaps_done());
+    throw;
+  }
+}
+
 observed_session::woken observed_session::is_woken() {
   if (std::exchange(interrupted_, false)) {
     static_cast<void>(inner_->wait());
@@ -21,11 +36,13 @@ observed_session::woken observed_session::is_woken() {
 simulated_dispatcher::simulated_dispatcher(rondo::scheduler& on, detail::engine& database,
                                            const std::string& owner,
                                            const rondo::durable::dispatcher_options& options,
-                                           const rondo::durable::task_handler& handler, std::uint64_t seed)
+                                           const rondo::durable::task_handler& handler, std::uint64_t seed,
+                                           turn_watcher& by)
     : options_(options),
       errors_(options_.on_error),
       session_(
-          database.connect(owner, {options_.queues, options_.window, options_.lease, options_.max_attempts})),
+          database.connect(owner, {options_.queues, options_.window, options_.lease, options_.max_attempts}),
+          *this, by),
       inbox_(session_),
       wheel_(on, inbox_, held_),
       runs_(options_.threads, inbox_),

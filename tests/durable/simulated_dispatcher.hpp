@@ -23,20 +23,39 @@
 
 namespace durable_test {
 
+class simulated_dispatcher;
+
+/// Told of the turns of a dispatcher.
+class turn_watcher {
+ public:
+  using turn = rondo::durable::detail::turn;
+  using turn_result = rondo::durable::detail::turn_result;
+
+  /// Of the dispatcher.
+  struct state {
+    bool is_stopping, is_telling;  ///< after stop(); after the last run
+    bool has_room;                 ///< for another run
+  };
+
+  virtual void sends(const turn& t, const state& now) = 0;
+  virtual void took(const turn& t, const turn_result& done) = 0;
+  virtual void failed(const turn& t, bool perhaps_done) = 0;
+
+ protected:
+  ~turn_watcher() = default;
+};
+
 /// A session that notes what its dispatcher asks for, and whether it has been interrupted.
 class observed_session final : public rondo::durable::detail::session {
  public:
   using turn = rondo::durable::detail::turn;
+  using turn_result = rondo::durable::detail::turn_result;
 
-  explicit observed_session(std::unique_ptr<session> inner) : inner_(std::move(inner)) {}
+  /// `of` and `by` outlive this object.
+  observed_session(std::unique_ptr<session> inner, const simulated_dispatcher& of, turn_watcher& by)
+      : inner_(std::move(inner)), of_(of), by_(by) {}
 
-  rondo::durable::detail::turn_result take(const turn& what) override {
-    const scoped_turn now(*this, what);
-    has_failed_ = true;
-    auto done = inner_->take(what);
-    has_failed_ = !done.locked.empty();
-    return done;
-  }
+  turn_result take(const turn& what) override;
   bool wait() override { return inner_->wait(); }
   bool changed() override { return inner_->changed(); }
   rondo::duration look_every() const override { return inner_->look_every(); }
@@ -63,6 +82,8 @@ class observed_session final : public rondo::durable::detail::session {
   };
 
   std::unique_ptr<session> inner_;
+  const simulated_dispatcher& of_;
+  turn_watcher& by_;
   const turn* current_ = nullptr;
   bool interrupted_ = false;
   bool has_failed_ = false;
@@ -77,7 +98,7 @@ class simulated_dispatcher {
 
   simulated_dispatcher(rondo::scheduler& on, rondo::durable::detail::engine& database,
                        const std::string& owner, const rondo::durable::dispatcher_options& options,
-                       const rondo::durable::task_handler& handler, std::uint64_t seed);
+                       const rondo::durable::task_handler& handler, std::uint64_t seed, turn_watcher& by);
 
   // The database thread
 
@@ -108,6 +129,7 @@ class simulated_dispatcher {
   /// Tasks claimed and not yet ended.
   std::size_t held() const { return held_.size() + runs_.size(); }
   std::size_t running() const { return runs_.size(); }
+  turn_watcher::state state() const { return {is_stopping(), tell_at_.has_value(), runs_.room() != 0}; }
   const rondo::durable::detail::turn* current_turn() const noexcept { return session_.current(); }
   bool has_failed() const noexcept { return session_.has_failed(); }
 

@@ -124,6 +124,7 @@ bool simulated_world::step_database(process& p) {
   const bool was_failing = p.dispatcher->has_failed();
   const time_point began = clocks_.now();
   p.in_step = true;
+  p.account->steps(p.dispatcher->is_stopping(), p.longest_step);
   try {
     p.dispatcher->step(clocks_.now());
   } catch (const process_died&) {
@@ -153,7 +154,7 @@ bool simulated_world::step_handlers(process& p) {
     if (p.active.size() + 1 >= p.options.threads) ledger_.disturbed(clocks_.now());
     check_interruption(p, r);
     ledger_.ends(*r.at, r.how, r.snoozed_for);
-    ++p.ended[static_cast<int>(r.how)];
+    p.account->ends(r.at->of(), r.how, r.snoozed_for);
     say([&] {
       return p.owner + " ends " + std::to_string(r.at->what.id) + ' ' +
              std::to_string(static_cast<int>(r.how));
@@ -169,23 +170,29 @@ bool simulated_world::step_handlers(process& p) {
 
 /// The handler is called at the beginning of the run, which goes on until its time is over.
 void simulated_world::begin_run(process& p, simulated_dispatcher::place at) {
-  const std::uint64_t called = p.called;
+  const std::uint64_t called = p.account->called();
   p.executed = &*at;
   p.dispatcher->execute(at);
-  if (p.called == called) return p.dispatcher->end(at);  // it is not run
+  if (p.account->called() == called) {
+    p.account->does_not_run(at->of());
+    return p.dispatcher->end(at);
+  }
   p.plan.at = at;
   p.active.push_back(p.plan);
 }
 
 outcome simulated_world::handle(process& p, const task& t) {
-  ++p.called;
   const detail::run& r = *p.executed;
+  p.account->runs(r);
   say([&] {
     return p.owner + " runs " + std::to_string(t.id) + " fence " + std::to_string(t.fence) + " attempt " +
            std::to_string(t.attempt);
   });
   ledger_.begins(runner_of(p), r, r.lease_until - p.options.lease);
   check_overlap(p, r);
+  const duration worked = dice_.evenly_up_to(2us);
+  p.account->worked_for(worked);
+  pass_to(clocks_.now() + worked);
   const time_point now = clocks_.now();
   p.plan.began = now;
   p.plan.ends = now + (is_quiet_ ? 0ms : dice_.up_to(habits_.longest));
@@ -205,19 +212,20 @@ outcome simulated_world::handle(process& p, const task& t) {
 void simulated_world::start(process& p) {
   if (p.timer.now() < clocks_.now()) p.timer.advance(clocks_.now() - p.timer.now());
   p.owner = "process " + std::to_string(++started_);
-  p.called = p.told_dead = 0;
-  std::ranges::fill(p.ended, 0);
+  p.told_dead = 0;
   p.is_doomed = false;
   p.started = clocks_.now();
   p.longest_step = {};
+  p.account =
+      std::make_unique<simulation_account>(ledger_, clocks_, p.owner, p.options, p.timers_are_limited);
   trouble(p);
   const auto call = [this, &p](const task& t) { return handle(p, t); };
   const auto watch = [this, &p](const task& t, const std::stop_token&) { return handle(p, t); };
   const auto handler =
       habits_.watches ? rondo::durable::task_handler(watch) : rondo::durable::task_handler(call);
   say([&] { return p.owner + " starts"; });
-  p.dispatcher =
-      std::make_unique<simulated_dispatcher>(p.timer, *engine_, p.owner, p.options, handler, dice_());
+  p.dispatcher = std::make_unique<simulated_dispatcher>(p.timer, *engine_, p.owner, p.options, handler,
+                                                        dice_(), *p.account);
 }
 
 void simulated_world::kill(process& p) {
@@ -233,11 +241,8 @@ void simulated_world::kill(process& p) {
 /// The process has come to its end.
 void simulated_world::account_for(process& p, bool in_order) {
   const auto s = p.dispatcher->stats();
-  if (s.fired != p.called) ledger_.wrong(p.owner + " counted another number of runs");
   if (s.dead != p.told_dead) ledger_.wrong(p.owner + " told of another number of dead tasks");
-  const auto [done, failed, snoozed, gave_up] = std::tie(p.ended[0], p.ended[1], p.ended[2], p.ended[3]);
-  if (s.completed > done || s.snoozed > snoozed || s.retried > failed)
-    ledger_.wrong(p.owner + " counted more than it ran");
+  p.account->check(s, in_order && p.dispatcher->all_is_told());
   if (in_order) {
     ++counts_.stops;
     say([&] { return p.owner + " has stopped"; });
@@ -247,12 +252,9 @@ void simulated_world::account_for(process& p, bool in_order) {
           ledger_.wrong(p.owner + " has stopped and still has " + text_of(r));
       });
     if (s.failures == 0 && p.calm_since == p.started && !ledger_.taken_away_since(p.started) &&
-        clocks_.set() < p.started && !ledger_.forgot_since(p.started)) {
-      if (s.leases_lost != 0 || s.withdrawn != 0)
-        ledger_.wrong(p.owner + " lost runs though nothing happened");
-      if (s.completed != done || s.snoozed != snoozed || s.retried + s.dead < failed + gave_up)
-        ledger_.wrong(p.owner + " counted less than it ran");
-    }
+        clocks_.set() < p.started && !ledger_.forgot_since(p.started) &&
+        (s.leases_lost != 0 || s.withdrawn != 0))
+      ledger_.wrong(p.owner + " lost runs though nothing happened");
   }
   ledger_.note(s.completed);
   ledger_.note(s.turns);
@@ -266,11 +268,14 @@ void simulated_world::account_for(process& p, bool in_order) {
 
 void simulated_world::trouble(process& p) {
   p.calm_since = clocks_.now();
+  if (p.account) p.account->trouble();
   ledger_.disturbed(clocks_.now());
 }
 
 void simulated_world::check(process& p) {
   if (p.dispatcher->held() > p.options.max_held) ledger_.wrong(p.owner + " holds too many tasks");
+  if (!p.account->may_have_begun(p.dispatcher->running()))
+    ledger_.wrong(p.owner + " has begun too many tasks");
   if (2 * p.dispatcher->held() >= p.options.max_held || p.dispatcher->running() >= p.options.threads ||
       p.dispatcher->is_stopping())
     ledger_.disturbed(clocks_.now());

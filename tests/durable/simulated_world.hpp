@@ -16,6 +16,7 @@
 #include "durable/simulated_clocks.hpp"
 #include "durable/simulated_database.hpp"
 #include "durable/simulated_dispatcher.hpp"
+#include "durable/simulation_account.hpp"
 #include "durable/simulation_dice.hpp"
 #include "durable/simulation_ledger.hpp"
 #include "durable/simulation_text.hpp"
@@ -100,10 +101,14 @@ class simulated_world {
 
   struct process {
     process(rondo::durable::dispatcher_options o, const rondo::options& of_timer)
-        : options(std::move(o)), timer(of_timer) {}
+        : options(std::move(o)),
+          timer(of_timer),
+          timers_are_limited(of_timer.max_pending != rondo::unlimited) {}
 
     rondo::durable::dispatcher_options options;
     rondo::manual_timer timer;
+    bool timers_are_limited;
+    std::unique_ptr<simulation_account> account;
     std::unique_ptr<simulated_dispatcher> dispatcher;
     std::string owner;
     std::vector<active_run> active;
@@ -113,8 +118,7 @@ class simulated_world {
     bool in_step = false, is_doomed = false;
     const rondo::durable::detail::run* executed = nullptr;
     active_run plan{};
-    std::uint64_t called = 0, told_dead = 0;
-    std::uint64_t ended[4] = {};
+    std::uint64_t told_dead = 0;
   };
 
   // Time

@@ -1,0 +1,131 @@
+// What a process of a simulation has claimed, begun and reported, and what its counters must therefore say.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <rondo/durable.hpp>
+#include <rondo/time.hpp>
+
+#include "durable/dispatcher/run.hpp"
+#include "durable/engine.hpp"
+#include "durable/simulated_clocks.hpp"
+#include "durable/simulated_dispatcher.hpp"
+#include "durable/simulation_backoff.hpp"
+#include "durable/simulation_ledger.hpp"
+
+namespace durable_test {
+
+/// Knows the requests of one dispatcher, the answers that it got, and what its handler did. Tells the ledger what is
+/// wrong.
+class simulation_account final : public turn_watcher {
+ public:
+  using ticket = rondo::durable::detail::ticket;
+  using run = rondo::durable::detail::run;
+
+  /// `timers_are_limited`: some claims may find no timer.
+  simulation_account(simulation_ledger& ledger, const simulated_clocks& clocks, std::string owner,
+                     const rondo::durable::dispatcher_options& options, bool timers_are_limited)
+      : ledger_(ledger),
+        clocks_(clocks),
+        owner_(std::move(owner)),
+        options_(options),
+        timers_are_limited_(timers_are_limited),
+        backoff_(options.lease, timers_are_limited) {}
+
+  // Its dispatcher
+
+  /// Before each step. `longest_step`: that of those before, if it was long.
+  void steps(bool is_stopping, rondo::duration longest_step) noexcept;
+  void sends(const turn& t, const state& now) override;
+  void took(const turn& t, const turn_result& done) override;
+  void failed(const turn& t, bool perhaps_done) override;
+  /// Something other than tasks has happened to it.
+  void trouble() noexcept { calm_since_ = clocks_.now(); }
+
+  // Its handler
+
+  void runs(const run& r);
+  void worked_for(rondo::duration d) noexcept { run_time_ += d; }
+  void ends(const ticket& of, ending how, rondo::duration snoozed_for);
+  /// The run was to be executed, but its lease had run out.
+  void does_not_run(const ticket& of);
+  std::uint64_t called() const noexcept { return called_; }
+
+  /// Whether so many runs may have begun, waiting for a thread or in progress.
+  bool may_have_begun(std::size_t runs) const noexcept;
+  /// `all_is_told`: it has stopped in order.
+  void check(const rondo::durable::dispatcher_statistics& s, bool all_is_told) const;
+
+ private:
+  using count = std::uint64_t rondo::durable::dispatcher_statistics::*;
+  static constexpr count completed = &rondo::durable::dispatcher_statistics::completed,
+                         retried = &rondo::durable::dispatcher_statistics::retried,
+                         dead = &rondo::durable::dispatcher_statistics::dead,
+                         snoozed = &rondo::durable::dispatcher_statistics::snoozed,
+                         withdrawn = &rondo::durable::dispatcher_statistics::withdrawn,
+                         leases_lost = &rondo::durable::dispatcher_statistics::leases_lost,
+                         handed_back = &rondo::durable::dispatcher_statistics::handed_back;
+
+  /// A task, from its claim until the database has answered what became of it.
+  struct claimed {
+    rondo::time_point sent, received;  // the turn that claimed it
+    rondo::durable::wall_time due;
+    rondo::time_point due_here, lease_until;
+    int attempt, max_attempts;
+    bool is_readable;
+    bool has_begun = false;       // as the database has answered
+    bool was_asked_for = false;   // whether its run should begin
+    bool was_given_back = false;  // the database has been told of that
+    bool is_in_doubt = false;     // it was in a turn whose answer was lost
+    std::optional<ending> how = {};
+    rondo::duration snoozed_for{};
+  };
+  struct again {
+    int times;
+    rondo::time_point since;
+  };
+
+  void sure(count which, std::uint64_t n = 1) noexcept {
+    least_.*which += n;
+    most_.*which += n;
+  }
+  void perhaps(count which, std::uint64_t n = 1) noexcept { most_.*which += n; }
+
+  void check_retry(const rondo::durable::detail::failure& f) const;
+  bool lacks_thread(const turn& t);
+  void settle_ends(const turn& t, const turn_result& done);
+  void settle(const ticket& of, bool is_settled, bool is_removed, count by_kind);
+  void settle_given_back(const turn& t, const turn_result& done);
+  void settle_beginnings(const turn& t, const turn_result& done);
+  void settle_claims(const turn& t, const turn_result& done);
+  void claims_again(std::int64_t id);
+  void wrong(const std::string& what) const { ledger_.wrong(owner_ + ' ' + what); }
+  void wrong(const ticket& of, const std::string& what) const;
+
+  simulation_ledger& ledger_;
+  const simulated_clocks& clocks_;
+  const std::string owner_;
+  const rondo::durable::dispatcher_options& options_;
+  const bool timers_are_limited_;
+  const rondo::time_point started_ = clocks_.now();
+  std::map<ticket, claimed> claims_;
+  std::map<std::int64_t, again> again_;  // by task: claims since its last run
+  rondo::durable::dispatcher_statistics least_, most_;
+  std::uint64_t called_ = 0;
+  rondo::duration run_time_{}, least_late_{}, most_late_{};
+  bool clock_was_set_ = false;  // so that it is not known how late the runs were
+  bool answer_was_lost_ = false;
+  rondo::time_point sent_{};  // the turn in progress
+  bool steps_stopping_ = false, sends_stopping_ = false;
+  simulation_backoff backoff_;
+  rondo::time_point calm_since_ = started_;
+  rondo::duration longest_step_{};
+  std::size_t ended_ = 0, most_ended_ = 0;
+};
+
+}  // namespace durable_test
