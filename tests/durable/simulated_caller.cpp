@@ -5,9 +5,12 @@
 #include <variant>
 #include <vector>
 
+#include "durable/schedule_access.hpp"
+
 namespace durable_test {
 
 using namespace std::chrono_literals;
+namespace detail = rondo::durable::detail;
 using rondo::duration;
 using rondo::durable::missed_points;
 using rondo::durable::schedule;
@@ -75,7 +78,9 @@ void simulated_caller::submit_all() {
 
 void simulated_caller::repeat() {
   make("declaration", [&] {
-    const auto every = schedule::every(dice_.one_of<duration>({50ms, 130ms, 700ms, 3s}));
+    auto every = schedule::every(dice_.one_of<duration>({50ms, 130ms, 700ms, 3s}));
+    if (habits_.unreadable)
+      every = detail::schedule_access::make({unreadable, detail::schedule_access::rule_of(every).next});
     store_->repeat(
         {.queue = queue(),
          .key = "r" + std::to_string(dice_.below(2)),

@@ -19,6 +19,7 @@ class simulated_caller {
   struct habits {
     rondo::duration longest_delay{};
     std::size_t longest_payload = 0;
+    bool unreadable = false;  // some schedules are
     bool lanes = false, repeats = false, pauses = false, changes = false;
   };
 

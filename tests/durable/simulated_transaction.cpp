@@ -49,6 +49,8 @@ void simulated_data::crash(std::size_t forget) {
 simulated_transaction::simulated_transaction(simulated_data& data, simulated_listener* self, bool writes)
     : data_(data), self_(self), who_(self != nullptr ? self->owner : ""), writes_(writes) {
   data_.observe(who_, stage::begins);
+  if (data_.how == locking::rows && self_ != nullptr && !self_->connected)
+    throw store_error("rondo: the connection to the simulated server broke");
   if (data_.how == locking::database && writes_ &&
       std::ranges::any_of(data_.open, [](const auto* t) { return t->writes_; }))
     throw store_error("rondo: the simulated database is locked");

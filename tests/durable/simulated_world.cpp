@@ -196,7 +196,7 @@ outcome simulated_world::handle(process& p, const task& t) {
   const time_point now = clocks_.now();
   p.plan.began = now;
   p.plan.ends = now + (is_quiet_ ? 0ms : dice_.up_to(habits_.longest));
-  p.plan.snoozed_for = dice_.up_to(habits_.longest_snooze);
+  p.plan.snoozed_for = dice_.up_to(habits_.longest_snooze) - habits_.snoozes_back;
   const auto choice = is_quiet_ ? 1000 : dice_.below(1000);
   p.plan.how = ending::fails;
   if (choice < habits_.fails) throw std::runtime_error("attempt " + std::to_string(t.attempt) + " failed");
@@ -216,8 +216,8 @@ void simulated_world::start(process& p) {
   p.is_doomed = false;
   p.started = clocks_.now();
   p.longest_step = {};
-  p.account =
-      std::make_unique<simulation_account>(ledger_, clocks_, p.owner, p.options, p.timers_are_limited);
+  p.account = std::make_unique<simulation_account>(ledger_, clocks_, p.timer, p.owner, p.options,
+                                                   p.timers_are_limited);
   trouble(p);
   const auto call = [this, &p](const task& t) { return handle(p, t); };
   const auto watch = [this, &p](const task& t, const std::stop_token&) { return handle(p, t); };
@@ -417,13 +417,20 @@ void simulated_world::maybe_fail(process& p, stage at) {
   }
   if (p.is_doomed || dice_.in_1000(faults_.deaths_inside)) throw process_died();
   try {
+    if (is_refused(p, at)) throw store_error("the database is full");
     maybe_break(at);
   } catch (const store_error&) {
     trouble(p);
-    say([&] { return "it is the connection of " + p.owner; });
+    say([&] { return "that was of " + p.owner; });
     if (dice_.below(2) == 0) database_.end_session(p.owner);
     throw;
   }
+}
+
+/// The database may be full: then it can say what it has, and not take more.
+bool simulated_world::is_refused(const process& p, stage at) const {
+  return faults_.adopts_only && at == stage::commits && p.dispatcher->current_turn() != nullptr &&
+         !p.dispatcher->current_turn()->adopt;
 }
 
 void simulated_world::maybe_break(stage at) {

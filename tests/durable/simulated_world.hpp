@@ -32,6 +32,7 @@ struct simulation_faults {
   unsigned deaths_inside = 0, breaks = 0, slow_stages = 0, nested = 0, stalls_inside = 0;
   rondo::duration longest_stall{}, longest_step{}, longest_stage{};
   rondo::duration longest_rest{};  // until a process that has died is started again
+  bool adopts_only = false;        // the database refuses all that is more than a reconciliation
 };
 
 struct simulation_counts {
@@ -55,6 +56,7 @@ class simulated_world {
   struct handler_habits {
     unsigned fails = 0, snoozes = 0, gives_up = 0;  // of 1,000 runs
     rondo::duration longest{}, longest_snooze{};
+    rondo::duration snoozes_back{};  // by this less: a snooze may be negative
     bool watches = false;
   };
 
@@ -146,6 +148,7 @@ class simulated_world {
   void crash_server();
   void observe(const std::string& who, stage at);
   void maybe_fail(process& p, stage at);
+  bool is_refused(const process& p, stage at) const;
   void maybe_break(stage at);
   void check_interruption(const process& p, const active_run& r);
   void check_overlap(const process& by, const rondo::durable::detail::run& r);

@@ -38,12 +38,17 @@ simulation_faults random_faults(simulation_dice& dice) {
   return f;
 }
 
+/// Nothing else happens for a while. Long enough for the longest rest between two tries.
+simulation_faults full_database() { return {.between_events = 300ms, .adopts_only = true}; }
+constexpr duration longest_full = 6s;
+
 simulated_world::handler_habits random_handlers(simulation_dice& dice) {
   return {.fails = dice.one_of({0U, 100U, 400U}),
           .snoozes = dice.one_of({0U, 50U, 200U}),
           .gives_up = dice.one_of({0U, 50U}),
           .longest = dice.one_of<duration>({0ms, 5ms, 200ms, 2s}),
           .longest_snooze = dice.one_of<duration>({0ms, 100ms, 1s}),
+          .snoozes_back = dice.one_of<duration>({0ms, 0ms, 0ms, 20ms}),
           .watches = dice.below(2) == 0};
 }
 
@@ -70,14 +75,22 @@ simulated_caller::habits random_calls(simulation_dice& dice) {
 }
 
 /// Returns whether the processes are so narrow that a task which waits in one of them can keep it from claiming others.
-bool add_processes(simulation_dice& dice, simulated_world& world) {
-  const auto options = random_options(dice);
+bool add_processes(simulation_dice& dice, simulated_world& world,
+                   const rondo::durable::dispatcher_options& options) {
   rondo::options of_timer{.tick = dice.one_of<duration>({100us, 1ms}), .buckets = 16};
   if (dice.below(10) == 0) of_timer.max_pending = 3 + dice.below(6);
   const bool is_narrow = of_timer.max_pending != rondo::unlimited || options.max_held_bytes < 1000;
   if (is_narrow) world.ledger().disturbed(rondo::time_point::max());
   for (std::uint64_t n = 1 + dice.below(4); n != 0; --n) world.add_process(options, of_timer);
   return is_narrow;
+}
+
+/// With each task that cannot be read, a dispatcher waits for its next look, and whatever is ended or given back waits,
+/// too. So nothing else is repeated or has a lane.
+void only_unreadable(simulated_world& world, simulated_caller::habits& calls) {
+  world.ledger().disturbed(rondo::time_point::max());
+  calls.unreadable = calls.repeats = true;
+  calls.lanes = calls.pauses = false;
 }
 
 /// Until all is done. A repeated task may be busy each time that somebody looks.
@@ -93,16 +106,20 @@ void finish(simulated_world& world) {
 
 simulation_result simulate(std::uint64_t seed, const std::function<void(const std::string&)>& trace) {
   simulation_dice dice(seed);
-  const auto faults = random_faults(dice);
+  const bool is_full = dice.below(40) == 0;
+  const auto faults = is_full ? full_database() : random_faults(dice);
   const auto how = dice.one_of({locking::rows, locking::database});
   simulated_world world(dice, how, faults, random_handlers(dice));
   world.trace(trace);
-  const bool is_narrow = add_processes(dice, world);
+  const auto options = random_options(dice);
+  const bool is_narrow = add_processes(dice, world, options);
   simulated_caller::habits calls = random_calls(dice);
   if (is_narrow) calls.repeats = false;  // they could fall behind further and further
+  // (Where there is only room for what cannot be read, nothing else is claimed.)
+  if (!is_narrow && options.max_held > 10 && dice.below(15) == 0) only_unreadable(world, calls);
   simulated_caller caller(dice, world, calls);
   world.on_event([&] { caller.call(); });
-  world.run_for(dice.one_of<duration>({300ms, 1s, 3s}));
+  world.run_for(is_full ? longest_full : dice.one_of<duration>({300ms, 1s, 3s}));
   if (!world.is_wrong()) {
     world.become_quiet();
     caller.resume_all();

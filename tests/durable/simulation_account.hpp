@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <rondo/durable.hpp>
+#include <rondo/scheduler.hpp>
 #include <rondo/time.hpp>
 
 #include "durable/dispatcher/run.hpp"
@@ -28,10 +29,13 @@ class simulation_account final : public turn_watcher {
   using run = rondo::durable::detail::run;
 
   /// `timers_are_limited`: some claims may find no timer.
-  simulation_account(simulation_ledger& ledger, const simulated_clocks& clocks, std::string owner,
-                     const rondo::durable::dispatcher_options& options, bool timers_are_limited)
+  /// `own`: its clock, which stands still while the process is stalled.
+  simulation_account(simulation_ledger& ledger, const simulated_clocks& clocks, const rondo::scheduler& own,
+                     std::string owner, const rondo::durable::dispatcher_options& options,
+                     bool timers_are_limited)
       : ledger_(ledger),
         clocks_(clocks),
+        own_(own),
         owner_(std::move(owner)),
         options_(options),
         timers_are_limited_(timers_are_limited),
@@ -109,6 +113,7 @@ class simulation_account final : public turn_watcher {
 
   simulation_ledger& ledger_;
   const simulated_clocks& clocks_;
+  const rondo::scheduler& own_;
   const std::string owner_;
   const rondo::durable::dispatcher_options& options_;
   const bool timers_are_limited_;
@@ -118,7 +123,7 @@ class simulation_account final : public turn_watcher {
   rondo::durable::dispatcher_statistics least_, most_;
   std::uint64_t called_ = 0;
   rondo::duration run_time_{}, least_late_{}, most_late_{};
-  bool clock_was_set_ = false;  // so that it is not known how late the runs were
+  bool is_lateness_known_ = true;
   bool answer_was_lost_ = false;
   rondo::time_point sent_{};  // the turn in progress
   bool steps_stopping_ = false, sends_stopping_ = false;

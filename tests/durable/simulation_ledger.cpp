@@ -209,7 +209,8 @@ void simulation_ledger::ends(const run& r, ending how, duration snoozed_for) {
   t.snoozed_attempt = how == ending::snoozes && !is_old && !is_forgotten ? r.what.attempt : -1;
   t.snoozed_at = clocks_.now();
   t.snoozed_until =
-      clocks_.engine_microseconds() + std::chrono::floor<std::chrono::microseconds>(snoozed_for).count();
+      clocks_.engine_microseconds() +
+      std::chrono::floor<std::chrono::microseconds>(std::max(snoozed_for, duration::zero())).count();
 }
 
 // ---- What a dispatcher tells the database
@@ -228,9 +229,17 @@ void simulation_ledger::commits(const runner& by, const detail::turn& what) {
     if (how != ending::gives_up && r.attempt != 0 && r.attempt < most_attempts(by, t))
       wrong("given up too early: " + text_of(r));
   };
-  for (const detail::ticket& f : what.finished)
-    if (is_its(database_.find(f.id), f) && ending_of(f) != ending::done)
-      wrong("finished without having run: " + text_of(*database_.find(f.id)));
+  // A server that has crashed is told again of the beginning first.
+  const auto check_begun = [&](const row& r, std::optional<ending> how) {
+    if (how && r.state == row_state::held)
+      wrong("the beginning of a run that ends is not known: " + text_of(r));
+  };
+  for (const detail::ticket& f : what.finished) {
+    const row* const r = database_.find(f.id);
+    if (!is_its(r, f)) continue;
+    if (ending_of(f) != ending::done) wrong("finished without having run: " + text_of(*r));
+    check_begun(*r, ending_of(f));
+  }
   for (const detail::failure& f : what.failed) {
     const row* const r = database_.find(f.of.id);
     if (!is_its(r, f.of)) continue;
@@ -238,11 +247,13 @@ void simulation_ledger::commits(const runner& by, const detail::turn& what) {
     if (how != ending::fails && how != ending::snoozes && how != ending::gives_up)
       wrong("failed without having failed: " + text_of(*r));
     if (!f.retry_after) check_death(*r, how);
+    check_begun(*r, how);
   }
   for (const detail::passage& p : what.passed) {
     const row* const r = database_.find(p.of.id);
     if (!is_its(r, p.of)) continue;
     const auto how = ending_of(p.of);
+    check_begun(*r, how);
     if (p.given_up) {
       check_death(*r, how);
       tasks_[r->id].points_over.insert(point_of(*r));
@@ -275,7 +286,7 @@ bool simulation_ledger::all_is_done() const {
   database_.for_each_row([&](const row& r) {
     if (r.schedule.empty())
       done = done && !r.lives();
-    else if (r.due <= clocks_.engine_microseconds())
+    else if (r.schedule != unreadable && r.due <= clocks_.engine_microseconds())
       done = false;
   });
   return done;
@@ -308,7 +319,7 @@ void simulation_ledger::check_the_end() {
       continue;
     }
     if (!t.schedule.empty() && r->lives()) {
-      if (t.missed == missed_points::run_all) check_points(id, t, *r);
+      if (t.missed == missed_points::run_all && r->schedule != unreadable) check_points(id, t, *r);
       continue;
     }
     const auto ended = t.endings.find(r->fence);

@@ -20,6 +20,9 @@
 
 namespace durable_test {
 
+/// A schedule that no dispatcher here can read.
+inline constexpr const char* unreadable = "phases of the moon";
+
 /// What a handler does.
 enum class ending { done, fails, snoozes, gives_up };
 
