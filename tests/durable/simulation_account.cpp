@@ -122,8 +122,10 @@ void simulation_account::failed(const turn& t, bool perhaps_done) {
   const auto doubt = [this](const ticket& of) {
     if (const auto at = claims_.find(of); at != claims_.end()) at->second.is_in_doubt = true;
   };
-  for (const auto* list : {&t.finished, &t.unstarted, &t.returned, &t.begun})
+  for (const auto* list : {&t.finished, &t.unstarted, &t.returned})
     for (const ticket& of : *list) doubt(of);
+  for (const ticket& of : t.begun)  // which repeats the beginnings of the runs in progress
+    if (const auto at = claims_.find(of); at != claims_.end() && !at->second.has_begun) doubt(of);
   for (const detail::failure& f : t.failed) doubt(f.of);
   for (const detail::passage& p : t.passed) doubt(p.of);
 }
