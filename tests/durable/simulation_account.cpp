@@ -216,7 +216,9 @@ void simulation_account::settle_claims(const turn& t, const turn_result& done) {
   for (const detail::claim& d : done.claimed) {
     const ticket of{d.what.id, d.what.fence};
     const auto own = claims_.find({of.id, of.fence - 1});
-    if (own != claims_.end() && own->second.has_begun && !own->second.how && !ledger_.forgot_since(started_))
+    // (A task that has none of its attempts behind it has been revived, after its lease had run out.)
+    if (own != claims_.end() && own->second.has_begun && !own->second.how && d.what.attempt != 0 &&
+        !ledger_.forgot_since(started_))
       wrong(of, "takes its own run over");
     const time_point now = own_.now();
     claims_.insert_or_assign(of, claimed{sent_, now, d.what.due, now + d.remaining,
