@@ -188,7 +188,7 @@ outcome simulated_world::handle(process& p, const task& t) {
     return p.owner + " runs " + std::to_string(t.id) + " fence " + std::to_string(t.fence) + " attempt " +
            std::to_string(t.attempt);
   });
-  ledger_.begins(runner_of(p), r, r.lease_until - p.options.lease);
+  ledger_.begins(runner_of(p), r, p.account->asked(r.of()), r.lease_until - p.options.lease);
   check_overlap(p, r);
   const duration worked = dice_.evenly_up_to(2us);
   p.account->worked_for(worked);
@@ -331,7 +331,8 @@ void simulated_world::event() {
   if (is(faults_.deaths)) {
     if (p.dispatcher) kill(p);
   } else if (is(faults_.stalls)) {
-    if (!p.dispatcher || is_stalled(p)) return;
+    // (One that is in a transaction stalls in maybe_fail(), as it must not go on before the stall is over.)
+    if (!p.dispatcher || is_stalled(p) || p.in_step) return;
     ++counts_.stalls;
     p.stalled_until = clocks_.now() + dice_.up_to(faults_.longest_stall);
     say([&] { return p.owner + " stalls"; });
@@ -380,6 +381,8 @@ void simulated_world::observe(const std::string& who, stage at) {
     say([&] { return who + " commits" + text_of(*p->dispatcher->current_turn()); });
     ledger_.commits(runner_of(*p), *p->dispatcher->current_turn());
   }
+  if (p != nullptr && at == stage::committed && p->dispatcher->current_turn() != nullptr)
+    ledger_.committed(*p->dispatcher->current_turn());
   if (p != nullptr && p->is_doomed) throw process_died();
   if (p != nullptr && at == stage::committed)
     say([&] {

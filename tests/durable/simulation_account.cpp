@@ -77,7 +77,7 @@ void simulation_account::sends(const turn& t, const state& now) {
     if (c == claims_.end() || (c->second.was_given_back && !c->second.has_begun))
       wrong(b, "begins what it does not hold");
     else
-      c->second.was_asked_for = true;
+      c->second.asked = std::min(c->second.asked, sent_);
   }
   for (const detail::failure& f : t.failed) check_retry(f);
   if (lacks_thread(t) && t.claim_up_to != 0 && !now.has_room && !timers_are_limited_)
@@ -102,7 +102,7 @@ bool simulation_account::lacks_thread(const turn& t) {
     const auto at = claims_.find(of);
     if (at == claims_.end()) return;
     claimed& c = at->second;
-    const bool has_waited = c.has_begun ? !c.how : !c.was_asked_for && c.due_here <= sent_;
+    const bool has_waited = c.has_begun ? !c.how : c.asked == time_point::max() && c.due_here <= sent_;
     any = any || (!c.was_given_back && has_waited && c.is_readable);
     c.was_given_back = true;
   };
@@ -195,7 +195,11 @@ void simulation_account::settle_given_back(const turn& t, const turn_result& don
 void simulation_account::settle_beginnings(const turn& t, const turn_result& done) {
   for (const ticket& b : t.begun) {
     const auto at = claims_.find(b);
-    if (at == claims_.end() || at->second.has_begun) continue;
+    if (at == claims_.end()) continue;
+    if (at->second.has_begun) {
+      if (!has(done.begun, b)) ledger_.does_not_repeat(b);
+      continue;
+    }
     claimed& c = at->second;
     if (has(done.begun, b)) {
       c.has_begun = true;
@@ -203,7 +207,9 @@ void simulation_account::settle_beginnings(const turn& t, const turn_result& don
     } else if (has(done.early, b)) {
       if (clocks_.set() < c.sent && detail::microseconds_of(c.due) > clocks_.engine_microseconds())
         wrong(b, "begins a run too early");
-    } else if (!has(done.locked, b)) {
+    } else if (has(done.locked, b)) {
+      if (!c.is_in_doubt) c.asked = time_point::max();
+    } else {
       sure(sent_ >= c.lease_until ? leases_lost : withdrawn);
       if (!c.is_in_doubt) claims_.erase(at);
     }
@@ -217,8 +223,8 @@ void simulation_account::settle_claims(const turn& t, const turn_result& done) {
     const ticket of{d.what.id, d.what.fence};
     const auto own = claims_.find({of.id, of.fence - 1});
     // (A task that has none of its attempts behind it has been revived, after its lease had run out.)
-    if (own != claims_.end() && own->second.has_begun && !own->second.how && d.what.attempt != 0 &&
-        !ledger_.forgot_since(started_))
+    if (own != claims_.end() && own->second.has_begun && !own->second.how && !own->second.was_given_back &&
+        d.what.attempt != 0 && !ledger_.forgot_since(started_))
       wrong(of, "takes its own run over");
     const time_point now = own_.now();
     claims_.insert_or_assign(of, claimed{sent_, now, d.what.due, now + d.remaining,
@@ -250,6 +256,11 @@ void simulation_account::runs(const run& r) {
   const duration late = clocks_.now() - clocks_.when(detail::microseconds_of(r.what.due));
   most_late_ += std::max(late, duration::zero());
   least_late_ += std::max(late - (c.received - c.sent) - 1us, duration::zero());
+}
+
+time_point simulation_account::asked(const ticket& of) const {
+  const auto at = claims_.find(of);
+  return at != claims_.end() ? at->second.asked : time_point::max();
 }
 
 void simulation_account::does_not_run(const ticket& of) {

@@ -59,6 +59,8 @@ class simulation_account final : public turn_watcher {
   /// The run was to be executed, but its lease had run out.
   void does_not_run(const ticket& of);
   std::uint64_t called() const noexcept { return called_; }
+  /// When the first transaction was sent in which that run should begin; `max` if there was none.
+  rondo::time_point asked(const ticket& of) const;
 
   /// Whether so many runs may have begun, waiting for a thread or in progress.
   bool may_have_begun(std::size_t runs) const noexcept;
@@ -82,10 +84,10 @@ class simulation_account final : public turn_watcher {
     rondo::time_point due_here, lease_until;
     int attempt, max_attempts;
     bool is_readable;
-    bool has_begun = false;       // as the database has answered
-    bool was_asked_for = false;   // whether its run should begin
-    bool was_given_back = false;  // the database has been told of that
-    bool is_in_doubt = false;     // it was in a turn whose answer was lost
+    bool has_begun = false;                              // as the database has answered
+    rondo::time_point asked = rondo::time_point::max();  // when its run should begin for the first time
+    bool was_given_back = false;                         // the database has been told of that
+    bool is_in_doubt = false;                            // it was in a turn whose answer was lost
     std::optional<ending> how = {};
     rondo::duration snoozed_for{};
   };

@@ -90,7 +90,7 @@ void simulation_ledger::compare(const brief& before, const row* after) {
   }
   if (before.due != after->due || before.fence != after->fence || before.point != point_of(*after)) {
     t.changed_at = taken_away_ = now;
-    t.snoozed_attempt = -1;
+    t.snooze = {};
   }
   if (before.declared != hash_of_declaration(*after)) {
     t.changed_at = t.declared_at = taken_away_ = now;
@@ -109,39 +109,38 @@ void simulation_ledger::resumed(const std::string& queue) {
 
 // ---- Runs
 
-void simulation_ledger::begins(const runner& by, const run& r, time_point sent) {
+void simulation_ledger::begins(const runner& by, const run& r, time_point asked, time_point sent) {
   ++runs_;
   note(static_cast<std::uint64_t>(r.what.id));
   note(static_cast<std::uint64_t>(r.what.fence));
   known& t = tasks_[r.what.id];
-  if (r.what.fence <= t.begun_fence)
+  // (If the clock has been set forward since the run began in the database, another may have taken the task over.)
+  if (r.what.fence == t.begun_fence || (r.what.fence < t.begun_fence && clocks_.set_forward() < sent))
     wrong(r, "its fence is not greater than that of a run before, " + std::to_string(t.begun_fence));
-  t.begun_fence = r.what.fence;
+  t.begun_fence = std::max(t.begun_fence, r.what.fence);
   t.endings.erase(r.what.fence);  // the fence of a claim that was forgotten
   if (t.cancelled_at != never && r.what.fence > t.last_fence && forgot_ < t.cancelled_at)
     wrong(r, "it runs again, though cancelled");
   if (r.what.attempt < 1 || r.what.attempt > most_attempts(by, t))
     wrong(r, "that is not one of its attempts");
-  if (const auto paused = paused_at_.find(r.what.queue);
-      paused != paused_at_.end() && paused->second < sent && !r.perhaps_told)
+  if (const auto paused = paused_at_.find(r.what.queue); paused != paused_at_.end() && paused->second < asked)
     wrong(r, "its queue is paused");
-  check_time(by, r, sent, t);
+  check_time(by, r, asked, t);
   if (clocks_.set_forward() < sent && forgot_ < sent) check_claim(by, r, sent, t);
+  if (clocks_.set_forward() < asked && forgot_ < asked && !t.lane.empty()) check_lane(r, asked, t);
   check_late(by, r, t);
+  t.snooze = {};
   t.begun_at = clocks_.now();
   t.ended_at = never;
 }
 
-void simulation_ledger::check_time(const runner& by, const run& r, time_point sent, const known& t) {
-  // A run whose beginning had to be repeated may have begun before the clock was set back.
-  const bool set_back = r.perhaps_told ? clocks_.set_back() != never : clocks_.set_back() >= sent;
-  if (!set_back && detail::microseconds_of(r.what.due) > clocks_.engine_microseconds())
+void simulation_ledger::check_time(const runner& by, const run& r, time_point asked, const known& t) {
+  if (clocks_.set_back() < asked && detail::microseconds_of(r.what.due) > clocks_.engine_microseconds())
     wrong(r, "it is early");
-  const bool is_settled = r.what.attempt == t.snoozed_attempt;  // otherwise its lease ran out
-  if (is_settled && clocks_.set_back() < t.snoozed_at && forgot_ < t.snoozed_at &&
-      t.changed_at <= t.snoozed_at && clocks_.engine_microseconds() < t.snoozed_until)
-    wrong(r, "it was snoozed until " + std::to_string(t.snoozed_until));
-  if (r.what.point) check_point(by, r, sent);
+  if (t.snooze.is_settled && clocks_.set_back() < t.snooze.at && forgot_ < t.snooze.at &&
+      t.changed_at <= t.snooze.at && clocks_.engine_microseconds() < t.snooze.until)
+    wrong(r, "it was snoozed until " + std::to_string(t.snooze.until));
+  if (r.what.point) check_point(by, r, asked);
 }
 
 /// Precondition: the claim cannot have been lost.
@@ -155,27 +154,27 @@ void simulation_ledger::check_claim(const runner& by, const run& r, time_point s
   if (detail::microseconds_of(r.what.due) != there->due) wrong(r, "the due time is another one");
   if ((r.what.point ? detail::microseconds_of(*r.what.point) : 0) != point_of(*there))
     wrong(r, "the point is another one");
-  if (!t.lane.empty()) check_lane(r, sent, t);
 }
 
-void simulation_ledger::check_lane(const run& r, time_point sent, const known& t) {
-  const row& own = *database_.find(r.what.id);
+void simulation_ledger::check_lane(const run& r, time_point asked, const known& t) {
+  const row* const own = database_.find(r.what.id);
+  if (own == nullptr || own->fence != r.what.fence || t.changed_at >= asked) return;
   database_.for_each_row([&](const row& other) {
-    if (other.id == own.id || other.queue != own.queue || other.lane != t.lane || !other.lives()) return;
-    if (tasks_[other.id].changed_at >= sent) return;  // perhaps it has entered the lane since, while it runs
+    if (other.id == own->id || other.queue != own->queue || other.lane != t.lane || !other.lives()) return;
+    if (tasks_[other.id].changed_at >= asked) return;  // perhaps it has entered the lane since, while it runs
     if (other.runs()) wrong(r, "another task of its lane runs: " + text_of(other));
-    if (std::tie(other.place, other.id) < std::tie(own.place, own.id))
+    if (std::tie(other.place, other.id) < std::tie(own->place, own->id))
       wrong(r, "another task of its lane comes before it: " + text_of(other));
   });
 }
 
-void simulation_ledger::check_point(const runner& by, const run& r, time_point sent) {
+void simulation_ledger::check_point(const runner& by, const run& r, time_point asked) {
   const rondo::durable::dispatcher_options& o = *by.options;
   const time_point calm = std::max({by.calm_since, clocks_.set(), forgot_});
-  if (r.what.attempt != 1 || r.what.due != *r.what.point || calm >= sent - o.window - o.lease) return;
+  if (r.what.attempt != 1 || r.what.due != *r.what.point || calm >= asked - o.window - o.lease) return;
   const known& t = tasks_[r.what.id];
-  if (t.changed_at >= sent - o.window - o.lease || r.missed == missed_points::run_all) return;
-  const rondo::durable::wall_time then = clocks_.at(sent - point_tolerance);
+  if (t.changed_at >= asked - o.window - o.lease || r.missed == missed_points::run_all) return;
+  const rondo::durable::wall_time then = clocks_.at(asked - point_tolerance);
   if (r.missed == missed_points::run_once && r.repeats &&
       *detail::next_point(*r.repeats, *r.what.point) < then)
     wrong(r, "there is a newer point");
@@ -204,13 +203,15 @@ void simulation_ledger::ends(const run& r, ending how, duration snoozed_for) {
     t.is_done = true;
     t.points_over.insert(point);
   }
+  t.snooze = {};
   const bool is_old = t.declared_at >= t.begun_at;  // then it is due at its new point
-  const bool is_forgotten = forgot_ >= t.begun_at;  // the beginning may be, and with it the attempt
-  t.snoozed_attempt = how == ending::snoozes && !is_old && !is_forgotten ? r.what.attempt : -1;
-  t.snoozed_at = clocks_.now();
-  t.snoozed_until =
-      clocks_.engine_microseconds() +
-      std::chrono::floor<std::chrono::microseconds>(std::max(snoozed_for, duration::zero())).count();
+  if (how == ending::snoozes && !is_old)
+    t.snooze = {
+        .fence = r.what.fence,
+        .at = clocks_.now(),
+        .until =
+            clocks_.engine_microseconds() +
+            std::chrono::floor<std::chrono::microseconds>(std::max(snoozed_for, duration::zero())).count()};
 }
 
 // ---- What a dispatcher tells the database
@@ -229,9 +230,10 @@ void simulation_ledger::commits(const runner& by, const detail::turn& what) {
     if (how != ending::gives_up && r.attempt != 0 && r.attempt < most_attempts(by, t))
       wrong("given up too early: " + text_of(r));
   };
-  // A server that has crashed is told again of the beginning first.
+  // A server that has crashed is told again of the beginning first. (It may refuse that: for a pause, for another task
+  // of the lane, or because its clock has been set back. Then the run counts for nothing.)
   const auto check_begun = [&](const row& r, std::optional<ending> how) {
-    if (how && r.state == row_state::held)
+    if (how && r.state == row_state::held && tasks_[r.id].not_repeated != r.fence)
       wrong("the beginning of a run that ends is not known: " + text_of(r));
   };
   for (const detail::ticket& f : what.finished) {
@@ -263,6 +265,15 @@ void simulation_ledger::commits(const runner& by, const detail::turn& what) {
   }
 }
 
+void simulation_ledger::committed(const detail::turn& what) {
+  for (const detail::failure& f : what.failed) {
+    snoozed& s = tasks_[f.of.id].snooze;
+    const row* const r = database_.find(f.of.id);
+    if (s.fence == f.of.fence && r != nullptr && r->fence == f.of.fence && r->state == row_state::waiting)
+      s.is_settled = true;
+  }
+}
+
 void simulation_ledger::told_dead(const rondo::durable::task& t, const std::string& reason) {
   note(static_cast<std::uint64_t>(t.id));
   if (reason.empty()) wrong("task " + std::to_string(t.id) + " is dead without a reason");
@@ -270,7 +281,8 @@ void simulation_ledger::told_dead(const rondo::durable::task& t, const std::stri
 
 time_point simulation_ledger::cancelled_at(const detail::ticket& of) const {
   const auto t = tasks_.find(of.id);
-  return t != tasks_.end() && t->second.last_fence == of.fence ? t->second.cancelled_at : never;
+  const bool was_told = t != tasks_.end() && t->second.last_fence == of.fence;
+  return was_told && database_.find(of.id) != nullptr ? t->second.cancelled_at : never;
 }
 
 void simulation_ledger::forgot(bool all) {

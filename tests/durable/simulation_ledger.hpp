@@ -49,11 +49,16 @@ class simulation_ledger {
   void paused(const std::string& queue) { paused_at_[queue] = clocks_.now(); }
   void resumed(const std::string& queue);
 
-  /// `sent`: when the transaction in which the run began was sent, by the clock of its process.
-  void begins(const runner& by, const run& r, rondo::time_point sent);
+  /// `asked`: when the first transaction was sent in which the run was to begin. `sent`: the same of the last one; the
+  /// answers to those before it were lost.
+  void begins(const runner& by, const run& r, rondo::time_point asked, rondo::time_point sent);
   void ends(const run& r, ending how, rondo::duration snoozed_for);
   /// Before the transaction takes effect.
   void commits(const runner& by, const rondo::durable::detail::turn& what);
+  /// It has taken effect.
+  void committed(const rondo::durable::detail::turn& what);
+  /// The server has crashed and forgotten the beginning of that run, and refuses to learn of it again.
+  void does_not_repeat(const rondo::durable::detail::ticket& of) { tasks_[of.id].not_repeated = of.fence; }
   void told_dead(const rondo::durable::task& t, const std::string& reason);
   /// The server has crashed. With `all`, it may have forgotten claims, too.
   void forgot(bool all);
@@ -73,7 +78,8 @@ class simulation_ledger {
   std::uint64_t checksum() const noexcept { return checksum_; }
   void note(std::uint64_t what) noexcept { checksum_ = (checksum_ ^ what) * 0x100000001b3ULL; }
   std::uint64_t runs() const noexcept { return runs_; }
-  /// When the run of that claim was cancelled, or `never`.
+  /// When the run of that claim was cancelled, or `never`. (Once its lease has run out, another dispatcher may remove
+  /// the row. Then nobody tells the run.)
   rondo::time_point cancelled_at(const rondo::durable::detail::ticket& of) const;
   void died(rondo::time_point released_until) {
     somebody_died_ = clocks_.now();
@@ -86,6 +92,12 @@ class simulation_ledger {
  private:
   static constexpr rondo::time_point never = simulated_clocks::never;
 
+  struct snoozed {
+    std::int64_t fence = 0;
+    bool is_settled = false;  // the database has it
+    rondo::time_point at = never;
+    std::int64_t until = 0;
+  };
   struct known {
     std::string queue, lane, schedule;
     int max_attempts = 0;
@@ -96,16 +108,14 @@ class simulation_ledger {
     rondo::time_point removed_at = never;
     std::int64_t last_fence = 0;
     std::int64_t begun_fence = 0;
-    bool is_done = false;  // a run has returned done
+    std::int64_t not_repeated = 0;  // a fence
+    bool is_done = false;           // a run has returned done
     struct ended {
       ending how;
       std::string reason;
     };
     std::map<std::int64_t, ended> endings;  // by fence
-    // Of the last run that snoozed
-    int snoozed_attempt = -1;
-    rondo::time_point snoozed_at = never;
-    std::int64_t snoozed_until = 0;
+    snoozed snooze{};                       // of the last run, if it snoozed
     // Of a repeated task
     std::int64_t first_point = 0;
     std::set<std::int64_t> points_over;
@@ -122,9 +132,9 @@ class simulation_ledger {
   void learn(const row& r);
   void compare(const brief& before, const row* after);
   void check_claim(const runner& by, const run& r, rondo::time_point sent, const known& t);
-  void check_time(const runner& by, const run& r, rondo::time_point sent, const known& t);
-  void check_lane(const run& r, rondo::time_point sent, const known& t);
-  void check_point(const runner& by, const run& r, rondo::time_point sent);
+  void check_time(const runner& by, const run& r, rondo::time_point asked, const known& t);
+  void check_lane(const run& r, rondo::time_point asked, const known& t);
+  void check_point(const runner& by, const run& r, rondo::time_point asked);
   void check_late(const runner& by, const run& r, const known& t);
   void check_points(std::int64_t id, const known& t, const row& r);
   int most_attempts(const runner& by, const known& t) const noexcept {
