@@ -5,7 +5,6 @@
 #include <tuple>
 
 #include "durable/microseconds.hpp"
-#include "durable/schedule_access.hpp"
 #include "durable/simulation_text.hpp"
 
 namespace durable_test {
@@ -14,14 +13,11 @@ using namespace std::chrono_literals;
 namespace detail = rondo::durable::detail;
 using rondo::duration;
 using rondo::time_point;
-using rondo::durable::missed_points;
 
 namespace {
 
 // From when a task may begin until it does, if nothing is in the way: a look, a tick and two turns.
 constexpr duration most_late = 150ms;
-// A dispatcher counts from when it received a claim, which is later than the time that the engine named.
-constexpr duration point_tolerance = 50ms;
 
 std::size_t hash_of_declaration(const row& r) {
   return std::hash<std::string>{}(r.schedule + '\n' + r.lane + '\n' + r.payload) +
@@ -69,8 +65,7 @@ void simulation_ledger::learn(const row& r) {
   t.schedule = r.schedule;
   t.max_attempts = r.max_attempts;
   t.changed_at = clocks_.now();
-  t.first_point = point_of(r);
-  t.missed = r.missed;
+  points_.declared(r);
 }
 
 void simulation_ledger::compare(const brief& before, const row* after) {
@@ -96,9 +91,7 @@ void simulation_ledger::compare(const brief& before, const row* after) {
     t.changed_at = t.declared_at = taken_away_ = now;
     t.schedule = after->schedule;
     t.lane = after->lane;
-    t.missed = after->missed;
-    t.first_point = point_of(*after);
-    t.points_over.clear();
+    points_.declared(*after);
   }
 }
 
@@ -140,7 +133,10 @@ void simulation_ledger::check_time(const runner& by, const run& r, time_point as
   if (t.snooze.is_settled && clocks_.set_back() < t.snooze.at && forgot_ < t.snooze.at &&
       t.changed_at <= t.snooze.at && clocks_.engine_microseconds() < t.snooze.until)
     wrong(r, "it was snoozed until " + std::to_string(t.snooze.until));
-  if (r.what.point) check_point(by, r, asked);
+  if (!r.what.point) return;
+  if (const std::string found = points_.begins({by.options, by.calm_since, by.longest_step, asked}, r);
+      !found.empty())
+    wrong(r, found);
 }
 
 /// Precondition: the claim cannot have been lost.
@@ -168,21 +164,6 @@ void simulation_ledger::check_lane(const run& r, time_point asked, const known& 
   });
 }
 
-void simulation_ledger::check_point(const runner& by, const run& r, time_point asked) {
-  const rondo::durable::dispatcher_options& o = *by.options;
-  const time_point calm = std::max({by.calm_since, clocks_.set(), forgot_});
-  if (r.what.attempt != 1 || r.what.due != *r.what.point || calm >= asked - o.window - o.lease) return;
-  const known& t = tasks_[r.what.id];
-  if (t.changed_at >= asked - o.window - o.lease || r.missed == missed_points::run_all) return;
-  const rondo::durable::wall_time then = clocks_.at(asked - point_tolerance);
-  if (r.missed == missed_points::run_once && r.repeats &&
-      *detail::next_point(*r.repeats, *r.what.point) < then)
-    wrong(r, "there is a newer point");
-  if (r.missed == missed_points::skip &&
-      *r.what.point < then - std::chrono::duration_cast<rondo::durable::wall_time::duration>(o.window))
-    wrong(r, "its point is too old");
-}
-
 void simulation_ledger::check_late(const runner& by, const run& r, const known& t) {
   if (!t.lane.empty() || clocks_.now() < disturbed_until_) return;
   // The run before may have been that of a process that died: then its lease had to run out.
@@ -201,7 +182,7 @@ void simulation_ledger::ends(const run& r, ending how, duration snoozed_for) {
   t.endings[r.what.fence] = {how, r.reason};
   if (how == ending::done) {
     t.is_done = true;
-    t.points_over.insert(point);
+    points_.is_done(r.what.id, point);
   }
   t.snooze = {};
   const bool is_old = t.declared_at >= t.begun_at;  // then it is due at its new point
@@ -256,12 +237,12 @@ void simulation_ledger::commits(const runner& by, const detail::turn& what) {
     if (!is_its(r, p.of)) continue;
     const auto how = ending_of(p.of);
     check_begun(*r, how);
-    if (p.given_up) {
-      check_death(*r, how);
-      tasks_[r->id].points_over.insert(point_of(*r));
-    } else if (how != ending::done && (r->missed == missed_points::run_all || r->runs())) {
-      wrong("passed over: " + text_of(*r));
-    }
+    if (p.given_up) check_death(*r, how);
+    if (p.given_up && r->runs() && how != ending::fails && how != ending::gives_up)
+      wrong("given up without having run: " + text_of(*r));
+    if (tasks_[r->id].not_repeated == r->fence) continue;  // its row may have an older point
+    const std::string found = points_.passes(*by.options, *r, p, how == ending::done);
+    if (!found.empty()) wrong(found + ": " + text_of(*r));
   }
 }
 
@@ -287,6 +268,7 @@ time_point simulation_ledger::cancelled_at(const detail::ticket& of) const {
 
 void simulation_ledger::forgot(bool all) {
   forgot_ = clocks_.now();
+  points_.forgot();
   if (!all) return;
   for (auto& [id, t] : tasks_) t.begun_fence = 0;
 }
@@ -312,15 +294,6 @@ std::string simulation_ledger::what_is_left() const {
   return all;
 }
 
-void simulation_ledger::check_points(std::int64_t id, const known& t, const row& r) {
-  const auto schedule = detail::schedule_of(t.schedule);
-  for (auto at = detail::wall_time_of(t.first_point); detail::microseconds_of(at) < *r.point;
-       at = *detail::next_point(schedule, at))
-    if (!t.points_over.contains(detail::microseconds_of(at)))
-      return wrong("task " + std::to_string(id) + " was not run for its point " +
-                   std::to_string(detail::microseconds_of(at)) + ": " + text_of(r));
-}
-
 void simulation_ledger::check_the_end() {
   for (const auto& [id, t] : tasks_) {
     const row* const r = database_.find(id);
@@ -331,7 +304,7 @@ void simulation_ledger::check_the_end() {
       continue;
     }
     if (!t.schedule.empty() && r->lives()) {
-      if (t.missed == missed_points::run_all && r->schedule != unreadable) check_points(id, t, *r);
+      if (const std::string found = points_.check_all(*r); !found.empty()) wrong(found + ": " + text_of(*r));
       continue;
     }
     const auto ended = t.endings.find(r->fence);

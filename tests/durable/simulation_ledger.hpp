@@ -5,7 +5,6 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,11 +16,9 @@
 #include "durable/engine.hpp"
 #include "durable/simulated_clocks.hpp"
 #include "durable/simulated_database.hpp"
+#include "durable/simulation_points.hpp"
 
 namespace durable_test {
-
-/// A schedule that no dispatcher here can read.
-inline constexpr const char* unreadable = "phases of the moon";
 
 /// What a handler does.
 enum class ending { done, fails, snoozes, gives_up };
@@ -41,7 +38,7 @@ class simulation_ledger {
   using run = rondo::durable::detail::run;
 
   simulation_ledger(const simulated_clocks& clocks, const simulated_database& database)
-      : clocks_(clocks), database_(database) {}
+      : clocks_(clocks), database_(database), points_(clocks, database) {}
 
   // A call of a store is between these two; nothing else changes rows meanwhile.
   void before_call();
@@ -116,10 +113,6 @@ class simulation_ledger {
     };
     std::map<std::int64_t, ended> endings;  // by fence
     snoozed snooze{};                       // of the last run, if it snoozed
-    // Of a repeated task
-    std::int64_t first_point = 0;
-    std::set<std::int64_t> points_over;
-    rondo::durable::missed_points missed{};
   };
   struct brief {
     std::int64_t id, due, fence, point;
@@ -134,9 +127,7 @@ class simulation_ledger {
   void check_claim(const runner& by, const run& r, rondo::time_point sent, const known& t);
   void check_time(const runner& by, const run& r, rondo::time_point asked, const known& t);
   void check_lane(const run& r, rondo::time_point asked, const known& t);
-  void check_point(const runner& by, const run& r, rondo::time_point asked);
   void check_late(const runner& by, const run& r, const known& t);
-  void check_points(std::int64_t id, const known& t, const row& r);
   int most_attempts(const runner& by, const known& t) const noexcept {
     return t.max_attempts != 0 ? t.max_attempts : by.options->max_attempts;
   }
@@ -147,6 +138,7 @@ class simulation_ledger {
   std::map<std::int64_t, known> tasks_;
   std::vector<brief> before_;
   std::map<std::string, rondo::time_point> paused_at_;
+  simulation_points points_;
   rondo::time_point somebody_died_ = never, forgot_ = never, taken_away_ = never, disturbed_until_ = never;
   std::string wrong_;
   std::uint64_t checksum_ = 0xcbf29ce484222325ULL, runs_ = 0;
