@@ -83,7 +83,7 @@ void simulated_caller::repeat() {
       every = detail::schedule_access::make({unreadable, detail::schedule_access::rule_of(every).next});
     store_->repeat(
         {.queue = queue(),
-         .key = "r" + std::to_string(dice_.below(2)),
+         .key = "r" + std::to_string(dice_.below(4)),
          .payload = dice_.below(4) == 0 ? "other" : "",
          .when = every,
          .missed = dice_.one_of({missed_points::run_once, missed_points::run_all, missed_points::skip}),
@@ -113,7 +113,6 @@ void simulated_caller::pause() {
       store_->pause(which);
       world_.ledger().paused(which);
     });
-  world_.ledger().disturbed(world_.clocks().now());
 }
 
 void simulated_caller::resume_all() {
@@ -126,10 +125,11 @@ void simulated_caller::resume_all() {
 
 /// 0 if there is none.
 std::int64_t simulated_caller::any_task(bool dead) {
+  const bool only_runs = habits_.interrupts && !dead;
   std::int64_t found = 0;
   std::uint64_t n = 0;
   world_.database().for_each_row([&](const row& r) {
-    if (r.lives() != dead && dice_.below(++n) == 0) found = r.id;
+    if (r.lives() != dead && (!only_runs || r.runs()) && dice_.below(++n) == 0) found = r.id;
   });
   return found;
 }

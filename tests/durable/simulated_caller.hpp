@@ -20,6 +20,7 @@ class simulated_caller {
     rondo::duration longest_delay{};
     std::size_t longest_payload = 0;
     bool unreadable = false;  // some schedules are
+    bool interrupts = false;  // of live tasks, only those that run are changed by their ids
     bool lanes = false, repeats = false, pauses = false, changes = false;
   };
 

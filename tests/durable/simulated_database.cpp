@@ -26,4 +26,9 @@ const row* simulated_database::find(std::int64_t id) const {
   return at != data_->entries.end() && at->second.committed ? &*at->second.committed : nullptr;
 }
 
+bool simulated_database::is_locked(std::int64_t id) const {
+  const auto at = data_->entries.find(id);
+  return at != data_->entries.end() && at->second.by != nullptr;
+}
+
 }  // namespace durable_test

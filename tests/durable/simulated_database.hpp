@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,9 @@ class simulated_database {
     for (const auto& [id, e] : data_->entries)
       if (e.committed) f(*e.committed);
   }
+  /// Whether an open transaction has changed or locked the row.
+  bool is_locked(std::int64_t id) const;
+  const std::set<std::string>& paused() const noexcept { return data_->paused; }
   locking how() const noexcept { return data_->how; }
 
  private:

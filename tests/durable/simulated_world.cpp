@@ -19,7 +19,9 @@ namespace {
 
 // Somebody looks for what dead processes held.
 constexpr duration longest_unreleased = 2s;
-constexpr duration longest_calm_step = 50ms;
+constexpr duration slow_step = 50ms;
+// Between two looks for tasks that wait.
+constexpr duration between_looks = 10ms;
 constexpr duration longest_uninterrupted = 1s;
 constexpr int deepest = 3;
 
@@ -32,9 +34,16 @@ simulated_world::simulated_world(simulation_dice& dice, simulated_database::lock
       habits_(habits),
       database_([this] { return clocks_.engine(); }, how),
       ledger_(clocks_, database_),
+      lateness_(clocks_, database_, ledger_,
+                {.most_late = 150ms + 50 * faults.usual_stage,
+                 .slow_claim = faults.slow_claim,
+                 .locked = faults.nested != 0 && how == simulated_database::locking::rows}),
+      longest_calm_step_(slow_step + 10 * faults.usual_stage + faults.slow_claim),
       engine_(database_.open()) {
   database_.observe([this](const std::string& who, stage at) { observe(who, at); });
 }
+
+void simulated_world::expect_delays() { next_look_ = time_point::max(); }
 
 void simulated_world::add_process(const rondo::durable::dispatcher_options& options,
                                   const rondo::options& of_timer) {
@@ -60,6 +69,7 @@ void simulated_world::run_until(time_point until) {
       if (!p.dispatcher && restarts_ && p.starts_at <= clocks_.now()) start(p);
       go_on(p);
     }
+    if (clocks_.now() >= next_look_) check_lateness();
     if (step_any()) continue;
     const time_point next = std::min(until, next_event());
     pass_to(std::max(next, clocks_.now() + 1us));
@@ -113,7 +123,10 @@ bool simulated_world::step_any() {
   for (std::size_t i = 0; i != n; ++i) {
     process& p = processes_[(first + i) % n];
     if (!p.dispatcher || p.is_doomed || is_stalled(p)) continue;
-    if (dice_.below(2) == 0 ? step_database(p) || step_handlers(p) : step_handlers(p) || step_database(p))
+    // A handler does not wait for a slow transaction.
+    const bool handlers_first =
+        habits_.restless || faults_.slow_claim != duration::zero() || dice_.below(2) != 0;
+    if (handlers_first ? step_handlers(p) || step_database(p) : step_database(p) || step_handlers(p))
       return true;
   }
   return false;
@@ -121,8 +134,8 @@ bool simulated_world::step_any() {
 
 bool simulated_world::step_database(process& p) {
   if (p.in_step || !p.dispatcher->is_awake(clocks_.now())) return false;
-  const bool was_failing = p.dispatcher->has_failed();
-  const time_point began = clocks_.now();
+  const bool was_failing = p.is_failing;
+  p.step_began = clocks_.now();
   p.in_step = true;
   p.account->steps(p.dispatcher->is_stopping(), p.longest_step);
   try {
@@ -136,10 +149,11 @@ bool simulated_world::step_database(process& p) {
     kill(p);
     return true;
   }
-  const duration took = clocks_.now() - began;  // others may have been inside
-  const bool was_long = took >= longest_calm_step;
-  if (was_long) p.longest_step = std::max(p.longest_step, took);
-  if (was_failing || was_long || p.dispatcher->has_failed()) trouble(p);
+  const duration took = clocks_.now() - p.step_began;  // others may have been inside
+  p.longest_step = std::max(p.longest_step, took);
+  const bool was_long = took >= longest_calm_step_;
+  p.is_failing = p.dispatcher->has_failed();
+  if (was_failing || was_long || p.is_failing) trouble(p);
   check(p);
   if (p.dispatcher->has_stopped()) account_for(p, true);
   return true;
@@ -150,9 +164,10 @@ bool simulated_world::step_handlers(process& p) {
       std::ranges::find_if(p.active, [&](const active_run& r) { return r.ends <= clocks_.now(); });
   if (over != p.active.end()) {
     const active_run r = *over;
+    if (!is_able(p)) p.unable_at = clocks_.now();
     p.active.erase(over);
-    if (p.active.size() + 1 >= p.options.threads) ledger_.disturbed(clocks_.now());
     check_interruption(p, r);
+    ledger_.wrong(lateness_.ends(server_of(p), *r.at));
     ledger_.ends(*r.at, r.how, r.snoozed_for);
     p.account->ends(r.at->of(), r.how, r.snoozed_for);
     say([&] {
@@ -181,6 +196,12 @@ void simulated_world::begin_run(process& p, simulated_dispatcher::place at) {
   p.active.push_back(p.plan);
 }
 
+duration simulated_world::run_time() {
+  if (is_quiet_) return 0ms;
+  if (habits_.long_runs == 0) return dice_.up_to(habits_.longest);
+  return dice_.in_1000(habits_.long_runs) ? habits_.longest : 0ms;
+}
+
 outcome simulated_world::handle(process& p, const task& t) {
   const detail::run& r = *p.executed;
   p.account->runs(r);
@@ -190,13 +211,20 @@ outcome simulated_world::handle(process& p, const task& t) {
   });
   ledger_.begins(runner_of(p), r, p.account->asked(r.of()), r.lease_until - p.options.lease);
   check_overlap(p, r);
+  ledger_.wrong(lateness_.begins(server_of(p), r));
   const duration worked = dice_.evenly_up_to(2us);
   p.account->worked_for(worked);
   pass_to(clocks_.now() + worked);
   const time_point now = clocks_.now();
   p.plan.began = now;
-  p.plan.ends = now + (is_quiet_ ? 0ms : dice_.up_to(habits_.longest));
+  p.plan.ends = now + run_time();
   p.plan.snoozed_for = dice_.up_to(habits_.longest_snooze) - habits_.snoozes_back;
+  if (habits_.restless && !is_quiet_ && t.id % 8 == 3) {
+    p.plan.ends = now;
+    p.plan.how = ending::snoozes;
+    p.plan.snoozed_for = 0ms;
+    return outcome::snooze(0ms);
+  }
   const auto choice = is_quiet_ ? 1000 : dice_.below(1000);
   p.plan.how = ending::fails;
   if (choice < habits_.fails) throw std::runtime_error("attempt " + std::to_string(t.attempt) + " failed");
@@ -213,7 +241,7 @@ void simulated_world::start(process& p) {
   if (p.timer.now() < clocks_.now()) p.timer.advance(clocks_.now() - p.timer.now());
   p.owner = "process " + std::to_string(++started_);
   p.told_dead = 0;
-  p.is_doomed = false;
+  p.is_doomed = p.is_failing = false;
   p.started = clocks_.now();
   p.longest_step = {};
   p.account = std::make_unique<simulation_account>(ledger_, clocks_, p.timer, p.owner, p.options,
@@ -251,9 +279,9 @@ void simulated_world::account_for(process& p, bool in_order) {
         if (r.owner == p.owner && r.state != row_state::waiting && !ledger_.forgot_since(p.started))
           ledger_.wrong(p.owner + " has stopped and still has " + text_of(r));
       });
-    if (s.failures == 0 && p.calm_since == p.started && !ledger_.taken_away_since(p.started) &&
-        clocks_.set() < p.started && !ledger_.forgot_since(p.started) &&
-        (s.leases_lost != 0 || s.withdrawn != 0))
+    if (s.failures == 0 && p.calm_since == p.started && 10 * p.longest_step < p.options.lease &&
+        !ledger_.taken_away_since(p.started) && clocks_.set() < p.started &&
+        !ledger_.forgot_since(p.started) && (s.leases_lost != 0 || s.withdrawn != 0))
       ledger_.wrong(p.owner + " lost runs though nothing happened");
   }
   ledger_.note(s.completed);
@@ -262,23 +290,45 @@ void simulated_world::account_for(process& p, bool in_order) {
   p.dispatcher.reset();
   p.stalled_until = simulated_clocks::never;
   dead_.push_back({p.owner, clocks_.now()});
-  ledger_.died(clocks_.now() + longest_unreleased);
   p.starts_at = clocks_.now() + (is_quiet_ ? 0ms : dice_.up_to(faults_.longest_rest));
 }
 
 void simulated_world::trouble(process& p) {
   p.calm_since = clocks_.now();
   if (p.account) p.account->trouble();
-  ledger_.disturbed(clocks_.now());
 }
 
 void simulated_world::check(process& p) {
   if (p.dispatcher->held() > p.options.max_held) ledger_.wrong(p.owner + " holds too many tasks");
   if (!p.account->may_have_begun(p.dispatcher->running()))
     ledger_.wrong(p.owner + " has begun too many tasks");
-  if (2 * p.dispatcher->held() >= p.options.max_held || p.dispatcher->running() >= p.options.threads ||
-      p.dispatcher->is_stopping())
-    ledger_.disturbed(clocks_.now());
+  if (!is_able(p)) p.unable_at = clocks_.now();
+}
+
+/// It is stalled, or has been and does not know yet, or somebody has stalled inside its transaction.
+bool simulated_world::is_halted(const process& p) const {
+  return p.is_doomed || p.stalled_until != simulated_clocks::never ||
+         (p.in_step && clocks_.now() - p.step_began >= longest_calm_step_);
+}
+
+/// Whether it could run another task.
+bool simulated_world::is_able(const process& p) const {
+  return !is_halted(p) && !p.is_failing && !p.dispatcher->is_stopping() &&
+         2 * p.dispatcher->held() < p.options.max_held && p.dispatcher->running() < p.options.threads;
+}
+
+server simulated_world::server_of(const process& p) const {
+  const time_point calm = is_halted(p) ? clocks_.now() : p.calm_since;
+  const time_point able = is_able(p) ? std::max(calm, p.unable_at) : clocks_.now();
+  return {p.owner, &p.options, calm, able, p.longest_step};
+}
+
+void simulated_world::check_lateness() {
+  next_look_ = clocks_.now() + between_looks;
+  std::vector<server> all;
+  for (const process& p : processes_)
+    if (p.dispatcher) all.push_back(server_of(p));
+  ledger_.wrong(lateness_.check(all));
 }
 
 /// Whether a cancelled run has learned of that.
@@ -299,7 +349,7 @@ void simulated_world::check_overlap(const process& by, const detail::run& r) {
       const bool is_same = a.at->what.id == r.what.id && a.at->what.fence + 1 == r.what.fence;
       const auto calm = std::max({other.calm_since, clocks_.set_forward(), a.began});
       if (is_same && !other.in_step && !is_stalled(other) && calm + 2 * other.options.lease < clocks_.now() &&
-          !ledger_.forgot_since(a.began))
+          !ledger_.forgot_since(a.began) && !ledger_.revived_since(r.what.id, a.began))
         ledger_.wrong("task " + std::to_string(r.what.id) + " runs on " + by.owner + " while " + other.owner +
                       " runs it and has kept its lease");
     }
@@ -336,13 +386,11 @@ void simulated_world::event() {
     ++counts_.stalls;
     p.stalled_until = clocks_.now() + dice_.up_to(faults_.longest_stall);
     say([&] { return p.owner + " stalls"; });
-    ledger_.disturbed(p.stalled_until);
   } else if (is(faults_.clock_steps)) {
     ++counts_.clock_steps;
     const duration by = dice_.up_to(faults_.longest_step);
     clocks_.set_engine(dice_.below(2) == 0 ? by : -by);
     say([&] { return "the clock is set by " + std::to_string(by.count()); });
-    ledger_.disturbed(clocks_.now());
   } else if (is(faults_.server_crashes)) {
     crash_server();
   } else if (is(faults_.stops)) {
@@ -361,9 +409,8 @@ void simulated_world::crash_server() {
   say([&] { return "the server crashes and forgets " + std::to_string(forget); });
   const bool of_host = database_.how() == simulated_database::locking::database;
   dead_.clear();  // PostgreSQL forgets whose death nobody has seen
-  if (!of_host) ledger_.disturbed(time_point::max());
-  ledger_.forgot(of_host);
   database_.crash(forget);
+  ledger_.forgot(of_host);
   for (process& p : processes_) {
     if (!p.dispatcher) continue;
     if (of_host)
@@ -400,7 +447,10 @@ void simulated_world::observe(const std::string& who, stage at) {
     ~leaving() { --depth; }
   } const leave{depth_};
   const bool is_slow = !is_quiet_ && dice_.in_1000(faults_.slow_stages);
-  pass_to(clocks_.now() + (is_slow ? dice_.up_to(faults_.longest_stage) : dice_.up_to(200us)));
+  pass_to(clocks_.now() + dice_.up_to(is_slow ? faults_.longest_stage : faults_.usual_stage));
+  if (p != nullptr && at == stage::commits && p->dispatcher->current_turn() != nullptr &&
+      p->dispatcher->current_turn()->claim_up_to != 0)
+    pass_to(clocks_.now() + faults_.slow_claim);
   if (is_slow)
     for (process& each : processes_) trouble(each);
   if (is_quiet_) return;
@@ -414,7 +464,6 @@ void simulated_world::maybe_fail(process& p, stage at) {
     p.stalled_until = clocks_.now() + dice_.up_to(faults_.longest_stall);
     say([&] { return p.owner + " stalls inside a transaction"; });
     ++counts_.stalls;
-    ledger_.disturbed(p.stalled_until);
     run_until(p.stalled_until);
     go_on(p);
   }
@@ -449,7 +498,6 @@ void simulated_world::become_quiet() {
     if (p.dispatcher) continue;
     p.starts_at = clocks_.now();
   }
-  ledger_.disturbed(clocks_.now());
 }
 
 void simulated_world::stop_all() {

@@ -1,6 +1,7 @@
 // Processes, a database and a network on one thread, in virtual time.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -18,6 +19,7 @@
 #include "durable/simulated_dispatcher.hpp"
 #include "durable/simulation_account.hpp"
 #include "durable/simulation_dice.hpp"
+#include "durable/simulation_lateness.hpp"
 #include "durable/simulation_ledger.hpp"
 #include "durable/simulation_text.hpp"
 
@@ -33,6 +35,9 @@ struct simulation_faults {
   rondo::duration longest_stall{}, longest_step{}, longest_stage{};
   rondo::duration longest_rest{};  // until a process that has died is started again
   bool adopts_only = false;        // the database refuses all that is more than a reconciliation
+  // Nothing breaks by these.
+  rondo::duration usual_stage = std::chrono::microseconds(200);  // at most
+  rondo::duration slow_claim{};                                  // what a claim takes
 };
 
 struct simulation_counts {
@@ -56,8 +61,12 @@ class simulated_world {
   struct handler_habits {
     unsigned fails = 0, snoozes = 0, gives_up = 0;  // of 1,000 runs
     rondo::duration longest{}, longest_snooze{};
+    unsigned long_runs =
+        0;  // of 1,000: these take `longest`, the others no time; 0: each any time up to that
     rondo::duration snoozes_back{};  // by this less: a snooze may be negative
     bool watches = false;
+    /// Until it is quiet, some tasks snooze again and again for no time, and handlers do not wait for the database.
+    bool restless = false;
   };
 
   simulated_world(simulation_dice& dice, simulated_database::locking how, const simulation_faults& faults,
@@ -67,6 +76,8 @@ class simulated_world {
 
   /// A process that is started now, and again after each death.
   void add_process(const rondo::durable::dispatcher_options& options, const rondo::options& of_timer);
+  /// Processes may leave tasks waiting: those that they hold and cannot run keep them from claiming others.
+  void expect_delays();
   /// Called at random times.
   void on_event(std::function<void()> f) { on_event_ = std::move(f); }
   /// Called with each thing that happens, if set.
@@ -115,9 +126,9 @@ class simulated_world {
     std::string owner;
     std::vector<active_run> active;
     rondo::time_point starts_at{}, stalled_until = simulated_clocks::never;
-    rondo::time_point calm_since{}, started{};
+    rondo::time_point calm_since{}, started{}, step_began{}, unable_at{};
     rondo::duration longest_step{};
-    bool in_step = false, is_doomed = false;
+    bool in_step = false, is_failing = false, is_doomed = false;
     const rondo::durable::detail::run* executed = nullptr;
     active_run plan{};
     std::uint64_t told_dead = 0;
@@ -135,12 +146,17 @@ class simulated_world {
   bool step_database(process& p);
   bool step_handlers(process& p);
   void begin_run(process& p, simulated_dispatcher::place at);
+  rondo::duration run_time();
   rondo::durable::outcome handle(process& p, const rondo::durable::task& t);
   void start(process& p);
   void kill(process& p);
   void account_for(process& p, bool in_order);
   void trouble(process& p);
   void check(process& p);
+  bool is_halted(const process& p) const;
+  bool is_able(const process& p) const;
+  server server_of(const process& p) const;
+  void check_lateness();
   runner runner_of(const process& p) const { return {p.owner, p.calm_since, &p.options, p.longest_step}; }
 
   // Faults
@@ -160,11 +176,13 @@ class simulated_world {
   simulated_clocks clocks_;
   simulated_database database_;
   simulation_ledger ledger_;
+  simulation_lateness lateness_;
+  const rondo::duration longest_calm_step_;
   std::shared_ptr<rondo::durable::detail::engine> engine_;
   std::deque<process> processes_;
   std::function<void()> on_event_;
   std::function<void(const std::string&)> trace_;
-  rondo::time_point next_event_{};
+  rondo::time_point next_event_{}, next_look_{};
   struct death {
     std::string owner;
     rondo::time_point at;

@@ -18,14 +18,34 @@ using locking = simulated_database::locking;
 // Everything must be done after this time: leases that a clock has prolonged, and the longest rest after failures.
 constexpr duration longest_quiet = 120s;
 
-simulation_faults random_faults(simulation_dice& dice) {
+/// What a program is about.
+enum class kind {
+  faults,
+  rare_events,  // long times in which nothing but tasks wakes a process
+  busy,         // the processes have more to do than they can
+  sleepless,    // a process always has something to do, and idle threads
+  slow_claims,  // a claim takes about as long as a lease
+  full          // the database refuses more, and nothing else happens
+};
+
+kind random_kind(simulation_dice& dice) {
+  if (dice.below(40) == 0) return kind::full;
+  return dice.one_of({kind::faults, kind::faults, kind::faults, kind::faults, kind::faults, kind::rare_events,
+                      kind::busy, kind::sleepless, kind::slow_claims});
+}
+
+simulation_faults random_faults(simulation_dice& dice, kind k) {
+  if (k == kind::full) return {.between_events = 300ms, .adopts_only = true};
   simulation_faults f{.between_events = dice.one_of<duration>({5ms, 20ms, 20ms, 60ms}),
                       .longest_stall = dice.one_of<duration>({50ms, 1s, 4s}),
                       .longest_step = dice.one_of<duration>({20ms, 1s, 5s}),
                       .longest_stage = dice.one_of<duration>({10ms, 300ms}),
                       .longest_rest = dice.one_of<duration>({1ms, 20ms, 300ms})};
   f.nested = dice.one_of({0U, 20U, 100U});
-  if (dice.below(8) == 0) return f;  // nothing breaks
+  const bool is_busy = k == kind::busy || k == kind::sleepless;
+  if (is_busy) f.usual_stage = 5ms;
+  if (k == kind::rare_events) f.between_events = 300ms;
+  if (is_busy || k == kind::slow_claims || dice.below(8) == 0) return f;  // nothing breaks
   f.deaths = dice.one_of({0U, 100U, 300U, 500U, 500U});
   f.deaths_inside = dice.one_of({0U, 20U, 60U});
   f.stops = dice.one_of({0U, 20U, 50U});
@@ -38,21 +58,25 @@ simulation_faults random_faults(simulation_dice& dice) {
   return f;
 }
 
-/// Nothing else happens for a while. Long enough for the longest rest between two tries.
-simulation_faults full_database() { return {.between_events = 300ms, .adopts_only = true}; }
-constexpr duration longest_full = 6s;
+duration run_time(simulation_dice& dice, kind k) {
+  if (k == kind::full) return 6s;  // enough for the longest rest between two tries
+  if (k == kind::busy || k == kind::sleepless) return 3s;
+  return k == kind::rare_events ? 8s : dice.one_of<duration>({300ms, 1s, 3s});
+}
 
-simulated_world::handler_habits random_handlers(simulation_dice& dice) {
+simulated_world::handler_habits random_handlers(simulation_dice& dice, kind k) {
+  if (k == kind::busy) return {.longest = 6s, .watches = true, .restless = true};
+  if (k == kind::sleepless) return {.longest = 2s, .long_runs = 50, .watches = true, .restless = true};
   return {.fails = dice.one_of({0U, 100U, 400U}),
           .snoozes = dice.one_of({0U, 50U, 200U}),
           .gives_up = dice.one_of({0U, 50U}),
-          .longest = dice.one_of<duration>({0ms, 5ms, 200ms, 2s}),
+          .longest = k == kind::rare_events ? 2s : dice.one_of<duration>({0ms, 5ms, 200ms, 2s}),
           .longest_snooze = dice.one_of<duration>({0ms, 100ms, 1s}),
           .snoozes_back = dice.one_of<duration>({0ms, 0ms, 0ms, 20ms}),
           .watches = dice.below(2) == 0};
 }
 
-rondo::durable::dispatcher_options random_options(simulation_dice& dice) {
+rondo::durable::dispatcher_options random_options(simulation_dice& dice, kind k) {
   rondo::durable::dispatcher_options o{.queues = {"a", "b"}};
   o.window = dice.one_of<duration>({5ms, 200ms, 200ms, 1s, 5s});
   o.lease = dice.one_of<duration>({100ms, 400ms, 400ms, 2s, 10s});
@@ -62,6 +86,9 @@ rondo::durable::dispatcher_options random_options(simulation_dice& dice) {
   o.longest_retry = dice.one_of<duration>({50ms, 2s});
   o.threads = dice.one_of<std::size_t>({1, 2, 8});
   if (dice.below(4) == 0) o.max_held_bytes = dice.one_of<std::size_t>({1, 300});
+  if (k == kind::rare_events || k == kind::sleepless) o.window = std::max<duration>(o.window, 1s);
+  if (k == kind::sleepless) o.threads = 8;
+  if (k == kind::busy || k == kind::sleepless) o.lease = std::max<duration>(o.lease, 2s);  // many turns
   return o;
 }
 
@@ -75,20 +102,21 @@ simulated_caller::habits random_calls(simulation_dice& dice) {
 }
 
 /// Returns whether the processes are so narrow that a task which waits in one of them can keep it from claiming others.
-bool add_processes(simulation_dice& dice, simulated_world& world,
+bool add_processes(simulation_dice& dice, simulated_world& world, kind k,
                    const rondo::durable::dispatcher_options& options) {
   rondo::options of_timer{.tick = dice.one_of<duration>({100us, 1ms}), .buckets = 16};
   if (dice.below(10) == 0) of_timer.max_pending = 3 + dice.below(6);
   const bool is_narrow = of_timer.max_pending != rondo::unlimited || options.max_held_bytes < 1000;
-  if (is_narrow) world.ledger().disturbed(rondo::time_point::max());
-  for (std::uint64_t n = 1 + dice.below(4); n != 0; --n) world.add_process(options, of_timer);
+  if (is_narrow) world.expect_delays();
+  for (std::uint64_t n = k == kind::slow_claims || k == kind::sleepless ? 1 : 1 + dice.below(4); n != 0; --n)
+    world.add_process(options, of_timer);
   return is_narrow;
 }
 
 /// With each task that cannot be read, a dispatcher waits for its next look, and whatever is ended or given back waits,
 /// too. So nothing else is repeated or has a lane.
 void only_unreadable(simulated_world& world, simulated_caller::habits& calls) {
-  world.ledger().disturbed(rondo::time_point::max());
+  world.expect_delays();
   calls.unreadable = calls.repeats = true;
   calls.lanes = calls.pauses = false;
 }
@@ -106,20 +134,24 @@ void finish(simulated_world& world) {
 
 simulation_result simulate(std::uint64_t seed, const std::function<void(const std::string&)>& trace) {
   simulation_dice dice(seed);
-  const bool is_full = dice.below(40) == 0;
-  const auto faults = is_full ? full_database() : random_faults(dice);
+  const kind k = random_kind(dice);
+  const auto options = random_options(dice, k);
+  auto faults = random_faults(dice, k);
+  if (k == kind::slow_claims) faults.slow_claim = options.lease / 100 * dice.one_of({40, 85, 105});
   const auto how = dice.one_of({locking::rows, locking::database});
-  simulated_world world(dice, how, faults, random_handlers(dice));
+  simulated_world world(dice, how, faults, random_handlers(dice, k));
   world.trace(trace);
-  const auto options = random_options(dice);
-  const bool is_narrow = add_processes(dice, world, options);
+  const bool is_narrow = add_processes(dice, world, k, options);
   simulated_caller::habits calls = random_calls(dice);
-  if (is_narrow) calls.repeats = false;  // they could fall behind further and further
+  if (k == kind::sleepless) calls.changes = calls.interrupts = true;
+  // They could fall behind further and further.
+  if (is_narrow || k == kind::slow_claims) calls.repeats = false;
   // (Where there is only room for what cannot be read, nothing else is claimed.)
-  if (!is_narrow && options.max_held > 10 && dice.below(15) == 0) only_unreadable(world, calls);
+  if (!is_narrow && k == kind::faults && options.max_held > 10 && dice.below(10) == 0)
+    only_unreadable(world, calls);
   simulated_caller caller(dice, world, calls);
   world.on_event([&] { caller.call(); });
-  world.run_for(is_full ? longest_full : dice.one_of<duration>({300ms, 1s, 3s}));
+  world.run_for(run_time(dice, k));
   if (!world.is_wrong()) {
     world.become_quiet();
     caller.resume_all();

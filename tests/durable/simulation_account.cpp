@@ -80,6 +80,8 @@ void simulation_account::sends(const turn& t, const state& now) {
       c->second.asked = std::min(c->second.asked, sent_);
   }
   for (const detail::failure& f : t.failed) check_retry(f);
+  if (last_claim_was_slow_ && t.claim_up_to != 0 && !t.begun.empty())
+    wrong("begins runs together with a claim, although its claims take long");
   if (lacks_thread(t) && t.claim_up_to != 0 && !now.has_room && !timers_are_limited_)
     wrong("claims though there is no thread, for lack of which it gives tasks back");
 }
@@ -117,6 +119,7 @@ bool simulation_account::lacks_thread(const turn& t) {
 void simulation_account::failed(const turn& t, bool perhaps_done) {
   sure(&rondo::durable::dispatcher_statistics::failures);
   backoff_.failed(own_.now());
+  if (t.claim_up_to != 0) last_claim_was_slow_ = true;  // it may have been too large
   if (!perhaps_done) return;
   answer_was_lost_ = true;
   const auto doubt = [this](const ticket& of) {
@@ -219,6 +222,7 @@ void simulation_account::settle_beginnings(const turn& t, const turn_result& don
 void simulation_account::settle_claims(const turn& t, const turn_result& done) {
   if (t.claim_up_to == 0) return;
   sure(&rondo::durable::dispatcher_statistics::claimed, done.claimed.size());
+  last_claim_was_slow_ = !done.claimed.empty() && own_.now() - sent_ > options_.lease / 3;
   for (const detail::claim& d : done.claimed) {
     const ticket of{d.what.id, d.what.fence};
     const auto own = claims_.find({of.id, of.fence - 1});

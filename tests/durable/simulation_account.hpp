@@ -43,7 +43,7 @@ class simulation_account final : public turn_watcher {
 
   // Its dispatcher
 
-  /// Before each step. `longest_step`: that of those before, if it was long.
+  /// Before each step. `longest_step`: of those before.
   void steps(bool is_stopping, rondo::duration longest_step) noexcept;
   void sends(const turn& t, const state& now) override;
   void took(const turn& t, const turn_result& done) override;
@@ -127,7 +127,8 @@ class simulation_account final : public turn_watcher {
   rondo::duration run_time_{}, least_late_{}, most_late_{};
   bool is_lateness_known_ = true;
   bool answer_was_lost_ = false;
-  rondo::time_point sent_{};  // the turn in progress
+  bool last_claim_was_slow_ = false;  // or it failed
+  rondo::time_point sent_{};          // the turn in progress
   bool steps_stopping_ = false, sends_stopping_ = false;
   simulation_backoff backoff_;
   rondo::time_point calm_since_ = started_;

@@ -16,9 +16,6 @@ using rondo::time_point;
 
 namespace {
 
-// From when a task may begin until it does, if nothing is in the way: a look, a tick and two turns.
-constexpr duration most_late = 150ms;
-
 std::size_t hash_of_declaration(const row& r) {
   return std::hash<std::string>{}(r.schedule + '\n' + r.lane + '\n' + r.payload) +
          static_cast<std::size_t>(r.missed);
@@ -81,7 +78,7 @@ void simulation_ledger::compare(const brief& before, const row* after) {
   }
   if (before.state == row_state::dead && after->lives()) {
     t.is_done = false;
-    t.changed_at = now;
+    t.changed_at = t.revived_at = now;
   }
   if (before.due != after->due || before.fence != after->fence || before.point != point_of(*after)) {
     t.changed_at = taken_away_ = now;
@@ -95,11 +92,6 @@ void simulation_ledger::compare(const brief& before, const row* after) {
   }
 }
 
-void simulation_ledger::resumed(const std::string& queue) {
-  paused_at_.erase(queue);
-  disturbed(clocks_.now());
-}
-
 // ---- Runs
 
 void simulation_ledger::begins(const runner& by, const run& r, time_point asked, time_point sent) {
@@ -107,8 +99,10 @@ void simulation_ledger::begins(const runner& by, const run& r, time_point asked,
   note(static_cast<std::uint64_t>(r.what.id));
   note(static_cast<std::uint64_t>(r.what.fence));
   known& t = tasks_[r.what.id];
-  // (If the clock has been set forward since the run began in the database, another may have taken the task over.)
-  if (r.what.fence == t.begun_fence || (r.what.fence < t.begun_fence && clocks_.set_forward() < sent))
+  // (If the clock has been set forward since the run began in the database, or that has been forgotten, another may have
+  // taken the task over.)
+  if (r.what.fence == t.begun_fence ||
+      (r.what.fence < t.begun_fence && clocks_.set_forward() < sent && forgot_ < sent))
     wrong(r, "its fence is not greater than that of a run before, " + std::to_string(t.begun_fence));
   t.begun_fence = std::max(t.begun_fence, r.what.fence);
   t.endings.erase(r.what.fence);  // the fence of a claim that was forgotten
@@ -121,10 +115,8 @@ void simulation_ledger::begins(const runner& by, const run& r, time_point asked,
   check_time(by, r, asked, t);
   if (clocks_.set_forward() < sent && forgot_ < sent) check_claim(by, r, sent, t);
   if (clocks_.set_forward() < asked && forgot_ < asked && !t.lane.empty()) check_lane(r, asked, t);
-  check_late(by, r, t);
   t.snooze = {};
   t.begun_at = clocks_.now();
-  t.ended_at = never;
 }
 
 void simulation_ledger::check_time(const runner& by, const run& r, time_point asked, const known& t) {
@@ -164,20 +156,10 @@ void simulation_ledger::check_lane(const run& r, time_point asked, const known& 
   });
 }
 
-void simulation_ledger::check_late(const runner& by, const run& r, const known& t) {
-  if (!t.lane.empty() || clocks_.now() < disturbed_until_) return;
-  // The run before may have been that of a process that died: then its lease had to run out.
-  if ((r.what.attempt != 1 || r.what.point) && (t.ended_at == never || t.ended_at <= somebody_died_)) return;
-  const time_point ready = std::max(
-      {clocks_.when(detail::microseconds_of(r.what.due)), t.changed_at, disturbed_until_, by.calm_since});
-  if (clocks_.now() - ready > most_late + by.longest_step)
-    wrong(r, "it is late by " + std::to_string((clocks_.now() - ready) / 1us) + " us");
-}
-
 void simulation_ledger::ends(const run& r, ending how, duration snoozed_for) {
   note(static_cast<std::uint64_t>(how));
   known& t = tasks_[r.what.id];
-  t.changed_at = t.ended_at = clocks_.now();
+  t.changed_at = clocks_.now();
   const std::int64_t point = r.what.point ? detail::microseconds_of(*r.what.point) : 0;
   t.endings[r.what.fence] = {how, r.reason};
   if (how == ending::done) {
@@ -230,6 +212,7 @@ void simulation_ledger::commits(const runner& by, const detail::turn& what) {
     if (how != ending::fails && how != ending::snoozes && how != ending::gives_up)
       wrong("failed without having failed: " + text_of(*r));
     if (!f.retry_after) check_death(*r, how);
+    tasks_[r->id].snooze.is_told = tasks_[r->id].snooze.fence == r->fence;
     check_begun(*r, how);
   }
   for (const detail::passage& p : what.passed) {
@@ -250,7 +233,8 @@ void simulation_ledger::committed(const detail::turn& what) {
   for (const detail::failure& f : what.failed) {
     snoozed& s = tasks_[f.of.id].snooze;
     const row* const r = database_.find(f.of.id);
-    if (s.fence == f.of.fence && r != nullptr && r->fence == f.of.fence && r->state == row_state::waiting)
+    if (s.is_told && s.fence == f.of.fence && r != nullptr && r->fence == f.of.fence &&
+        r->state == row_state::waiting)
       s.is_settled = true;
   }
 }
@@ -270,7 +254,12 @@ void simulation_ledger::forgot(bool all) {
   forgot_ = clocks_.now();
   points_.forgot();
   if (!all) return;
-  for (auto& [id, t] : tasks_) t.begun_fence = 0;
+  for (auto& [id, t] : tasks_) {
+    t.begun_fence = 0;
+    const row* const r = database_.find(id);
+    if (r == nullptr || r->lives())
+      t.endings.clear();  // a new claim may have the fence of one that is forgotten
+  }
 }
 
 // ---- The end

@@ -1,6 +1,7 @@
 // What is known of the tasks of a simulation, and what must therefore be true.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -44,7 +45,7 @@ class simulation_ledger {
   void before_call();
   void after_call();
   void paused(const std::string& queue) { paused_at_[queue] = clocks_.now(); }
-  void resumed(const std::string& queue);
+  void resumed(const std::string& queue) { paused_at_.erase(queue); }
 
   /// `asked`: when the first transaction was sent in which the run was to begin. `sent`: the same of the last one; the
   /// answers to those before it were lost.
@@ -59,8 +60,6 @@ class simulation_ledger {
   void told_dead(const rondo::durable::task& t, const std::string& reason);
   /// The server has crashed. With `all`, it may have forgotten claims, too.
   void forgot(bool all);
-  /// All processes may do more than before, or less: until then no task need begin in time.
-  void disturbed(rondo::time_point until) { disturbed_until_ = std::max(disturbed_until_, until); }
 
   /// Whether there is nothing to do but to wait for the points of repeated tasks.
   bool all_is_done() const;
@@ -78,20 +77,33 @@ class simulation_ledger {
   /// When the run of that claim was cancelled, or `never`. (Once its lease has run out, another dispatcher may remove
   /// the row. Then nobody tells the run.)
   rondo::time_point cancelled_at(const rondo::durable::detail::ticket& of) const;
-  void died(rondo::time_point released_until) {
-    somebody_died_ = clocks_.now();
-    disturbed(released_until);
-  }
   /// Whether a task was cancelled, moved, replaced or declared anew since then.
   bool taken_away_since(rondo::time_point t) const noexcept { return taken_away_ >= t; }
   bool forgot_since(rondo::time_point t) const noexcept { return forgot_ >= t; }
+  /// Or `never`.
+  rondo::time_point forgot_at() const noexcept { return forgot_; }
+  /// When a call last changed the task, or a run of it has begun or ended; or `never`.
+  rondo::time_point touched_at(std::int64_t id) const {
+    const auto t = tasks_.find(id);
+    return t != tasks_.end() ? std::max(t->second.changed_at, t->second.begun_at) : never;
+  }
+  /// Whether the task was dead and has been revived since then.
+  bool revived_since(std::int64_t id, rondo::time_point t) const {
+    const auto at = tasks_.find(id);
+    return at != tasks_.end() && at->second.revived_at >= t;
+  }
+  /// Whether a handler has been called for that claim.
+  bool has_begun(const rondo::durable::detail::ticket& of) const {
+    const auto t = tasks_.find(of.id);
+    return t != tasks_.end() && t->second.begun_fence == of.fence;
+  }
 
  private:
   static constexpr rondo::time_point never = simulated_clocks::never;
 
   struct snoozed {
     std::int64_t fence = 0;
-    bool is_settled = false;  // the database has it
+    bool is_told = false, is_settled = false;  // its end is in a transaction that will settle it, or has
     rondo::time_point at = never;
     std::int64_t until = 0;
   };
@@ -99,8 +111,7 @@ class simulation_ledger {
     std::string queue, lane, schedule;
     int max_attempts = 0;
     rondo::time_point changed_at = never;  // by a call, or by the end of a run
-    rondo::time_point declared_at = never, begun_at = never;
-    rondo::time_point ended_at = never;      // when its last run ended, if it has
+    rondo::time_point declared_at = never, revived_at = never, begun_at = never;
     rondo::time_point cancelled_at = never;  // `last_fence` may still run
     rondo::time_point removed_at = never;
     std::int64_t last_fence = 0;
@@ -127,7 +138,6 @@ class simulation_ledger {
   void check_claim(const runner& by, const run& r, rondo::time_point sent, const known& t);
   void check_time(const runner& by, const run& r, rondo::time_point asked, const known& t);
   void check_lane(const run& r, rondo::time_point asked, const known& t);
-  void check_late(const runner& by, const run& r, const known& t);
   int most_attempts(const runner& by, const known& t) const noexcept {
     return t.max_attempts != 0 ? t.max_attempts : by.options->max_attempts;
   }
@@ -139,7 +149,7 @@ class simulation_ledger {
   std::vector<brief> before_;
   std::map<std::string, rondo::time_point> paused_at_;
   simulation_points points_;
-  rondo::time_point somebody_died_ = never, forgot_ = never, taken_away_ = never, disturbed_until_ = never;
+  rondo::time_point forgot_ = never, taken_away_ = never;
   std::string wrong_;
   std::uint64_t checksum_ = 0xcbf29ce484222325ULL, runs_ = 0;
 };
