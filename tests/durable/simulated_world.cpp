@@ -440,7 +440,8 @@ void simulated_world::observe(const std::string& who, stage at) {
       });
       return text;
     });
-  if (depth_ >= deepest) return;
+  // Even there time passes: a process may repeat something without an end while another one is stalled.
+  if (depth_ >= deepest) return pass_to(clocks_.now() + dice_.up_to(faults_.usual_stage));
   ++depth_;
   struct leaving {
     int& depth;

@@ -66,7 +66,7 @@ duration run_time(simulation_dice& dice, kind k) {
 
 simulated_world::handler_habits random_handlers(simulation_dice& dice, kind k) {
   if (k == kind::busy) return {.longest = 6s, .watches = true, .restless = true};
-  if (k == kind::sleepless) return {.longest = 2s, .long_runs = 50, .watches = true, .restless = true};
+  if (k == kind::sleepless) return {.longest = 2s, .long_runs = 20, .watches = true, .restless = true};
   return {.fails = dice.one_of({0U, 100U, 400U}),
           .snoozes = dice.one_of({0U, 50U, 200U}),
           .gives_up = dice.one_of({0U, 50U}),
