@@ -20,8 +20,7 @@ namespace {
 // Somebody looks for what dead processes held.
 constexpr duration longest_unreleased = 2s;
 constexpr duration slow_step = 50ms;
-// Between two looks for tasks that wait.
-constexpr duration between_looks = 10ms;
+constexpr duration between_looks = 10ms;  // for tasks that wait
 constexpr duration longest_uninterrupted = 1s;
 constexpr int deepest = 3;
 
@@ -43,12 +42,13 @@ simulated_world::simulated_world(simulation_dice& dice, simulated_database::lock
   database_.observe([this](const std::string& who, stage at) { observe(who, at); });
 }
 
-void simulated_world::expect_delays() { next_look_ = time_point::max(); }
-
 void simulated_world::add_process(const rondo::durable::dispatcher_options& options,
                                   const rondo::options& of_timer) {
   process& p = processes_.emplace_back(options, of_timer);
-  p.options.on_error = [this](const std::string& line) { say([&] { return line; }); };
+  p.options.on_error = [this, &p](const std::string& line) {
+    say([&] { return line; });
+    if (p.dispatcher) p.account->reports(line, p.dispatcher->state().is_telling);
+  };
   p.options.on_dead = [this, &p](const task& t, const std::string& reason) {
     ++p.told_dead;
     ledger_.told_dead(t, reason);
@@ -145,15 +145,12 @@ bool simulated_world::step_database(process& p) {
   }
   p.in_step = false;
   ++counts_.turns;
-  if (p.is_doomed) {
-    kill(p);
-    return true;
-  }
+  if (p.is_doomed) kill(p);
+  if (!p.dispatcher) return true;
   const duration took = clocks_.now() - p.step_began;  // others may have been inside
   p.longest_step = std::max(p.longest_step, took);
-  const bool was_long = took >= longest_calm_step_;
   p.is_failing = p.dispatcher->has_failed();
-  if (was_failing || was_long || p.is_failing) trouble(p);
+  if (was_failing || took >= longest_calm_step_ || p.is_failing) trouble(p);
   check(p);
   if (p.dispatcher->has_stopped()) account_for(p, true);
   return true;
@@ -428,18 +425,11 @@ void simulated_world::observe(const std::string& who, stage at) {
     say([&] { return who + " commits" + text_of(*p->dispatcher->current_turn()); });
     ledger_.commits(runner_of(*p), *p->dispatcher->current_turn());
   }
-  if (p != nullptr && at == stage::committed && p->dispatcher->current_turn() != nullptr)
-    ledger_.committed(*p->dispatcher->current_turn());
+  if (p != nullptr && at == stage::committed) {
+    if (p->dispatcher->current_turn() != nullptr) ledger_.committed(*p->dispatcher->current_turn());
+    say([&] { return who + " has" + text_of_claims(database_, who); });
+  }
   if (p != nullptr && p->is_doomed) throw process_died();
-  if (p != nullptr && at == stage::committed)
-    say([&] {
-      std::string text = who + " has";
-      database_.for_each_row([&](const row& r) {
-        if (r.owner == who)
-          text += ' ' + std::to_string(r.id) + '/' + std::to_string(r.fence) + (r.runs() ? "r" : "");
-      });
-      return text;
-    });
   // Even there time passes: a process may repeat something without an end while another one is stalled.
   if (depth_ >= deepest) return pass_to(clocks_.now() + dice_.up_to(faults_.usual_stage));
   ++depth_;
@@ -470,7 +460,9 @@ void simulated_world::maybe_fail(process& p, stage at) {
   }
   if (p.is_doomed || dice_.in_1000(faults_.deaths_inside)) throw process_died();
   try {
-    if (is_refused(p, at)) throw store_error("the database is full");
+    const detail::turn* const t = p.dispatcher->current_turn();
+    if (faults_.adopts_only && at == stage::commits && t != nullptr && !t->adopt)
+      throw store_error("the database is full");
     maybe_break(at);
   } catch (const store_error&) {
     trouble(p);
@@ -478,12 +470,6 @@ void simulated_world::maybe_fail(process& p, stage at) {
     if (dice_.below(2) == 0) database_.end_session(p.owner);
     throw;
   }
-}
-
-/// The database may be full: then it can say what it has, and not take more.
-bool simulated_world::is_refused(const process& p, stage at) const {
-  return faults_.adopts_only && at == stage::commits && p.dispatcher->current_turn() != nullptr &&
-         !p.dispatcher->current_turn()->adopt;
 }
 
 void simulated_world::maybe_break(stage at) {
@@ -495,10 +481,8 @@ void simulated_world::maybe_break(stage at) {
 
 void simulated_world::become_quiet() {
   is_quiet_ = true;
-  for (process& p : processes_) {
-    if (p.dispatcher) continue;
-    p.starts_at = clocks_.now();
-  }
+  for (process& p : processes_)
+    if (!p.dispatcher) p.starts_at = clocks_.now();
 }
 
 void simulated_world::stop_all() {

@@ -34,7 +34,7 @@ struct simulation_faults {
   unsigned deaths_inside = 0, breaks = 0, slow_stages = 0, nested = 0, stalls_inside = 0;
   rondo::duration longest_stall{}, longest_step{}, longest_stage{};
   rondo::duration longest_rest{};  // until a process that has died is started again
-  bool adopts_only = false;        // the database refuses all that is more than a reconciliation
+  bool adopts_only = false;        // the database is full: it can say what it has, and not take more
   // Nothing breaks by these.
   rondo::duration usual_stage = std::chrono::microseconds(200);  // at most
   rondo::duration slow_claim{};                                  // what a claim takes
@@ -77,7 +77,7 @@ class simulated_world {
   /// A process that is started now, and again after each death.
   void add_process(const rondo::durable::dispatcher_options& options, const rondo::options& of_timer);
   /// Processes may leave tasks waiting: those that they hold and cannot run keep them from claiming others.
-  void expect_delays();
+  void expect_delays() { next_look_ = rondo::time_point::max(); }
   /// Called at random times.
   void on_event(std::function<void()> f) { on_event_ = std::move(f); }
   /// Called with each thing that happens, if set.
@@ -164,7 +164,6 @@ class simulated_world {
   void crash_server();
   void observe(const std::string& who, stage at);
   void maybe_fail(process& p, stage at);
-  bool is_refused(const process& p, stage at) const;
   void maybe_break(stage at);
   void check_interruption(const process& p, const active_run& r);
   void check_overlap(const process& by, const rondo::durable::detail::run& r);

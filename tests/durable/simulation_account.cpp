@@ -281,6 +281,11 @@ void simulation_account::ends(const ticket& of, ending how, duration snoozed_for
   at->second.snoozed_for = snoozed_for;
 }
 
+void simulation_account::reports(const std::string& line, bool is_telling) {
+  if (is_telling && line.starts_with("the database failed") && ++last_faults_ > 1)
+    wrong("reports each fault after its last run");
+}
+
 // ---- The end
 
 void simulation_account::check(const rondo::durable::dispatcher_statistics& s, bool all_is_told) const {

@@ -48,6 +48,8 @@ class simulation_account final : public turn_watcher {
   void sends(const turn& t, const state& now) override;
   void took(const turn& t, const turn_result& done) override;
   void failed(const turn& t, bool perhaps_done) override;
+  /// To the operator. A fault after its last run, which is tried again every 50 ms, is reported once.
+  void reports(const std::string& line, bool is_telling);
   /// Something other than tasks has happened to it.
   void trouble() noexcept { calm_since_ = clocks_.now(); }
 
@@ -127,6 +129,7 @@ class simulation_account final : public turn_watcher {
   rondo::duration run_time_{}, least_late_{}, most_late_{};
   bool is_lateness_known_ = true;
   bool answer_was_lost_ = false;
+  int last_faults_ = 0;
   bool last_claim_was_slow_ = false;  // or it failed
   rondo::time_point sent_{};          // the turn in progress
   bool steps_stopping_ = false, sends_stopping_ = false;

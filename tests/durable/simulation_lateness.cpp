@@ -153,11 +153,14 @@ std::string simulation_lateness::check_everybody(const row& r, const seen& s,
 
 /// Of what a process held before the task became due, what became due earlier has begun.
 std::string simulation_lateness::begins(const server& by, const detail::run& r) const {
-  if (r.what.point || habits_.locked) return {};  // (a newer point takes the place of an older one)
+  const time_point sent = r.lease_until - by.options->lease;  // in the transaction in which the run began
+  // (A newer point takes the place of an older one. If the first answer was lost, the run has begun earlier.)
+  if (r.what.point || habits_.locked || r.perhaps_told || disturbed() >= sent) return {};
   const std::int64_t due = detail::microseconds_of(r.what.due);
   const duration tolerance = order_tolerance + by.longest_step;
+  const time_point latest = std::min(sent, clocks_.when(due));
   for (const seen& s : all_) {
-    if (s.owner != by.owner || s.id == r.what.id || s.claimed + by.longest_step >= clocks_.when(due) ||
+    if (s.owner != by.owner || s.id == r.what.id || s.claimed + by.longest_step >= latest ||
         s.before_claim <= std::max(by.calm_since, disturbed()))
       continue;
     const row* const other = database_.find(s.id);

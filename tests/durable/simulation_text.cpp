@@ -38,4 +38,13 @@ std::string text_of(const rondo::durable::detail::turn& t) {
   return text;
 }
 
+std::string text_of_claims(const simulated_database& of, const std::string& owner) {
+  std::string text;
+  of.for_each_row([&](const row& r) {
+    if (r.owner == owner)
+      text += ' ' + std::to_string(r.id) + '/' + std::to_string(r.fence) + (r.runs() ? "r" : "");
+  });
+  return text;
+}
+
 }  // namespace durable_test
