@@ -36,7 +36,7 @@ simulated_world::simulated_world(simulation_dice& dice, simulated_database::lock
       lateness_(clocks_, database_, ledger_,
                 {.most_late = 150ms + 50 * faults.usual_stage,
                  .slow_claim = faults.slow_claim,
-                 .locked = faults.nested != 0 && how == simulated_database::locking::rows}),
+                 .locked = faults.nested + faults.stalls_inside != 0 && how == locking::rows}),
       longest_calm_step_(slow_step + 10 * faults.usual_stage + faults.slow_claim),
       engine_(database_.open()) {
   database_.observe([this](const std::string& who, stage at) { observe(who, at); });
@@ -278,7 +278,7 @@ void simulated_world::account_for(process& p, bool in_order) {
       });
     if (s.failures == 0 && p.calm_since == p.started && 10 * p.longest_step < p.options.lease &&
         !ledger_.taken_away_since(p.started) && clocks_.set() < p.started &&
-        !ledger_.forgot_since(p.started) && (s.leases_lost != 0 || s.withdrawn != 0))
+        !ledger_.forgot_since(p.started) && p.account->had_idle_threads() && s.leases_lost + s.withdrawn != 0)
       ledger_.wrong(p.owner + " lost runs though nothing happened");
   }
   ledger_.note(s.completed);

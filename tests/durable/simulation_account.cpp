@@ -61,7 +61,8 @@ void simulation_account::steps(bool is_stopping, duration longest_step) noexcept
 
 /// "As few runs as possible wait for a thread": one for each idle thread, and twice as many as ended during the last
 /// transaction.
-bool simulation_account::may_have_begun(std::size_t runs) const noexcept {
+bool simulation_account::may_have_begun(std::size_t runs) noexcept {
+  had_idle_threads_ = had_idle_threads_ && runs < options_.threads;
   const std::size_t most_ahead = 2 * std::max(most_ended_, ended_);
   return runs <= options_.threads + std::min(most_ahead, detail::begun_runs::most_ahead);
 }

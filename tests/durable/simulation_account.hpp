@@ -65,7 +65,9 @@ class simulation_account final : public turn_watcher {
   rondo::time_point asked(const ticket& of) const;
 
   /// Whether so many runs may have begun, waiting for a thread or in progress.
-  bool may_have_begun(std::size_t runs) const noexcept;
+  bool may_have_begun(std::size_t runs) noexcept;
+  /// Always. (Otherwise a task may wait for a thread until its lease runs out.)
+  bool had_idle_threads() const noexcept { return had_idle_threads_; }
   /// `all_is_told`: it has stopped in order.
   void check(const rondo::durable::dispatcher_statistics& s, bool all_is_told) const;
 
@@ -128,7 +130,7 @@ class simulation_account final : public turn_watcher {
   std::uint64_t called_ = 0;
   rondo::duration run_time_{}, least_late_{}, most_late_{};
   bool is_lateness_known_ = true;
-  bool answer_was_lost_ = false;
+  bool answer_was_lost_ = false, had_idle_threads_ = true;
   int last_faults_ = 0;
   bool last_claim_was_slow_ = false;  // or it failed
   rondo::time_point sent_{};          // the turn in progress

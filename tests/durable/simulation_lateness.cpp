@@ -119,7 +119,8 @@ std::string simulation_lateness::look_at(const row& r, seen& s, const std::vecto
     s.waits = time_point::max();
     return {};
   }
-  s.waits = std::max(std::min(s.waits, clocks_.now()), ledger_.touched_at(r.id));
+  const std::int64_t ready = holder != nullptr || r.state == row_state::waiting ? r.due : *r.lease_until;
+  s.waits = std::max({std::min(s.waits, clocks_.now()), ledger_.touched_at(r.id), clocks_.when(ready)});
   return whose == duty::holders ? check_holder(r, s, *holder) : check_everybody(r, s, all);
 }
 
