@@ -8,7 +8,7 @@ from dataclasses import dataclass
 FOLDER = pathlib.Path(__file__).resolve().parent
 PROJECT = FOLDER.parents[1]
 REQUIRED = {"what", "from", "to"}
-OPTIONAL = {"function", "within", "suites", "unnoticed"}
+OPTIONAL = {"function", "within", "suites", "unnoticed", "unsimulated"}
 
 
 class Mistake(Exception):
@@ -26,6 +26,7 @@ class Mutant:
     within: str
     suites: tuple
     unnoticed: str
+    unsimulated: str
 
     @property
     def id(self):
@@ -115,7 +116,7 @@ def read_list(path):
                 raise Mistake(f"{path.name}: {file}: {entry['what']}: neither statements nor an expression")
             yield Mutant(path.stem, file, entry["what"], entry["from"], entry["to"],
                          entry.get("function", ""), entry.get("within", ""),
-                         tuple(entry.get("suites", ())), entry.get("unnoticed", ""))
+                         tuple(entry.get("suites", ())), entry.get("unnoticed", ""), entry.get("unsimulated", ""))
 
 
 def read_lists():
