@@ -211,7 +211,7 @@ void simulation_ledger::commits(const runner& by, const detail::turn& what) {
     const auto how = ending_of(f.of);
     if (how != ending::fails && how != ending::snoozes && how != ending::gives_up)
       wrong("failed without having failed: " + text_of(*r));
-    if (!f.retry_after) check_death(*r, how);
+    if (!f.retry_after && tasks_[r->id].not_repeated != r->fence) check_death(*r, how);
     tasks_[r->id].snooze.is_told = tasks_[r->id].snooze.fence == r->fence;
     check_begun(*r, how);
   }
@@ -220,7 +220,7 @@ void simulation_ledger::commits(const runner& by, const detail::turn& what) {
     if (!is_its(r, p.of)) continue;
     const auto how = ending_of(p.of);
     check_begun(*r, how);
-    if (p.given_up) check_death(*r, how);
+    if (p.given_up && tasks_[r->id].not_repeated != r->fence) check_death(*r, how);
     if (p.given_up && r->runs() && how != ending::fails && how != ending::gives_up)
       wrong("given up without having run: " + text_of(*r));
     if (tasks_[r->id].not_repeated == r->fence) continue;  // its row may have an older point
