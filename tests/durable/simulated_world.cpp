@@ -273,7 +273,9 @@ void simulated_world::account_for(process& p, bool in_order) {
     say([&] { return p.owner + " has stopped"; });
     if (p.dispatcher->all_is_told())
       database_.for_each_row([&](const row& r) {
-        if (r.owner == p.owner && r.state != row_state::waiting && !ledger_.forgot_since(p.started))
+        if (r.owner == p.owner && r.state != row_state::waiting &&
+            !database_.is_locked(r.id) &&  // or is claimed
+            !ledger_.forgot_since(p.started))
           ledger_.wrong(p.owner + " has stopped and still has " + text_of(r));
       });
     if (s.failures == 0 && p.calm_since == p.started && 10 * p.longest_step < p.options.lease &&

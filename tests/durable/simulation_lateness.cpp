@@ -143,8 +143,9 @@ std::string simulation_lateness::check_everybody(const row& r, const seen& s,
                                                  const std::vector<server>& all) const {
   for (const server& each : all) {
     const duration late = clocks_.now() - std::max({s.waits, each.able_since, disturbed()});
-    // A lease that runs out tells nobody.
-    const bool by_look = habits_.locked || r.state != row_state::waiting;
+    // A lease that runs out tells nobody, nor does a clock that is set forward.
+    const bool by_look = habits_.locked || r.state != row_state::waiting ||
+                         clocks_.set_forward() >= std::max(s.waits, each.able_since);
     if (late > most_late(each) + (by_look ? longest_unlooked(*each.options) : duration::zero()))
       return each.owner + " has an idle thread and room, but has not claimed for " + milliseconds(late) +
              ": " + text_of(r);

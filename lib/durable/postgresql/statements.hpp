@@ -508,11 +508,10 @@ inline constexpr statement claim_waiting{"rondo_claim_waiting", R"sql(
 ///
 /// A repeated task is claimed also after its last attempt, as the dispatcher finds the next point.
 ///
-/// A task behind another one of its lane is set aside (state 6) if that one can be
-/// locked; otherwise it may just be about to go, so the task is left to the next claim. If there is nothing but such tasks,
-/// the claim reads on for others (`past_these`), as an open transaction may have the first of them for long. Two more rows
-/// may say that some were set aside, or that tasks ended that others of their lanes waited for; and that `free_lanes` has
-/// something to do.
+/// A task behind another one of its lane is set aside (state 6) if that one can be locked; otherwise it may just be about
+/// to go, so the task is left to the next claim. If there is nothing but such tasks, the claim reads on for others
+/// (`past_these`), as an open transaction may have the first of them for long. Two more rows may say that some were set
+/// aside, or that tasks ended that others of their lanes waited for; and that `free_lanes` has something to do.
 inline constexpr statement claim_all{"rondo_claim_all", R"sql(
   with q as materialized (
     select name from unnest($1::text[]) as u(name) where not exists (select from rondo_paused where queue = name)
