@@ -166,11 +166,9 @@ void postgresql_server::make_cluster() {
 void postgresql_server::start() {
   const auto port = std::to_string(port_);
   const auto log = folder_ + "/server.log";
-  // What it has written outlives it without fsync, too: tests crash the server, not the machine.
   process_ = run_as(user_, group_,
                     {programs_ + "/postgres", "-D", folder_ + "/data", "-k", folder_, "-p", port, "-c",
-                     "listen_addresses=127.0.0.1", "-c", "shared_buffers=32MB", "-c", "max_connections=100",
-                     "-c", "fsync=off"},
+                     "listen_addresses=127.0.0.1", "-c", "shared_buffers=32MB", "-c", "max_connections=100"},
                     log);
   const auto late = std::chrono::steady_clock::now() + server_patience;
   while (PQping(url().c_str()) != PQPING_OK) {
