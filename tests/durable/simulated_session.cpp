@@ -234,6 +234,10 @@ void simulated_session::begin(simulated_transaction& t, const turn& what, turn_r
       done.early.push_back(b);
       continue;
     }
+    if (!stop_rivals(t, before)) {
+      done.locked.push_back(b);
+      continue;
+    }
     row& r = t.change(*e);
     if (r.due != due) r.point = r.due = due;
     r.state = row_state::running;
@@ -243,12 +247,16 @@ void simulated_session::begin(simulated_transaction& t, const turn& what, turn_r
   }
 }
 
-/// Of two tasks of a lane that are both held, only the first may begin, and only if the other one cannot begin at the
-/// same time.
-bool simulated_session::may_begin(simulated_transaction& t, const row& r, std::int64_t due) {
-  if (due > t.now() || data_->paused.contains(r.queue)) return false;
+/// Of two tasks of a lane that are both held, only the first may begin.
+bool simulated_session::may_begin(const simulated_transaction& t, const row& r, std::int64_t due) const {
+  return due <= t.now() && !data_->paused.contains(r.queue) &&
+         (r.lane.empty() || (!t.has_earlier(r) && !t.has_another_that_runs(r)));
+}
+
+/// Locks the other held tasks of the lane, so that they cannot begin at the same time. Returns false if another
+/// transaction has one of them.
+bool simulated_session::stop_rivals(simulated_transaction& t, const row& r) {
   if (r.lane.empty()) return true;
-  if (t.has_earlier(r) || t.has_another_that_runs(r)) return false;
   for (auto& [id, e] : t.all()) {
     const row* const other = t.look(e);
     if (other == nullptr || other == &r || other->state != row_state::held || other->queue != r.queue ||

@@ -46,7 +46,8 @@ class simulated_session final : public rondo::durable::detail::session {
   void renew(simulated_transaction& t, const turn& what, turn_result& done);
   void keep(simulated_transaction& t, const turn& what);
   void begin(simulated_transaction& t, const turn& what, turn_result& done);
-  bool may_begin(simulated_transaction& t, const row& r, std::int64_t due);
+  bool may_begin(const simulated_transaction& t, const row& r, std::int64_t due) const;
+  bool stop_rivals(simulated_transaction& t, const row& r);
   void watch(simulated_transaction& t, const turn& what, turn_result& done);
   void adopt(simulated_transaction& t, turn_result& done);
   void claim_tasks(simulated_transaction& t, const turn& what, turn_result& done);

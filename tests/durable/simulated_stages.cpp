@@ -190,6 +190,19 @@ TEST_CASE("simulated, rows: two tasks of a lane that are held do not begin at th
   CHECK(x.b->take({.begun = {earlier}}).begun == std::vector{earlier});
   CHECK(was_inside);
   CHECK(x.a->take({.begun = {first}}).early == std::vector{first});
+
+  CHECK(x.b->take({.finished = {earlier}}).finished == std::vector{earlier});
+  const ticket earliest = in_lane(*x.b, 3s);
+  was_inside = false;
+  x.at("a", stage::commits, [&] {
+    was_inside = true;
+    const auto done = x.b->take({.begun = {earliest}});
+    CHECK(done.early.empty());
+    CHECK(done.locked == std::vector{earliest});
+  });
+  CHECK(x.a->take({.returned = {first}}).locked.empty());
+  CHECK(was_inside);
+  CHECK(x.b->take({.begun = {earliest}}).begun == std::vector{earliest});
 }
 
 TEST_CASE("simulated, the database: one transaction may write at a time; others may read") {

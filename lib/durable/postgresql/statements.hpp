@@ -332,10 +332,11 @@ inline constexpr statement renew{"rondo_renew", R"sql(
   returning id, fence
 )sql"};
 
-/// $3: the lease, $4: the owner, which may repeat the statement, $5: the points of repeated tasks, or null. The last column is true for a task that must not begin
-/// yet. Of two tasks of a lane that are both held, only the first may begin, and only if the other one is certain not to
-/// begin at the same time: it is locked, and still held. (That the first one was not yet there when the other one was
-/// claimed is no exception: whoever begins sees all that was claimed before.)
+/// $3: the lease, $4: the owner, which may repeat the statement, $5: the points of repeated tasks, or null. The last
+/// column is true for a task that must not begin yet. Of two tasks of a lane that are both held, only the first may begin,
+/// and only if the other one is certain not to begin at the same time: it is locked here, and still held. While somebody
+/// else's transaction has locked the other one, the first one is left out, as if that were locked. (That the first one was
+/// not yet there when the other one was claimed is no exception: whoever begins sees all that was claimed before.)
 inline constexpr statement begin{"rondo_begin", R"sql(
   with old as materialized (
     select t.id, t.fence, t.state, t.queue, t.lane, t.place, t.due,
@@ -348,21 +349,25 @@ inline constexpr statement begin{"rondo_begin", R"sql(
       where id = u.id and fence = u.fence and (state + 0 = 1 or state + 0 = 2 and owner = $4::text)
       for update skip locked) t
   ), rival as materialized (
-    select o.id as of, r.id, r.precedes from old o cross join lateral (
-      (select id, true as precedes from rondo_task
+    select o.id as of, r.id, r.excludes from old o cross join lateral (
+      (select id, true as excludes from rondo_task
         where queue = o.queue and lane = o.lane and lane is not null and state <> 3 and (place, id) < (o.place, o.id)
         order by place, id limit 1)
       union all
-      select id, false from rondo_task
+      select id, state <> 1 from rondo_task
         where queue = o.queue and lane = o.lane and lane is not null and state in (1, 2, 4) and id <> o.id
     ) r where o.lane is not null and o.state = 1
   ), stopped as materialized (
-    select id from rondo_task where id = any(array(select id from rival where not precedes)) and state + 0 = 1
+    select id from rondo_task where id = any(array(select id from rival where not excludes)) and state + 0 = 1
     for share skip locked
+  ), excluded as materialized (
+    select of from rival where excludes
+  ), undecided as materialized (
+    select of from rival where id <> all(array(select id from stopped)) and of <> all(array(select of from excluded))
   ), decided as materialized (
-    select id, fence, state = 1 and (coalesce(other_point, due) > clock_timestamp() or queue = any(array(select queue from rondo_paused))) or exists (
-      select from rival r where r.of = old.id and (r.precedes or r.id <> all(array(select id from stopped)))) as early
-    from old
+    select id, fence, state = 1 and (coalesce(other_point, due) > clock_timestamp() or queue = any(array(select queue from rondo_paused)))
+      or id = any(array(select of from excluded)) as early
+    from old where id <> all(array(select of from undecided))
   ), pointed as materialized (
     select id, other_point as point from old where other_point is not null  -- mostly none
   ), begun as (
