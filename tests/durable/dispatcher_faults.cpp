@@ -86,6 +86,32 @@ TEST_CASE("while the database does not answer, it is tried less and less often, 
   CHECK(d.size() == 1);
 }
 
+TEST_CASE(
+    "a locked task is asked for again after at most 4 ms, then less and less often, finally every 50 ms") {
+  workplace w;
+  diary d(w);
+  dispatcher runs(w.time, *w.tasks, d.handler(), w.options());
+  w.tasks->submit_after(1s, {});
+  w.pass(990ms, {&runs});
+  w.line().fail(-1, fault::locked);
+  std::vector<duration> asked;
+  w.line().on_turn([&](const turn& t) {
+    if (!t.begun.empty()) asked.push_back(w.time.now().time_since_epoch());
+  });
+  w.pass(2s, {&runs}, 1ms);
+  REQUIRE(asked.size() > 20);
+  CHECK(asked[1] - asked[0] <= 5ms);  // a tick more
+  CHECK(asked.size() < 120);
+  for (std::size_t i = 1; i != asked.size(); ++i) {
+    CHECK(asked[i] - asked[i - 1] >= 2ms);
+    CHECK(asked[i] - asked[i - 1] <= 51ms);
+  }
+  CHECK(d.size() == 0);
+  w.line().mend();
+  w.pass(51ms, {&runs}, 1ms);
+  CHECK(d.size() == 1);
+}
+
 TEST_CASE("handlers continue while the database fails, and their ends are reported afterwards") {
   workplace w;
   gate begun, may_end;

@@ -39,7 +39,7 @@ class simulation_account final : public turn_watcher {
         owner_(std::move(owner)),
         options_(options),
         timers_are_limited_(timers_are_limited),
-        backoff_(options.lease, timers_are_limited) {}
+        backoff_(timers_are_limited) {}
 
   // Its dispatcher
 

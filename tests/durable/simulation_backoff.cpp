@@ -13,8 +13,8 @@ namespace {
 
 // A rest after the n-th failure in a row is a random time between the shortest and 2^n times that, at most the longest.
 constexpr duration shortest = 100ms, longest = 5s;
-// The rest before locked rows are asked for again.
-constexpr duration locked_rest = 50ms;
+// The shortest rest before locked rows are asked for again.
+constexpr duration locked_rest = 2ms;
 // Without an alarm, any event ends a rest: the next look. And a step may have to wait for those of others.
 constexpr duration most_overdue = 500ms + 150ms;
 // Ten rests of up to 5 s take less than this only once in more than 10^8 cases.
@@ -42,7 +42,7 @@ std::string simulation_backoff::check(time_point now, time_point calm_since, dur
   const duration rest = now - last_;
   if (!alarm_may_lack_) {
     if (has_failed_ && rest < shortest) return "tries a database that failed again too soon";
-    if (some_are_locked_ && rest < std::min(locked_rest, lease_ / 10)) return "asks too soon for locked rows";
+    if (some_are_locked_ && rest < locked_rest) return "asks too soon for locked rows";
     if (has_failed_ && in_a_row_ == in_full + several && last_ - in_full_since_ < least_for_several)
       return "tries a database that goes on failing too often";
   }

@@ -10,9 +10,8 @@ namespace durable_test {
 /// Knows the turns of one dispatcher that have failed.
 class simulation_backoff {
  public:
-  /// `lease` is the dispatcher's. With `alarm_may_lack`, its scheduler may have no room for the timer that ends a rest.
-  simulation_backoff(rondo::duration lease, bool alarm_may_lack) noexcept
-      : lease_(lease), alarm_may_lack_(alarm_may_lack) {}
+  /// With `alarm_may_lack`, the dispatcher's scheduler may have no room for the timer that ends a rest.
+  explicit simulation_backoff(bool alarm_may_lack) noexcept : alarm_may_lack_(alarm_may_lack) {}
 
   void failed(rondo::time_point now) noexcept;
   /// `adopts`: it was only to reconcile the dispatcher with its database. `some_are_locked`: a part must be repeated.
@@ -24,7 +23,6 @@ class simulation_backoff {
  private:
   static constexpr int in_full = 6;  // after so many failures in a row, the longest rest can be no longer
 
-  const rondo::duration lease_;
   const bool alarm_may_lack_;
   int in_a_row_ = 0;
   bool has_failed_ = false, some_are_locked_ = false;  // the last turn

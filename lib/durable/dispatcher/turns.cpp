@@ -18,8 +18,9 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr duration shortest_backoff = 100ms, longest_backoff = 5s;
-// The wait before rows that an open transaction had locked are tried again.
-constexpr duration locked_rest = 50ms;
+// The wait before locked rows are tried again. Another dispatcher's claim may have them for some milliseconds, and
+// somebody's open transaction for any time.
+constexpr duration shortest_locked = 2ms, longest_locked = 50ms;
 // A run learns of its cancellation within a second.
 constexpr duration longest_unwatched = 500ms;
 
@@ -42,8 +43,9 @@ turns::step turns::next() {
   if (backs_off_ || !is_turn_due()) return step::nothing;
   if (!take_turn())
     back_off(random_.at_least(failures_in_a_row_, shortest_backoff, longest_backoff));
-  else if (some_are_locked_)
-    back_off(std::min(locked_rest, options_.lease / 10));
+  else if (locked_in_a_row_ != 0)
+    back_off(
+        random_.at_least(locked_in_a_row_, shortest_locked, std::min(longest_locked, options_.lease / 10)));
   return step::turn;
 }
 
@@ -180,7 +182,7 @@ bool turns::take_turn() {
     renew_ = false;
     const std::vector<ticket> own = t.adopt ? own_tickets(t) : std::vector<ticket>{};
     std::ranges::sort(done.locked);
-    some_are_locked_ = !done.locked.empty();
+    locked_in_a_row_ = done.locked.empty() ? 0 : locked_in_a_row_ + 1;
     if (!t.adopt) settle_ends(done);
     settle_returned(done);
     settle_begun(done, sent);
@@ -502,7 +504,7 @@ void turns::back_off(duration rest) noexcept {
 
 // ---- The end
 
-bool turns::tell() { return take_turn() && !some_are_locked_; }
+bool turns::tell() { return take_turn() && locked_in_a_row_ == 0; }
 
 void turns::give_up() noexcept {
   if (all_is_told()) return;

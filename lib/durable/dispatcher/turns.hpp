@@ -143,7 +143,7 @@ class turns {
   bool watch_ = false;  // a run in progress may have been cancelled
   bool adopt_ = false;
   bool backs_off_ = false;
-  bool some_are_locked_ = false;  // the last turn found locked rows; its requests for these must be repeated
+  int locked_in_a_row_ = 0;  // turns that found locked rows; their requests for these must be repeated
   bool claims_ = true;
   bool closing_ = false;
   bool ending_ = false;  // stop() has nothing else to wait for
