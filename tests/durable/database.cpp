@@ -1,8 +1,24 @@
 #include "durable/database.hpp"
 
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
 #include <stdexcept>
 
 namespace durable_test {
+
+std::vector<claim> worker::claim_all(turn what) {
+  std::vector<claim> all;
+  for (bool more = true; more && what.claim_up_to != 0;) {
+    turn_result done = take(what);
+    more = done.may_have_more;
+    what.claim_up_to -= done.claimed.size();
+    const auto before = static_cast<std::ptrdiff_t>(all.size());
+    std::ranges::move(done.claimed, std::back_inserter(all));
+    std::ranges::inplace_merge(all, all.begin() + before, {}, [](const claim& c) { return c.what.due; });
+  }
+  return all;
+}
 
 claim worker::claim_one() {
   const std::vector<claim> claims = claim_up_to(2);

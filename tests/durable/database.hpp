@@ -59,7 +59,9 @@ class worker {
       : engine_(on.open()), session_(engine_->connect(name, rules)) {}
 
   turn_result take(const turn& what) { return session_->take(what); }
-  std::vector<claim> claim_up_to(std::size_t count) { return take({.claim_up_to = count}).claimed; }
+  /// Claims again while there is room and the last claim says that the next one may find more.
+  std::vector<claim> claim_all(turn what);
+  std::vector<claim> claim_up_to(std::size_t count) { return claim_all({.claim_up_to = count}); }
   /// Claims the only task that can be claimed.
   claim claim_one();
   bool begin(ticket t) { return take({.begun = {t}}).begun == std::vector{t}; }

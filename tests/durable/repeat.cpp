@@ -178,7 +178,7 @@ TEST_CASE("a claim leaves out the tasks whose schedules the caller cannot read")
   const auto plain = x.tasks->submit_after(63s, {});
   const std::vector<std::int64_t> readable{other, in_lane, plain};
   const auto claim_readable = [&] {
-    return ids_of(x.w.take({.claim_up_to = 3, .unreadable = unreadable}).claimed);
+    return ids_of(x.w.claim_all({.claim_up_to = 3, .unreadable = unreadable}));
   };
   const auto claim_all = [&] { return ids_of(x.w.claim_up_to(10)); };
   x.db->pass(2min);
