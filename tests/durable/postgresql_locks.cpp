@@ -167,6 +167,39 @@ TEST_CASE("while a task is in an open transaction, leases are renewed and claims
   CHECK(ids_of(y.take({.adopt = true}).claimed) == std::vector{y.free.id});
 }
 
+TEST_CASE("a task whose row somebody changes at the same time begins and ends, or counts as locked") {
+  postgresql_database db(*postgresql_server::get());
+  const auto tasks = db.open_store();
+  worker w(db);
+  std::atomic<bool> is_over{false};
+  const auto changes = std::async(std::launch::async, [&] {
+    user_connection mine(db.url());
+    while (!is_over) mine.run("update rondo_task set reason = 'changed'");
+  });
+  int missed = 0;
+  // Whether the answer says what has become of the row. Repeats what has been missed.
+  const auto is_true_of = [&](const turn& what, const std::string& state_when_done) {
+    for (;; ++missed) {
+      const turn_result done = w.take(what);
+      const bool is_done = done.begun.size() + done.finished.size() == 1;
+      const std::string state = db.ask("select coalesce(max(state), 9) from rondo_task");
+      if (is_done || done.locked.size() != 1) return is_done && state == state_when_done;
+      if (state == state_when_done) return false;
+    }
+  };
+  bool all_true = true;
+  for (int i = 0; i != 100 && all_true; ++i) {
+    tasks->submit_after(0s, {});
+    std::vector<claim> claims;
+    while (claims.empty()) claims = w.claim_up_to(1);
+    const tickets one{ticket_of(claims[0])};
+    all_true = is_true_of({.begun = one}, "2") && is_true_of({.finished = one}, "9");
+  }
+  is_over = true;
+  CHECK(all_true);
+  CHECK(missed != 0);  // otherwise the two have not met
+}
+
 TEST_CASE("a dispatcher does not wait long for a locked table, but a store does") {
   two_tasks x(true);
   x.mine.run("begin; lock table rondo_task in exclusive mode");
