@@ -90,8 +90,8 @@ TEST_CASE(
     "a locked task is asked for again after at most 4 ms, then less and less often, finally every 50 ms") {
   workplace w;
   diary d(w);
-  dispatcher runs(w.time, *w.tasks, d.handler(), w.options());
   w.tasks->submit_after(1s, {});
+  dispatcher runs(w.time, *w.tasks, d.handler(), w.options());
   w.pass(990ms, {&runs});
   w.line().fail(-1, fault::locked);
   std::vector<duration> asked;
