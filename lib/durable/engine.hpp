@@ -117,8 +117,8 @@ struct turn_result {
   // The failed and passed tasks that had been cancelled during the run: neither tried again nor kept.
   std::vector<ticket> removed;
   std::vector<ticket> cancelled;  // of the watched ones
-  // Left unchanged, because another, open transaction has changed them, or another held task of the lane of one that
-  // should begin. The request must be repeated. (Renewals are not listed here.)
+  // Left unchanged, because another transaction has locked their rows, or has just changed them. Or they should begin, and
+  // another transaction has a later held task of their lane. The request must be repeated. (Renewals are not listed here.)
   std::vector<ticket> locked;
   std::vector<claim> claimed;  // including the adopted ones
   // Dead, because the lease of their last attempt ran out; without payloads. (A repeated task is claimed instead, as its

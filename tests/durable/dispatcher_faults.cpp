@@ -86,15 +86,14 @@ TEST_CASE("while the database does not answer, it is tried less and less often, 
   CHECK(d.size() == 1);
 }
 
-TEST_CASE(
-    "a locked task is asked for again after at most 4 ms, then less and less often, finally every 50 ms") {
+TEST_CASE("a locked task is asked for again after at most 4 ms, then less often, but at least every 50 ms") {
   workplace w;
   diary d(w);
+  std::vector<duration> asked;
   w.tasks->submit_after(1s, {});
   dispatcher runs(w.time, *w.tasks, d.handler(), w.options());
   w.pass(990ms, {&runs});
   w.line().fail(-1, fault::locked);
-  std::vector<duration> asked;
   w.line().on_turn([&](const turn& t) {
     if (!t.begun.empty()) asked.push_back(w.time.now().time_since_epoch());
   });

@@ -78,7 +78,7 @@ TEST_CASE("a session that has found only tasks without a lane for long still fin
     in_lane = x.submit(lane);
     const auto beside = x.submit("");
     const auto first = x.take({.claim_up_to = 100});
-    CHECK(ids_of(first.claimed) == ids{beside});  // what the test is about: this claim has not looked at lanes
+    CHECK(ids_of(first.claimed) == ids{beside});  // what the test is about: it has not looked at lanes
     CHECK(first.may_have_more);
     CHECK(x.claim() == ids{in_lane});
     find_others_no_more();
@@ -179,6 +179,9 @@ TEST_CASE("a task does not begin while another of its lane may be about to") {
   CHECK(done.begun.empty());
   CHECK(done.early.empty());  // it would be given back, claimed again, and so on without a rest
   CHECK(done.locked == std::vector{first});
+  x.tasks->pause("default");
+  CHECK(x.take({.begun = {first}}).early == std::vector{first});  // it cannot begin anyway
+  x.tasks->resume("default");
   x.mine.run("rollback");
   CHECK(x.take({.begun = {first}}).begun == std::vector{first});
 }

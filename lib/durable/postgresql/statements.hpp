@@ -239,8 +239,8 @@ inline constexpr statement retry{"rondo_retry", R"sql(
 //
 // What is done for each task (claim, begin, finish) finds the rows that it has locked by their ctid, without another search
 // in an index, which would take 2 of 28 µs. That does not find a row that was changed between the beginning of the
-// statement and the lock. So these statements return what they have changed: a row that they miss is skipped, as if it were
-// locked.
+// statement and the lock. So these statements return what they have changed. What a beginning or an end misses counts as
+// locked. What a claim misses is left to the next one, which a notification causes, or at the latest the next look.
 
 inline constexpr statement finish{"rondo_finish", R"sql(
   with old as materialized (
@@ -373,7 +373,7 @@ inline constexpr statement begin{"rondo_begin", R"sql(
   ), decided as materialized (
     select tid, id, fence, state = 1 and (coalesce(other_point, due) > clock_timestamp() or queue = any(array(select queue from rondo_paused)))
       or id = any(array(select of from excluded)) as early
-    from old where id <> all(array(select of from undecided))
+    from old
   ), pointed as materialized (
     select id, other_point as point from old where other_point is not null  -- mostly none
   ), begun as (
@@ -381,7 +381,7 @@ inline constexpr statement begin{"rondo_begin", R"sql(
       lease_until = clock_timestamp() + $3::bigint * interval '1 microsecond',
       due = coalesce((select p.point from pointed p where p.id = t.id), due),
       point = coalesce((select p.point from pointed p where p.id = t.id), point)
-    where ctid = any(array(select tid from decided where not early))
+    where ctid = any(array(select tid from decided where not early and id <> all(array(select of from undecided))))
     returning id, fence
   )
   select id, fence, false from begun union all select id, fence, true from decided where early
@@ -475,7 +475,8 @@ inline constexpr statement free_lanes{"rondo_free_lanes", R"sql(
 /// `claim_all`. For one task, that takes 1.5 times as long as this, because its plan is three times as large.
 ///
 /// The part for each queue reads its index from the beginning, skips rows that others are about to take, and stops
-/// after $2 rows. "= any(array(…))" makes the server look up rows by their ids, whatever number of rows it expects.
+/// after $2 rows. "= any(array(…))" makes the server look up rows by their ids or ctids, whatever number of rows it
+/// expects.
 inline constexpr statement claim_waiting{"rondo_claim_waiting", R"sql(
   with q as materialized (
     select name from unnest($1::text[]) as u(name) where not exists (select from rondo_paused where queue = name)
