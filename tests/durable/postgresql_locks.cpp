@@ -167,20 +167,31 @@ TEST_CASE("while a task is in an open transaction, leases are renewed and claims
   CHECK(ids_of(y.take({.adopt = true}).claimed) == std::vector{y.free.id});
 }
 
+/// A client that runs a statement again and again.
+class busy_client {
+ public:
+  busy_client(const std::string& url, const std::string& statement)
+      : runs_(std::async(std::launch::async, [this, url, statement] {
+          user_connection mine(url);
+          while (!is_over_) mine.run(statement);
+        })) {}
+  ~busy_client() { is_over_ = true; }
+  /// Throws if a statement has failed.
+  void stop() {
+    is_over_ = true;
+    runs_.get();
+  }
+
+ private:
+  std::atomic<bool> is_over_{false};
+  std::future<void> runs_;  // its destructor waits
+};
+
 TEST_CASE("a task whose row somebody changes at the same time begins and ends, or counts as locked") {
   postgresql_database db(*postgresql_server::get());
   const auto tasks = db.open_store();
   worker w(db);
-  std::atomic<bool> is_over{false};
-  auto changes = std::async(std::launch::async, [&] {
-    user_connection mine(db.url());
-    while (!is_over) mine.run("update rondo_task set reason = 'changed'");
-  });
-  struct at_the_end {
-    std::atomic<bool>& flag;
-    ~at_the_end() { flag = true; }
-  };
-  const at_the_end ends_changes{is_over};
+  busy_client other(db.url(), "update rondo_task set reason = 'changed'");
   int missed = 0;
   // Whether the answer says what has become of the row. Repeats what has been missed.
   const auto is_true_of = [&](const turn& what, const std::string& state_when_done) {
@@ -200,10 +211,38 @@ TEST_CASE("a task whose row somebody changes at the same time begins and ends, o
     const tickets one{ticket_of(claims[0])};
     all_true = is_true_of({.begun = one}, "2") && is_true_of({.finished = one}, "9");
   }
-  is_over = true;
-  changes.get();
+  other.stop();
   CHECK(all_true);
   CHECK(missed != 0);  // otherwise the two have hardly met
+}
+
+TEST_CASE("a claim that misses a task whose row somebody changes says that there may be more") {
+  for (const std::string lane : {"", "a"}) {  // with one, the claim looks for everything
+    CAPTURE(lane);
+    postgresql_database db(*postgresql_server::get());
+    const auto tasks = db.open_store();
+    worker w(db);
+    const auto changed = tasks->submit_at(db.now() - 1min, {.lane = lane});
+    tasks->submit_after(0s, {});
+    busy_client other(db.url(),
+                      "update rondo_task set reason = 'changed' where id = " + std::to_string(changed));
+    // Claims one of the two, as many times as it must to miss the first, and gives it back.
+    int missed = 0;
+    bool all_true = true;
+    for (int i = 0; i != 20'000 && missed != 5 && all_true; ++i) {
+      const turn_result done = w.take({.claim_up_to = 1});
+      if (done.claimed.empty()) {
+        ++missed;
+        all_true = done.may_have_more;
+      } else {
+        const turn back{.returned = {ticket_of(done.claimed[0])}};
+        while (!w.take(back).locked.empty()) continue;
+      }
+    }
+    other.stop();
+    CHECK(all_true);
+    CHECK(missed != 0);  // otherwise the two have hardly met
+  }
 }
 
 TEST_CASE("a dispatcher does not wait long for a locked table, but a store does") {

@@ -240,7 +240,7 @@ inline constexpr statement retry{"rondo_retry", R"sql(
 // What is done for each task (claim, begin, finish) finds the rows that it has locked by their ctid, without another search
 // in an index, which would take 2 of 28 µs. That does not find a row that was changed between the beginning of the
 // statement and the lock. So these statements return what they have changed. What a beginning or an end misses counts as
-// locked. What a claim misses is left to the next one, which a notification causes, or at the latest the next look.
+// locked. A claim that misses tasks says that there may be more.
 
 inline constexpr statement finish{"rondo_finish", R"sql(
   with old as materialized (
@@ -471,8 +471,9 @@ inline constexpr statement free_lanes{"rondo_free_lanes", R"sql(
 
 /// Claims tasks that wait in no lane, which is what most claims find. $1: the queues, $2: the maximum number of tasks, $3:
 /// the window, $4: the lease, $5: the owner, $6: the claim ends with the task whose payload reaches this number of bytes.
-/// (The server knows the length of a payload without reading it.) $7: schedules of tasks that are not claimed. One more row says that there may be something for
-/// `claim_all`. For one task, that takes 1.5 times as long as this, because its plan is three times as large.
+/// (The server knows the length of a payload without reading it.) $7: schedules of tasks that are not claimed. One more
+/// row says that `claim_all` may find more: other tasks, or some that were missed. For one task, that takes 1.5 times as
+/// long as this, because its plan is three times as large.
 ///
 /// The part for each queue reads its index from the beginning, skips rows that others are about to take, and stops
 /// after $2 rows. "= any(array(…))" makes the server look up rows by their ids or ctids, whatever number of rows it
@@ -487,16 +488,16 @@ inline constexpr statement claim_waiting{"rondo_claim_waiting", R"sql(
         and (schedule is null or schedule <> all($7::text[]))
       order by due limit $2::bigint for update skip locked
     ) t
+  ), chosen as materialized (
+    select tid from (
+      select tid, sum(size) over (order by due, id) - size as bytes_before from (
+        select * from waiting order by due limit $2::bigint
+      ) sized
+    ) summed where bytes_before < $6::bigint
   ), claimed as (
     update rondo_task t set state = 1, owner = $5::text, fence = fence + 1,
       lease_until = greatest(due, clock_timestamp()) + $4::bigint * interval '1 microsecond'
-    where ctid = any(array(
-      select tid from (
-        select tid, sum(size) over (order by due, id) - size as bytes_before from (
-          select * from waiting order by due limit $2::bigint
-        ) sized
-      ) summed where bytes_before < $6::bigint
-    ))
+    where ctid = any(array(select tid from chosen))
     returning id, fence, attempt, queue, key,
       case when t.payload_apart = 0 then t.inline_payload else (select p.payload from rondo_payload p where p.id = t.id) end as payload, due, point, max_attempts, lane, schedule, missed
   )
@@ -513,6 +514,7 @@ inline constexpr statement claim_waiting{"rondo_claim_waiting", R"sql(
             and (state = 4 or schedule is null or schedule <> all($7::text[])) limit 1)
       ) t)
       or exists (select from rondo_lane_stuck where queue = any($1::text[]))
+      or (select count(*) from claimed) < (select count(*) from chosen)
   order by due
 )sql"};
 
@@ -524,7 +526,7 @@ inline constexpr statement claim_waiting{"rondo_claim_waiting", R"sql(
 /// A task behind another one of its lane is set aside (state 6) if that one can be locked; otherwise it may just be about
 /// to go, so the task is left to the next claim. If there is nothing but such tasks, the claim reads on for others
 /// (`past_these`), as an open transaction may have the first of them for long. Two more rows may say that some were set
-/// aside, or that tasks ended that others of their lanes waited for; and that `free_lanes` has something to do.
+/// aside or missed, or that tasks ended that others of their lanes waited for; and that `free_lanes` has something to do.
 inline constexpr statement claim_all{"rondo_claim_all", R"sql(
   with q as materialized (
     select name from unnest($1::text[]) as u(name) where not exists (select from rondo_paused where queue = name)
@@ -588,21 +590,21 @@ inline constexpr statement claim_all{"rondo_claim_all", R"sql(
     update rondo_task set state = 3, owner = null, lease_until = null, reason = 'lease ran out'
     where id = any(array(select id from expired where state = 2 and not goes_on))
     returning id, fence, attempt, queue, key, bytea '' as payload, due, max_attempts, lane
+  ), chosen as materialized (
+    select tid from (
+      select tid, sum(size) over (order by due, id) - size as bytes_before from (
+        select tid, id, due, size from waiting
+        union all select tid, id, due, size from in_lanes, (select count(*) from still_behind) s  -- locked before it is claimed
+          where id <> all(array(select id from behind))
+        union all select tid, id, due, size from past_these
+        union all select tid, id, due, size from expired where state = 1 or state = 2 and goes_on
+        order by due limit $2::bigint
+      ) sized
+    ) summed where bytes_before < $6::bigint
   ), claimed as (
     update rondo_task t set state = 1, owner = $5::text, fence = fence + 1,
       lease_until = greatest(due, clock_timestamp()) + $4::bigint * interval '1 microsecond'
-    where ctid = any(array(
-      select tid from (
-        select tid, sum(size) over (order by due, id) - size as bytes_before from (
-          select tid, id, due, size from waiting
-          union all select tid, id, due, size from in_lanes, (select count(*) from still_behind) s  -- locked before it is claimed
-            where id <> all(array(select id from behind))
-          union all select tid, id, due, size from past_these
-          union all select tid, id, due, size from expired where state = 1 or state = 2 and goes_on
-          order by due limit $2::bigint
-        ) sized
-      ) summed where bytes_before < $6::bigint
-    ))
+    where ctid = any(array(select tid from chosen))
     returning id, fence, attempt, queue, key,
       case when t.payload_apart = 0 then t.inline_payload else (select p.payload from rondo_payload p where p.id = t.id) end as payload, due, point, max_attempts, lane, schedule, missed
   )
@@ -611,6 +613,7 @@ inline constexpr statement claim_all{"rondo_claim_all", R"sql(
   union all select 0, 0, 0, '', null, '', timestamptz 'epoch', null, clock_timestamp(), 2, 0, false, null, null
     where exists (select from passed) or exists (select from gone where lane is not null)
       or exists (select from dead where lane is not null)
+      or (select count(*) from claimed) < (select count(*) from chosen)
   union all select 0, 0, 0, '', null, '', timestamptz 'epoch', null, clock_timestamp(), 3, 0, false, null, null
     where exists (select from rondo_lane_stuck where queue = any($1::text[]))
   order by due
