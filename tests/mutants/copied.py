@@ -8,14 +8,14 @@ from mutants import FOLDER, PROJECT
 from trial import program_of
 
 
-def switch(mutant, original):
-    """C++ that is `to` if the mutant is on, and otherwise `original`, which is `from` with inner switches."""
-    on = f"rondo_mutant(0x{mutant.id})"
-    changed = " ".join(mutant.after.split())  # in one line: errors keep the original line numbers
-    code = mutant.before.rstrip()
+def switch(site, code, original):
+    """C++ that is `changed` if the mutant is on, and otherwise `original`, which is `code` with inner switches."""
+    on = f"rondo_mutant(0x{site.mutant.id})"
+    if code.startswith('R"'):  # with rondo_mutant() this would be a constant
+        return f"(rondo_chosen_mutant() == 0x{site.mutant.id} ? {site.changed} : {original})"
     if code.endswith(";") or (code.endswith("}") and ";" in code):  # in contrast, type{1} is an expression
-        return f"if ({on}) {{ {changed} }} else {{ {original} }}"
-    return f"({on} ? ({changed}) : ({original}))"
+        return f"if ({on}) {{ {site.changed} }} else {{ {original} }}"
+    return f"({on} ? ({site.changed}) : ({original}))"
 
 
 def with_switches(text, sites):
@@ -26,7 +26,10 @@ def with_switches(text, sites):
             outer, *inside = inside
             held = [s for s in inside if outer.holds(s)]
             inside = inside[len(held):]
-            result += text[begin:outer.begin] + switch(outer.mutant, rewrite(outer.begin, outer.end, held))
+            before, code = text[begin:outer.begin], text[outer.begin:outer.end]
+            if code.startswith('R"'):  # a constant cannot be switched
+                before = re.sub(r"\bconstexpr (?=[^;}]*$)", "", before)
+            result += before + switch(outer, code, rewrite(outer.begin, outer.end, held))
             begin = outer.end
         return result + text[begin:end]
 

@@ -40,9 +40,10 @@ class Mutant:
 
 @dataclass(frozen=True)
 class Site:
-    """The place of a mutant in its file."""
+    """The code in its file that a mutant replaces."""
     begin: int
     end: int
+    changed: str  # what replaces it
     mutant: Mutant
 
     def holds(self, other):
@@ -66,11 +67,26 @@ def pattern(code):
     return re.compile(text + (r"(?!\w)" if re.match(r"\w", parts[-1]) else ""))
 
 
+BINARY = r"&&|\|\||[=!<>]=|<<|>>|[?:=,.]|->"
+
+
+def without_brackets(code):
+    """The code without what is in (), [] and {}, and without the text of its strings."""
+    code = re.sub(r'"(\\.|[^"\\])*"', '""', code)
+    shorter = re.sub(r"\([^()[\]{}]*\)|\[[^()[\]{}]*\]|\{[^()[\]{}]*\}", "", code)
+    return code if shorter == code else without_brackets(shorter)
+
+
 def is_whole(code):
     """Whether this is statements, or an expression, as far as can be told."""
+    code, outside = code.strip(), without_brackets(code).strip()
     balanced = all(code.count(opening) == code.count(closing) for opening, closing in ("()", "[]", "{}"))
-    begins_statement = re.match(r"\s*(return|if|for|while|break|continue|throw)\b", code)
-    return balanced and (not begins_statement or code.rstrip().endswith((";", "}")))
+    is_cut = re.match(rf"{BINARY}|else\b", code) or re.search(rf"({BINARY})$", code)
+    is_list = "," in outside and not outside.endswith(";")
+    begins_statement = re.match(r"(return|if|for|while|break|continue|throw)\b", code)
+    has_no_end = begins_statement and not code.endswith((";", "}"))
+    declares = re.match(r"(const|auto)\b[^;]*;$", outside)  # a switch would hide it from the statements after it
+    return balanced and not (is_cut or is_list or has_no_end or declares)
 
 
 def bodies(function, text):
@@ -95,14 +111,26 @@ def is_in_literal(text, position):
     return re.sub(r"\\.|'\"'", "", line).count('"') % 2 == 1
 
 
+def raw_literal_around(match):
+    """The raw string with that code, such as an SQL statement, or None."""
+    literals = re.finditer(r'R"(\w*)\(.*?\)\1"', match.string, re.DOTALL)
+    return next((raw for raw in literals if raw.start() < match.start() and match.end() < raw.end()), None)
+
+
 def locate(mutant, text):
     areas = bodies(mutant.function, text) if mutant.function else [(0, len(text))]
     if mutant.within:
         areas = [only_match(mutant.within, text, areas).span()]
     match = only_match(mutant.before, text, areas)
+    if raw := raw_literal_around(match):  # switched as a whole
+        changed = text[raw.start():match.start()] + mutant.after + text[match.end():raw.end()]
+        return Site(raw.start(), raw.end(), changed, mutant)
     if is_in_literal(text, match.start()) or is_in_literal(text, match.end()):
         raise Mistake("a part of a string")
-    return Site(match.start(), match.end(), mutant)
+    if not (is_whole(mutant.before) and is_whole(mutant.after)):
+        raise Mistake("neither statements nor an expression")
+    changed = " ".join(mutant.after.split())  # in one line: errors keep the original line numbers
+    return Site(match.start(), match.end(), changed, mutant)
 
 
 def read_list(path):
@@ -112,8 +140,6 @@ def read_list(path):
             if missing or unknown or not tokens(entry["from"]):
                 what = f"lacks {missing}" if missing else f"has unknown {unknown}" if unknown else "changes nothing"
                 raise Mistake(f"{path.name}: {file}: {entry.get('what', entry)}: the entry {what}")
-            if not (is_whole(entry["from"]) and is_whole(entry["to"])):
-                raise Mistake(f"{path.name}: {file}: {entry['what']}: neither statements nor an expression")
             yield Mutant(path.stem, file, entry["what"], entry["from"], entry["to"],
                          entry.get("function", ""), entry.get("within", ""),
                          tuple(entry.get("suites", ())), entry.get("unnoticed", ""), entry.get("unsimulated", ""))
