@@ -95,7 +95,8 @@ TEST_CASE("a snoozed task runs again after that time, as often as it likes, with
     CHECK(e[n].what.attempt == 1);
     if (n == 0) continue;
     CHECK(e[n].what.due >= e[n - 1].at + 10s);
-    CHECK(e[n].what.due <= e[n - 1].at + 10s + 10us);
+    // advance() may reach the end of its step of 100 ms before the end of the run is reported.
+    CHECK(e[n].what.due <= e[n - 1].at + 10s + 100ms + 10us);
     CHECK(e[n].at >= e[n].what.due);
     CHECK(e[n].at <= e[n].what.due + 200ms);
   }
