@@ -125,8 +125,8 @@ struct turn_result {
   // dispatcher finds the next point.)
   std::vector<task> expired;
   // The claim has met tasks behind others of their lanes, and the next one will not. Or it has ended tasks that others
-  // of their lanes waited for. Or it has not looked everywhere. So the next one may find tasks that this one has not
-  // found.
+  // of their lanes waited for. Or it has not looked everywhere, or has missed tasks whose rows somebody changed meanwhile.
+  // So the next one may find tasks that this one has not found.
   bool may_have_more = false;
 };
 

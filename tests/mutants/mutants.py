@@ -67,7 +67,7 @@ def pattern(code):
     return re.compile(text + (r"(?!\w)" if re.match(r"\w", parts[-1]) else ""))
 
 
-BINARY = r"&&|\|\||[=!<>]=|<<|>>|[?:=,.]|->"
+BINARY = r"&&|\|\||[=!<>]=|<<|>>|[?=,.]|:(?!:)|->"
 
 
 def without_brackets(code):

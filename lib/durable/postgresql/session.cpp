@@ -99,7 +99,7 @@ void add_claims(const result& from, turn_result& to) {
 /// What a claim says apart from the tasks that it has found.
 struct claim_notes {
   bool may_have_more = false, lanes_are_stuck = false;
-  bool others_wait = false;  // tasks that `claim_waiting` does not claim
+  bool others_wait = false;  // tasks that `claim_waiting` does not claim, or has missed
   bool found_others = false;
 };
 
