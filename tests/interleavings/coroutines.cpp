@@ -110,7 +110,7 @@ class nap_stage {
   void begin() {
     const auto owned = std::make_shared<int>();
     alive_ = owned;
-    sleep(owned);
+    sleep(owned).start();
   }
   void request_stop() {
     stop_.request_stop();

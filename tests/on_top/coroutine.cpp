@@ -279,7 +279,7 @@ TEST_CASE("an executor that drops the job drops the coroutine") {
 TEST_CASE("a coroutine that is dropped may destroy the scheduler") {
   auto time = std::make_unique<manual_timer>(options{.run_on = [](job) {}});
   journal notes;
-  [](std::unique_ptr<manual_timer>& t, journal& n) -> detached {
+  auto sleeper = [](std::unique_ptr<manual_timer>& t, journal& n) -> detached {
     try {
       co_await sleep_for(*t, 1ms);
     } catch (const stopped_error&) {
@@ -287,6 +287,7 @@ TEST_CASE("a coroutine that is dropped may destroy the scheduler") {
       n.add("destroyed");
     }
   }(time, notes);
+  sleeper.start();
   const auto other = nap(*time, 1s, notes);
   time->advance(1ms);
   CHECK(time == nullptr);
@@ -296,11 +297,12 @@ TEST_CASE("a coroutine that is dropped may destroy the scheduler") {
 TEST_CASE("a coroutine that has slept may destroy the scheduler") {
   auto time = std::make_unique<manual_timer>();
   journal notes;
-  [](std::unique_ptr<manual_timer>& t, journal& n) -> detached {
+  auto sleeper = [](std::unique_ptr<manual_timer>& t, journal& n) -> detached {
     co_await sleep_for(*t, 1ms);
     t.reset();
     n.add("destroyed");
   }(time, notes);
+  sleeper.start();
   const auto other = nap(*time, 1s, notes);
   time->advance(1h);
   CHECK(time == nullptr);

@@ -142,12 +142,14 @@ TEST_CASE("a coroutine that is asked to stop may end, and destroy the scheduler 
   auto time = std::make_unique<manual_timer>();
   auto source = std::make_unique<std::stop_source>();
   journal notes;
-  [](std::unique_ptr<manual_timer>& t, std::unique_ptr<std::stop_source>& s, journal& n) -> detached {
+  auto sleeper = [](std::unique_ptr<manual_timer>& t, std::unique_ptr<std::stop_source>& s,
+                    journal& n) -> detached {
     const bool slept = co_await sleep_for(*t, 1ms, s->get_token());
     t.reset();
     s.reset();
     n.add(slept ? "slept" : "asked");
   }(time, source, notes);
+  sleeper.start();
   std::stop_source(*source).request_stop();
   CHECK(notes.take() == "asked");
   CHECK(time == nullptr);

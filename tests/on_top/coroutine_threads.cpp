@@ -43,7 +43,7 @@ TEST_CASE("a coroutine may be resumed on another thread before the call that sus
   ends e;
   pool workers(2);
   timer t(fine(workers.executor()));
-  for (int i = 0; i != 20; ++i) sleep_on(t, 200, e);
+  for (int i = 0; i != 20; ++i) sleep_on(t, 200, e).start();
   CHECK(e.all.wait(20));
   CHECK(e.slept == 20 * 200);
 }
@@ -74,7 +74,7 @@ TEST_CASE("a sleep that begins while the scheduler stops is dropped or refused, 
     ends e;
     timer t(fine());
     std::thread sleepers([&] {
-      for (int i = 0; i != 8; ++i) sleep_on(t, 1'000'000, e);
+      for (int i = 0; i != 8; ++i) sleep_on(t, 1'000'000, e).start();
     });
     spin(static_cast<unsigned>(round) * 30);
     t.stop();
@@ -89,7 +89,7 @@ TEST_CASE("sleeping coroutines may be destroyed while others are resumed") {
   ends e;
   pool workers(2);
   timer t(fine(workers.executor()));
-  for (int i = 0; i != 4; ++i) sleep_on(t, 2000, e);
+  for (int i = 0; i != 4; ++i) sleep_on(t, 2000, e).start();
   int destroyed = 0;
   while (e.all.count() != 4 && destroyed != 20'000) {
     auto longer = [](timer& s) -> routine { co_await sleep_for(s, 1h); }(t);
@@ -132,7 +132,7 @@ void race(executor run_on) {
       source.request_stop();
     });
     go.open();
-    for (int i = 0; i != sleepers; ++i) sleep_once(t, i * 10us, source.get_token(), e);
+    for (int i = 0; i != sleepers; ++i) sleep_once(t, i * 10us, source.get_token(), e).start();
     asking.join();
     REQUIRE(e.all.wait(sleepers));
     if (e.slept + e.asked != sleepers || e.all.count() != sleepers)
@@ -162,7 +162,7 @@ TEST_CASE("a wait that is asked to stop as its scheduler stops ends in one way")
     ends e;
     timer t(fine());
     std::stop_source source;
-    for (int i = 0; i != sleepers; ++i) sleep_once(t, 1h, source.get_token(), e);
+    for (int i = 0; i != sleepers; ++i) sleep_once(t, 1h, source.get_token(), e).start();
     std::thread asking([&] { source.request_stop(); });
     spin(static_cast<unsigned>(round) * 10);
     t.stop();
@@ -192,7 +192,7 @@ TEST_CASE(
     const auto token = source.get_token();
     begun = round;
     spin(static_cast<unsigned>(round) / 100 % 100);
-    sleep_once(t, duration::max(), token, e);
+    sleep_once(t, duration::max(), token, e).start();
     while (over != round) std::this_thread::yield();
     wrong += e.asked != 1 || e.all.count() != 1;
     source = std::stop_source();
@@ -207,7 +207,7 @@ TEST_CASE("a coroutine that resumes inside request_stop() blocks neither the dri
   pool workers(1);
   timer t(fine(workers.executor()));
   std::stop_source source;
-  [](timer& s, std::stop_token token, gate& a, gate& l, gate& o) -> detached {
+  auto sleeper = [](timer& s, std::stop_token token, gate& a, gate& l, gate& o) -> detached {
     const bool slept = co_await sleep_for(s, 1h, token);
     CHECK_FALSE(slept);
     a.open();
@@ -215,6 +215,7 @@ TEST_CASE("a coroutine that resumes inside request_stop() blocks neither the dri
     co_await sleep_for(s, 1us);
     o.open();
   }(t, source.get_token(), asked, let_go, over);
+  sleeper.start();
   std::thread asking([&] { source.request_stop(); });
   REQUIRE(asked.wait());
   t.schedule_after(0s, [&] { others.open(); });

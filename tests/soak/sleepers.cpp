@@ -66,7 +66,8 @@ rondo::test::detached sleep_again_and_again(station& s, dice chance, stop_token 
 void sleepers(station& s, dice chance, const orders& o) {
   while (!o.over) {
     stop_source stop;
-    for (std::size_t i = 0; i != o.batch; ++i) sleep_again_and_again(s, chance.split(), stop.get_token());
+    for (std::size_t i = 0; i != o.batch; ++i)
+      sleep_again_and_again(s, chance.split(), stop.get_token()).start();
     for (int rests = 0; rests != 20 && !o.over; ++rests) o.rest();
     if (chance.percent(20)) stop.request_stop();
   }
