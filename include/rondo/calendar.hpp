@@ -257,7 +257,8 @@ class RONDO_EXPORT calendar_timers {
   calendar_timers(scheduler& s, wall_clock& clock);
   ///@}
   /// Cancels all its timers, and returns when none of their runs is in progress and their callables are destroyed; it
-  /// does not wait for those on its own stack.
+  /// does not wait for those on its own stack. Tasks that may run meanwhile must use a reference to this object: see
+  /// ~scheduler().
   ~calendar_timers();
   calendar_timers(const calendar_timers&) = delete;
   calendar_timers& operator=(const calendar_timers&) = delete;

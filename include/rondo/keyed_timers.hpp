@@ -53,6 +53,7 @@ class keyed_timers {
   explicit keyed_timers(scheduler& s) : keys_(std::make_shared<keys>(s)) {}
   /// Cancels all timers, and returns when no task set through this object is in progress, not even a replaced one, and
   /// all callables are destroyed; it does not wait for those on its own stack.
+  /// Tasks that may run meanwhile must use a reference to this object: see ~scheduler().
   ~keyed_timers() {
     const auto kept = keys_;
     kept->close();

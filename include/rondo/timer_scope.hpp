@@ -36,7 +36,7 @@ class RONDO_EXPORT timer_scope {
  public:
   /// Creates a scope without timers. Throws std::bad_alloc.
   explicit timer_scope(scheduler& s);
-  /// Calls close().
+  /// Calls close(). Tasks that may run meanwhile must use a reference to the scope: see ~scheduler().
   ~timer_scope();
   timer_scope(const timer_scope&) = delete;
   timer_scope& operator=(const timer_scope&) = delete;

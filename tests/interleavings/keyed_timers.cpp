@@ -30,11 +30,11 @@ class keys_stage {
   keyed_timers<int>& keys() { return *keys_; }
 
   void set(std::size_t i, duration due) { keys_->set_at(0, at(due), tasks_[i].callable()); }
-  /// The first timer's task will set timer `i`, for that key.
+  /// The first timer's task will set timer `i`, for that key. (An optional is empty while it destroys what it held.)
   void set_in_task(std::size_t i, int key) {
-    keys_->set_at(0, at(1ms), tasks_[0].callable([this, i, key] {
+    keys_->set_at(0, at(1ms), tasks_[0].callable([this, &keys = *keys_, i, key] {
       try {
-        keys_->set_after(key, 0ms, tasks_[i].callable());
+        keys.set_after(key, 0ms, tasks_[i].callable());
       } catch (const stopped_error&) {
         refused_ = true;
       }

@@ -27,11 +27,11 @@ class scope_stage {
   timer_scope& scope() { return *scope_; }
 
   void schedule(std::size_t i) {
-    schedule(i, [] {});
+    schedule(*scope_, i, [] {});
   }
-  /// A timer whose task schedules timer `next`.
+  /// A timer whose task schedules timer `next`. (An optional is empty while it destroys what it held.)
   void schedule_in_task(std::size_t i, std::size_t next) {
-    schedule(i, [this, next] { schedule(next); });
+    schedule(*scope_, i, [this, &scope = *scope_, next] { schedule(scope, next, [] {}); });
   }
   void close() {
     scope_->close();
@@ -62,9 +62,9 @@ class scope_stage {
 
  private:
   template <class Inside>
-  void schedule(std::size_t i, Inside inside) {
+  void schedule(timer_scope& scope, std::size_t i, Inside inside) {
     try {
-      scope_->schedule_after(0ms, tasks_[i].callable(inside));
+      scope.schedule_after(0ms, tasks_[i].callable(inside));
     } catch (const stopped_error&) {
       expect(tasks_[i].is_destroyed(), "a refused callable is destroyed");
     }
