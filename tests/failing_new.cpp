@@ -5,9 +5,9 @@
 #include <cstdlib>
 #include <new>
 
-#if defined(__has_feature)
+#if defined(__clang__)
 #if __has_feature(thread_sanitizer)
-#define RONDO_TEST_KEEPS_OPERATOR_NEW  // clang's thread sanitizer does not let it be replaced
+#define RONDO_TEST_KEEPS_OPERATOR_NEW  // clang's thread sanitizer does not let it be replaced; that of g++ does
 #endif
 #endif
 
@@ -22,6 +22,8 @@ thread_local plan* current = nullptr;
 thread_local plan the_plan{};
 std::atomic<std::size_t> allocated{0};
 std::atomic<std::ptrdiff_t> held{0};
+std::atomic<std::size_t> reused_size{rondo::test::failing_new::all};
+std::atomic<void*> to_reuse{nullptr};  // the last block of this size that was released
 
 }  // namespace
 
@@ -46,28 +48,40 @@ struct header {
   void* block;
 };
 
-void* allocate(std::size_t size, std::align_val_t aligned = std::align_val_t{alignof(std::max_align_t)}) {
-  if (fails_now()) throw std::bad_alloc();
-  const auto alignment = static_cast<std::size_t>(aligned);
+void* new_block(std::size_t size, std::size_t alignment) {
   void* const block = std::malloc(size + sizeof(header) + alignment);
   if (block == nullptr) throw std::bad_alloc();
   const auto unaligned = reinterpret_cast<std::uintptr_t>(block) + sizeof(header) + alignment - 1;
   const auto begin = reinterpret_cast<char*>(unaligned - unaligned % alignment);
   ::new (begin - sizeof(header)) header{size, block};
-  allocated.fetch_add(1, std::memory_order_relaxed);
-  held.fetch_add(static_cast<std::ptrdiff_t>(size), std::memory_order_relaxed);
-  if (const auto watch = rondo::test::watch_blocks.load())
-    watch(begin - sizeof(header), size + sizeof(header), false);
   return begin;
 }
 
-void release_block(void* p) noexcept {
-  if (p == nullptr) return;
-  const void* const begin = static_cast<char*>(p) - sizeof(header);
-  const header h = *static_cast<const header*>(begin);
-  if (const auto watch = rondo::test::watch_blocks.load()) watch(begin, h.size + sizeof(header), true);
-  held.fetch_sub(static_cast<std::ptrdiff_t>(h.size), std::memory_order_relaxed);
-  std::free(h.block);
+constexpr std::align_val_t usual{alignof(std::max_align_t)};
+
+void* allocate(std::size_t size, std::align_val_t alignment = usual) {
+  if (fails_now()) throw std::bad_alloc();
+  void* begin = nullptr;
+  if (size == reused_size && alignment == usual) begin = to_reuse.exchange(nullptr);
+  if (begin == nullptr) begin = new_block(size, static_cast<std::size_t>(alignment));
+  allocated.fetch_add(1, std::memory_order_relaxed);
+  held.fetch_add(static_cast<std::ptrdiff_t>(size), std::memory_order_relaxed);
+  if (const auto watch = rondo::test::watch_blocks.load()) watch(begin, size, false);
+  return begin;
+}
+
+const header& header_of(const void* begin) noexcept { return static_cast<const header*>(begin)[-1]; }
+
+void free_block(const void* begin) noexcept {
+  if (begin != nullptr) std::free(header_of(begin).block);
+}
+
+void release_block(void* begin) noexcept {
+  if (begin == nullptr) return;
+  const std::size_t size = header_of(begin).size;
+  if (const auto watch = rondo::test::watch_blocks.load()) watch(begin, size, true);
+  held.fetch_sub(static_cast<std::ptrdiff_t>(size), std::memory_order_relaxed);
+  free_block(size == reused_size ? to_reuse.exchange(begin) : begin);
 }
 
 }  // namespace
@@ -108,6 +122,10 @@ void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { releas
 void operator delete[](void* p, const std::nothrow_t&) noexcept { release_block(p); }
 void operator delete[](void* p, std::align_val_t, const std::nothrow_t&) noexcept { release_block(p); }
 
+#else
+namespace {
+void free_block(const void*) noexcept {}
+}  // namespace
 #endif
 
 namespace rondo::test {
@@ -124,6 +142,13 @@ failing_new::failing_new(std::size_t after, std::size_t count) {
 }
 
 failing_new::~failing_new() { current = nullptr; }
+
+reusing_blocks::reusing_blocks(std::size_t size) noexcept { reused_size = size; }
+
+reusing_blocks::~reusing_blocks() {
+  reused_size = failing_new::all;
+  free_block(to_reuse.exchange(nullptr));
+}
 
 bool failing_new::struck() const { return the_plan.struck; }
 

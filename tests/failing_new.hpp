@@ -22,6 +22,16 @@ class failing_new {
   bool struck() const;
 };
 
+/// While one lives, a block of this size that is released is the next one that is handed out, to whichever thread asks for
+/// one. (Others may or may not be.) Does nothing if failing_new is not available.
+class reusing_blocks {
+ public:
+  explicit reusing_blocks(std::size_t size) noexcept;
+  ~reusing_blocks();
+  reusing_blocks(const reusing_blocks&) = delete;
+  reusing_blocks& operator=(const reusing_blocks&) = delete;
+};
+
 /// Called after each allocation and before each release, if it is not null and failing_new is available.
 using block_watcher = void (*)(const void* begin, std::size_t bytes, bool released) noexcept;
 inline constinit std::atomic<block_watcher> watch_blocks{nullptr};

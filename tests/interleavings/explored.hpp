@@ -32,7 +32,7 @@ inline planted_mistakes planted;
 
 class explored_mutex {
  public:
-  explicit explored_mutex(const char* sort = "mutex") noexcept : sort_(sort) {}
+  explicit explored_mutex(const char* sort = "mutex") noexcept : sort_(sort) { step_in_memory::begin(this); }
   explored_mutex(const explored_mutex&) = delete;
   explored_mutex& operator=(const explored_mutex&) = delete;
 

@@ -116,6 +116,19 @@ class explorer;
 explorer* exploring = nullptr;          // one at a time
 thread_local std::size_t own = nobody;  // which of the scenario's threads this is
 thread_local std::size_t not_watched = 0;
+thread_local std::size_t at_work = 0;
+
+/// While one lives, the calling thread works for the explorer, whose own memory is none of the scenario's.
+class working {
+ public:
+  working() noexcept { ++at_work; }
+  ~working() { --at_work; }
+  working(const working&) = delete;
+  working& operator=(const working&) = delete;
+
+ private:
+  const unwatched here_;
+};
 
 class explorer {
  public:
@@ -198,6 +211,7 @@ class explorer {
         is_atomic ? plain_.find(now, known, begin, bytes) : plain_.note(now, known, begin, bytes);
     if (race && failure_.empty()) failure_ = race_message(*race, now, is_atomic);
   }
+  /// Other objects may be there now.
   void forget(const void* begin, std::size_t bytes) {
     accesses.forget(begin, bytes);
     plain_.forget(begin, bytes);
@@ -256,12 +270,12 @@ class explorer {
     worker& me = *workers_[number];
     me.own_stack = stack_of_this_thread();
     for (;;) {
-      const unwatched here;
+      const working here;
       me.go_on.acquire();
       if (me.body == nullptr) break;
-      not_watched = 0;
+      not_watched = at_work = 0;
       me.body();
-      not_watched = 1;
+      not_watched = at_work = 1;
       me.body = [] {};
       me.ended = true;
       me.next = nullptr;
@@ -425,47 +439,49 @@ void handing_over::take() const { step_in_memory::acquire_lock(this); }
 bool this_thread_is_watched() noexcept { return is_step() && not_watched == 0; }
 
 void watch_plain(const void* begin, std::size_t bytes, bool writes, const void* code) noexcept {
-  const unwatched here;
+  const working here;
   exploring->watch(begin, bytes, false, writes, code);
 }
 
 void watch_atomic(const void* begin, std::size_t bytes, bool writes, const void* code) noexcept {
-  const unwatched here;
+  const working here;
   exploring->watch(begin, bytes, true, writes, code);
 }
 
 void watch_block(const void* begin, std::size_t bytes, bool released) noexcept {
-  if (!is_watched()) return;
-  const unwatched here;
-  if (released) exploring->watch(begin, bytes, false, true, __builtin_return_address(0));
-  exploring->forget(begin, bytes);
+  if (!is_weak_step() || at_work != 0) return;
+  const bool watched = not_watched == 0;
+  const working here;
+  if (!released) return exploring->forget(begin, bytes);
+  if (watched) exploring->watch(begin, bytes, false, true, __builtin_return_address(0));
+  exploring->accesses.forget(begin, bytes);
 }
 
 void expect(bool good, const char* what) {
-  const unwatched here;
+  const working here;
   if (exploring != nullptr) exploring->expect(good, what);
 }
 
 void await_turn(const operation& next, const std::function<bool()>& possible,
                 std::optional<time_point> until) {
-  const unwatched here;
+  const working here;
   if (is_step()) return exploring->await_turn(next, possible, until);
   if (exploring != nullptr && possible && !possible())
     throw std::logic_error("outside of the scenario's threads, this would wait forever");
 }
 
 void note(long long value) {
-  const unwatched here;
+  const working here;
   if (is_step()) exploring->note(value);
 }
 
 void note_released(const void* lock) {
-  const unwatched here;
+  const working here;
   if (is_step()) exploring->note_released(lock);
 }
 
 void note_woke(std::size_t thread) {
-  const unwatched here;
+  const working here;
   if (is_step()) exploring->note_woke(thread);
 }
 
@@ -474,47 +490,47 @@ std::size_t this_thread() noexcept { return own; }
 namespace step_in_memory {
 
 word load(const void* object, word latest, order o) {
-  const unwatched here;
+  const working here;
   return exploring->accesses.load(own, object, latest, o);
 }
 
 void store(const void* object, word& latest, word value, order o) {
-  const unwatched here;
+  const working here;
   exploring->accesses.store(own, object, latest, value, o);
 }
 
 word update(const void* object, word& latest, const std::function<word(word)>& change, order o) {
-  const unwatched here;
+  const working here;
   return exploring->accesses.update(own, object, latest, change, o);
 }
 
 bool compare_exchange(const void* object, word& latest, word& expected, word value, order success,
                       order failure) {
-  const unwatched here;
+  const working here;
   return exploring->accesses.compare_exchange(own, object, latest, expected, value, success, failure);
 }
 
 void fence(order o) {
   if (!is_weak_step()) return;
-  const unwatched here;
+  const working here;
   exploring->accesses.fence(own, o);
 }
 
 void acquire_lock(const void* lock) {
   if (!is_weak_step()) return;
-  const unwatched here;
+  const working here;
   exploring->accesses.acquire(own, lock);
 }
 
 void release_lock(const void* lock) {
   if (!is_weak_step()) return;
-  const unwatched here;
+  const working here;
   exploring->accesses.release(own, lock);
 }
 
 void begin(const void* object) noexcept {
   if (!is_weak_step()) return;
-  const unwatched here;
+  const working here;
   exploring->accesses.forget(object, 1);
 }
 
@@ -523,13 +539,13 @@ void begin(const void* object) noexcept {
 namespace virtual_time {
 
 time_point now() {
-  const unwatched here;
+  const working here;
   await_turn({"read", "time", {reading()}});
   return exploring->time;
 }
 
 void move_to(time_point t) {
-  const unwatched here;
+  const working here;
   await_turn({"move", "time", {access{&exploring->time, true}}});
   exploring->time = t;
 }

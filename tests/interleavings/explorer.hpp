@@ -78,8 +78,8 @@ void note_woke(std::size_t thread);
 /// Which of the scenario's threads this is, or nobody.
 std::size_t this_thread() noexcept;
 
-/// While one lives, nothing that the calling thread does in memory is watched: what belongs to the explorer or to the
-/// tests' own records, which real threads would not share.
+/// While one lives, nothing that the calling thread does in memory is watched, but that it allocates some: what belongs to
+/// the explorer or to the tests' own records, which real threads would not share.
 class unwatched {
  public:
   unwatched() noexcept;
@@ -123,7 +123,12 @@ struct with_updates_as_steps {
 void watch_plain(const void* begin, std::size_t bytes, bool writes, const void* code) noexcept;
 /// An atomic access. The schedule fails if it may occur at the same time as one that is not. Precondition: is_weak_step().
 void watch_atomic(const void* begin, std::size_t bytes, bool writes, const void* code) noexcept;
-/// Memory is allocated or released.
+/// Memory has been allocated, or is about to be released.
+///
+/// The model is an allocator that hands out no address twice. If a real one does, C++ orders what was done in the block
+/// before what its next owner does ([new.delete.dataraces]). But the program cannot rely on that, so it must not hide a
+/// fault: here, the one orders nothing, and is no race with the other, either. Until the address is handed out again, to
+/// release a block is to write to it: whoever uses it without an order has a race.
 void watch_block(const void* begin, std::size_t bytes, bool released) noexcept;
 
 /// What the step in progress does with an atomic object or a lock. `latest` is the object's last value.
@@ -143,7 +148,7 @@ bool compare_exchange(const void* object, word& latest, word& expected, word val
 void fence(order);
 void acquire_lock(const void* lock);
 void release_lock(const void* lock);
-/// An object begins to exist at this address.
+/// An object or a lock begins to exist at this address.
 void begin(const void* object) noexcept;
 
 }  // namespace step_in_memory

@@ -8,6 +8,8 @@ namespace {
 
 using order = std::memory_order;
 
+std::uintptr_t address_of(const void* object) noexcept { return reinterpret_cast<std::uintptr_t>(object); }
+
 bool acquires(order o) noexcept {
   return o == order::acquire || o == order::consume || o == order::acq_rel || o == order::seq_cst;
 }
@@ -61,8 +63,9 @@ void memory::begin() {
 }
 
 void memory::forget(const void* first, std::size_t bytes) {
-  const auto begin = reinterpret_cast<std::uintptr_t>(first);
+  const std::uintptr_t begin = address_of(first);
   objects_.erase(objects_.lower_bound(begin), objects_.lower_bound(begin + bytes));
+  locks_.erase(locks_.lower_bound(begin), locks_.lower_bound(begin + bytes));
 }
 
 memory::word memory::load(std::size_t thread, const void* address, word latest, order o) {
@@ -142,12 +145,13 @@ void memory::catch_up(std::size_t thread) {
 
 void memory::acquire(std::size_t thread, const void* lock) {
   tick(thread);
-  if (const auto found = locks_.find(lock); found != locks_.end()) threads_[thread].now.join(found->second);
+  const auto found = locks_.find(address_of(lock));
+  if (found != locks_.end()) threads_[thread].now.join(found->second);
 }
 
 void memory::release(std::size_t thread, const void* lock) {
   tick(thread);
-  locks_[lock] = threads_[thread].now;
+  locks_[address_of(lock)] = threads_[thread].now;
 }
 
 /// The thread takes a step.
@@ -159,7 +163,7 @@ void memory::tick(std::size_t thread) noexcept {
 
 /// (If the object has another value than the last one, it is another object.)
 memory::object& memory::at(const void* address, word latest) {
-  object& o = objects_[reinterpret_cast<std::uintptr_t>(address)];
+  object& o = objects_[address_of(address)];
   if (!o.values.empty() && o.values.back()->bits != latest) o.values.clear();
   if (o.values.empty()) {
     o.number = objects_so_far_++;

@@ -9,7 +9,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -52,7 +51,7 @@ class memory {
 
   /// Begins a schedule.
   void begin();
-  /// The objects at these addresses no longer exist.
+  /// The objects and locks at these addresses no longer exist.
   void forget(const void* first, std::size_t bytes);
 
   // `latest` is the last value in modification order.
@@ -145,8 +144,8 @@ class memory {
   std::array<thread_state, most_threads> threads_;
   std::map<std::uintptr_t, object> objects_;  // by their addresses
   std::size_t objects_so_far_ = 0;
-  std::deque<value> values_;  // of all objects, also of those that are gone
-  std::unordered_map<const void*, knowledge> locks_;
+  std::deque<value> values_;                   // of all objects, also of those that are gone
+  std::map<std::uintptr_t, knowledge> locks_;  // by their addresses
   std::vector<sc_fence> fences_;
   total_order sc_;
 };

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include <dlfcn.h>
+
 #include "interleavings/explorer.hpp"
 
 namespace {
@@ -152,6 +154,15 @@ void __tsan_atomic_thread_fence(int o) {
   if (is_watched()) step_in_memory::fence(order_of(o));
 }
 void __tsan_atomic_signal_fence(int) {}
+
+// The C++ library allocates what is thrown, and not with operator new.
+void* __cxa_allocate_exception(std::size_t size) noexcept {
+  using function = void* (*)(std::size_t);
+  static const auto allocate = reinterpret_cast<function>(dlsym(RTLD_NEXT, "__cxa_allocate_exception"));
+  void* const object = allocate(size);
+  watch_block(object, size, false);
+  return object;
+}
 
 }  // extern "C"
 // NOLINTEND(bugprone-reserved-identifier)
