@@ -1,7 +1,9 @@
 // Data races: what the explorer finds about data that is not atomic.
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -23,6 +25,7 @@ struct shared {
   int data = 0;
   std::array<std::uint8_t, 8> bytes{};
   std::atomic<int> owners{2};
+  std::array<std::byte, 1'000> many{}, copies{};
 };
 
 using act = std::function<void(shared&)>;
@@ -92,6 +95,18 @@ TEST_CASE("races: each byte of a word is by itself" * doctest::skip(!plain_data_
   const auto write_byte = [](std::size_t i) { return [i](shared& s) { s.bytes[i] = 1; }; };
   CHECK_FALSE(race_is_found(write_byte(3), write_byte(4)));
   CHECK(race_is_found(write_byte(3), write_byte(3)));
+}
+
+TEST_CASE("races: bytes that are copied or set are read and written" * doctest::skip(!copies_are_watched)) {
+  const act write_one = [](shared& s) { s.many[500] = std::byte{1}; };
+  const act read_one = [](shared& s) { expect(s.many[500] <= std::byte{1}, "it is there"); };
+  const act set = [](shared& s) { std::memset(s.many.data(), 1, s.many.size()); };
+  const act move = [](shared& s) { std::memmove(&s.many[0], &s.many[1], s.many.size() - 1); };
+  const act copy_from = [](shared& s) { std::memcpy(&s.copies, &s.many, sizeof s.many); };
+  const act copy_to = [](shared& s) { std::memcpy(&s.many, &s.copies, sizeof s.many); };
+  for (const act& writes : {set, move, copy_to}) CHECK(race_is_found(writes, read_one));
+  for (const act& reads : {move, copy_from}) CHECK(race_is_found(reads, write_one));
+  CHECK_FALSE(race_is_found(copy_from, read_one));
 }
 
 /// The last of two owners destroys what they have.

@@ -155,6 +155,22 @@ void __tsan_atomic_thread_fence(int o) {
 }
 void __tsan_atomic_signal_fence(int) {}
 
+// clang calls these from version 15 on; others call those of the C library.
+void* __tsan_memset(void* to, int byte, std::size_t n) {
+  plain(to, n, true, __builtin_return_address(0));
+  return std::memset(to, byte, n);
+}
+void* __tsan_memcpy(void* to, const void* from, std::size_t n) {
+  plain(from, n, false, __builtin_return_address(0));
+  plain(to, n, true, __builtin_return_address(0));
+  return std::memcpy(to, from, n);
+}
+void* __tsan_memmove(void* to, const void* from, std::size_t n) {
+  plain(from, n, false, __builtin_return_address(0));
+  plain(to, n, true, __builtin_return_address(0));
+  return std::memmove(to, from, n);
+}
+
 // The C++ library allocates what is thrown, and not with operator new.
 void* __cxa_allocate_exception(std::size_t size) noexcept {
   using function = void* (*)(std::size_t);
