@@ -25,25 +25,6 @@
 
 namespace rondo {
 
-/// A time of the wall clock: of std::chrono::system_clock, in UTC, to the nanosecond on every platform.
-using wall_time = std::chrono::time_point<std::chrono::system_clock, duration>;
-
-/// The type of parameters that accept any time point of std::chrono::system_clock, including `std::chrono::sys_days`.
-/// It rounds up and saturates as saturate() does. The largest value means *never*.
-class any_wall_time {
- public:
-  /// Converts as saturate() does. Throws std::invalid_argument for NaN.
-  template <class Duration>
-  constexpr any_wall_time(  // NOLINT(google-explicit-constructor): so that calls take the time point itself
-      std::chrono::time_point<std::chrono::system_clock, Duration> t)
-      : value_(rondo::saturate(t.time_since_epoch())) {}
-  /// The converted time.
-  constexpr operator wall_time() const noexcept { return value_; }
-
- private:
-  wall_time value_;
-};
-
 namespace detail {
 struct calendar_rule;
 class calendar_core;
@@ -264,9 +245,9 @@ class RONDO_EXPORT calendar_timers {
   calendar_timers& operator=(const calendar_timers&) = delete;
 
   ///@{
-  /// Runs `work` once, when the wall clock shows `due` or a later time. Throws what the scheduler's calls throw:
-  /// std::invalid_argument if the task is empty, stopped_error if the scheduler is stopped or destroyed,
-  /// capacity_error, and std::bad_alloc. Strong guarantee.
+  /// Runs `work` once, when the wall clock shows `due` or a later time; wall_time::max() means *never*. Throws what the
+  /// scheduler's calls throw: std::invalid_argument if the task is empty, stopped_error if the scheduler is stopped or
+  /// destroyed, capacity_error, and std::bad_alloc. Strong guarantee.
   timer_id schedule_at(any_wall_time due, wall_task work);
   timer_id schedule_at(any_wall_time due, wall_task work, timer_options with);
   ///@}

@@ -32,8 +32,9 @@ struct pg_conn;  // PGconn of <libpq-fe.h>
 
 namespace rondo::durable {
 
-/// Wall-clock times on the engine's clock: that of the database server or, for SQLite, of the host.
-using wall_time = std::chrono::system_clock::time_point;
+/// Wall-clock times on the engine's clock: that of the database server or, for SQLite, of the host. The database has
+/// microseconds: due times are rounded up to them.
+using wall_time = rondo::wall_time;
 
 /// The database refused a call or could not be reached, this version does not know its schema, or the URL does not name
 /// a store. The message says which.
@@ -83,7 +84,7 @@ struct submission {
 /// A submission in a list, and when its task is due.
 struct planned {
   submission what = {};  ///< as for submit_after() and submit_at()
-  /// A delay on the engine's clock, or a time of that clock.
+  /// A delay on the engine's clock, or a time of that clock. (One that is finer than a nanosecond needs any_wall_time.)
   std::variant<duration, wall_time> when = duration::zero();
 };
 
@@ -198,7 +199,7 @@ class RONDO_EXPORT transaction {
 /// The next call reconnects after a broken connection. With PostgreSQL, a call gives up and the connection counts as
 /// broken when nothing has been sent or received for 15 s, also if the server waits for a lock. (A call in a
 /// transaction of yours waits without limit.) SQLite may roll back all of your transaction when the disk is full;
-/// sqlite3_get_autocommit() reports this. Throws std::invalid_argument if a delay is NaN.
+/// sqlite3_get_autocommit() reports this. Throws std::invalid_argument if a delay or a time is NaN.
 ///
 /// In a child process made by fork(), a store of the parent can only be destroyed; calls throw store_error, because the
 /// connections are the parent's. Open another store there, with SQLite only in a file that no connection of the parent
@@ -219,8 +220,8 @@ class RONDO_EXPORT store {
   /// The task is due at once if the delay is zero or negative or the time is in the past. Throws key_taken.
   std::int64_t submit_after(any_duration delay, const submission& what);
   std::int64_t submit_after(transaction in, any_duration delay, const submission& what);
-  std::int64_t submit_at(wall_time due, const submission& what);
-  std::int64_t submit_at(transaction in, wall_time due, const submission& what);
+  std::int64_t submit_at(any_wall_time due, const submission& what);
+  std::int64_t submit_at(transaction in, any_wall_time due, const submission& what);
   ///@}
 
   ///@{
@@ -262,12 +263,12 @@ class RONDO_EXPORT store {
   /// Moves a task of which no run has begun, or which waits to be retried. Returns false if there is none.
   bool reschedule_after(std::int64_t id, any_duration delay);
   bool reschedule_after(transaction in, std::int64_t id, any_duration delay);
-  bool reschedule_at(std::int64_t id, wall_time due);
-  bool reschedule_at(transaction in, std::int64_t id, wall_time due);
+  bool reschedule_at(std::int64_t id, any_wall_time due);
+  bool reschedule_at(transaction in, std::int64_t id, any_wall_time due);
   bool reschedule_after(const std::string& queue, const std::string& key, any_duration delay);
   bool reschedule_after(transaction in, const std::string& queue, const std::string& key, any_duration delay);
-  bool reschedule_at(const std::string& queue, const std::string& key, wall_time due);
-  bool reschedule_at(transaction in, const std::string& queue, const std::string& key, wall_time due);
+  bool reschedule_at(const std::string& queue, const std::string& key, any_wall_time due);
+  bool reschedule_at(transaction in, const std::string& queue, const std::string& key, any_wall_time due);
   ///@}
 
   ///@{

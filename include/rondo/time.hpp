@@ -20,6 +20,10 @@ using duration = std::chrono::steady_clock::duration;
 using time_point = std::chrono::steady_clock::time_point;
 ///@}
 
+/// A time of the wall clock: of std::chrono::system_clock, in UTC, to the nanosecond on every platform. (The clock's own
+/// time points are coarser with some standard libraries.)
+using wall_time = std::chrono::time_point<std::chrono::system_clock, duration>;
+
 /// No limit, wherever a function or option takes a maximum number of timers.
 inline constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
 
@@ -82,11 +86,16 @@ constexpr time_point saturate(std::chrono::time_point<std::chrono::steady_clock,
 
 namespace detail {
 
-// What any_time_point accepts: overload resolution chooses among these.
+// What any_time_point and any_wall_time accept: overload resolution chooses among these.
 constexpr time_point to_time_point(time_point t) noexcept { return t; }
 template <class Duration>
 constexpr time_point to_time_point(std::chrono::time_point<std::chrono::steady_clock, Duration> t) {
   return saturate(t);
+}
+constexpr wall_time to_wall_time(wall_time t) noexcept { return t; }
+template <class Duration>
+constexpr wall_time to_wall_time(std::chrono::time_point<std::chrono::system_clock, Duration> t) {
+  return wall_time(saturate(t.time_since_epoch()));
 }
 
 }  // namespace detail
@@ -125,6 +134,25 @@ class any_time_point {
 
  private:
   time_point value_{};
+};
+
+/// The type of parameters that accept any time point of the wall clock, std::chrono::system_clock, and anything that
+/// converts to rondo::wall_time: `system_clock::now() + 1h`, `sys_days(2027y / January / 1)`. As cheap to pass as a time
+/// point.
+class any_wall_time {
+ public:
+  /// The clock's epoch. This is what `{}` passes.
+  constexpr any_wall_time() noexcept = default;
+  /// Converts as saturate() does. Throws std::invalid_argument for NaN.
+  template <class TimePoint>
+  requires std::same_as<decltype(detail::to_wall_time(std::declval<TimePoint>())), wall_time>
+  constexpr any_wall_time(TimePoint&& t)  // NOLINT(bugprone-forwarding-reference-overload)
+      : value_(detail::to_wall_time(std::forward<TimePoint>(t))) {}
+  /// The converted time.
+  constexpr operator wall_time() const noexcept { return value_; }
+
+ private:
+  wall_time value_{};
 };
 
 /// `t + d`, or the end of the clock's range if that overflows.

@@ -82,11 +82,7 @@ schedule schedule::every(any_duration period) {
 schedule schedule::cron(const std::string& expression, const std::string& zone) {
   return detail::schedule_access::make(
       {std::string(begins_cron) + with_single_blanks(expression) + ' ' + zone,
-       [points = rondo::cron(expression, zone)](wall_time, wall_time after) -> std::optional<wall_time> {
-         const auto next = points.next(after);
-         if (!next) return std::nullopt;
-         return std::chrono::time_point_cast<wall_time::duration>(*next);
-       }});
+       [points = rondo::cron(expression, zone)](wall_time, wall_time after) { return points.next(after); }});
 }
 #else
 schedule schedule::cron(const std::string& expression, const std::string&) {
@@ -157,7 +153,7 @@ wall_time newest(const schedule& s, wall_time point, wall_time now) {
 
 std::optional<wall_time> point_to_run(const schedule& s, missed_points missed, wall_time point, wall_time now,
                                       duration window) {
-  const wall_time earliest = now - std::chrono::duration_cast<wall_time::duration>(window);
+  const wall_time earliest = now - window;
   if (missed == missed_points::skip && point < earliest)
     return schedule_access::rule_of(s).next(point, earliest - wall_time::duration(1));
   return missed == missed_points::run_once ? newest(s, point, now) : point;

@@ -12,6 +12,7 @@ namespace rondo::durable {
 namespace {
 
 detail::due_time after(duration delay) { return delay; }
+detail::due_time at(wall_time due) { return due; }
 
 std::int64_t submit_to(detail::engine& e, const detail::due_time& due, const submission& what,
                        const transaction* in) {
@@ -83,11 +84,11 @@ std::int64_t store::submit_after(any_duration delay, const submission& what) {
 std::int64_t store::submit_after(transaction in, any_duration delay, const submission& what) {
   return submit_to(engine_->own(), after(delay), what, &in);
 }
-std::int64_t store::submit_at(wall_time due, const submission& what) {
-  return submit_to(engine_->own(), due, what, nullptr);
+std::int64_t store::submit_at(any_wall_time due, const submission& what) {
+  return submit_to(engine_->own(), at(due), what, nullptr);
 }
-std::int64_t store::submit_at(transaction in, wall_time due, const submission& what) {
-  return submit_to(engine_->own(), due, what, &in);
+std::int64_t store::submit_at(transaction in, any_wall_time due, const submission& what) {
+  return submit_to(engine_->own(), at(due), what, &in);
 }
 
 std::vector<std::int64_t> store::submit_all(std::span<const planned> all) {
@@ -117,11 +118,11 @@ bool store::reschedule_after(std::int64_t id, any_duration delay) {
 bool store::reschedule_after(transaction in, std::int64_t id, any_duration delay) {
   return engine_->own().reschedule(id, after(delay), &in);
 }
-bool store::reschedule_at(std::int64_t id, wall_time due) {
-  return engine_->own().reschedule(id, due, nullptr);
+bool store::reschedule_at(std::int64_t id, any_wall_time due) {
+  return engine_->own().reschedule(id, at(due), nullptr);
 }
-bool store::reschedule_at(transaction in, std::int64_t id, wall_time due) {
-  return engine_->own().reschedule(id, due, &in);
+bool store::reschedule_at(transaction in, std::int64_t id, any_wall_time due) {
+  return engine_->own().reschedule(id, at(due), &in);
 }
 
 bool store::reschedule_after(const std::string& queue, const std::string& key, any_duration delay) {
@@ -131,11 +132,12 @@ bool store::reschedule_after(transaction in, const std::string& queue, const std
                              any_duration delay) {
   return reschedule_in(engine_->own(), queue, key, after(delay), &in);
 }
-bool store::reschedule_at(const std::string& queue, const std::string& key, wall_time due) {
-  return reschedule_in(engine_->own(), queue, key, due, nullptr);
+bool store::reschedule_at(const std::string& queue, const std::string& key, any_wall_time due) {
+  return reschedule_in(engine_->own(), queue, key, at(due), nullptr);
 }
-bool store::reschedule_at(transaction in, const std::string& queue, const std::string& key, wall_time due) {
-  return reschedule_in(engine_->own(), queue, key, due, &in);
+bool store::reschedule_at(transaction in, const std::string& queue, const std::string& key,
+                          any_wall_time due) {
+  return reschedule_in(engine_->own(), queue, key, at(due), &in);
 }
 
 std::optional<task> store::find(std::int64_t id) { return engine_->own().find(id, nullptr); }

@@ -117,9 +117,7 @@ TEST_CASE("a lane waits for a task that is tried again, or that snoozes, and oth
 }
 
 TEST_CASE("a task that is submitted before one that a dispatcher holds runs first, and both are in time") {
-  const auto at = [](rondo::duration d) {
-    return workplace::beginning + std::chrono::duration_cast<wall_time::duration>(d);
-  };
+  const auto at = [](rondo::duration d) { return workplace::beginning + d; };
   workplace w;
   diary d(w);
   dispatcher runs(w.time, *w.tasks, d.handler(), w.options());

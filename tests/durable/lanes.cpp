@@ -30,9 +30,7 @@ struct in_use {
   worker w{*db, "w"}, other{*db, "other"};
 
   std::int64_t submit(const std::string& lane, rondo::duration since_due = 1min) const {
-    return tasks->submit_at(
-        db->now() - std::chrono::duration_cast<rondo::durable::wall_time::duration>(since_due),
-        {.lane = lane});
+    return tasks->submit_at(db->now() - since_due, {.lane = lane});
   }
   ids claim() { return ids_of(w.claim_up_to(100)); }
 };

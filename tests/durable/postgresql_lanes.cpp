@@ -29,8 +29,7 @@ struct in_use {
   worker w{db, "w"}, other{db, "other"};
 
   std::int64_t submit(const std::string& lane, rondo::duration since_due = 1min) {
-    return tasks->submit_at(db.now() - std::chrono::duration_cast<wall_time::duration>(since_due),
-                            {.lane = lane});
+    return tasks->submit_at(db.now() - since_due, {.lane = lane});
   }
   /// Must not wait for a lock. If it does, the transaction is rolled back, so that the test ends.
   turn_result take(const turn& what) {

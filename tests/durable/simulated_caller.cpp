@@ -69,8 +69,7 @@ void simulated_caller::submit_all() {
       if (dice_.below(2) == 0)
         p.when = duration(dice_.up_to(habits_.longest_delay));
       else
-        p.when = world_.clocks().engine() + std::chrono::duration_cast<rondo::durable::wall_time::duration>(
-                                                dice_.up_to(habits_.longest_delay));
+        p.when = world_.clocks().engine() + dice_.up_to(habits_.longest_delay);
     }
     store_->submit_all(all);
   });

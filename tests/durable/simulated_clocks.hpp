@@ -24,8 +24,7 @@ class simulated_clocks {
   }
   /// What the engine's clock would have shown, or will show, if nobody sets it.
   rondo::durable::wall_time at(rondo::time_point t) const noexcept {
-    return engine_zero_ +
-           std::chrono::duration_cast<rondo::durable::wall_time::duration>(t - rondo::time_point{});
+    return engine_zero_ + (t - rondo::time_point{});
   }
   /// When the engine's clock shows that, if nobody sets it.
   rondo::time_point when(std::int64_t microseconds) const noexcept {
@@ -34,7 +33,7 @@ class simulated_clocks {
 
   void pass_to(rondo::time_point t) noexcept { now_ = std::max(now_, t); }
   void set_engine(rondo::duration by) noexcept {
-    engine_zero_ += std::chrono::duration_cast<rondo::durable::wall_time::duration>(by);
+    engine_zero_ += by;
     (by < rondo::duration::zero() ? set_back_ : set_forward_) = now_;
   }
 

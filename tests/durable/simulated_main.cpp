@@ -20,9 +20,7 @@ locking how_to_lock = locking::rows;
 class database_in_memory final : public database {
  public:
   std::shared_ptr<rondo::durable::detail::engine> open() override { return data_.open(); }
-  void pass(rondo::duration time) override {
-    now_ += std::chrono::duration_cast<rondo::durable::wall_time::duration>(time);
-  }
+  void pass(rondo::duration time) override { now_ += time; }
   rondo::durable::wall_time now() override { return now_; }
   std::vector<row> rows() override { return data_.rows(); }
   std::vector<std::string> owners() override { return data_.owners(); }

@@ -176,8 +176,7 @@ TEST_CASE("simulated, rows: a key that an open transaction adds or removes is no
 TEST_CASE("simulated, rows: two tasks of a lane that are held do not begin at the same time") {
   in_use x(locking::rows);
   const auto in_lane = [&](detail::session& by, rondo::duration since_due) {
-    x.tasks->submit_at(x.now - std::chrono::duration_cast<rondo::durable::wall_time::duration>(since_due),
-                       {.lane = "l"});
+    x.tasks->submit_at(x.now - since_due, {.lane = "l"});
     const auto done = by.take({.claim_up_to = 1});
     return ticket{done.claimed.at(0).what.id, done.claimed.at(0).what.fence};
   };

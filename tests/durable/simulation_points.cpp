@@ -20,8 +20,6 @@ namespace {
 // A dispatcher counts from when it received a claim, which is later than the time that the engine named.
 constexpr duration tolerance = 50ms;
 
-wall_time::duration of_wall(duration d) { return std::chrono::duration_cast<wall_time::duration>(d); }
-
 }  // namespace
 
 void simulation_points::declared(const row& r) {
@@ -60,7 +58,7 @@ std::string simulation_points::check_missed(const runner& by, const detail::run&
 }
 
 bool simulation_points::is_too_old(std::int64_t point, wall_time now, duration window) const {
-  return detail::wall_time_of(point) < now - of_wall(window);
+  return detail::wall_time_of(point) < now - window;
 }
 
 std::string simulation_points::passes(const rondo::durable::dispatcher_options& by, const row& r,

@@ -25,9 +25,7 @@ struct in_use {
   worker w{*db, "w"}, other{*db, "other"};
 
   std::int64_t submit(const std::string& lane, rondo::duration since_due = 1min) const {
-    return tasks->submit_at(
-        db->now() - std::chrono::duration_cast<rondo::durable::wall_time::duration>(since_due),
-        {.lane = lane});
+    return tasks->submit_at(db->now() - since_due, {.lane = lane});
   }
   std::string state_of(std::int64_t id) const {
     return db->ask("SELECT state FROM rondo_task WHERE id = " + std::to_string(id));

@@ -72,9 +72,7 @@ std::unique_ptr<their_connection> sqlite_database::connect() {
   return std::make_unique<sqlite_caller>(file());
 }
 
-void sqlite_database::pass(rondo::duration time) {
-  clock_->store(clock_->load() + std::chrono::duration_cast<rondo::durable::wall_time::duration>(time));
-}
+void sqlite_database::pass(rondo::duration time) { clock_->store(clock_->load() + time); }
 
 std::string sqlite_database::ask(const std::string& sql) { return sqlite_caller(file()).first_value(sql); }
 

@@ -1,9 +1,15 @@
 // Submissions, their keys, and what find() returns for them. The same tests run for each engine.
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <cmath>
+#include <cstdint>
+#include <limits>
+#include <ratio>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
+#include <vector>
 
 #include "durable/database.hpp"
 
@@ -74,6 +80,61 @@ TEST_CASE("a time of the wall clock is kept, rounded up to microseconds") {
   CHECK(store->find(store->submit_at(whole - 1ns, {}))->due == whole);
   CHECK(store->find(store->submit_at(whole - 999ns, {}))->due == whole);
   CHECK(store->find(store->submit_at(whole - 1us, {}))->due == whole - 1us);
+}
+
+template <class Duration>
+using wall_point = std::chrono::time_point<std::chrono::system_clock, Duration>;
+using picoseconds = std::chrono::duration<std::int64_t, std::pico>;
+
+/// Whether each call and each member that takes a time of the wall clock takes a T.
+template <class T>
+concept taken_everywhere = requires(rondo::durable::store& s, rondo::durable::transaction in, T due,
+                                    const std::string& name) {
+  s.submit_at(due, {});
+  s.submit_at(in, due, {});
+  s.reschedule_at(1, due);
+  s.reschedule_at(in, 1, due);
+  s.reschedule_at(name, name, due);
+  s.reschedule_at(in, name, name, due);
+  rondo::durable::planned{.when = rondo::any_wall_time(due)};
+};
+static_assert(taken_everywhere<wall_time>);
+static_assert(taken_everywhere<std::chrono::system_clock::time_point>);
+static_assert(taken_everywhere<std::chrono::sys_days>);
+static_assert(taken_everywhere<wall_point<picoseconds>>);
+static_assert(taken_everywhere<wall_point<std::chrono::duration<double>>>);
+static_assert(!taken_everywhere<rondo::time_point>);
+static_assert(std::is_same_v<wall_time, rondo::wall_time>);
+
+TEST_CASE("a due time may be finer or coarser than the clock, and is never rounded down") {
+  const auto db = new_database();
+  const auto store = db->open_store();
+  const auto second = std::chrono::ceil<std::chrono::seconds>(db->now() + 1h);
+  const auto finer = [&](std::int64_t more) {
+    return wall_point<picoseconds>(picoseconds(more) + std::chrono::seconds(1'000'000));
+  };
+  const wall_time fine(std::chrono::seconds(1'000'000));
+  const auto due = [&](std::int64_t id) { return store->find(id)->due; };
+  CHECK(due(store->submit_at(second, {})) == second);
+  CHECK(due(store->submit_at(finer(0), {})) == fine);
+  CHECK(due(store->submit_at(finer(1), {})) == fine + 1us);
+  CHECK(due(store->submit_at(finer(-1), {})) == fine);
+  CHECK(due(store->submit_at(finer(-1'000'001), {})) == fine - 1us);
+  const std::vector<rondo::durable::planned> list{{.when = second}, {.when = rondo::any_wall_time(finer(1))}};
+  const auto ids = store->submit_all(list);
+  CHECK(due(ids.at(0)) == second);
+  CHECK(due(ids.at(1)) == fine + 1us);
+  CHECK(store->reschedule_at(ids.at(0), finer(1)));
+  CHECK(due(ids.at(0)) == fine + 1us);
+  const std::int64_t named = store->submit_at(wall_time(-1ns), {.key = "k"});
+  CHECK(due(named) == wall_time());
+  CHECK(store->reschedule_at("default", "k", finer(1)));
+  CHECK(due(named) == fine + 1us);
+  CHECK(store->reschedule_at("default", "k", std::chrono::sys_days::max()));
+  CHECK(due(named) >= wall_time::max() - 1us);
+  const std::chrono::duration<double> nan{std::numeric_limits<double>::quiet_NaN()};
+  CHECK_THROWS_AS(store->submit_at(wall_point<std::chrono::duration<double>>(nan), {}),
+                  std::invalid_argument);
 }
 
 TEST_CASE("the limits of the wall clock and of durations are kept, to the microsecond") {

@@ -76,11 +76,11 @@ wall_time next(int hour, int minute, wall_time now) {
 /// Runs `work` once a day. `wall_now` is system_clock::now, except in tests.
 rondo::timer_id schedule_daily(rondo::scheduler& timer, int hour, int minute, std::function<void()> work,
                                std::function<wall_time()> wall_now = std::chrono::system_clock::now) {
-  const auto wait = [=](rondo::duration at_least) {
+  const auto wait = [=](std::chrono::minutes at_least) {
     const wall_time now = wall_now();
     return next(hour, minute, now + at_least) - now;
   };
-  return timer.schedule(rondo::every(24h).first_after(wait(0s)), [=, &timer](const rondo::firing& f) {
+  return timer.schedule(rondo::every(24h).first_after(wait(0min)), [=, &timer](const rondo::firing& f) {
     // A day may have 23 or 25 hours. Skips half an hour, so that a slightly slow clock causes no second run.
     timer.reschedule_after(f.id, wait(30min));
     work();

@@ -1,4 +1,4 @@
-// The parameter types any_duration and any_time_point: which arguments they take, and the value they hold.
+// The parameter types any_duration, any_time_point and any_wall_time: which arguments they take, and the value they hold.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -18,15 +18,21 @@ namespace values_any_duration {
 using namespace std::chrono_literals;
 using rondo::any_duration;
 using rondo::any_time_point;
+using rondo::any_wall_time;
 using rondo::duration;
 using rondo::time_point;
+using rondo::wall_time;
 
 using steady = std::chrono::steady_clock;
 template <class Duration>
 using point = std::chrono::time_point<steady, Duration>;
+template <class Duration>
+using wall_point = std::chrono::time_point<std::chrono::system_clock, Duration>;
+using picoseconds = std::chrono::duration<std::int64_t, std::pico>;
 
 duration taken(any_duration d) { return d; }
 time_point taken_at(any_time_point t) { return t; }
+wall_time taken_by_the_wall_clock(any_wall_time t) { return t; }
 
 template <class To>
 struct converts_to {
@@ -58,15 +64,20 @@ template <class T>
 constexpr bool is_duration = std::is_convertible_v<T, any_duration>;
 template <class T>
 constexpr bool is_time_point = std::is_convertible_v<T, any_time_point>;
+template <class T>
+constexpr bool is_wall_time = std::is_convertible_v<T, any_wall_time>;
 
 template <class T>
 constexpr bool costs_what_a_number_costs =
     sizeof(T) == sizeof(std::int64_t) &&
     std::is_trivially_copyable_v<T>&& std::is_trivially_destructible_v<T>;
 
-static_assert(costs_what_a_number_costs<any_duration> && costs_what_a_number_costs<any_time_point>);
+static_assert(costs_what_a_number_costs<any_duration> && costs_what_a_number_costs<any_time_point> &&
+              costs_what_a_number_costs<any_wall_time>);
 static_assert(duration(any_duration(5ms)) == 5ms, "conversions are constant expressions");
 static_assert(time_point(any_time_point(point<std::chrono::seconds>(5s))) == time_point(5s));
+static_assert(wall_time(any_wall_time(std::chrono::sys_seconds(5s))) == wall_time(5s));
+static_assert(std::is_same_v<wall_time::period, std::nano>, "whatever the standard library's clock has");
 
 TEST_CASE("an any_duration takes durations, types that convert to rondo::duration, and nothing else") {
   CHECK(is_duration<duration>);
@@ -114,11 +125,33 @@ TEST_CASE(
   CHECK(!is_time_point<converts_to<duration>>);
 }
 
+TEST_CASE(
+    "an any_wall_time takes time points of the wall clock, types that convert to them, and nothing else") {
+  CHECK(is_wall_time<wall_time>);
+  CHECK(is_wall_time<const wall_time&>);
+  CHECK(is_wall_time<std::chrono::system_clock::time_point>);
+  CHECK(is_wall_time<std::chrono::sys_days>);
+  CHECK(is_wall_time<wall_point<std::chrono::microseconds>>);
+  CHECK(is_wall_time<wall_point<picoseconds>>);
+  CHECK(is_wall_time<wall_point<std::chrono::duration<double>>>);
+  CHECK(is_wall_time<any_wall_time&>);
+  CHECK(is_wall_time<converts_to<wall_time>>);
+  CHECK(is_wall_time<std::atomic<wall_time>&>);
+
+  CHECK(!is_wall_time<time_point>);
+  CHECK(!is_wall_time<any_time_point>);
+  CHECK(!is_wall_time<duration>);
+  CHECK(!is_wall_time<any_duration>);
+  CHECK(!is_wall_time<int>);
+  CHECK(!is_wall_time<std::nullptr_t>);
+  CHECK(!is_wall_time<converts_to<duration>>);
+}
+
 TEST_CASE("any_duration holds the result of saturate() for a duration") {
   CHECK(taken(5ms) == 5ms);
   CHECK(taken(-5h) == -5h);
   CHECK(taken(std::chrono::duration<double>(0.25)) == 250ms);
-  CHECK(taken(std::chrono::duration<std::int64_t, std::pico>(1)) == 1ns);
+  CHECK(taken(picoseconds(1)) == 1ns);
   CHECK(taken(duration::max()) == duration::max());
   CHECK(taken(std::chrono::hours::max()) == duration::max());
   CHECK(taken(std::chrono::hours::min()) == duration::min());
@@ -139,11 +172,26 @@ TEST_CASE("any_time_point holds the result of saturate() for a time point") {
   CHECK_THROWS_AS(taken_at(point<std::chrono::duration<double>>(nan)), std::invalid_argument);
 }
 
+TEST_CASE("any_wall_time holds the result of saturate() for a time point") {
+  CHECK(taken_by_the_wall_clock(wall_time(5ns)) == wall_time(5ns));
+  CHECK(taken_by_the_wall_clock(std::chrono::sys_days(std::chrono::days(2))) == wall_time(48h));
+  CHECK(taken_by_the_wall_clock(wall_point<picoseconds>(picoseconds(1))) == wall_time(1ns));
+  CHECK(taken_by_the_wall_clock(wall_point<picoseconds>(picoseconds(-1))) == wall_time(0ns));
+  CHECK(taken_by_the_wall_clock(wall_point<std::chrono::duration<double>>(0.25s)) == wall_time(250ms));
+  CHECK(taken_by_the_wall_clock(std::chrono::sys_days::max()) == wall_time::max());
+  CHECK(taken_by_the_wall_clock(wall_point<std::chrono::hours>::min()) == wall_time::min());
+  const std::chrono::duration<double> nan(std::numeric_limits<double>::quiet_NaN());
+  CHECK_THROWS_AS(taken_by_the_wall_clock(wall_point<std::chrono::duration<double>>(nan)),
+                  std::invalid_argument);
+}
+
 TEST_CASE("braces initialise the parameters as they initialise a duration and a time point") {
   CHECK(taken({}) == 0ns);
   CHECK(taken({5ms}) == 5ms);
   CHECK(taken_at({}) == time_point{});
   CHECK(taken_at({point<std::chrono::seconds>(5s)}) == time_point(5s));
+  CHECK(taken_by_the_wall_clock({}) == wall_time{});
+  CHECK(taken_by_the_wall_clock({std::chrono::sys_seconds(5s)}) == wall_time(5s));
 }
 
 TEST_CASE("a type that converts to a duration or a time point is converted by its own operator") {

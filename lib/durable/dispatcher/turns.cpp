@@ -103,8 +103,7 @@ void turns::begin_due() noexcept {
 bool turns::is_to_run(detail::run& r) noexcept {
   if (!r.repeats || r.what.attempt != 0 || r.what.due != *r.what.point) return true;
   // By the engine's clock, and not later than that.
-  const wall_time now = r.what.due + std::chrono::duration_cast<wall_time::duration>(std::max(
-                                         saturating_difference(d_.clock.now(), r.due), duration::zero()));
+  const wall_time now = r.what.due + std::max(saturating_difference(d_.clock.now(), r.due), duration::zero());
   const auto point = point_to_run(*r.repeats, r.missed, *r.what.point, now, options_.window);
   if (!point || *point > now) {
     r.how = detail::run::outcome::passed_over;
