@@ -17,7 +17,6 @@
 #endif
 
 #include <boost/asio/associated_allocator.hpp>
-#include <boost/asio/associated_executor.hpp>
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/error.hpp>
@@ -33,6 +32,7 @@
 #ifdef RONDO_ASIO_HAS_CANCELLATION
 #include <rondo/detail/asio_deadline.hpp>
 #endif
+#include <rondo/detail/asio_executors.hpp>
 #include <rondo/detail/canceller.hpp>
 #include <rondo/errors.hpp>
 #include <rondo/executor.hpp>
@@ -90,7 +90,7 @@ void clear_slot(const Handler&) noexcept {}
 template <class Handler>
 class asio_completion {
  public:
-  using executor_type = boost::asio::associated_executor_t<Handler>;
+  using executor_type = asio_executor_of<Handler>;
   using allocator_type = boost::asio::associated_allocator_t<Handler>;
   using work_guard = boost::asio::executor_work_guard<executor_type>;
 
@@ -120,8 +120,7 @@ class asio_completion {
 template <class Handler>
 class asio_wait : public std::enable_shared_from_this<asio_wait<Handler>> {
  public:
-  explicit asio_wait(Handler handler)
-      : handler_(std::move(handler)), work_(boost::asio::get_associated_executor(*handler_)) {}
+  explicit asio_wait(Handler handler) : handler_(std::move(handler)), work_(get_executor_of(*handler_)) {}
 
   /// Schedules the task. When it returns, the wait may have ended and `s` may have been destroyed. An error becomes the
   /// result of the wait: the handler has already been moved out of the token, and few tokens can handle an exception at
@@ -208,7 +207,7 @@ class asio_wait : public std::enable_shared_from_this<asio_wait<Handler>> {
   }
 
   std::optional<Handler> handler_;  // none: the wait has ended
-  boost::asio::executor_work_guard<boost::asio::associated_executor_t<Handler>> work_;
+  boost::asio::executor_work_guard<asio_executor_of<Handler>> work_;
   timer_id id_;  // read outside begin() only in the phase `waiting`
   std::atomic<phase> phase_{phase::starting};
   std::atomic<bool> cancelled_{false};

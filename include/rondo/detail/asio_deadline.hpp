@@ -21,6 +21,7 @@
 #endif
 
 #include <rondo/call_site.hpp>
+#include <rondo/detail/asio_executors.hpp>
 #include <rondo/detail/canceller.hpp>
 #include <rondo/errors.hpp>
 #include <rondo/scheduler.hpp>
@@ -206,8 +207,7 @@ class asio_deadline_initiation {
  private:
   template <class Begin, class Handler, class... Args>
   void begin(Begin&& initiation, Handler handler, Args&&... args) const {
-    auto where =
-        boost::asio::get_associated_executor(handler, boost::asio::get_associated_executor(initiation));
+    auto where = boost::asio::get_associated_executor(handler, get_executor_of(initiation));
     auto own = boost::asio::get_associated_executor(initiation, where);
     using deadline_type = asio_deadline<decltype(where), decltype(own)>;
     const auto deadline =
