@@ -16,15 +16,21 @@ namespace {
 using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 
-/// A minimal coroutine type: it runs at once until it first sleeps, and destroys itself when it ends.
-struct routine {
+/// A minimal coroutine type. The call only creates the coroutine; start(), called once, runs it until it first sleeps,
+/// and it destroys itself when it ends. (With g++ 15 and 16 it must not begin inside the call, if another thread may
+/// resume it: sleep_for() says why.)
+struct [[nodiscard]] routine {
   struct promise_type {
-    routine get_return_object() { return {}; }
-    std::suspend_never initial_suspend() { return {}; }
+    routine get_return_object() { return {std::coroutine_handle<promise_type>::from_promise(*this)}; }
+    std::suspend_always initial_suspend() { return {}; }
     std::suspend_never final_suspend() noexcept { return {}; }
     void return_void() {}
     void unhandled_exception() { std::terminate(); }
   };
+
+  void start() { coroutine.resume(); }
+
+  std::coroutine_handle<> coroutine;
 };
 
 std::ostream& at(const rondo::scheduler& time) {
@@ -52,7 +58,7 @@ routine download(rondo::scheduler& time, std::stop_source over) {
 int main() {
   rondo::manual_timer time;
   std::stop_source over;
-  beat(time, over.get_token());
-  download(time, over);
+  beat(time, over.get_token()).start();
+  download(time, over).start();
   while (time.advance_to_next() != 0) continue;
 }

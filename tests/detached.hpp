@@ -7,7 +7,7 @@
 
 namespace rondo::test {
 
-/// A coroutine that runs from start() on, and destroys itself at its end. If it is not started, this object destroys it.
+/// A coroutine that runs from start() on and destroys itself at its end. If it is not started, this object destroys it.
 /// No exception may leave it. (Why it does not run inside the call that creates it: see sleep_for().)
 class [[nodiscard]] detached {
  public:

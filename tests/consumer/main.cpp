@@ -1,6 +1,7 @@
 // A small program that uses the main parts of Rondo. Exits with status 0 if all of them work. Compiles with the
 // strictest warnings, and without exceptions and RTTI.
 #include <chrono>
+#include <coroutine>
 #include <future>
 #include <iostream>
 #include <string>
@@ -71,12 +72,14 @@ bool errors_work() {
 
 struct routine {
   struct promise_type {
-    routine get_return_object() { return {}; }
-    std::suspend_never initial_suspend() { return {}; }
+    routine get_return_object() { return {std::coroutine_handle<promise_type>::from_promise(*this)}; }
+    std::suspend_always initial_suspend() { return {}; }
     std::suspend_never final_suspend() noexcept { return {}; }
     void return_void() {}
     void unhandled_exception() {}
   };
+
+  std::coroutine_handle<> coroutine;
 };
 
 routine nap(rondo::scheduler& time, bool& awake) {
@@ -87,7 +90,7 @@ routine nap(rondo::scheduler& time, bool& awake) {
 bool coroutines_work() {
   bool awake = false;
   rondo::manual_timer time;
-  nap(time, awake);
+  nap(time, awake).coroutine.resume();
   time.advance(7h);
   const bool asleep = !awake;
   time.advance(1h);

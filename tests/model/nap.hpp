@@ -13,11 +13,12 @@
 
 namespace rondo::test {
 
-/// Destroys itself at its end. Until then, its owner may destroy it. No exception may leave it.
+/// Begins when it is resumed, and destroys itself at its end. Until then, its owner may destroy it. No exception may
+/// leave it.
 struct nap {
   struct promise_type {
     nap get_return_object() noexcept { return {std::coroutine_handle<promise_type>::from_promise(*this)}; }
-    std::suspend_never initial_suspend() noexcept { return {}; }
+    std::suspend_always initial_suspend() noexcept { return {}; }
     std::suspend_never final_suspend() noexcept { return {}; }
     void return_void() noexcept {}
     void unhandled_exception() noexcept { std::terminate(); }

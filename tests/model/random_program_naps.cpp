@@ -46,6 +46,7 @@ void random_program::sleep() {
     naps_[n] = std::move(s);
   }
   const nap taken = take_nap(n, w, token);
+  taken.coroutine.resume();
   expect(!nap_ends_, "a coroutine sleeps that was not to begin");
   if (!sleeps || !is_right()) return;
   naps_[n].coroutine = taken.coroutine;

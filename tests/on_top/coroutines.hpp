@@ -12,7 +12,7 @@
 namespace rondo::test {
 
 /// A coroutine that runs at once up to its first suspension, and is destroyed with this object wherever it is
-/// suspended.
+/// suspended. (Other threads may resume it because it does not destroy itself at its end: see sleep_for().)
 class routine {
  public:
   struct promise_type {
