@@ -2,11 +2,14 @@
 // right.
 #include <array>
 #include <atomic>
+#include <coroutine>
 #include <cstddef>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "interleavings/explorations.hpp"
@@ -172,6 +175,65 @@ TEST_CASE("known bugs: double-checked initialisation without acquire is a data r
           doctest::skip(!plain_data_is_watched)) {
   CHECK(made_once(order::relaxed).failure.starts_with("a data race: "));
   CHECK(made_once(order::acquire).failure == "");
+}
+
+/// A coroutine that nobody waits for. `Begin`: whether it begins within the call that creates it.
+template <class Begin>
+struct coroutine {
+  struct promise_type {
+    coroutine get_return_object() noexcept {
+      return {std::coroutine_handle<promise_type>::from_promise(*this)};
+    }
+    Begin initial_suspend() noexcept { return {}; }
+    std::suspend_never final_suspend() noexcept { return {}; }
+    void return_void() noexcept {}
+    void unhandled_exception() noexcept { std::terminate(); }
+  };
+
+  std::coroutine_handle<> handle;
+};
+
+/// A coroutine suspends, and another thread resumes it, so that it ends.
+template <class Begin>
+exploration resumed_by_another() {
+  return explore_and_tell(
+      [] {
+        struct state {
+          explored_atomic<void*> waiting{nullptr};
+
+          bool await_ready() const noexcept { return false; }
+          void await_suspend(std::coroutine_handle<> h) { waiting.store(h.address(), order::release); }
+          void await_resume() const noexcept {}
+
+          static coroutine<Begin> wait(state& s) { co_await s; }
+          void resume() {
+            void* const at = waiting.exchange(nullptr, order::acquire);
+            if (at != nullptr) std::coroutine_handle<>::from_address(at).resume();
+          }
+        };
+        const auto s = std::make_shared<state>();
+        const auto begin = [s] {
+          const auto begun = state::wait(*s);
+          if constexpr (std::is_same_v<Begin, std::suspend_always>) begun.handle.resume();
+        };
+        return scenario{{{"begins", begin}, {"resumes", [s] { s->resume(); }}}, [s] { s->resume(); }};
+      },
+      {}, 1);
+}
+
+#if defined(__GNUC__) && !defined(__clang__)
+constexpr bool counts_in_frames = __GNUC__ >= 15;
+#else
+constexpr bool counts_in_frames = false;
+#endif
+
+/// g++ 15 and 16 count references in the frame of a coroutine, not atomically. The call that creates the coroutine gives its
+/// reference up when it returns. If the coroutine began within this call, another thread may already have resumed it, and
+/// gives up another one at the end. So a coroutine that others resume should begin after the call.
+TEST_CASE("known bugs: the call that creates a coroutine uses its frame while another thread resumes it" *
+          doctest::skip(!plain_data_is_watched)) {
+  CHECK(resumed_by_another<std::suspend_never>().failure.starts_with("a data race: ") == counts_in_frames);
+  CHECK(resumed_by_another<std::suspend_always>().failure == "");
 }
 
 }  // namespace interleavings_known_bugs
