@@ -70,7 +70,7 @@ void run(const options& chosen, origin& from, const std::vector<std::string>& na
   station run(chosen, from, names, popular);
   run.start();
   history past;
-  auto page = listen(chosen, run, past);
+  [[maybe_unused]] auto page = listen(chosen, run, past);  // unused without a web server
   std::fflush(stdout);
 
   display display(chosen.plain);

@@ -24,7 +24,7 @@ CLI::Option* add_seconds(CLI::App& app, const std::string& name, double& value, 
   return app.add_option(name, value, help)->check(CLI::Range(0.001, 1e9))->type_name("SECONDS");
 }
 
-rondo::duration seconds(double count) {
+rondo::duration duration_of(double count) {
   return std::chrono::duration_cast<rondo::duration>(std::chrono::duration<double>(count));
 }
 
@@ -176,10 +176,10 @@ void add_output(CLI::App& app, options& chosen) {
 
 void set_policy(refresh_policy& policy, const raw& given) {
   policy.mode = modes.at(given.mode);
-  policy.hard_ttl = seconds(given.hard_ttl);
-  policy.load_deadline = seconds(given.load_deadline);
-  policy.longest_retry = seconds(given.longest_retry);
-  if (given.forget_after > 0) policy.forget_after = seconds(given.forget_after);
+  policy.hard_ttl = duration_of(given.hard_ttl);
+  policy.load_deadline = duration_of(given.load_deadline);
+  policy.longest_retry = duration_of(given.longest_retry);
+  if (given.forget_after > 0) policy.forget_after = duration_of(given.forget_after);
 }
 
 // Whether the program has filled this database itself, and so may change it.
@@ -228,7 +228,7 @@ command_line read_command_line(int argc, char** argv) {
   set_policy(chosen.policy, given);
   chosen.skewed = given.pick == "skewed";
   chosen.warm = !given.cold;
-  if (given.soft_ttl > 0) chosen.soft_ttl = seconds(given.soft_ttl);
+  if (given.soft_ttl > 0) chosen.soft_ttl = duration_of(given.soft_ttl);
   if (chosen.compare && chosen.seconds == 0) chosen.seconds = 10;
   if (chosen.seed == 0) chosen.seed = std::random_device{}();
   chosen.origin.seed = chosen.policy.seed = chosen.chaos.seed = chosen.seed;

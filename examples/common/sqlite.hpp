@@ -66,7 +66,7 @@ class statement {
 
   template <class... Parameter>
   rows operator()(const Parameter&... parameters) {
-    int place = 0;
+    [[maybe_unused]] int place = 0;  // unused if there are no parameters
     (bind(++place, parameters), ...);
     return rows(handle_.get());
   }

@@ -105,23 +105,24 @@ class limited_stream final : public httplib::Stream {
   // `goes_on` is asked while a read waits.
   limited_stream(socket_t socket, std::function<bool()> goes_on)
       : socket_(socket), goes_on_(std::move(goes_on)) {}
-  ~limited_stream() override {
+  ~limited_stream() {
     ::shutdown(socket_, SHUT_RDWR);
     ::close(socket_);
   }
   limited_stream(const limited_stream&) = delete;
   limited_stream& operator=(const limited_stream&) = delete;
 
-  bool is_readable() const override { return wait_for(POLLIN, read_until_); }
+  bool is_readable() const { return wait_for(POLLIN, read_until_); }
   bool is_writable() const { return wait_for(POLLOUT, write_until_); }
-  // Later versions of the library have these in place of is_writable().
+  // Later versions of the library have these in place of is_writable(). So none says `override`; but as all are pure in
+  // the base class, none can be forgotten.
   bool wait_readable() const { return is_readable(); }
   bool wait_writable() const { return is_writable(); }
   time_t duration() const {
     return std::chrono::duration_cast<std::chrono::milliseconds>(clock::now() - begun_).count();
   }
 
-  ssize_t read(char* to, std::size_t size) override {
+  ssize_t read(char* to, std::size_t size) {
     if (used_ == filled_) {
       if (!is_readable()) return -1;
       const ssize_t n = ::recv(socket_, buffer_.data(), buffer_.size(), 0);
@@ -135,15 +136,15 @@ class limited_stream final : public httplib::Stream {
     return static_cast<ssize_t>(n);
   }
 
-  ssize_t write(const char* from, std::size_t size) override {
+  ssize_t write(const char* from, std::size_t size) {
     if (!is_writable()) return -1;
     return ::send(socket_, from, size, MSG_NOSIGNAL | MSG_DONTWAIT);
   }
 
   // No handler asks for these.
-  void get_remote_ip_and_port(std::string& ip, int& port) const override { ip.clear(), port = 0; }
-  void get_local_ip_and_port(std::string& ip, int& port) const override { ip.clear(), port = 0; }
-  socket_t socket() const override { return socket_; }
+  void get_remote_ip_and_port(std::string& ip, int& port) const { ip.clear(), port = 0; }
+  void get_local_ip_and_port(std::string& ip, int& port) const { ip.clear(), port = 0; }
+  socket_t socket() const { return socket_; }
 
  private:
   bool wait_for(short event, clock::time_point until) const {

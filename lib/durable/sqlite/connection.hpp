@@ -95,7 +95,7 @@ class connection {
   template <class... Parameter>
   rows query(const char* sql, const Parameter&... parameters) {
     rows result = begin(sql);
-    int place = 0;
+    [[maybe_unused]] int place = 0;  // unused if there are no parameters
     (result.bind(++place, parameters), ...);
     return result;
   }
