@@ -67,8 +67,9 @@ class RONDO_EXPORT calendar {
 };
 
 /// Each day at the same local time: daily(6h + 30min, "Europe/Berlin"). Throws std::invalid_argument if the time of day
-/// is outside 0 … 24 h (exclusive) or the database does not know the zone; the message names the value. Throws
-/// std::runtime_error if the database or the zone's file cannot be read.
+/// is outside 0 … 24 h (exclusive) or the database does not know the zone; the message names the value and, if it is an
+/// old name of a zone, the newer one. Throws std::runtime_error if the database is missing or empty, or if the zone's file
+/// cannot be read. All messages are one line.
 RONDO_EXPORT calendar daily(any_duration time_of_day, const std::string& zone);
 
 /// As daily(), from Monday to Friday.

@@ -7,6 +7,7 @@
 
 #include "calendar/cron.hpp"
 #include "calendar/rule.hpp"
+#include "calendar/zones.hpp"
 
 namespace rondo {
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <exception>
 #include <limits>
 #include <stdexcept>
 
@@ -164,26 +163,6 @@ std::string quoted_text(const std::string& text) {
       ((result += "\\x") += digits[byte / 16]) += digits[byte % 16];
   }
   return result + (text.size() > most ? "\"..." : "\"");
-}
-
-const date::time_zone* find_zone(const std::string& name) {
-  try {
-    date::get_tzdb();
-  } catch (const std::runtime_error& e) {
-    throw std::runtime_error(std::string("rondo: the time zone database cannot be read: ") + e.what());
-  }
-  const date::time_zone* zone = nullptr;
-  try {
-    zone = date::locate_zone(name);
-  } catch (const std::runtime_error&) {
-    throw std::invalid_argument("rondo: the time zone " + quoted_text(name) + " is unknown");
-  }
-  try {
-    static_cast<void>(zone->get_info(sys_seconds{}));  // reads the zone's file
-  } catch (const std::runtime_error& e) {
-    throw std::runtime_error("rondo: the time zone " + quoted_text(name) + " cannot be read: " + e.what());
-  }
-  return zone;
 }
 
 }  // namespace rondo::detail

@@ -18,9 +18,6 @@ namespace rondo::detail {
 /// Returns the text in quotation marks, with unprintable bytes as \xNN. A long text is truncated.
 std::string quoted_text(const std::string& text);
 
-/// Loads everything that get_info() will need. Throws as daily() does.
-const date::time_zone* find_zone(const std::string& name);
-
 /// The points are those of `given` or, if that is empty, those that the other members name. Sets of numbers are bit
 /// masks: bit n is set if n is in the set.
 struct calendar_rule {

@@ -1,5 +1,11 @@
 // Zones by name, and the points around their changes compared with a simpler calculation.
+#include <array>
 #include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -7,6 +13,7 @@
 #include <date/tz.h>
 
 #include "calendar/almanac.hpp"
+#include "calendar/zones.hpp"
 
 namespace calendar_zones {
 
@@ -22,6 +29,82 @@ TEST_CASE("an unknown zone is refused by name") {
         "rondo: the time zone \"UTC\\x00\\x0a\\xff\" is unknown");
   CHECK(refusal([] { daily(1h, std::string(1000, 'x')); }) ==
         "rondo: the time zone \"" + std::string(100, 'x') + "\"... is unknown");
+}
+
+TEST_CASE("the text of the database says what has replaced an old name") {
+  const auto newer = [](const std::string& old) {
+    std::istringstream text(
+        "# version 2026f\nR E 1996 o - O lastSun 1u 0 -\nZ Europe/London -0:1:15 - LMT 1847 D\n0 G GB%sT\n"
+        "L Europe/London GB\nL Europe/London GB-Eire\nZ GB/X L Y\nL  Asia/Kolkata\tAsia/Calcutta\nL "
+        "Etc/UTC\n");
+    return rondo::detail::newer_name(text, old);
+  };
+  CHECK(newer("GB") == "Europe/London");
+  CHECK(newer("GB-Eire") == "Europe/London");
+  CHECK(newer("Asia/Calcutta") == "Asia/Kolkata");
+  for (const char* none :
+       {"Europe/London", "GB-", "B", "", "L", "Y", "LMT", "L Europe/London GB", "Etc/UTC"}) {
+    CAPTURE(none);
+    CHECK(newer(none) == "");
+  }
+}
+
+TEST_CASE(
+    "each old name is known or, since Debian 13, refused with the newer one and the package to install") {
+  std::ifstream text("/usr/share/zoneinfo/tzdata.zi");
+  if (!text) {
+    MESSAGE("this system has no text of the database");
+    return;
+  }
+  int old_names = 0;
+  for (std::string kind, newer, old, line; std::getline(text, line);) {
+    std::istringstream fields(line);
+    if (!(fields >> kind >> newer >> old) || kind != "L") continue;
+    ++old_names;
+    CAPTURE(old);
+    const std::string refused = refusal([&] { daily(1h, old); });
+    if (refused == "accepted") continue;
+    CHECK(refused == "rondo: the time zone \"" + old + "\" is unknown; it is an old name of \"" + newer +
+                         "\", which Debian has in the package tzdata-legacy, since Debian 13");
+    CHECK_NOTHROW(daily(1h, newer));
+  }
+  CHECK(old_names > 100);
+}
+
+TEST_CASE("(in a process of its own) a zone is refused for lack of data" * doctest::skip()) {
+  try {
+    daily(1h, "Europe/Berlin");
+  } catch (const std::runtime_error& e) {
+    std::cout << "runtime_error <" << e.what() << '>' << std::endl;
+  }
+}
+
+TEST_CASE("missing and empty data are reported in one line") {
+  // Hides a folder from a process that has not read the data.
+  const auto refused_without = [](const std::string& folder) {
+    const std::string command = "unshare --mount --map-root-user sh -c 'mount -t tmpfs none " + folder +
+                                " && exec \"$0\" --no-skip \"-tc=(in a process of its own) a zone*\"' '" +
+                                std::filesystem::read_symlink("/proc/self/exe").string() + "' 2>&1";
+    std::string printed;
+    FILE* const child = ::popen(command.c_str(), "r");
+    REQUIRE(child != nullptr);
+    for (std::array<char, 4096> part; std::fgets(part.data(), part.size(), child) != nullptr;)
+      printed += part.data();
+    if (::pclose(child) != 0) {
+      MESSAGE("data cannot be hidden here: " << printed);
+      return std::string();
+    }
+    const auto begin = printed.find("runtime_error <"), end = printed.find('>', begin);
+    return printed.substr(begin, end == std::string::npos ? end : end + 1 - begin);
+  };
+  const std::string missing = refused_without("/usr/share");
+  if (missing.empty()) return;
+  CAPTURE(missing);
+  CHECK(missing.starts_with("runtime_error <rondo: the time zone database cannot be read: "));
+  CHECK(missing.ends_with(" (Debian has it in the package tzdata)>"));
+  CHECK(missing.find('\n') == std::string::npos);
+  CHECK(refused_without("/usr/share/zoneinfo") ==
+        "runtime_error <rondo: the time zone database is empty (Debian has it in the package tzdata)>");
 }
 
 /// The minutes at which the zone's clock first reaches a time of day: the points of daily(`time_of_day`), found the
