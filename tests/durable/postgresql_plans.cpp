@@ -38,15 +38,16 @@ struct crowd {
   }
 };
 
-/// The number of rows that scans of the table have returned or skipped.
-long rows_read(const std::string& plan) {
-  static const std::regex scan(R"(Scan using rondo_task_\w+ on rondo_task.*rows=(\d+) loops=(\d+))");
-  static const std::regex passed(R"(Rows Removed by Filter: (\d+))");
-  long rows = 0;
+/// The number of rows that scans of the table have returned or skipped. (Since version 18 the report has averages.)
+double rows_read(const std::string& plan) {
+  static const std::regex scan(
+      R"(Scan using rondo_task_\w+ on rondo_task\b.*\brows=(\d+(?:\.\d+)?) loops=(\d+))");
+  static const std::regex passed(R"(Rows Removed by Filter: (\d+(?:\.\d+)?))");
+  double rows = 0;
   for (std::sregex_iterator i(plan.begin(), plan.end(), scan), end; i != end; ++i)
-    rows += std::stol((*i)[1]) * std::stol((*i)[2]);
+    rows += std::stod((*i)[1]) * std::stod((*i)[2]);
   for (std::sregex_iterator i(plan.begin(), plan.end(), passed), end; i != end; ++i)
-    rows += std::stol((*i)[1]);
+    rows += std::stod((*i)[1]);
   return rows;
 }
 
