@@ -23,7 +23,7 @@ constexpr auto client_patience = 10s;
 }  // namespace
 
 slow_clients::slow_clients(poller& p, std::uint16_t port, std::uint64_t first_token, const options& chosen)
-    : poller_(p), port_(port), first_token_(first_token), chosen_(chosen), clients_(chosen.slow) {
+    : poller_(p), port_(port), first_token_(first_token), clients_(chosen.slow) {
   for (std::size_t i = 0; i < clients_.size(); ++i) {
     client& c = clients_[i];
     c.slow_in = static_cast<phase>(i % phases);

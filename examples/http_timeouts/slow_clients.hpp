@@ -61,7 +61,6 @@ class slow_clients {
   poller& poller_;
   const std::uint16_t port_;
   const std::uint64_t first_token_;
-  const options& chosen_;
   std::vector<client> clients_;
   std::size_t open_ = 0;
   bool silent_ = false;
