@@ -58,7 +58,17 @@ TEST_CASE("pausing a timer") {
 
 using wall_time = std::chrono::system_clock::time_point;
 
-/// The first time from `now` on at which clocks in this process's time zone show hour:minute.
+/// The time at which clocks in this process's time zone show `at`: the first one, if they are set back that night. (Which
+/// one mktime() finds may depend on its earlier calls.)
+wall_time time_of(std::tm at) {
+  at.tm_isdst = -1;  // let mktime() find out
+  const std::time_t found = std::mktime(&at), earlier = found - 3600;
+  std::tm shown{};
+  ::localtime_r(&earlier, &shown);
+  return std::chrono::system_clock::from_time_t(shown.tm_hour == at.tm_hour ? earlier : found);
+}
+
+/// The first time from `now` on at which clocks show hour:minute.
 wall_time next(int hour, int minute, wall_time now) {
   const std::time_t seconds = std::chrono::system_clock::to_time_t(now);
   std::tm at{};
@@ -66,11 +76,9 @@ wall_time next(int hour, int minute, wall_time now) {
   at.tm_hour = hour;
   at.tm_min = minute;
   at.tm_sec = 0;
-  at.tm_isdst = -1;  // let mktime() find out
-  std::tm tomorrow = at;
-  ++tomorrow.tm_mday;
-  const wall_time today = std::chrono::system_clock::from_time_t(std::mktime(&at));
-  return today >= now ? today : std::chrono::system_clock::from_time_t(std::mktime(&tomorrow));
+  const wall_time today = time_of(at);
+  ++at.tm_mday;
+  return today >= now ? today : time_of(at);
 }
 
 /// Runs `work` once a day. `wall_now` is system_clock::now, except in tests.
@@ -104,6 +112,21 @@ TEST_CASE("a calendar without the calendar header") {
   timer.advance(96h);
   // 05:30 UTC on the 28th, and 04:30 on the 29th, when clocks are set forward, and thereafter.
   CHECK(hours == std::vector{35, 81, 129, 177});
+
+  // Clocks are set back on the night to 25 October. What else the process asks mktime() for makes no difference.
+  rondo::manual_timer autumn;
+  const wall_time before = std::chrono::sys_days(std::chrono::year(2026) / 10 / 23) + 12h;
+  std::vector<int> hours_of_autumn;
+  schedule_daily(
+      autumn, 2, 30,
+      [&] {
+        hours_of_autumn.push_back(static_cast<int>(autumn.now().time_since_epoch() / 30min));
+        std::tm christmas{.tm_mday = 24, .tm_mon = 11, .tm_year = 126};
+        std::mktime(&christmas);
+      },
+      [&] { return before + std::chrono::duration_cast<wall_time::duration>(autumn.now().time_since_epoch()); });
+  autumn.advance(84h);
+  CHECK(hours_of_autumn == std::vector{25, 73, 123});
 
   if (zone_before)
     ::setenv("TZ", zone_before->c_str(), 1);
