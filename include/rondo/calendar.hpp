@@ -38,8 +38,8 @@ class step_listeners;
 ///
 /// - Zones come from the system's time zone database, under the names used there ("Europe/Berlin", "UTC"). A process
 ///   reads it once, when the first zone is requested: a later update of its files takes effect when the program is
-///   restarted. Changes of a zone's offset are followed as far ahead as the files list them; after the last one, the
-///   offset no longer changes.
+///   restarted. Changes of a zone's offset are followed as far ahead as the files list them (Debian's: until 2037); after
+///   the last one, the offset no longer changes.
 /// - **A local time that does not exist**, because clocks are set forward over it, counts at the moment of that change:
 ///   on the night when 02:00 becomes 03:00, 02:30 means 03:00. If a calendar names several such times, or such a time
 ///   and 03:00 itself, they become a single point.
