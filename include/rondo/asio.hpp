@@ -9,6 +9,7 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <thread>
 #include <type_traits>
 
 #include <boost/version.hpp>
@@ -86,22 +87,35 @@ void clear_slot(const Handler&) noexcept {}
 
 #endif
 
-/// The completion of a wait, submitted to the handler's executor, where it calls the handler.
+/// The completion of a wait, submitted to the handler's executor, where it calls the handler. Before the handler is
+/// called or destroyed there, the thread that submits it has left the executor.
 template <class Handler>
 class asio_completion {
  public:
-  using executor_type = asio_executor_of<Handler>;
   using allocator_type = boost::asio::associated_allocator_t<Handler>;
-  using work_guard = boost::asio::executor_work_guard<executor_type>;
 
-  asio_completion(std::shared_ptr<asio_wait<Handler>> wait, Handler&& handler, work_guard&& work,
+  explicit asio_completion(Handler&& handler)
+      : handler_(std::move(handler)), work_(get_executor_of(handler_)) {}
+  /// That of a wait that ends: its handler is submitted by this thread.
+  asio_completion(asio_completion&& pending, std::shared_ptr<asio_wait<Handler>> wait,
                   boost::system::error_code result)
-      : wait_(std::move(wait)), handler_(std::move(handler)), work_(std::move(work)), result_(result) {}
+      : asio_completion(std::move(pending)) {
+    wait_ = std::move(wait);
+    result_ = result;
+    submitter_ = std::this_thread::get_id();
+  }
+  asio_completion(asio_completion&&) = default;
+  asio_completion& operator=(asio_completion&&) = delete;
+  ~asio_completion() {
+    if (wait_ != nullptr) let_submission_end();
+  }
 
-  executor_type get_executor() const noexcept { return work_.get_executor(); }
+  const Handler& handler() const noexcept { return handler_; }
+  auto where() const noexcept { return work_.get_executor(); }
   allocator_type get_allocator() const noexcept { return boost::asio::get_associated_allocator(handler_); }
 
   void operator()() {
+    let_submission_end();
     clear_slot(handler_);
     if (wait_->cancelled()) result_ = boost::asio::error::operation_aborted;
     wait_.reset();
@@ -109,18 +123,24 @@ class asio_completion {
   }
 
  private:
-  std::shared_ptr<asio_wait<Handler>> wait_;
+  void let_submission_end() const noexcept {
+    if (std::this_thread::get_id() != submitter_) wait_->let_submission_end();
+  }
+
   Handler handler_;
-  work_guard work_;
+  boost::asio::executor_work_guard<asio_executor_of<Handler>> work_;
+  std::shared_ptr<asio_wait<Handler>>
+      wait_;  // null: it is not submitted, or moved from, or the handler is called
   boost::system::error_code result_;
+  std::thread::id submitter_;
 };
 
-/// One wait: shared by its task and the handler's cancellation slot, which may be destroyed in either order. It ends in
-/// exactly one way, and the caller that ends it submits the handler.
+/// One wait: shared by its task and the handler's cancellation slot, which may be destroyed in either order, and later than
+/// the executor's context. It ends in exactly one way, and the caller that ends it submits the handler.
 template <class Handler>
 class asio_wait : public std::enable_shared_from_this<asio_wait<Handler>> {
  public:
-  explicit asio_wait(Handler handler) : handler_(std::move(handler)), work_(get_executor_of(*handler_)) {}
+  explicit asio_wait(Handler handler) : pending_(std::in_place, std::move(handler)) {}
 
   /// Schedules the task. When it returns, the wait may have ended and `s` may have been destroyed. An error becomes the
   /// result of the wait: the handler has already been moved out of the token, and few tokens can handle an exception at
@@ -129,7 +149,7 @@ class asio_wait : public std::enable_shared_from_this<asio_wait<Handler>> {
   void begin(scheduler& s, When when) {
     const auto kept = this->shared_from_this();
     const canceller timers(s);
-    connect_slot(kept, timers, *handler_);
+    connect_slot(kept, timers, pending_->handler());
     boost::system::error_code refusal = boost::asio::error::operation_aborted;
     try {
       id_ = schedule(s, when, {wake_up(kept), kept_call_site::none()});
@@ -142,7 +162,7 @@ class asio_wait : public std::enable_shared_from_this<asio_wait<Handler>> {
     phase before = phase::starting;
     if (phase_.compare_exchange_strong(before, phase::waiting) || before != phase::dropped) return;
     timers.cancel(id_);  // needed if the slot ended the wait
-    boost::asio::post(completion(refusal));
+    post(refusal);
   }
 
   /// Called by the slot, on the handler's executor; effective until the handler is called there.
@@ -150,10 +170,11 @@ class asio_wait : public std::enable_shared_from_this<asio_wait<Handler>> {
     cancelled_ = true;
     if (end(phase::dropped) != phase::waiting) return;
     timers.cancel(id_);
-    boost::asio::post(completion(boost::asio::error::operation_aborted));
+    post(boost::asio::error::operation_aborted);
   }
 
   bool cancelled() const noexcept { return cancelled_; }
+  void let_submission_end() const noexcept { submitting_.wait(1); }
 
  private:
   // begin() completes a wait that is dropped during `starting`.
@@ -183,12 +204,14 @@ class asio_wait : public std::enable_shared_from_this<asio_wait<Handler>> {
 
   void elapse() {
     const phase before = end(phase::elapsed);
-    if (before == phase::starting || before == phase::waiting) boost::asio::dispatch(completion({}));
+    if (before == phase::starting || before == phase::waiting)
+      submit({}, [](const auto& where, auto work) {
+        boost::asio::dispatch(without_waiting(where), std::move(work));
+      });
   }
 
   void drop() {
-    if (end(phase::dropped) == phase::waiting)
-      boost::asio::post(completion(boost::asio::error::operation_aborted));
+    if (end(phase::dropped) == phase::waiting) post(boost::asio::error::operation_aborted);
   }
 
   /// Sets the phase unless the wait has ended; returns the previous phase.
@@ -199,18 +222,39 @@ class asio_wait : public std::enable_shared_from_this<asio_wait<Handler>> {
     return before;
   }
 
-  /// Moves the handler out and destroys its remains here, because the task may be kept for a long time.
-  asio_completion<Handler> completion(boost::system::error_code result) {
-    asio_completion<Handler> end{this->shared_from_this(), std::move(*handler_), std::move(work_), result};
-    handler_.reset();
-    return end;
+  void post(boost::system::error_code result) {
+    submit(result, [](const auto& where, auto work) { boost::asio::post(where, std::move(work)); });
   }
 
-  std::optional<Handler> handler_;  // none: the wait has ended
-  boost::asio::executor_work_guard<asio_executor_of<Handler>> work_;
-  timer_id id_;  // read outside begin() only in the phase `waiting`
+  /// Moves the handler and its executor out and destroys their remains here, because the task may be kept for a long time.
+  template <class To>
+  void submit(boost::system::error_code result, To to) {
+    const submission in_progress(*this);
+    const auto where = pending_->where();
+    asio_completion<Handler> end(std::move(*pending_), this->shared_from_this(), result);
+    pending_.reset();
+    to(where, std::move(end));
+  }
+
+  class submission {
+   public:
+    explicit submission(asio_wait& w) noexcept : of_(w.shared_from_this()) {}
+    ~submission() {
+      of_->submitting_ = 0;
+      of_->submitting_.notify_all();
+    }
+    submission(const submission&) = delete;
+    submission& operator=(const submission&) = delete;
+
+   private:
+    const std::shared_ptr<asio_wait> of_;
+  };
+
+  std::optional<asio_completion<Handler>> pending_;  // none: the wait has ended
+  timer_id id_;                                      // read outside begin() only in the phase `waiting`
   std::atomic<phase> phase_{phase::starting};
   std::atomic<bool> cancelled_{false};
+  std::atomic<int> submitting_{1};  // 0: the thread that ended the wait has left the executor
 };
 
 /// The initiation of async_wait_for() (When is a duration) and async_wait_until() (a time_point).
@@ -245,8 +289,13 @@ struct asio_initiation {
 ///   does, so it runs on the driver or where `options::run_on` runs the task. In all other cases it is posted (by
 ///   system_executor, to Asio's own threads). It is not called under a lock, and only needs to be movable.
 /// - Until then the wait counts as outstanding work of that executor, so `io_context::run()` does not return.
-/// - The executor's context must outlive the wait: destroy the scheduler first. The slot may be emitted while the
-///   scheduler is being destroyed, and afterwards, but only on the handler's executor, as Asio requires.
+/// - The executor's context must exist until the handler is submitted to it. So destroy it after the scheduler, and after
+///   the list that stop() returned, if waits may be pending. Once the handler has been called, or destroyed by its
+///   context, nothing of the context is used or kept any longer, even if the task is in progress, or the list or the slot
+///   exists. (The handler's call waits until the thread that submits it has left the executor. So an executor must not
+///   wait there for what it runs on another thread: if it can do otherwise, it is asked to, by blocking.possibly.)
+/// - The slot may be emitted while the scheduler is being destroyed, and afterwards, but only on the handler's executor,
+///   as Asio requires.
 /// - The call itself throws std::invalid_argument if `d` is NaN, and std::bad_alloc as every operation of Asio does. If
 ///   there is no memory to submit the handler of a wait that has elapsed, the handler is destroyed without being
 ///   called, and `on_error` receives the exception. If there is none for a wait whose task is destroyed,
@@ -287,8 +336,12 @@ auto async_wait_until(scheduler& s, any_time_point t, CompletionToken&& token) {
 /// - Threads: Asio's own rule is that a slot is emitted on a thread that runs the operation's handlers. This holds if
 ///   the handler's executor is a strand or has a context with one thread. On a pool without a strand, operations of
 ///   one step are safe too (a socket's async_read_some(), a timer's async_wait()), but composed ones are not.
-/// - `s` must outlive the initiation; afterwards it may be destroyed. The context must outlive the scheduler, or its
-///   operations must have ended, unless no timer is due while it is being destroyed.
+/// - `s` must outlive the initiation; afterwards it may be destroyed. Once the operation has ended (the handler is called,
+///   or destroyed), nothing of its contexts is used or kept any longer, even if the task is in progress, or a list that
+///   stop() returned or the slot of `token` exists. A context may also be destroyed before its operations have ended, if
+///   none of them is cancelled meanwhile: no deadline comes, and neither the scheduler nor such a list is destroyed.
+/// - The end waits for a thread that submits the cancellation or carries it out. So an executor must not wait for what it
+///   runs on another thread (see async_wait_for()), nor the cancellation for the end on another thread.
 /// - The call throws std::invalid_argument if `d` is NaN. The initiation throws what the operation's throws, and
 ///   std::bad_alloc if there is no memory for the timer. If there is none to post the cancellation, `on_error` receives
 ///   the exception, or, if the task was destroyed without running, std::terminate() is called.

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <type_traits>
 
 #include <boost/asio/associated_cancellation_slot.hpp>
@@ -40,6 +41,9 @@ using asio_deadline_memory = std::allocator<void>;
 
 /// What an operation, its timer and the slot of the user's handler share. The operation's own slot belongs to the signal
 /// here. Executor is the handler's, Own the operation's (or else the handler's, too).
+///
+/// The timer's task and the user's slot may keep this for longer than the contexts exist. So the operation's end destroys
+/// all that belongs to a context, after it has waited for threads that use it.
 template <class Executor, class Own>
 class asio_deadline {
  public:
@@ -47,7 +51,7 @@ class asio_deadline {
   using pointer = std::shared_ptr<asio_deadline>;
 
   asio_deadline(const scheduler& s, Executor&& where, Own&& own)
-      : timers_(s), where_(std::move(where)), own_(std::move(own)) {}
+      : timers_(s), executors_({std::move(where), std::move(own)}) {}
 
   boost::asio::cancellation_slot slot() noexcept { return signal_.slot(); }
 
@@ -57,30 +61,34 @@ class asio_deadline {
   static void begin(const pointer& self, scheduler& s, When when, Start start) {
     self->set_timer(expiry(self), s, when);
     start();
-    const std::uint64_t before = self->state_.fetch_or(begun);
-    const auto early = static_cast<cancellation_type>(before / first_type);
-    if ((before & ended) == 0 && early != cancellation_type::none) post_cancel(self, early);
+    const auto early = static_cast<cancellation_type>(self->state_.fetch_or(begun) / first_type);
+    if (early != cancellation_type::none) post_cancel(self, early);
   }
 
   /// Cancels the operation unless it has ended. Called on the handler's executor.
   void cancel(cancellation_type how) {
-    if (!can_be_cancelled(how)) return;
-    const std::lock_guard hold(emission_);
-    if ((state_.fetch_or(emitted) & ended) == 0) signal_.emit(how);
+    if (can_be_cancelled(how)) unless_ended([this, how] { emission(*this).emit(how); });
   }
 
-  /// The operation has ended, or is being destroyed. When this returns it is not being cancelled on another thread, will
-  /// not be, and there is no timer.
+  /// The operation has ended, or is being destroyed. When this returns, nothing that belongs to its contexts is used on
+  /// another thread, or kept here, and there is no timer.
   void end() {
-    if ((state_.fetch_or(ended) & emitted) != 0) {
-      const std::lock_guard wait(emission_);
+    if ((state_.fetch_or(ended) & used) != 0) {
+      const std::lock_guard wait(use_);
     }
+    if (!emitting_) signal_.slot().clear();
+    executors_.reset();
     timers_.cancel(id_);
   }
 
  private:
   // The bits of the state. From first_type on: how to cancel the operation as soon as it has begun.
-  static constexpr std::uint64_t begun = 1, ended = 2, emitted = 4, first_type = std::uint64_t{1} << 32;
+  static constexpr std::uint64_t begun = 1, ended = 2, used = 4, first_type = std::uint64_t{1} << 32;
+
+  struct executors {
+    Executor where;
+    Own own;
+  };
 
   /// The task. If it is destroyed unrun, the time can no longer come, so the operation is cancelled as well.
   class expiry {
@@ -91,10 +99,29 @@ class asio_deadline {
     ~expiry() {
       if (deadline_ != nullptr) expire(deadline_);
     }
-    void operator()() { expire(std::exchange(deadline_, nullptr)); }
+    void operator()() {
+      if (deadline_ != nullptr) expire(std::exchange(deadline_, nullptr));
+    }
 
    private:
     pointer deadline_;  // null: moved from, or has run
+  };
+
+  /// Emits the signal. If the operation ends meanwhile, its function in the slot is destroyed when that has returned.
+  class emission {
+   public:
+    explicit emission(asio_deadline& d) noexcept : of_(d), outer_(std::exchange(d.emitting_, true)) {}
+    ~emission() {
+      of_.emitting_ = outer_;
+      if (!outer_ && (of_.state_ & ended) != 0) of_.signal_.slot().clear();
+    }
+    emission(const emission&) = delete;
+    emission& operator=(const emission&) = delete;
+    void emit(cancellation_type how) { of_.signal_.emit(how); }
+
+   private:
+    asio_deadline& of_;
+    const bool outer_;
   };
 
   /// If it throws, nothing has begun.
@@ -126,22 +153,37 @@ class asio_deadline {
     return false;
   }
 
+  /// Calls `use`, which uses what belongs to the contexts, unless the operation has ended. It may end inside.
+  template <class Use>
+  void unless_ended(Use use) {
+    const std::lock_guard hold(use_);
+    if ((state_.fetch_or(used) & ended) == 0) use();
+  }
+
   /// Reaches the handler's executor by way of the operation's, as the operation's completion does. Some handlers have
   /// only an executor that runs them where they are called (that of use_future does).
   static void post_cancel(const pointer& self, cancellation_type how) {
-    boost::asio::post(
-        self->own_, [self, how] { boost::asio::dispatch(self->where_, [self, how] { self->cancel(how); }); });
+    self->unless_ended([&] {
+      const Own own = self->executors_->own;  // stays if the operation ends inside
+      boost::asio::post(own, [self, how] { dispatch_cancel(self, how); });
+    });
+  }
+  static void dispatch_cancel(const pointer& self, cancellation_type how) {
+    self->unless_ended([&] {
+      const auto where = without_waiting(self->executors_->where);
+      boost::asio::dispatch(where, [self, how] { self->cancel(how); });
+    });
   }
 
   std::atomic<std::uint64_t> state_{0};
-  // Held while the signal is emitted, so that the operation ends after that. Recursive, because it may end in its
-  // cancellation.
-  std::recursive_mutex emission_;
+  // Held while the signal is emitted and while an executor takes a function, so that the operation ends after that.
+  // Recursive, because it may end inside.
+  std::recursive_mutex use_;
+  bool emitting_ = false;  // under the lock: whether the signal is being emitted
   boost::asio::cancellation_signal signal_;
   const canceller timers_;
-  timer_id id_;  // written before the operation begins
-  const Executor where_;
-  const Own own_;
+  timer_id id_;                         // written before the operation begins
+  std::optional<executors> executors_;  // none: it has ended
 };
 
 /// The function in the slot of the user's handler.
@@ -214,10 +256,10 @@ class asio_deadline_initiation {
         std::allocate_shared<deadline_type>(asio_deadline_memory(), *on_, std::move(where), std::move(own));
     auto slot = boost::asio::get_associated_cancellation_slot(handler);
     if (slot.is_connected()) slot.assign(asio_deadline_slot<deadline_type>{deadline});
+    asio_deadline_handler<Handler, deadline_type> ending(std::move(handler),
+                                                         deadline);  // also if this throws
     deadline_type::begin(deadline, *on_, when_, [&] {
-      std::forward<Begin>(initiation)(
-          asio_deadline_handler<Handler, deadline_type>(std::move(handler), deadline),
-          std::forward<Args>(args)...);
+      std::forward<Begin>(initiation)(std::move(ending), std::forward<Args>(args)...);
     });
   }
 
