@@ -42,6 +42,6 @@ inline constexpr bool drops_pages = true;
 // Checked builds verify the scheduler after each call.
 inline constexpr bool can_check = true;
 
-inline constexpr auto thread_number = &thread_numbers::of_this_thread;
+inline std::size_t thread_number() noexcept { return thread_numbers::of_this_thread(); }
 
 }  // namespace rondo::detail::sync
