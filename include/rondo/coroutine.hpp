@@ -148,8 +148,8 @@ class [[nodiscard]] stoppable_sleep {
 /// - With g++ 15 and 16, a coroutine that another thread may resume, and that destroys itself at its end, must not
 ///   begin inside the call that creates it: its initial_suspend() returns std::suspend_always, and it is resumed once
 ///   that call has returned. (These compilers count references to the frame, but not atomically, and the call gives up
-///   its own after the coroutine has suspended. If the coroutine ends on another thread at that moment, its frame leaks
-///   or is freed twice.) Coroutines that begin when they are awaited, as Asio's, are safe, and so are those that their
+///   its own after the coroutine has suspended. If the coroutine ends on another thread at that moment, its frame may
+///   leak.) Coroutines that begin when they are awaited, as Asio's, are safe, and so are those that their
 ///   owner destroys. clang and older versions of g++ do not need this.
 /// - NaN throws std::invalid_argument from sleep_for() itself. What `scheduler::schedule_after` throws (stopped_error,
 ///   capacity_error, std::bad_alloc) is thrown from the co_await expression, and nothing is left scheduled.
