@@ -491,7 +491,9 @@ class RONDO_EXPORT dispatcher {
   /// the thread that calls stop(). The scheduler must outlive the dispatcher; the store need not. Throws store_error
   /// and what the scheduling calls throw.
   dispatcher(scheduler& on, store& from, task_handler handler, dispatcher_options options = {});
-  ~dispatcher();  ///< Calls stop(). Inside the handler this calls std::terminate().
+  /// Calls stop(). Handlers that may run meanwhile must use a reference to the dispatcher: see ~scheduler(). Inside the
+  /// handler this calls std::terminate().
+  ~dispatcher();
   dispatcher(const dispatcher&) = delete;
   dispatcher& operator=(const dispatcher&) = delete;
 
