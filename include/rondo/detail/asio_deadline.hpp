@@ -16,6 +16,7 @@
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/dispatch.hpp>
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
 #if __has_include(<boost/asio/recycling_allocator.hpp>)
 #include <boost/asio/recycling_allocator.hpp>
@@ -161,17 +162,20 @@ class asio_deadline {
   }
 
   /// Reaches the handler's executor by way of the operation's, as the operation's completion does. Some handlers have
-  /// only an executor that runs them where they are called (that of use_future does).
+  /// only an executor that runs them where they are called (that of use_future does). The guards count as work, because a
+  /// strand that has taken the function before its context gets to know would also hold back the operation's completion:
+  /// the context would run out of work.
   static void post_cancel(const pointer& self, cancellation_type how) {
     self->unless_ended([&] {
-      const Own own = self->executors_->own;  // stays if the operation ends inside
-      boost::asio::post(own, [self, how] { dispatch_cancel(self, how); });
+      const auto own =
+          boost::asio::make_work_guard(self->executors_->own);  // stays if the operation ends inside
+      boost::asio::post(own.get_executor(), [self, how] { dispatch_cancel(self, how); });
     });
   }
   static void dispatch_cancel(const pointer& self, cancellation_type how) {
     self->unless_ended([&] {
-      const auto where = without_waiting(self->executors_->where);
-      boost::asio::dispatch(where, [self, how] { self->cancel(how); });
+      const auto where = boost::asio::make_work_guard(without_waiting(self->executors_->where));
+      boost::asio::dispatch(where.get_executor(), [self, how] { self->cancel(how); });
     });
   }
 
