@@ -121,10 +121,15 @@ TEST_CASE("a calendar without the calendar header") {
       autumn, 2, 30,
       [&] {
         hours_of_autumn.push_back(static_cast<int>(autumn.now().time_since_epoch() / 30min));
-        std::tm christmas{.tm_mday = 24, .tm_mon = 11, .tm_year = 126};
+        std::tm christmas{};
+        christmas.tm_year = 126;
+        christmas.tm_mon = 11;
+        christmas.tm_mday = 24;
         std::mktime(&christmas);
       },
-      [&] { return before + std::chrono::duration_cast<wall_time::duration>(autumn.now().time_since_epoch()); });
+      [&] {
+        return before + std::chrono::duration_cast<wall_time::duration>(autumn.now().time_since_epoch());
+      });
   autumn.advance(84h);
   CHECK(hours_of_autumn == std::vector{25, 73, 123});
 
