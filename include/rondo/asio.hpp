@@ -78,6 +78,10 @@ void clear_slot(const Handler& handler) {
   if (slot.is_connected()) slot.clear();
 }
 
+/// A wait that has a deadline leaves its slot to that: another thread may still be calling the function there.
+template <class Handler, class Deadline>
+void clear_slot(const asio_deadline_handler<Handler, Deadline>&) noexcept {}
+
 #else
 
 template <class Handler>
@@ -205,9 +209,7 @@ class asio_wait : public std::enable_shared_from_this<asio_wait<Handler>> {
   void elapse() {
     const phase before = end(phase::elapsed);
     if (before == phase::starting || before == phase::waiting)
-      submit({}, [](const auto& where, auto work) {
-        boost::asio::dispatch(without_waiting(where), std::move(work));
-      });
+      submit({}, [](const auto& where, auto work) { dispatch_without_waiting(where, std::move(work)); });
   }
 
   void drop() {
@@ -292,8 +294,9 @@ struct asio_initiation {
 /// - The executor's context must exist until the handler is submitted to it. So destroy it after the scheduler, and after
 ///   the list that stop() returned, if waits may be pending. Once the handler has been called, or destroyed by its
 ///   context, nothing of the context is used or kept any longer, even if the task is in progress, or the list or the slot
-///   exists. (The handler's call waits until the thread that submits it has left the executor. So an executor must not
-///   wait there for what it runs on another thread: if it can do otherwise, it is asked to, by blocking.possibly.)
+///   exists. (On the thread that submits the handler: when that has returned. On others, the handler's call waits until
+///   the submitting thread has left the executor. So executors that run a function on another thread and wait for it are
+///   asked not to wait, by blocking.possibly; one that waits all the same never returns.)
 /// - The slot may be emitted while the scheduler is being destroyed, and afterwards, but only on the handler's executor,
 ///   as Asio requires.
 /// - The call itself throws std::invalid_argument if `d` is NaN, and std::bad_alloc as every operation of Asio does. If
@@ -335,13 +338,18 @@ auto async_wait_until(scheduler& s, any_time_point t, CompletionToken&& token) {
 ///   operation with its own type. So bind them to `token` itself: bind_executor(), as_tuple() and so on belong inside.
 /// - Threads: Asio's own rule is that a slot is emitted on a thread that runs the operation's handlers. This holds if
 ///   the handler's executor is a strand or has a context with one thread. On a pool without a strand, operations of
-///   one step are safe too (a socket's async_read_some(), a timer's async_wait()), but composed ones are not.
+///   one step are safe too (a socket's async_read_some(), a timer's async_wait()), but composed ones are not, and a slot
+///   that `token` brings must not be emitted there as the operation ends.
+/// - Until the handler is called, do not destroy the operation's object (a socket, a timer), but close() or cancel() it:
+///   the cancellation may be on its way to it. Asio's own slots ask for the same.
 /// - `s` must outlive the initiation; afterwards it may be destroyed. Once the operation has ended (the handler is called,
 ///   or destroyed), nothing of its contexts is used or kept any longer, even if the task is in progress, or a list that
 ///   stop() returned or the slot of `token` exists. A context may also be destroyed before its operations have ended, if
 ///   none of them is cancelled meanwhile: no deadline comes, and neither the scheduler nor such a list is destroyed.
-/// - The end waits for a thread that submits the cancellation or carries it out. So an executor must not wait for what it
-///   runs on another thread (see async_wait_for()), nor the cancellation for the end on another thread.
+/// - The end waits while another thread submits the cancellation or carries it out; a lock is held meanwhile, but never
+///   while the scheduler's driver waits for it. So the function that cancels the operation, and a handler that it calls at
+///   once, must not wait for other threads that end or cancel this operation. Nor may an executor wait for what it runs on
+///   another thread (see async_wait_for()).
 /// - The call throws std::invalid_argument if `d` is NaN. The initiation throws what the operation's throws, and
 ///   std::bad_alloc if there is no memory for the timer. If there is none to post the cancellation, `on_error` receives
 ///   the exception, or, if the task was destroyed without running, std::terminate() is called.

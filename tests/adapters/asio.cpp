@@ -267,6 +267,25 @@ TEST_CASE("at the limit of timers a wait fails with no_buffer_space") {
   CHECK(notes.take() == "ok");
 }
 
+TEST_CASE("a handler whose executor never blocks is not called inside the task") {
+  asio::io_context io;
+  manual_timer time;
+  bool inside = false, called = false;
+  async_wait_for(
+      time, 1s,
+      asio::bind_executor(asio::require(io.get_executor(), asio::execution::blocking.never), [&](error_code) {
+        called = true;
+        CHECK_FALSE(inside);
+      }));
+  asio::post(io, [&] {
+    inside = true;
+    time.advance(1s);
+    inside = false;
+  });
+  io.run();
+  CHECK(called);
+}
+
 TEST_CASE("without memory a wait throws, reports the error or begins: nothing is left half done" *
           doctest::skip(!failing_new::available)) {
   for (std::size_t k = 0;; ++k) {

@@ -91,6 +91,19 @@ void with_each_holder(F test) {
     }
 }
 
+/// The wait ends, or is destroyed with its context. The object of an operation lives until its handler has been called.
+template <class Waiter>
+void end_waiting(holders& all, std::optional<Waiter>& wait, bool destroyed) {
+  if (destroyed) {
+    wait.reset();
+    all.io.reset();
+  } else {
+    wait->cancel();
+    all.io->run();
+    wait.reset();
+  }
+}
+
 TEST_CASE("the handler is called or destroyed") {
   with_each_holder([](holders& all, holder h, bool destroyed) {
     cancelled_here operation;
@@ -110,11 +123,7 @@ TEST_CASE("an operation of Asio's ends, or is destroyed with its context") {
     int called = 0;
     wait->async_wait(all.deadline([&](error_code) { ++called; }));
     all.give_to(h);
-    wait.reset();  // the handler is queued
-    if (destroyed)
-      all.io.reset();
-    else
-      all.io->run();
+    end_waiting(all, wait, destroyed);
     CHECK(called == (destroyed ? 0 : 1));
   });
 }
@@ -131,11 +140,7 @@ TEST_CASE("a coroutine ends, or is destroyed with its context") {
         all.deadline([](std::exception_ptr) {}));
     all.io->poll();
     all.give_to(h);
-    wait.reset();
-    if (destroyed)
-      all.io.reset();
-    else
-      all.io->run();
+    end_waiting(all, wait, destroyed);
   });
 }
 #endif
@@ -238,6 +243,28 @@ TEST_CASE_FIXTURE(holders, "an operation ends after the posting of its cancellat
     CHECK_FALSE(inside);
     check_nothing_kept();
   });
+}
+
+TEST_CASE("the driver does not wait for an operation that is being cancelled") {
+  manual_timer time;
+  asio::io_context io;
+  asio::cancellation_signal signal;
+  gate cancelling, passed;
+  cancelled_here operation;
+  operation.on_cancel = [&](cancellation_type) {
+    cancelling.open();
+    CHECK(passed.wait());
+  };
+  operation.begin(
+      cancel_after(time, 1h,
+                   asio::bind_cancellation_slot(signal.slot(),
+                                                asio::bind_executor(io.get_executor(), [](error_code) {}))));
+  std::thread other([&] { signal.emit(cancellation_type::terminal); });
+  CHECK(cancelling.wait());
+  time.advance(1h);
+  passed.open();
+  other.join();
+  operation.end = nullptr;
 }
 
 TEST_CASE("a context may be destroyed as soon as run() has returned, while its deadlines come") {

@@ -22,6 +22,7 @@
 #include <boost/asio/strand.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_future.hpp>
+#include <boost/system/system_error.hpp>
 #include <rondo/timer.hpp>
 
 #ifdef BOOST_ASIO_HAS_CO_AWAIT
@@ -217,6 +218,27 @@ TEST_CASE("the scheduler may be destroyed while its operations end and are cance
     CHECK(ended.all() == count);
     CHECK(ended.wrong == 0);
   }
+}
+
+TEST_CASE("without strands: waits of a scheduler end once, however close their deadlines") {
+  timer time(options{.tick = 5us});
+  int ended = 0;
+  for (int round = 0; round != 1000; ++round) {
+    std::vector<std::future<void>> waits;
+    for (int i = 0; i != 8; ++i)
+      waits.push_back(
+          async_wait_for(time, 100us, cancel_after(time, 80us + round % 20 * 2us, asio::use_future)));
+    for (auto& wait : waits) {
+      try {
+        wait.get();
+        ++ended;
+      } catch (const boost::system::system_error& e) {
+        ended += e.code() == asio::error::operation_aborted;
+      }
+    }
+  }
+  CHECK(ended == 1000 * 8);
+  check_nothing_left(time);
 }
 
 TEST_CASE("a context that is destroyed with operations pending leaves nothing behind") {

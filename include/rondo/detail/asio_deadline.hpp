@@ -68,15 +68,16 @@ class asio_deadline {
 
   /// Cancels the operation unless it has ended. Called on the handler's executor.
   void cancel(cancellation_type how) {
-    if (can_be_cancelled(how)) unless_ended([this, how] { emission(*this).emit(how); });
+    if (can_be_cancelled(how))
+      unless_ended(emission_lock_, emitted, [this, how] { emission(*this).emit(how); });
   }
 
   /// The operation has ended, or is being destroyed. When this returns, nothing that belongs to its contexts is used on
   /// another thread, or kept here, and there is no timer.
   void end() {
-    if ((state_.fetch_or(ended) & used) != 0) {
-      const std::lock_guard wait(use_);
-    }
+    const std::uint64_t before = state_.fetch_or(ended);
+    if ((before & emitted) != 0) const std::lock_guard wait(emission_lock_);
+    if ((before & posted) != 0) const std::lock_guard wait(posting_lock_);
     if (!emitting_) signal_.slot().clear();
     executors_.reset();
     timers_.cancel(id_);
@@ -84,7 +85,8 @@ class asio_deadline {
 
  private:
   // The bits of the state. From first_type on: how to cancel the operation as soon as it has begun.
-  static constexpr std::uint64_t begun = 1, ended = 2, used = 4, first_type = std::uint64_t{1} << 32;
+  static constexpr std::uint64_t begun = 1, ended = 2, emitted = 4, posted = 8;
+  static constexpr std::uint64_t first_type = std::uint64_t{1} << 32;
 
   struct executors {
     Executor where;
@@ -154,11 +156,12 @@ class asio_deadline {
     return false;
   }
 
-  /// Calls `use`, which uses what belongs to the contexts, unless the operation has ended. It may end inside.
+  /// Calls `use`, which uses what belongs to the contexts, unless the operation has ended. It may end inside. `bit` of the
+  /// state tells the end to wait for the lock.
   template <class Use>
-  void unless_ended(Use use) {
-    const std::lock_guard hold(use_);
-    if ((state_.fetch_or(used) & ended) == 0) use();
+  void unless_ended(std::recursive_mutex& lock, std::uint64_t bit, Use use) {
+    const std::lock_guard hold(lock);
+    if ((state_.fetch_or(bit) & ended) == 0) use();
   }
 
   /// Reaches the handler's executor by way of the operation's, as the operation's completion does. Some handlers have
@@ -166,24 +169,26 @@ class asio_deadline {
   /// strand that has taken the function before its context gets to know would also hold back the operation's completion:
   /// the context would run out of work.
   static void post_cancel(const pointer& self, cancellation_type how) {
-    self->unless_ended([&] {
+    self->unless_ended(self->posting_lock_, posted, [&] {
       const auto own =
           boost::asio::make_work_guard(self->executors_->own);  // stays if the operation ends inside
       boost::asio::post(own.get_executor(), [self, how] { dispatch_cancel(self, how); });
     });
   }
   static void dispatch_cancel(const pointer& self, cancellation_type how) {
-    self->unless_ended([&] {
-      const auto where = boost::asio::make_work_guard(without_waiting(self->executors_->where));
-      boost::asio::dispatch(where.get_executor(), [self, how] { self->cancel(how); });
+    self->unless_ended(self->emission_lock_, emitted, [&] {
+      const auto where = boost::asio::make_work_guard(self->executors_->where);
+      dispatch_without_waiting(where.get_executor(), [self, how] { self->cancel(how); });
     });
   }
 
   std::atomic<std::uint64_t> state_{0};
-  // Held while the signal is emitted and while an executor takes a function, so that the operation ends after that.
-  // Recursive, because it may end inside.
-  std::recursive_mutex use_;
-  bool emitting_ = false;  // under the lock: whether the signal is being emitted
+  // The operation's end waits for both. The first is held while the handler's executor takes the cancellation and while the
+  // signal is emitted, which calls the operation; the second while the operation's executor takes the cancellation. So the
+  // scheduler's driver, which submits it, never waits for what an operation does. Recursive, because the operation may end
+  // inside.
+  std::recursive_mutex emission_lock_, posting_lock_;
+  bool emitting_ = false;  // under the first lock: whether the signal is being emitted
   boost::asio::cancellation_signal signal_;
   const canceller timers_;
   timer_id id_;                         // written before the operation begins

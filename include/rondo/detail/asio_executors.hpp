@@ -4,9 +4,10 @@
 #include <utility>  // before Asio, because Boost 1.74 omits it
 
 #include <boost/asio/associated_executor.hpp>
+#include <boost/asio/dispatch.hpp>
 #include <boost/asio/execution/blocking.hpp>
-#include <boost/asio/execution/executor.hpp>
 #include <boost/asio/prefer.hpp>
+#include <boost/asio/query.hpp>
 #include <boost/asio/system_executor.hpp>
 
 namespace rondo::detail {
@@ -21,13 +22,17 @@ asio_executor_of<Handler> get_executor_of(const Handler& h) noexcept {
   return boost::asio::get_associated_executor(h, boost::asio::system_executor());
 }
 
-/// Whoever dispatches with this executor does not wait for what it runs on another thread, unless it can do nothing else.
-template <class Executor>
-auto without_waiting(const Executor& where) {
-  if constexpr (boost::asio::execution::is_executor<Executor>::value)
-    return boost::asio::prefer(where, boost::asio::execution::blocking.possibly);
-  else
-    return where;
+/// Dispatches without waiting for what the executor runs on another thread, unless it can do nothing else.
+template <class Executor, class Work>
+void dispatch_without_waiting(const Executor& where, Work&& work) {
+  using boost::asio::execution::blocking;
+  using boost::asio::execution::blocking_t;
+  if constexpr (boost::asio::can_query<const Executor&, blocking_t>::value) {
+    // An executor that is never to run work where it is submitted stays as it is.
+    if (boost::asio::query(where, blocking) != blocking.never)
+      return boost::asio::dispatch(boost::asio::prefer(where, blocking.possibly), std::forward<Work>(work));
+  }
+  boost::asio::dispatch(where, std::forward<Work>(work));
 }
 
 }  // namespace rondo::detail
