@@ -28,7 +28,7 @@
 #include "measure.hpp"
 #include "report.hpp"
 
-namespace {
+namespace benchmark_asio_deadline {
 
 namespace asio = boost::asio;
 using asio::awaitable;
@@ -158,9 +158,10 @@ void compare(measure::report& report, const std::string& what, std::size_t conne
   }
 }
 
-}  // namespace
+}  // namespace benchmark_asio_deadline
 
 int main(int argc, char** argv) {
+  using namespace benchmark_asio_deadline;
   measure::report report(measure::read_options(argc, argv));
   compare<read_message>(report, "a message is read", 100);
   compare<take_turns>(report, "a turn of the context", 100);

@@ -36,8 +36,8 @@ constexpr const char* prefix = "rondo-postgresql-";
 /// Searches folders, because Debian keeps the server's programs out of the PATH.
 std::string find_programs() {
   std::vector<fs::path> folders;
-  std::error_code none;
-  for (const auto& version : fs::directory_iterator("/usr/lib/postgresql", none))
+  std::error_code ignored;
+  for (const auto& version : fs::directory_iterator("/usr/lib/postgresql", ignored))
     folders.push_back(version.path() / "bin");
   std::sort(folders.rbegin(), folders.rend());
   const char* path = std::getenv("PATH");
@@ -48,20 +48,21 @@ std::string find_programs() {
     if (end == std::string::npos) break;
   }
   for (const auto& folder : folders)
-    if (fs::exists(folder / "initdb", none) && fs::exists(folder / "postgres", none)) return folder.string();
+    if (fs::exists(folder / "initdb", ignored) && fs::exists(folder / "postgres", ignored))
+      return folder.string();
   return "";
 }
 
 /// Removes the folders of killed test programs. Their names end with the process ids.
 void remove_leftovers() {
-  std::error_code none;
-  for (const auto& entry : fs::directory_iterator("/tmp", none)) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator("/tmp", ignored)) {
     const auto name = entry.path().filename().string();
     const auto number = name.rfind('-') + 1;
     pid_t owner = 0;
     if (!name.starts_with(prefix)) continue;
     std::from_chars(name.data() + number, name.data() + name.size(), owner);
-    if (owner > 0 && ::kill(owner, 0) != 0 && errno == ESRCH) fs::remove_all(entry.path(), none);
+    if (owner > 0 && ::kill(owner, 0) != 0 && errno == ESRCH) fs::remove_all(entry.path(), ignored);
   }
 }
 
@@ -150,8 +151,8 @@ postgresql_server::postgresql_server(std::string programs)
 
 postgresql_server::~postgresql_server() {
   if (process_ != 0) stop(how::immediate);
-  std::error_code none;
-  fs::remove_all(folder_, none);
+  std::error_code ignored;
+  fs::remove_all(folder_, ignored);
 }
 
 void postgresql_server::make_cluster() {
