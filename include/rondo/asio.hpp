@@ -108,6 +108,7 @@ class asio_completion {
     result_ = result;
     submitter_ = std::this_thread::get_id();
   }
+  // NOLINTNEXTLINE(performance-noexcept-move-constructor): the handler's may throw
   asio_completion(asio_completion&&) = default;
   asio_completion& operator=(asio_completion&&) = delete;
   ~asio_completion() {

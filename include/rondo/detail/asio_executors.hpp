@@ -29,8 +29,9 @@ void dispatch_without_waiting(const Executor& where, Work&& work) {
   using boost::asio::execution::blocking_t;
   if constexpr (boost::asio::can_query<const Executor&, blocking_t>::value) {
     // An executor that is never to run work where it is submitted stays as it is.
-    if (boost::asio::query(where, blocking) != blocking.never)
-      return boost::asio::dispatch(boost::asio::prefer(where, blocking.possibly), std::forward<Work>(work));
+    if (boost::asio::query(where, blocking) != blocking_t::never)
+      return boost::asio::dispatch(boost::asio::prefer(where, blocking_t::possibly),
+                                   std::forward<Work>(work));
   }
   boost::asio::dispatch(where, std::forward<Work>(work));
 }
