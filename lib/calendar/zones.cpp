@@ -33,11 +33,11 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 std::string newer_name(std::istream& text, const std::string& old) {
   // Lines such as "L Europe/London GB" are links. The text lists all of them, also those whose files are elsewhere.
   for (std::string line; std::getline(text, line);) {
-    std::istringstream fields(line);
+    std::istringstream words(line);
     std::string kind;
     std::string newer;
     std::string name;
-    if (fields >> kind >> newer >> name && kind == "L" && name == old) return newer;
+    if (words >> kind >> newer >> name && kind == "L" && name == old) return newer;
   }
   return "";
 }
