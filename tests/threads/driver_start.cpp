@@ -39,7 +39,7 @@ TEST_CASE("if a driver cannot be started, the error names it and nothing is left
       CHECK(code == std::errc::resource_unavailable_try_again);
       CHECK(token.use_count() == 3);
     }
-    CHECK(bytes_held() <= before);  // less, if a driver of an earlier case has ended only now
+    CHECK(bytes_held() <= before);  // less was seen once: perhaps an earlier case's driver had just ended
   }
   CHECK(token.use_count() == 1);
   gate ran;
