@@ -22,6 +22,7 @@ thread_local plan* current = nullptr;
 thread_local plan the_plan{};
 std::atomic<std::size_t> allocated{0};
 std::atomic<std::ptrdiff_t> held{0};
+thread_local std::ptrdiff_t held_here = 0;
 std::atomic<std::size_t> reused_size{rondo::test::failing_new::all};
 std::atomic<void*> to_reuse{nullptr};  // the last block of this size that was released
 
@@ -57,6 +58,11 @@ void* new_block(std::size_t size, std::size_t alignment) {
   return begin;
 }
 
+void add_to_held(std::ptrdiff_t bytes) noexcept {
+  held.fetch_add(bytes, std::memory_order_relaxed);
+  held_here += bytes;
+}
+
 constexpr std::align_val_t usual{alignof(std::max_align_t)};
 
 void* allocate(std::size_t size, std::align_val_t alignment = usual) {
@@ -65,7 +71,7 @@ void* allocate(std::size_t size, std::align_val_t alignment = usual) {
   if (size == reused_size && alignment == usual) begin = to_reuse.exchange(nullptr);
   if (begin == nullptr) begin = new_block(size, static_cast<std::size_t>(alignment));
   allocated.fetch_add(1, std::memory_order_relaxed);
-  held.fetch_add(static_cast<std::ptrdiff_t>(size), std::memory_order_relaxed);
+  add_to_held(static_cast<std::ptrdiff_t>(size));
   if (const auto watch = rondo::test::watch_blocks.load()) watch(begin, size, false);
   return begin;
 }
@@ -80,7 +86,7 @@ void release_block(void* begin) noexcept {
   if (begin == nullptr) return;
   const std::size_t size = header_of(begin).size;
   if (const auto watch = rondo::test::watch_blocks.load()) watch(begin, size, true);
-  held.fetch_sub(static_cast<std::ptrdiff_t>(size), std::memory_order_relaxed);
+  add_to_held(-static_cast<std::ptrdiff_t>(size));
   free_block(size == reused_size ? to_reuse.exchange(begin) : begin);
 }
 
@@ -154,5 +160,7 @@ bool failing_new::struck() const { return the_plan.struck; }
 
 std::size_t allocations() noexcept { return allocated.load(std::memory_order_relaxed); }
 std::ptrdiff_t bytes_held() noexcept { return held.load(std::memory_order_relaxed); }
+
+std::ptrdiff_t bytes_held_by_this_thread() noexcept { return held_here; }
 
 }  // namespace rondo::test

@@ -41,4 +41,7 @@ inline constinit std::atomic<block_watcher> watch_blocks{nullptr};
 std::size_t allocations() noexcept;
 std::ptrdiff_t bytes_held() noexcept;
 
+/// What the calling thread has allocated less what it has released, in bytes, whatever other threads do; 0 as above.
+std::ptrdiff_t bytes_held_by_this_thread() noexcept;
+
 }  // namespace rondo::test
