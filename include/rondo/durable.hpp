@@ -97,9 +97,11 @@ struct task {
   ///@}
   wall_time due;  ///< the due time of this attempt
   int attempt;    ///< the number of its runs that have begun, including this one: 0 before the first
-  /// Grows each time a dispatcher claims the task. With SQLite, a power failure may undo the last claims, and their
-  /// fences are then issued again. To protect what a handler changes elsewhere against a run that continues after its
-  /// lease has expired, refuse a fence smaller than one already seen for the task.
+  /// Grows each time a dispatcher claims the task, by any amount: it is at least the time of the claim, in milliseconds
+  /// since 1970. So it is greater even than that of a claim which the database has lost (in a failover, by a restored
+  /// backup, or with SQLite in a power failure), unless the engine's clock was set back. (With PostgreSQL, a failover
+  /// makes it greater even then.) To protect what a handler changes elsewhere against a run that continues after its
+  /// claim has been lost or its lease has expired, refuse a fence smaller than one already seen for the task.
   std::int64_t fence;
   /// Of a repeated task: the point of its schedule that this run is for.
   std::optional<wall_time> point = {};

@@ -23,7 +23,7 @@ namespace rondo::durable::detail {
 /// When a task is due: after a delay from the engine's now, or at a time of its clock.
 using due_time = std::variant<duration, wall_time>;
 
-/// Identifies a claim. Later changes to the task need both members.
+/// Identifies a claim. Later changes to the task need both members, and the session that has claimed it.
 struct ticket {
   std::int64_t id = 0;
   std::int64_t fence = 0;
@@ -89,7 +89,7 @@ struct turn {
   // The points that the runs of the repeated tasks among these are for. If that of a task changes when its run begins,
   // the task is due at the point. (It keeps its place in its lane.)
   std::vector<pointed> points = {};
-  // Runs that have begun: which of them have been cancelled?
+  // Runs that have begun: which of them have been cancelled, or are no longer this session's?
   std::vector<ticket> watched = {};
   // Return all claims of this session that have not begun, because the answer to an earlier turn was lost.
   bool adopt = false;
@@ -116,7 +116,7 @@ struct turn_result {
   std::vector<ticket> early;  // not begun, but still claimed
   // The failed and passed tasks that had been cancelled during the run: neither tried again nor kept.
   std::vector<ticket> removed;
-  std::vector<ticket> cancelled;  // of the watched ones
+  std::vector<ticket> cancelled;  // of the watched ones: also those that are no longer this session's
   // Left unchanged, because another transaction has locked their rows, or has just changed them. Or they should begin, and
   // another transaction has a later held task of their lane. The request must be repeated. (Renewals are not listed here.)
   std::vector<ticket> locked;

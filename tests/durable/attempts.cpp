@@ -106,7 +106,7 @@ TEST_CASE("a task that was cancelled or taken over during its run is not snoozed
   CHECK(x.tasks->find(lost.id)->attempt == 2);
 }
 
-TEST_CASE("a session learns which of its runs have been cancelled or replaced, and only those") {
+TEST_CASE("a session learns which of its runs have been cancelled, replaced or taken over, and only those") {
   in_use x;
   const ticket by_id = x.running(), by_key = x.running({.key = "k"}), replaced = x.running({.key = "r"}),
                in_list = x.running({.key = "l"}), goes_on = x.running();
@@ -119,7 +119,8 @@ TEST_CASE("a session learns which of its runs have been cancelled or replaced, a
   auto cancelled = x.w.take({.watched = all}).cancelled;
   std::ranges::sort(cancelled);
   CHECK(cancelled == std::vector{by_id, by_key, replaced, in_list});
-  CHECK(x.w.take({.watched = {{by_id.id, by_id.fence + 1}}}).cancelled.empty());
+  const ticket taken_over{goes_on.id, goes_on.fence - 1};
+  CHECK(x.w.take({.watched = {goes_on, taken_over}}).cancelled == std::vector{taken_over});
 }
 
 }  // namespace durable_attempts

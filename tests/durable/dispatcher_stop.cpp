@@ -66,6 +66,29 @@ TEST_CASE(
   CHECK(w.errors().empty());
 }
 
+TEST_CASE("stop() during a claim hands back what that finds, and reports no error") {
+  workplace w;
+  dispatcher runs(
+      w.time, *w.tasks, [](const task&) {}, w.options());
+  w.pass(0s, {&runs});
+  std::thread stopper;
+  w.line().after_turn([&](const detail::turn& t) {
+    if (t.claim_up_to == 0 || stopper.joinable()) return;
+    const std::size_t timers = w.time.pending();
+    stopper = std::thread([&] { runs.stop(); });
+    CHECK(eventually([&] { return w.time.pending() < timers; }));  // it claims no more
+  });
+  w.submit_many(10, 4s);
+  CHECK(eventually([&] {
+    w.time.advance(100ms);
+    return runs.stats().claimed == 10;
+  }));
+  stopper.join();
+  CHECK(w.errors().empty());
+  CHECK(waiting(w) == "10");
+  CHECK(runs.stats().handed_back == 10);
+}
+
 TEST_CASE("while stop() waits for runs, their leases are renewed") {
   workplace w;
   gate begun, may_end;

@@ -129,6 +129,13 @@ TEST_CASE("a turn whose request is lost changes nothing, and can be repeated") {
   CHECK(s.take({.adopt = true, .claim_up_to = 10}).claimed.size() == 1);
 }
 
+TEST_CASE("fences of a timeline are greater than those of the timelines before, whatever the clocks showed") {
+  postgresql_database db(*postgresql_server::get());
+  worker w(db);
+  db.open_store()->submit_after(0s, {});
+  CHECK((w.claim_one().what.fence >> 43) == 1);  // the first timeline of a cluster
+}
+
 TEST_CASE("connections that the server has ended are replaced without an error") {
   postgresql_database db(*postgresql_server::get());
   const auto tasks = db.open_store();

@@ -54,13 +54,13 @@ double rows_read(const std::string& plan) {
 TEST_CASE("a claim reads at most the rows that it may claim from each queue, by the indices") {
   crowd x;
   postgresql::parameters none;
-  none.texts({"none"}).integer(1).integer(1).integer(1).text("x").integer(1000000).texts({});
+  none.texts({"none"}).integer(1).integer(1).integer(1).text("x").integer(1000000).texts({}).integer(0);
   x.own.run(postgresql::claim_waiting, none);
   x.own.run(postgresql::claim_all, none.integer(3));
   for (const bool all : {false, true}) {
-    const auto plan =
-        x.explained(all ? "rondo_claim_all('{a,b,c}', 10, 5000000, 30000000, 'all', 1000000, '{}', 3)"
-                        : "rondo_claim_waiting('{a,b,c}', 10, 5000000, 30000000, 'waiting', 1000000, '{}')");
+    const auto plan = x.explained(
+        all ? "rondo_claim_all('{a,b,c}', 10, 5000000, 30000000, 'all', 1000000, '{}', 0, 3)"
+            : "rondo_claim_waiting('{a,b,c}', 10, 5000000, 30000000, 'waiting', 1000000, '{}', 0)");
     INFO(plan);
     CHECK(plan.find("Seq Scan on rondo_task") == std::string::npos);
     CHECK(plan.find("Index Scan using rondo_task_due") != std::string::npos);
@@ -159,16 +159,16 @@ void check_statements_about_tickets(crowd& x) {
     CHECK(rows_read(plan) <= most);
   };
   check(postgresql::begin, "rondo_begin(" + tickets(1) + ", 1000, 'me', '{null,null,0,null,null}')");
-  check(postgresql::renew, "rondo_renew(" + tickets(2) + ", 1000, false)");
-  check(postgresql::finish, "rondo_finish(" + tickets(2) + ")");
-  check(postgresql::give_back, "rondo_give_back(" + tickets(1) + ")");
+  check(postgresql::renew, "rondo_renew(" + tickets(2) + ", 1000, false, 'me')");
+  check(postgresql::finish, "rondo_finish(" + tickets(2) + ", 'me')");
+  check(postgresql::give_back, "rondo_give_back(" + tickets(1) + ", 'me')");
   // These two may read for each ticket the rows of those before it.
-  check(postgresql::fail, "rondo_fail(" + tickets(2) + ", '{0,0,0,0,0}', '{a,a,a,a,a}', 1000, '{t,t,t,t,t}')",
-        5, 35);
-  check(postgresql::pass, "rondo_pass(" + tickets(2) + ", '{0,0,0,0,0}', '{t,t,t,t,t}', '{a,a,a,a,a}', 1000)",
-        5, 35);
-  check(postgresql::watch, "rondo_watch(" + tickets(2) + ")", 1);  // it passes over runs that go on
-  check(postgresql::take_back, "rondo_take_back(" + tickets(2) + ")");
+  check(postgresql::fail,
+        "rondo_fail(" + tickets(2) + ", '{0,0,0,0,0}', '{a,a,a,a,a}', 1000, '{t,t,t,t,t}', 'me')", 5, 35);
+  check(postgresql::pass,
+        "rondo_pass(" + tickets(2) + ", '{0,0,0,0,0}', '{t,t,t,t,t}', '{a,a,a,a,a}', 1000, 'me')", 5, 35);
+  check(postgresql::watch, "rondo_watch(" + tickets(2) + ", 'me')");
+  check(postgresql::take_back, "rondo_take_back(" + tickets(2) + ", 'me')");
 }
 
 TEST_CASE("statements about tickets read only their rows, even if the statistics know no held task") {

@@ -27,6 +27,7 @@ struct row {
   std::string schedule = {};
   rondo::durable::missed_points missed = rondo::durable::missed_points::run_once;
 
+  friend bool operator==(const row&, const row&) = default;
   bool lives() const noexcept { return state != row_state::dead; }
   bool runs() const noexcept { return state == row_state::running || state == row_state::cancelled; }
 };

@@ -149,22 +149,28 @@ TEST_CASE(
     "a claim leaves alone what its session runs, although the engine's clock was set forward; others do "
     "not") {
   in_use x;
-  const ticket t = x.begun(), cancelled = x.begun();
-  CHECK(!x.store->cancel(cancelled.id));
   worker last(*x.db, "last", {.queues = {"default"}, .window = 5s, .lease = 30s, .max_attempts = 1});
+  const auto begun = [&] {
+    x.store->submit_after(0s, {});
+    const ticket one = ticket_of(last.claim_one());
+    REQUIRE(last.begin(one));
+    return one;
+  };
+  const ticket t = begun(), cancelled = begun();
+  CHECK(!x.store->cancel(cancelled.id));
   x.db->pass(1h);
   const auto own = last.take({.kept = {t, cancelled}, .claim_up_to = 10});
   CHECK(own.claimed.empty());
   CHECK(own.expired.empty());  // although this was its last attempt
   CHECK(x.rows() == 2);
-  CHECK(x.w.finish(cancelled));
+  CHECK(last.finish(cancelled));
   x.db->pass(14s);
-  CHECK(x.w.take({.kept = {t}, .claim_up_to = 10}).claimed.empty());  // more than half of the lease is left
+  CHECK(last.take({.kept = {t}, .claim_up_to = 10}).claimed.empty());  // more than half of the lease is left
   x.db->pass(17s);
   const auto others = x.other.claim_up_to(10);
   REQUIRE(others.size() == 1);
   CHECK(others[0].what.id == t.id);
-  CHECK(!x.w.finish(t));
+  CHECK(!last.finish(t));
 }
 
 TEST_CASE("a finished task is removed") {

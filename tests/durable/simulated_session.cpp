@@ -20,15 +20,16 @@ namespace {
 using states = std::initializer_list<row_state>;
 constexpr states begun{row_state::running, row_state::cancelled};
 
-bool is_of(const row* r, const ticket& of, states in) {
-  return r != nullptr && r->fence == of.fence && std::ranges::find(in, r->state) != in.end();
+bool is_of(const row* r, const ticket& of, const std::string& owner, states in) {
+  return r != nullptr && r->fence == of.fence && r->owner == owner &&
+         std::ranges::find(in, r->state) != in.end();
 }
 
-/// The task of the ticket, or null. If another transaction has changed it, the ticket is added to `locked`.
-simulated_transaction::entry* find(simulated_transaction& t, const ticket& of, states in,
-                                   std::vector<ticket>& locked) {
+/// The task of the owner's ticket, or null. If another transaction has changed it, the ticket is added to `locked`.
+simulated_transaction::entry* find(simulated_transaction& t, const ticket& of, const std::string& owner,
+                                   states in, std::vector<ticket>& locked) {
   simulated_transaction::entry* const e = t.find(of.id);
-  if (e == nullptr || !is_of(t.look(*e), of, in)) return nullptr;
+  if (e == nullptr || !is_of(t.look(*e), of, owner, in)) return nullptr;
   if (!t.is_locked(*e)) return e;
   locked.push_back(of);
   return nullptr;
@@ -111,7 +112,7 @@ detail::turn_result simulated_session::take(const turn& what) {
 void simulated_session::finish(simulated_transaction& t, const turn& what, turn_result& done) {
   t.statement();
   for (const ticket& f : what.finished)
-    if (entry* const e = find(t, f, begun, done.locked)) {
+    if (entry* const e = find(t, f, self_.owner, begun, done.locked)) {
       t.remove(*e);
       done.finished.push_back(f);
     }
@@ -120,7 +121,7 @@ void simulated_session::finish(simulated_transaction& t, const turn& what, turn_
 void simulated_session::fail(simulated_transaction& t, const turn& what, turn_result& done) {
   t.statement();
   for (const detail::failure& f : what.failed) {
-    entry* const e = find(t, f.of, begun, done.locked);
+    entry* const e = find(t, f.of, self_.owner, begun, done.locked);
     if (e == nullptr) continue;
     done.failed.push_back(f.of);
     if (t.look(*e)->state == row_state::cancelled) {
@@ -144,7 +145,8 @@ void simulated_session::fail(simulated_transaction& t, const turn& what, turn_re
 void simulated_session::pass(simulated_transaction& t, const turn& what, turn_result& done) {
   t.statement();
   for (const detail::passage& p : what.passed) {
-    entry* const e = find(t, p.of, {row_state::held, row_state::running, row_state::cancelled}, done.locked);
+    entry* const e =
+        find(t, p.of, self_.owner, {row_state::held, row_state::running, row_state::cancelled}, done.locked);
     if (e == nullptr) continue;
     done.passed.push_back(p.of);
     const row& before = *t.look(*e);
@@ -172,7 +174,7 @@ void simulated_session::pass(simulated_transaction& t, const turn& what, turn_re
 void simulated_session::take_back(simulated_transaction& t, const turn& what, turn_result& done) {
   t.statement();
   for (const ticket& u : what.unstarted) {
-    entry* const e = find(t, u, begun, done.locked);
+    entry* const e = find(t, u, self_.owner, begun, done.locked);
     if (e == nullptr) continue;
     if (t.look(*e)->state == row_state::cancelled) {
       t.remove(*e);
@@ -188,7 +190,7 @@ void simulated_session::take_back(simulated_transaction& t, const turn& what, tu
 void simulated_session::give_back(simulated_transaction& t, const turn& what, turn_result& done) {
   t.statement();
   for (const ticket& b : what.returned)
-    if (entry* const e = find(t, b, {row_state::held}, done.locked)) {
+    if (entry* const e = find(t, b, self_.owner, {row_state::held}, done.locked)) {
       make_wait(t.change(*e));
       t.tell(t.look(*e)->queue);
     }
@@ -198,7 +200,7 @@ void simulated_session::renew(simulated_transaction& t, const turn& what, turn_r
   t.statement();
   std::vector<ticket> not_told;
   for (const ticket& r : what.renewed)
-    if (entry* const e = find(t, r, begun, not_told)) {
+    if (entry* const e = find(t, r, self_.owner, begun, not_told)) {
       t.change(*e).lease_until = lease_from(t.now());
       done.renewed.push_back(r);
     }
@@ -208,7 +210,7 @@ void simulated_session::keep(simulated_transaction& t, const turn& what) {
   t.statement();
   std::vector<ticket> not_told;
   for (const ticket& k : what.kept)
-    if (entry* const e = find(t, k, begun, not_told);
+    if (entry* const e = find(t, k, self_.owner, begun, not_told);
         e != nullptr && *t.look(*e)->lease_until < t.now() + detail::microseconds_of(rules_.lease) / 2)
       t.change(*e).lease_until = lease_from(t.now());
 }
@@ -216,11 +218,10 @@ void simulated_session::keep(simulated_transaction& t, const turn& what) {
 void simulated_session::begin(simulated_transaction& t, const turn& what, turn_result& done) {
   t.statement();
   for (const ticket& b : what.begun) {
-    entry* const e = find(t, b, {row_state::held, row_state::running}, done.locked);
+    entry* const e = find(t, b, self_.owner, {row_state::held, row_state::running}, done.locked);
     if (e == nullptr) continue;
     const row& before = *t.look(*e);
     if (before.state == row_state::running) {  // a repetition, because the first answer was lost
-      if (before.owner != self_.owner) continue;
       t.change(*e).lease_until = lease_from(t.now());
       done.begun.push_back(b);
       continue;
@@ -270,9 +271,11 @@ bool simulated_session::stop_rivals(simulated_transaction& t, const row& r) {
 
 void simulated_session::watch(simulated_transaction& t, const turn& what, turn_result& done) {
   t.statement();
-  for (const ticket& w : what.watched)
-    if (const entry* const e = t.find(w.id); e != nullptr && is_of(t.look(*e), w, {row_state::cancelled}))
+  for (const ticket& w : what.watched) {
+    const entry* const e = t.find(w.id);
+    if (e == nullptr || !is_of(t.look(*e), w, self_.owner, {row_state::held, row_state::running}))
       done.cancelled.push_back(w);
+  }
 }
 
 detail::claim simulated_session::claim_of(const simulated_transaction& t, const row& r) const {
@@ -311,7 +314,7 @@ void simulated_session::claim_tasks(simulated_transaction& t, const turn& what, 
     r.state = row_state::held;
     r.owner = self_.owner;
     r.lease_until = lease_from(std::max(r.due, t.now()));
-    ++r.fence;
+    r.fence = std::max(r.fence + 1, t.now() / 1000);  // greater than that of a claim which is lost
     done.claimed.push_back(claim_of(t, r));
     bytes += r.payload.size();
   }

@@ -345,7 +345,7 @@ void simulated_world::check_overlap(const process& by, const detail::run& r) {
   for (const process& other : processes_)
     for (const active_run& a : other.active) {
       // (A run that has lost its lease before may go on for long, and so may the transaction in which all this happens.)
-      const bool is_same = a.at->what.id == r.what.id && a.at->what.fence + 1 == r.what.fence;
+      const bool is_same = a.at->what.id == r.what.id && a.at->what.fence < r.what.fence;
       const auto calm = std::max({other.calm_since, clocks_.set_forward(), a.began});
       if (is_same && !other.in_step && !is_stalled(other) && calm + 2 * other.options.lease < clocks_.now() &&
           !ledger_.forgot_since(a.began) && !ledger_.revived_since(r.what.id, a.began))

@@ -270,7 +270,9 @@ void turns::settle_end(const detail::run& r, const turn_result& done) {
     d_.counts.add(&dispatcher_statistics::leases_lost);
     d_.errors.say([&] {
       return name_of(r.what) + ", attempt " + std::to_string(r.what.attempt) +
-             ": its lease ran out during the run and another took it over, or somebody removed it";
+             ": its lease ran out during the run and another took it over, or somebody removed it, or the "
+             "database "
+             "went back to an earlier state";
     });
     return;
   }
@@ -394,7 +396,10 @@ void turns::hold(claim c, time_point sent, time_point received) {
     d_.wheel.due_at(due, p);
   } catch (const stopped_error& e) {
     one = d_.held.take_back(p);
-    give_back(one, e.what());
+    if (d_.wheel.claims())  // otherwise stop() is about to say so
+      give_back(one, e.what());
+    else
+      unsettled_.returned.splice(unsettled_.returned.end(), one);
     stop_claiming();
   } catch (const std::exception& e) {  // the scheduler has too many timers, or is out of memory
     one = d_.held.take_back(p);

@@ -55,6 +55,12 @@ class wheel_jobs {
     claims_.close();
   }
 
+  /// Whether stop_claiming() has not been called.
+  bool claims() const {
+    const std::lock_guard hold(link_->mutex);
+    return link_->is_claiming;
+  }
+
   /// As stop_claiming(), and no lease is renewed either.
   void stop() {
     stop_claiming();

@@ -165,31 +165,48 @@ void server_session::connect() {
   if (database_.make()) {
     perhaps_missed_some_ = perhaps_forgotten_ = true;
     has_lock_ = false;
+    look_at_timeline();
   }
   if (!has_lock_) has_lock_ = database_.run(enter, parameters().text(owner_)).boolean(0, 0);
+}
+
+/// A promoted standby, or a server restored to a point in time, has a new timeline. Whatever its clock shows, its fences are
+/// greater than those of the timeline before, of which it may have lost some.
+void server_session::look_at_timeline() {
+  try {
+    const result timeline = database_.run_plain(
+        "select ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint");
+    constexpr int bits_of_time = 43;  // of milliseconds since 1970: until 2248
+    const std::int64_t before = std::exchange(fences_after_, timeline.integer(0, 0) << bits_of_time);
+    perhaps_went_back_ = before != 0 && before != fences_after_;
+  } catch (const store_error&) {  // not every server lets every role ask
+    if (database_.get() == nullptr) throw;
+  }
 }
 
 std::vector<call> server_session::calls_for(const turn& what) const {
   const auto lease = microseconds_of(rules_.lease);
   std::vector<call> calls;
-  if (!what.finished.empty()) calls.push_back({&finish, ids_and_fences(what.finished)});
-  if (!what.failed.empty()) calls.push_back({&fail, of_failures(what.failed)});
-  if (!what.passed.empty()) calls.push_back({&pass, of_passages(what.passed)});
-  if (!what.unstarted.empty()) calls.push_back({&take_back, ids_and_fences(what.unstarted)});
-  if (!what.returned.empty()) calls.push_back({&give_back, ids_and_fences(what.returned)});
+  if (!what.finished.empty()) calls.push_back({&finish, ids_and_fences(what.finished).text(owner_)});
+  if (!what.failed.empty()) calls.push_back({&fail, of_failures(what.failed).text(owner_)});
+  if (!what.passed.empty()) calls.push_back({&pass, of_passages(what.passed).text(owner_)});
+  if (!what.unstarted.empty()) calls.push_back({&take_back, ids_and_fences(what.unstarted).text(owner_)});
+  if (!what.returned.empty()) calls.push_back({&give_back, ids_and_fences(what.returned).text(owner_)});
   if (!what.renewed.empty())
-    calls.push_back({&renew, ids_and_fences(what.renewed).integer(lease).boolean(true)});
-  if (!what.kept.empty()) calls.push_back({&renew, ids_and_fences(what.kept).integer(lease).boolean(false)});
+    calls.push_back({&renew, ids_and_fences(what.renewed).integer(lease).boolean(true).text(owner_)});
+  if (!what.kept.empty())
+    calls.push_back({&renew, ids_and_fences(what.kept).integer(lease).boolean(false).text(owner_)});
   if (!what.begun.empty())
     calls.push_back(
         {&begin, ids_and_fences(what.begun).integer(lease).text(owner_).integers(points_of(what))});
-  if (!what.watched.empty()) calls.push_back({&watch, ids_and_fences(what.watched)});
+  if (!what.watched.empty()) calls.push_back({&watch, ids_and_fences(what.watched).text(owner_)});
   if (what.adopt) calls.push_back({&adopt, parameters().texts(rules_.queues).text(owner_).integer(lease)});
   if (what.claim_up_to != 0) {
     if (lanes_are_stuck_) calls.push_back({&free_lanes, parameters().texts(rules_.queues)});
     parameters with;
     with.texts(rules_.queues).integer(in_64_bits(what.claim_up_to)).integer(microseconds_of(rules_.window));
     with.integer(lease).text(owner_).integer(in_64_bits(what.claim_bytes)).texts(what.unreadable);
+    with.integer(fences_after_);
     if (claims_of_all_ != 0) with.integer(rules_.max_attempts);
     calls.push_back({claims_of_all_ != 0 ? &claim_all : &claim_waiting, std::move(with)});
   }
@@ -201,6 +218,11 @@ turn_result server_session::take(const turn& what) {
   const auto calls = calls_for(what);
   if (calls.empty()) return done;
   connect();
+  if (std::exchange(perhaps_went_back_, false))
+    throw store_error(
+        "rondo: PostgreSQL: the server has another timeline than before: a standby was promoted, or a backup "
+        "restored. "
+        "Claims and ends of runs that it does not know of are lost");
   if (what.adopt) perhaps_forgotten_ = false;
   if (what.concerns_runs() && std::exchange(perhaps_forgotten_, false))
     throw store_error(

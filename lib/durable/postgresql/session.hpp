@@ -1,6 +1,7 @@
 // A dispatcher's connection to PostgreSQL.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,7 @@ class server_session final : public session {
   bool settle_claim(const result& claims);
   bool heard_news();
   void connect();
+  void look_at_timeline();
 
   connection database_;
   std::string owner_;
@@ -38,6 +40,10 @@ class server_session final : public session {
   bool perhaps_missed_some_ = false;
   // Set after a reconnect, until the dispatcher has said again which runs have begun: the server may have crashed.
   bool perhaps_forgotten_ = false;
+  bool perhaps_went_back_ =
+      false;  // the server has another timeline than before, and this is not yet reported
+  // All fences that the server gives on its timeline are greater. 0 if it does not say which that is.
+  std::int64_t fences_after_ = 0;
   // How many claims look also for the first tasks of lanes and for leases that have run out. These claims take longer (by
   // a tenth of the whole for 20,000 due tasks), so they begin when another claim says that there are some, and end after
   // this number of them that has found none.

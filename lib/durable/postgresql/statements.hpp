@@ -231,7 +231,8 @@ inline constexpr statement retry{"rondo_retry", R"sql(
   select queue, key, (select id from other) from dead
 )sql"};
 
-// Statements of a session. $1 and $2 are the ids and fences of tickets. Rows that an open transaction has locked are
+// Statements of a session. $1 and $2 are the ids and fences of tickets. Each names the owner, too: a server that has lost its
+// last commits in a failover may give the fence of a lost claim to another session. Rows that an open transaction has locked are
 // skipped, as that transaction may take long: see `locked`. "+ 0" keeps the server from using the index of the leases.
 // If few tasks were held when the statistics were last taken, it would otherwise read all held tasks instead of each
 // ticket's row by its id. If the table was empty then, a join would read all of it, and compare each row with each
@@ -242,17 +243,18 @@ inline constexpr statement retry{"rondo_retry", R"sql(
 // statement and the lock. So these statements return what they have changed. What a beginning or an end misses counts as
 // locked. A claim that misses tasks says that there may be more.
 
+/// $3: the owner.
 inline constexpr statement finish{"rondo_finish", R"sql(
   with old as materialized (
     select t.tid from unnest($1::bigint[], $2::bigint[]) as u(id, fence) cross join lateral (
       select ctid as tid from rondo_task
-      where id = u.id and fence = u.fence and state + 0 in (2, 4) for update skip locked) t
+      where id = u.id and fence = u.fence and owner = $3::text and state + 0 in (2, 4) for update skip locked) t
   )
   delete from rondo_task where ctid = any(array(select tid from old)) returning id, fence
 )sql"};
 
 /// $3: after how long each task is tried again (null if never), $4: the reasons, $5: how soon a retry must be to wake
-/// the other dispatchers, $6: which runs count as attempts. (The caller itself may have no place or thread for it, or
+/// the other dispatchers, $6: which runs count as attempts, $7: the owner. (The caller itself may have no place or thread for it, or
 /// may be about to stop.) A running task with no attempt is a repeated one that has been declared anew meanwhile: it
 /// stays due at its new point.
 inline constexpr statement fail{"rondo_fail", R"sql(
@@ -261,7 +263,7 @@ inline constexpr statement fail{"rondo_fail", R"sql(
     from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[], $6::boolean[]) as u(id, fence, retry_after, why, counts)
     cross join lateral (
       select id, fence, state, queue from rondo_task
-      where id = u.id and fence = u.fence and state + 0 in (2, 4) for update skip locked) t
+      where id = u.id and fence = u.fence and owner = $7::text and state + 0 in (2, 4) for update skip locked) t
   ), gone as (
     delete from rondo_task where id = any(array(select id from old where state = 4))
   ), failed as (
@@ -277,7 +279,7 @@ inline constexpr statement fail{"rondo_fail", R"sql(
 )sql"};
 
 /// $3: the next points (null if there are none), $4: whether each point was given up, $5: the reasons, $6: how soon a
-/// point must be to wake the other dispatchers.
+/// point must be to wake the other dispatchers, $7: the owner.
 inline constexpr statement pass{"rondo_pass", R"sql(
   with old as materialized (
     select t.id, t.fence, t.state, t.queue, u.given_up, u.why,
@@ -285,7 +287,7 @@ inline constexpr statement pass{"rondo_pass", R"sql(
     from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::boolean[], $5::text[]) as u(id, fence, next, given_up, why)
     cross join lateral (
       select id, fence, state, queue, attempt, point from rondo_task
-      where id = u.id and fence = u.fence and state + 0 in (1, 2, 4) for update skip locked) t
+      where id = u.id and fence = u.fence and owner = $7::text and state + 0 in (1, 2, 4) for update skip locked) t
   ), gone as (
     delete from rondo_task where id = any(array(select id from old where state = 4 or next is null and not given_up))
   ), passed as (
@@ -301,11 +303,12 @@ inline constexpr statement pass{"rondo_pass", R"sql(
   from old
 )sql"};
 
+/// $3: the owner.
 inline constexpr statement take_back{"rondo_take_back", R"sql(
   with old as materialized (
     select t.* from unnest($1::bigint[], $2::bigint[]) as u(id, fence) cross join lateral (
       select id, fence, state, queue from rondo_task
-      where id = u.id and fence = u.fence and state + 0 in (2, 4) for update skip locked) t
+      where id = u.id and fence = u.fence and owner = $3::text and state + 0 in (2, 4) for update skip locked) t
   ), gone as (
     delete from rondo_task where id = any(array(select id from old where state = 4))
   ), back as (
@@ -315,21 +318,22 @@ inline constexpr statement take_back{"rondo_take_back", R"sql(
   select id, fence, case when state = 2 then pg_notify('rondo_task', queue)::text end from old  -- once for each queue
 )sql"};
 
+/// $3: the owner.
 inline constexpr statement give_back{"rondo_give_back", R"sql(
   with old as materialized (
     select t.id from unnest($1::bigint[], $2::bigint[]) as u(id, fence) cross join lateral (
-      select id from rondo_task where id = u.id and fence = u.fence and state + 0 = 1 for update skip locked) t
+      select id from rondo_task where id = u.id and fence = u.fence and owner = $3::text and state + 0 = 1 for update skip locked) t
   )
   update rondo_task set state = 0, owner = null, lease_until = null
   where id = any(array(select id from old))
   returning id, fence, pg_notify('rondo_task', queue)::text
 )sql"};
 
-/// $3: the lease, $4: whether leases of which at least half is left are also renewed.
+/// $3: the lease, $4: whether leases of which at least half is left are also renewed, $5: the owner.
 inline constexpr statement renew{"rondo_renew", R"sql(
   with old as materialized (
     select t.id from unnest($1::bigint[], $2::bigint[]) as u(id, fence) cross join lateral (
-      select id from rondo_task where id = u.id and fence = u.fence and state + 0 in (2, 4)
+      select id from rondo_task where id = u.id and fence = u.fence and owner = $5::text and state + 0 in (2, 4)
         and ($4::boolean or lease_until < clock_timestamp() + $3::bigint / 2 * interval '1 microsecond')
       for update skip locked) t
   )
@@ -338,7 +342,7 @@ inline constexpr statement renew{"rondo_renew", R"sql(
   returning id, fence
 )sql"};
 
-/// $3: the lease, $4: the owner, which may repeat the statement, $5: the points of repeated tasks, or null. The last
+/// $3: the lease, $4: the owner, who may repeat the statement, $5: the points of repeated tasks, or null. The last
 /// column is true for a task that must not begin yet. Of two tasks of a lane that are both held, only the first may begin,
 /// and only if the other one is certain not to begin at the same time: it is locked here, and still held. While somebody
 /// else's transaction has locked the other one, the first one is left out, as if that were locked. (That the first one was
@@ -352,7 +356,7 @@ inline constexpr statement begin{"rondo_begin", R"sql(
       from unnest($1::bigint[], $2::bigint[], $5::bigint[]) as v(id, fence, point)
     ) u cross join lateral (
       select ctid as tid, id, fence, state, queue, lane, place, due, point from rondo_task
-      where id = u.id and fence = u.fence and (state + 0 = 1 or state + 0 = 2 and owner = $4::text)
+      where id = u.id and fence = u.fence and owner = $4::text and state + 0 in (1, 2)
       for update skip locked) t
   ), rival as materialized (
     select o.id as of, r.id, r.excludes from old o cross join lateral (
@@ -387,10 +391,13 @@ inline constexpr statement begin{"rondo_begin", R"sql(
   select id, fence, false from begun union all select id, fence, true from decided where early
 )sql"};
 
-/// Which of these runs have been cancelled.
+/// Which of these runs have been cancelled, or are the owner's ($3) no more. (State 1: the server has crashed and forgotten
+/// the beginning, which will be repeated.)
 inline constexpr statement watch{"rondo_watch", R"sql(
-  select t.id, t.fence from unnest($1::bigint[], $2::bigint[]) as u(id, fence) cross join lateral (
-    select id, fence from rondo_task where id = u.id and fence = u.fence and state + 0 = 4 offset 0) t
+  select u.id, u.fence from unnest($1::bigint[], $2::bigint[]) as u(id, fence) left join lateral (
+    select id from rondo_task
+    where id = u.id and fence = u.fence and owner = $3::text and state + 0 in (1, 2) offset 0) t on true
+  where t.id is null
 )sql"};
 
 /// Takes tickets for which a statement above has done nothing, and returns those for which it could. $3: for each
@@ -399,9 +406,9 @@ inline constexpr statement watch{"rondo_watch", R"sql(
 inline constexpr statement locked{"rondo_locked", R"sql(
   select t.id, t.fence from unnest($1::bigint[], $2::bigint[], $3::bigint[]) as u(id, fence, wanted)
   cross join lateral (
-    select id, fence from rondo_task where id = u.id and fence = u.fence
+    select id, fence from rondo_task where id = u.id and fence = u.fence and owner = $4::text
       and case wanted when 0 then state + 0 in (2, 4) when 1 then state + 0 = 1 when 3 then state + 0 in (1, 2, 4)
-        else state + 0 = 1 or state + 0 = 2 and owner = $4::text end offset 0) t
+        else state + 0 in (1, 2) end offset 0) t
 )sql"};
 
 /// $1: the queues, $2: the owner, $3: the lease. The leases start again, so that a claim in the same turn does not find
@@ -471,8 +478,8 @@ inline constexpr statement free_lanes{"rondo_free_lanes", R"sql(
 
 /// Claims tasks that wait in no lane, which is what most claims find. $1: the queues, $2: the maximum number of tasks, $3:
 /// the window, $4: the lease, $5: the owner, $6: the claim ends with the task whose payload reaches this number of bytes.
-/// (The server knows the length of a payload without reading it.) $7: schedules of tasks that are not claimed. One more
-/// row says that `claim_all` may find more: other tasks, or some that were missed. For one task, that takes 1.5 times as
+/// (The server knows the length of a payload without reading it.) $7: schedules of tasks that are not claimed, $8: what
+/// fences of the server's timeline are greater than. One more row says that `claim_all` may find more: other tasks, or some that were missed. For one task, that takes 1.5 times as
 /// long as this, because its plan is three times as large.
 ///
 /// The part for each queue reads its index from the beginning, skips rows that others are about to take, and stops
@@ -481,6 +488,8 @@ inline constexpr statement free_lanes{"rondo_free_lanes", R"sql(
 inline constexpr statement claim_waiting{"rondo_claim_waiting", R"sql(
   with q as materialized (
     select name from unnest($1::text[]) as u(name) where not exists (select from rondo_paused where queue = name)
+  ), fences as materialized (
+    select $8::bigint + (extract(epoch from clock_timestamp()) * 1000)::bigint as lowest
   ), waiting as materialized (
     select t.* from q cross join lateral (
       select ctid as tid, id, due, octet_length(inline_payload) + payload_apart as size from rondo_task
@@ -495,7 +504,7 @@ inline constexpr statement claim_waiting{"rondo_claim_waiting", R"sql(
       ) sized
     ) summed where bytes_before < $6::bigint
   ), claimed as (
-    update rondo_task t set state = 1, owner = $5::text, fence = fence + 1,
+    update rondo_task t set state = 1, owner = $5::text, fence = greatest(fence + 1, (select lowest from fences)),
       lease_until = greatest(due, clock_timestamp()) + $4::bigint * interval '1 microsecond'
     where ctid = any(array(select tid from chosen))
     returning id, fence, attempt, queue, key,
@@ -518,7 +527,7 @@ inline constexpr statement claim_waiting{"rondo_claim_waiting", R"sql(
   order by due
 )sql"};
 
-/// Claims also the first tasks of lanes and tasks whose lease has run out. $1 to $7: as above, $8: the maximum number of
+/// Claims also the first tasks of lanes and tasks whose lease has run out. $1 to $8: as above, $9: the maximum number of
 /// attempts.
 ///
 /// A repeated task is claimed also after its last attempt, as the dispatcher finds the next point.
@@ -530,6 +539,8 @@ inline constexpr statement claim_waiting{"rondo_claim_waiting", R"sql(
 inline constexpr statement claim_all{"rondo_claim_all", R"sql(
   with q as materialized (
     select name from unnest($1::text[]) as u(name) where not exists (select from rondo_paused where queue = name)
+  ), fences as materialized (
+    select $8::bigint + (extract(epoch from clock_timestamp()) * 1000)::bigint as lowest
   ), waiting as materialized (
     select t.* from q cross join lateral (
       select ctid as tid, id, due, octet_length(inline_payload) + payload_apart as size from rondo_task
@@ -578,7 +589,7 @@ inline constexpr statement claim_all{"rondo_claim_all", R"sql(
   ), expired as materialized (
     select t.* from q cross join lateral (
       select ctid as tid, id, due, octet_length(inline_payload) + payload_apart as size, state,
-        attempt < case max_attempts when 0 then $8::integer else max_attempts end or schedule is not null as goes_on
+        attempt < case max_attempts when 0 then $9::integer else max_attempts end or schedule is not null as goes_on
       from rondo_task
       where queue = q.name and state in (1, 2, 4) and lease_until < statement_timestamp()
         and (state = 4 or schedule is null or schedule <> all($7::text[]))
@@ -602,7 +613,7 @@ inline constexpr statement claim_all{"rondo_claim_all", R"sql(
       ) sized
     ) summed where bytes_before < $6::bigint
   ), claimed as (
-    update rondo_task t set state = 1, owner = $5::text, fence = fence + 1,
+    update rondo_task t set state = 1, owner = $5::text, fence = greatest(fence + 1, (select lowest from fences)),
       lease_until = greatest(due, clock_timestamp()) + $4::bigint * interval '1 microsecond'
     where ctid = any(array(select tid from chosen))
     returning id, fence, attempt, queue, key,

@@ -127,8 +127,9 @@ turn_result file_session::take(const turn& what) {
 
 void file_session::finish(const turn& what, turn_result& done) {
   for (const ticket& t : what.finished) {
-    if (database_->change("DELETE FROM rondo_task WHERE id = ? AND fence = ? AND state IN (2, 4)", t.id,
-                          t.fence) != 0)
+    if (database_->change(
+            "DELETE FROM rondo_task WHERE id = ? AND fence = ? AND owner = ? AND state IN (2, 4)", t.id,
+            t.fence, owner_) != 0)
       done.finished.push_back(t);
   }
 }
@@ -140,17 +141,19 @@ void file_session::fail(const turn& what, turn_result& done) {
       changed = database_->change(
           "UPDATE rondo_task SET state = 0, due = iif(attempt = 0, due, ?),"
           " attempt = max(attempt - ?, 0), owner = NULL, lease_until = NULL"
-          " WHERE id = ? AND fence = ? AND state = 2",
-          now_ + 1 + microseconds_of(*f.retry_after), std::int64_t{f.counts ? 0 : 1}, f.of.id, f.of.fence);
+          " WHERE id = ? AND fence = ? AND owner = ? AND state = 2",
+          now_ + 1 + microseconds_of(*f.retry_after), std::int64_t{f.counts ? 0 : 1}, f.of.id, f.of.fence,
+          owner_);
     } else {
       changed = database_->change(
           "UPDATE rondo_task SET state = 3, reason = ?, owner = NULL, lease_until = NULL"
-          " WHERE id = ? AND fence = ? AND state = 2",
-          f.reason, f.of.id, f.of.fence);
+          " WHERE id = ? AND fence = ? AND owner = ? AND state = 2",
+          f.reason, f.of.id, f.of.fence, owner_);
     }
     if (changed == 0) {  // the task may have been cancelled
-      changed = database_->change("DELETE FROM rondo_task WHERE id = ? AND fence = ? AND state = 4", f.of.id,
-                                  f.of.fence);
+      changed =
+          database_->change("DELETE FROM rondo_task WHERE id = ? AND fence = ? AND owner = ? AND state = 4",
+                            f.of.id, f.of.fence, owner_);
       if (changed != 0) done.removed.push_back(f.of);
     }
     if (changed != 0) done.failed.push_back(f.of);
@@ -164,8 +167,8 @@ void file_session::pass(const turn& what, turn_result& done) {
     {
       rows row = database_->query(
           "SELECT state, iif(state = 2 AND attempt = 0, point, ?) FROM rondo_task"
-          " WHERE id = ? AND fence = ? AND state IN (1, 2, 4)",
-          p.next ? std::optional(microseconds_of(*p.next)) : std::nullopt, p.of.id, p.of.fence);
+          " WHERE id = ? AND fence = ? AND owner = ? AND state IN (1, 2, 4)",
+          p.next ? std::optional(microseconds_of(*p.next)) : std::nullopt, p.of.id, p.of.fence, owner_);
       if (!row.next()) continue;
       state = row.integer(0);
       if (!row.null(1)) next = row.integer(1);
@@ -192,30 +195,32 @@ void file_session::put_back(const turn& what) {
   for (const ticket& t : what.unstarted) {
     database_->change(
         "UPDATE rondo_task SET state = 0, attempt = max(attempt - 1, 0), owner = NULL, lease_until = NULL"
-        " WHERE id = ? AND fence = ? AND state = 2",
-        t.id, t.fence);
-    database_->change("DELETE FROM rondo_task WHERE id = ? AND fence = ? AND state = 4", t.id, t.fence);
+        " WHERE id = ? AND fence = ? AND owner = ? AND state = 2",
+        t.id, t.fence, owner_);
+    database_->change("DELETE FROM rondo_task WHERE id = ? AND fence = ? AND owner = ? AND state = 4", t.id,
+                      t.fence, owner_);
   }
   for (const ticket& t : what.returned) {
     database_->change(
         "UPDATE rondo_task SET state = 0, owner = NULL, lease_until = NULL"
-        " WHERE id = ? AND fence = ? AND state = 1",
-        t.id, t.fence);
+        " WHERE id = ? AND fence = ? AND owner = ? AND state = 1",
+        t.id, t.fence, owner_);
   }
 }
 
 void file_session::renew(const turn& what, turn_result& done) {
   for (const ticket& t : what.renewed) {
-    if (database_->change(
-            "UPDATE rondo_task SET lease_until = ? WHERE id = ? AND fence = ? AND state IN (2, 4)",
-            lease_from(now_), t.id, t.fence) != 0)
+    if (database_->change("UPDATE rondo_task SET lease_until = ? WHERE id = ? AND fence = ? AND owner = ? "
+                          "AND state IN (2, 4)",
+                          lease_from(now_), t.id, t.fence, owner_) != 0)
       done.renewed.push_back(t);
   }
   for (const ticket& t : what.kept) {
     database_->change(
-        "UPDATE rondo_task SET lease_until = ? WHERE id = ? AND fence = ? AND state IN (2, 4) AND "
+        "UPDATE rondo_task SET lease_until = ? WHERE id = ? AND fence = ? AND owner = ? AND state IN (2, 4) "
+        "AND "
         "lease_until < ?",
-        lease_from(now_), t.id, t.fence, now_ + microseconds_of(rules_.lease) / 2);
+        lease_from(now_), t.id, t.fence, owner_, now_ + microseconds_of(rules_.lease) / 2);
   }
 }
 
@@ -231,27 +236,28 @@ void file_session::begin(const turn& what, turn_result& done) {
             "UPDATE OR FAIL rondo_task SET state = 2, attempt = attempt + (state = 1), lease_until = ?1,"
             " due = iif(state = 1 AND point <> ?2, ?2, due),"
             " point = iif(state = 1 AND point <> ?2, ?2, point)"
-            " WHERE id = ?3 AND fence = ?4 AND (state = 1"
+            " WHERE id = ?3 AND fence = ?4 AND owner = ?6 AND (state = 1"
             " AND iif(point <> ?2, ?2, due) <= ?5 AND (?7 OR NOT EXISTS"
             " (SELECT 1 FROM rondo_paused WHERE rondo_paused.queue = rondo_task.queue))"
-            " AND (lane IS NULL OR NOT " RONDO_PRECEDED " AND NOT " RONDO_LANE_RUNS
-            ") OR state = 2 AND owner = ?6)",
+            " AND (lane IS NULL OR NOT " RONDO_PRECEDED " AND NOT " RONDO_LANE_RUNS ") OR state = 2)",
             lease_from(now_), p == points.end() ? std::nullopt : std::optional(p->second), t.id, t.fence,
             now_, owner_, none_paused) != 0) {
       done.begun.push_back(t);
       continue;
     }
     rows held =
-        database_->query("SELECT 1 FROM rondo_task WHERE id = ? AND fence = ? AND state = 1", t.id, t.fence);
+        database_->query("SELECT 1 FROM rondo_task WHERE id = ? AND fence = ? AND owner = ? AND state = 1",
+                         t.id, t.fence, owner_);
     if (held.next()) done.early.push_back(t);
   }
 }
 
 void file_session::watch(const turn& what, turn_result& done) {
   for (const ticket& t : what.watched) {
-    rows found =
-        database_->query("SELECT 1 FROM rondo_task WHERE id = ? AND fence = ? AND state = 4", t.id, t.fence);
-    if (found.next()) done.cancelled.push_back(t);
+    rows own = database_->query(
+        "SELECT 1 FROM rondo_task WHERE id = ? AND fence = ? AND owner = ? AND state IN (1, 2)", t.id,
+        t.fence, owner_);
+    if (!own.next()) done.cancelled.push_back(t);
   }
 }
 
@@ -352,14 +358,15 @@ void file_session::find_in_lanes(const std::string& queue, std::size_t limit, co
 
 void file_session::take_over(std::int64_t id, turn_result& done) {
   rows found = database_->query(
-      "SELECT id, queue, key, due, attempt, fence + 1, " RONDO_PAYLOAD
+      "SELECT id, queue, key, due, attempt, max(fence + 1, ?), " RONDO_PAYLOAD
       ", point, max_attempts, lane IS NOT NULL, schedule, missed FROM rondo_task WHERE id = ?",
-      id);
+      now_ / 1000,
+      id);  // greater than that of a claim which the file has lost, as it was replaced by a backup
   found.next();
   done.claimed.push_back(claim_of(found));
   database_->change(
-      "UPDATE OR FAIL rondo_task SET state = 1, owner = ?, lease_until = ?, fence = fence + 1 WHERE id = ?",
-      owner_, lease_from(std::max(found.integer(3), now_)), id);
+      "UPDATE OR FAIL rondo_task SET state = 1, owner = ?, lease_until = ?, fence = ? WHERE id = ?", owner_,
+      lease_from(std::max(found.integer(3), now_)), found.integer(5), id);
 }
 
 bool file_session::changed() {
