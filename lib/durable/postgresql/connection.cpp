@@ -47,9 +47,11 @@ std::string message_of(PGconn* c, const result& answer) {
 }
 
 /// Whether a new connection may succeed where this one cannot: the server is ending it or is not up yet (08, 57P), the
-/// server has become a replica (25006), or somebody has discarded the prepared statements (26000).
+/// server has become a replica (25006), somebody has discarded the prepared statements (26000), or a table is not what it
+/// was when they were prepared (0A000: "cached plan must not change result type").
 bool needs_new_connection(const std::string& state) {
-  return state.starts_with("08") || state.starts_with("57P") || state == "25006" || state == "26000";
+  return state.starts_with("08") || state.starts_with("57P") || state == "25006" || state == "26000" ||
+         state == "0A000";
 }
 
 /// libpq's own messages quote the part of a URL that is wrong, which may be of the password. A password with an

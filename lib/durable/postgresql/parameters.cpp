@@ -1,5 +1,6 @@
 #include "durable/postgresql/parameters.hpp"
 
+#include <type_traits>
 #include <utility>
 
 namespace rondo::durable::detail::postgresql {
@@ -24,8 +25,10 @@ std::string array(const Values& values, ToText to_text) {
   return literal + '}';
 }
 
-void add_big_endian(std::string& to, std::int32_t value) {
-  for (const int shift : {24, 16, 8, 0}) to += static_cast<char>(static_cast<std::uint32_t>(value) >> shift);
+template <class Integer>
+void add_big_endian(std::string& to, Integer value) {
+  for (int shift = 8 * int{sizeof(value)} - 8; shift >= 0; shift -= 8)
+    to += static_cast<char>(static_cast<std::make_unsigned_t<Integer>>(value) >> shift);
 }
 
 /// `element` is the number of the elements' type.
@@ -58,10 +61,12 @@ parameters& parameters::integers(const std::vector<std::int64_t>& values) {
   return text(array(values, [](std::int64_t value) { return std::to_string(value); }));
 }
 
+// A server with array_nulls = off takes NULL in the text of an array for a value. 20 is bigint, in every server.
 parameters& parameters::integers(const std::vector<std::optional<std::int64_t>>& values) {
-  return text(array(values, [](const std::optional<std::int64_t>& value) {
-    return value.has_value() ? std::to_string(*value) : std::string("NULL");
-  }));
+  std::vector<std::string> bytes(values.size());
+  for (std::size_t i = 0; i != values.size(); ++i)
+    if (values[i]) add_big_endian(bytes[i], *values[i]);
+  return add(binary_array(20, {bytes.begin(), bytes.end()}, true), true);
 }
 
 parameters& parameters::texts(const std::vector<std::string>& values) { return text(array(values, quoted)); }
