@@ -86,7 +86,10 @@ class server_engine final : public engine {
   std::string url_;
   connection_pool connections_;
   std::string database_;  // its name
-  std::string home_;      // the schema of the tables, quoted where it must be
+  // The schema of the tables, quoted where it must be. Only what runs in a caller's transaction names it: own connections
+  // search the tables. So while a store is open and the tables are in another schema than at first, calls in a transaction
+  // fail with "does not exist", as somebody may have put other tables there.
+  std::string home_;
 };
 
 /// Returns the task in a row of an answer whose columns are id, fence, attempt, queue, key, payload, due, point.

@@ -50,7 +50,7 @@ constexpr const char* version_1 = R"sql(
 // programs that know only version 1 get an error rather than a wrong payload.
 //
 // The trigger removes a payload with its task, whoever deletes that. A foreign key would cost a query for each task,
-// also for one without such a payload. The statement names the schema because the caller may search others.
+// also for one without such a payload.
 //
 // rondo_owner is unlogged, so that it is empty after a crash of the server. That ends all sessions and may undo the last
 // beginnings, so what then seems to be held by a session that is gone may be running.
@@ -66,6 +66,10 @@ constexpr const char* version_1 = R"sql(
 //   dispatchers are notified then, too.
 // - The server parses the condition of a trigger anew for each statement. So the conditions are short, and the functions
 //   decide the rest: with everything in the conditions, statements for one task without a lane take a tenth longer.
+//
+// No function keeps the name of the schema, which may be renamed, or the tables moved to another one; and the caller may
+// search others. rondo_lane_next() searches the schema of its table, until it ends: the "set" of its definition limits
+// what it sets to that time. (As it is then the same for all calls, the server keeps their plans.)
 constexpr const char* version_2 = R"sql(
   alter table rondo_task rename column payload to inline_payload;
   alter table rondo_task
@@ -103,7 +107,7 @@ constexpr const char* version_2 = R"sql(
     new.state := case when new.state = 3 then 3 when new.lane is null then 0 else 5 end;
     return new;
   end $$;
-  create function rondo_lane_next() returns trigger language plpgsql as $$
+  create function rondo_lane_next() returns trigger language plpgsql set search_path = pg_catalog, pg_temp as $$
   declare
     head record;
   begin
@@ -111,6 +115,7 @@ constexpr const char* version_2 = R"sql(
         and (old.queue, old.lane, old.place) is not distinct from (new.queue, new.lane, new.place) then
       return null;
     end if;
+    perform set_config('search_path', quote_ident(tg_table_schema) || ', pg_temp', true);
     if current_setting('transaction_isolation') = 'read committed' then
       select id, state, due into head from rondo_task
         where queue = old.queue and lane = old.lane and lane is not null and state <> 3 order by place, id limit 1;
@@ -132,10 +137,6 @@ constexpr const char* version_2 = R"sql(
     insert into rondo_lane_stuck values (old.queue, old.lane);
     return null;
   end $$;
-  do $$ begin  -- the caller may search other schemas
-    execute format('alter function rondo_lane_next() set search_path = %s, pg_temp',
-      (select relnamespace::regnamespace from pg_class where oid = 'rondo_task'::regclass));
-  end $$;
   create trigger rondo_lane_entered before insert or update on rondo_task for each row
     when (new.lane is not null) execute function rondo_lane_enter();
   create trigger rondo_lane_changed before update of queue, lane, place on rondo_task for each row
@@ -156,14 +157,19 @@ constexpr const char* lock = "select pg_advisory_xact_lock(491495777391)";
       "rondo: PostgreSQL: the tables rondo_schema and rondo_task are damaged, or not this library's: " + why);
 }
 
+/// What an error says, for an error that names the source itself.
+std::string_view without_source(std::string_view said) {
+  constexpr std::string_view source = "rondo: PostgreSQL: ";
+  if (said.starts_with(source)) said.remove_prefix(source.size());
+  return said;
+}
+
 /// Only an error about an unknown table or column means damage.
 result ask(connection& database, const char* what) {
   try {
     return database.run_plain(what);
   } catch (const store_error& error) {
-    constexpr std::string_view source = "rondo: PostgreSQL: ";
-    std::string_view said = error.what();
-    if (said.starts_with(source)) said.remove_prefix(source.size());  // damaged() names it too
+    const std::string_view said = without_source(error.what());
     if (said.ends_with("SQLSTATE 42P01") || said.ends_with("SQLSTATE 42703")) damaged(std::string(said));
     throw;
   }
@@ -201,6 +207,29 @@ void check(connection& database) {
   if (!trigger.null(0, 0)) damaged("the trigger " + trigger.bytes(0, 0) + " is missing");
 }
 
+/// Databases that a development version of this library has created contain a rondo_lane_next() that looks for the tables
+/// in the schema of its first day. (The function's own schema may be another one, too.)
+void mend_lane_next(connection& database) {
+  const auto old = database.run_plain(
+      "select f.pronamespace::regnamespace || '.' || f.proname from pg_trigger t join pg_proc f on f.oid = "
+      "t.tgfoid "
+      "where t.tgrelid = 'rondo_task'::regclass and t.tgname = 'rondo_lane_left' "
+      "and 'search_path=pg_catalog, pg_temp' <> all(coalesce(f.proconfig, '{}'))");
+  if (old.rows() == 0) return;
+  const std::string_view all = version_2, name = "create function rondo_lane_next", end = "end $$;";
+  const auto from = all.find(name) + name.size();
+  const auto to = all.find(end, from) + end.size();
+  const std::string is = old.bytes(0, 0);
+  try {
+    database.run_script(
+        ("create or replace function " + is + std::string(all.substr(from, to - from))).c_str());
+  } catch (const store_error& error) {
+    throw store_error("rondo: PostgreSQL: the function " + is +
+                      "() is of an earlier version: the owner of the tables must open the store once (" +
+                      std::string(without_source(error.what())) + ")");
+  }
+}
+
 void migrate_from(int version, connection& database, std::span<const migration> to) {
   if (version > to.back().version)
     throw store_error("rondo: PostgreSQL: the schema has version " + std::to_string(version) +
@@ -223,6 +252,7 @@ void migrate(connection& database, std::span<const migration> to) {
     database.run_plain(lock);
     migrate_from(version_of(database), database, to);
     check(database);
+    mend_lane_next(database);
     database.commit_all();
   } catch (...) {
     database.roll_back();
