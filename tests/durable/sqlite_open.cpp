@@ -135,7 +135,7 @@ TEST_CASE("a folder, and a file in a folder that does not exist, are refused") {
   const temporary_folder folder;
   CHECK(contains(refusal("sqlite:" + folder.path().string()), "unable to open database file"));
   CHECK(contains(refusal("sqlite:" + (folder.path() / "none" / "tasks.db").string()),
-                 "unable to open database file (this process must be able to write"));
+                 "unable to open database file (there is no such folder)"));
 }
 
 /// Runs `f` in a process that, unlike root, may not write to other users' files.

@@ -1,29 +1,25 @@
 #include "durable/sqlite/connection.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
 #include <thread>
+
+#include "durable/sqlite/advice.hpp"
 
 namespace rondo::durable::detail::sqlite {
 
 namespace {
 
-const char* advice(int code) {
-  switch (code & 0xFF) {
-    case SQLITE_BUSY:
-    case SQLITE_LOCKED:
-      return " (another connection has held the lock for too long; your own transactions should start with "
-             "BEGIN "
-             "IMMEDIATE)";
-    case SQLITE_FULL:
-      return " (nothing was changed; free some disk space and try again)";
-    case SQLITE_READONLY:
-    case SQLITE_CANTOPEN:
-    case SQLITE_PERM:
-      return " (this process must be able to write to the file and to its folder)";
-    case SQLITE_CORRUPT:
-      return " (run \"PRAGMA integrity_check\", or restore a backup)";
-    default:
-      return "";
-  }
+/// Why this process may not write to the file, or make it. (If SQLite cannot open a file for writing it tries to read it,
+/// and keeps only the error of that.)
+int reason_against_writing(const std::string& file) {
+  if (::faccessat(AT_FDCWD, file.c_str(), W_OK, AT_EACCESS) == 0) return 0;
+  if (errno != ENOENT) return errno;
+  const std::string folder = std::filesystem::path(file).parent_path().string();
+  return ::faccessat(AT_FDCWD, folder.c_str(), W_OK, AT_EACCESS) == 0 ? 0 : errno;
 }
 
 }  // namespace
@@ -44,8 +40,10 @@ bool error::broken() const noexcept {
 void fail(sqlite3* database, int code, bool perhaps_done) {
   const char* file = database == nullptr ? nullptr : sqlite3_db_filename(database, "main");
   const char* said = database == nullptr ? sqlite3_errstr(code) : sqlite3_errmsg(database);
-  throw error("rondo: SQLite, " + std::string(file == nullptr ? "" : file) + ": " + said + advice(code), code,
-              perhaps_done);
+  const int reason = database == nullptr ? 0 : sqlite3_system_errno(database);
+  throw error(
+      "rondo: SQLite, " + std::string(file == nullptr ? "" : file) + ": " + said + advice_on(code, reason),
+      code, perhaps_done);
 }
 
 rows::~rows() {
@@ -105,13 +103,17 @@ connection::connection(const std::string& file, std::chrono::milliseconds patien
                                    SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
   handle_.reset(opened);
   if (code != SQLITE_OK) {
-    throw error("rondo: SQLite, " + file + ": " + sqlite3_errstr(code) + advice(code), code);
+    const int told = opened == nullptr ? 0 : sqlite3_system_errno(opened);
+    const int found = reason_against_writing(file);
+    const int reason = found != 0 ? found : told;
+    throw error("rondo: SQLite, " + file + ": " + sqlite3_errstr(code) + advice_on(code, reason), code);
   }
   wait_ = std::make_unique<lock_wait>(lock_wait{.patience = patience});
   sqlite3_busy_handler(opened, nap, wait_.get());
   // SQLite opens a file that it cannot write read-only.
   if (sqlite3_db_readonly(opened, "main") == 1) {
-    throw error("rondo: SQLite, " + file + ": the file cannot be written" + advice(SQLITE_READONLY),
+    throw error("rondo: SQLite, " + file + ": the file cannot be written" +
+                    advice_on(SQLITE_READONLY, reason_against_writing(file)),
                 SQLITE_READONLY);
   }
   use_wal(patience);
@@ -144,7 +146,7 @@ file_lock::holder connection::begin_to_write() {
   file_lock::holder turn = lock_->lock_until(wait_->until);
   if (turn == nullptr) {
     throw error("rondo: SQLite, " + std::string(sqlite3_db_filename(handle(), "main")) + ": " +
-                    sqlite3_errstr(SQLITE_BUSY) + advice(SQLITE_BUSY),
+                    sqlite3_errstr(SQLITE_BUSY) + advice_on(SQLITE_BUSY),
                 SQLITE_BUSY);
   }
   change("BEGIN IMMEDIATE");
