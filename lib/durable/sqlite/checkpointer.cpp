@@ -79,6 +79,10 @@ void checkpointer::run() noexcept {
 }
 
 void checkpointer::shorten_log(int pages) {
+  if (own_ && !own_->is_in_place()) {  // the connections that write give it up
+    without_writers_.reset();
+    own_.reset();
+  }
   if (!own_) own_.emplace(file_, longest_wait_for_turn);
   copy_log(*own_);
   if (pages < long_log) return;

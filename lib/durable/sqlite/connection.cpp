@@ -1,6 +1,7 @@
 #include "durable/sqlite/connection.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -22,6 +23,31 @@ int reason_against_writing(const std::string& file) {
   return ::faccessat(AT_FDCWD, folder.c_str(), W_OK, AT_EACCESS) == 0 ? 0 : errno;
 }
 
+constexpr const char* is_removed =
+    "the file has been removed: until there is one again, nothing can be submitted or run";
+
+/// What SQLite would not refuse.
+void check_file(const std::string& file, when_absent what) {
+  struct stat found {};
+  if (::stat(file.c_str(), &found) != 0) {
+    if (errno != ENOENT || what == when_absent::create) return;  // other errors are for SQLite to report
+    throw error("rondo: SQLite, " + file + ": " + is_removed, SQLITE_NOTFOUND);
+  }
+  if (S_ISREG(found.st_mode) && found.st_nlink > 1 && what == when_absent::create) {
+    throw error(
+        "rondo: SQLite, " + file + ": the file has " + std::to_string(found.st_nlink) +
+            " names (hard links), and SQLite finds its log by the name: processes that used different "
+            "names would damage it. Remove the others, or copy the file",
+        SQLITE_CANTOPEN);
+  }
+  if (found.st_size == 0 && what == when_absent::refuse) {
+    throw error("rondo: SQLite, " + file +
+                    ": the file has been replaced by an empty one. (A database that is put there while this "
+                    "process runs must be complete: rename it)",
+                SQLITE_NOTFOUND);
+  }
+}
+
 }  // namespace
 
 bool error::broken() const noexcept {
@@ -35,6 +61,11 @@ bool error::broken() const noexcept {
     default:
       return false;
   }
+}
+
+bool has_moved(sqlite3* database) noexcept {
+  int has = 0;
+  return sqlite3_file_control(database, "main", SQLITE_FCNTL_HAS_MOVED, &has) == SQLITE_OK && has != 0;
 }
 
 void fail(sqlite3* database, int code, bool perhaps_done) {
@@ -96,11 +127,13 @@ void rows::check(int code) const {
   if (code != SQLITE_OK) fail(sqlite3_db_handle(statement_), code);
 }
 
-connection::connection(const std::string& file, std::chrono::milliseconds patience)
+connection::connection(const std::string& file, std::chrono::milliseconds patience, when_absent what)
     : lock_(file_lock::of(file)) {
+  check_file(file, what);
   sqlite3* opened = nullptr;
-  const int code = sqlite3_open_v2(file.c_str(), &opened,
-                                   SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
+  const int creates = what == when_absent::create ? SQLITE_OPEN_CREATE : 0;
+  const int code =
+      sqlite3_open_v2(file.c_str(), &opened, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | creates, nullptr);
   handle_.reset(opened);
   if (code != SQLITE_OK) {
     const int told = opened == nullptr ? 0 : sqlite3_system_errno(opened);
@@ -116,7 +149,11 @@ connection::connection(const std::string& file, std::chrono::milliseconds patien
                     advice_on(SQLITE_READONLY, reason_against_writing(file)),
                 SQLITE_READONLY);
   }
+  files_ = lock_->files(sqlite3_db_filename(opened, "main"));
+  if (has_moved(opened)) refuse("the file has been replaced while it was opened", SQLITE_CANTOPEN);
   use_wal(patience);
+  execute("SELECT 1 FROM sqlite_schema LIMIT 1");  // opens the log
+  files_->note_log();
   execute("PRAGMA synchronous = NORMAL");
 }
 
@@ -145,12 +182,29 @@ file_lock::holder connection::begin_to_write() {
   } at_end{wait_.get()};
   file_lock::holder turn = lock_->lock_until(wait_->until);
   if (turn == nullptr) {
-    throw error("rondo: SQLite, " + std::string(sqlite3_db_filename(handle(), "main")) + ": " +
-                    sqlite3_errstr(SQLITE_BUSY) + advice_on(SQLITE_BUSY),
-                SQLITE_BUSY);
+    refuse(std::string(sqlite3_errstr(SQLITE_BUSY)) + advice_on(SQLITE_BUSY), SQLITE_BUSY);
   }
   change("BEGIN IMMEDIATE");
-  return turn;
+  if (is_in_place()) return turn;
+  execute("ROLLBACK");
+  give_up();
+  refuse("the file has been replaced: the new one is opened next", SQLITE_CANTOPEN);
+}
+
+void connection::give_up() {
+  // What has been committed belongs to the old file, which may still have another name.
+  int in_log = 0, copied = 0;
+  const int code = sqlite3_wal_checkpoint_v2(handle(), nullptr, SQLITE_CHECKPOINT_PASSIVE, &in_log, &copied);
+  if ((code & 0xFF) == SQLITE_BUSY || (code == SQLITE_OK && copied < in_log))
+    refuse(std::string("the file has been removed or replaced, and its log cannot be copied into it yet") +
+               advice_on(SQLITE_BUSY),
+           SQLITE_BUSY);
+  files_->give_up();
+  if (!files_->has_successor()) refuse(is_removed, SQLITE_NOTFOUND);
+}
+
+void connection::refuse(const std::string& why, int code) const {
+  throw error("rondo: SQLite, " + std::string(sqlite3_db_filename(handle(), "main")) + ": " + why, code);
 }
 
 void connection::use_wal(std::chrono::milliseconds patience) {
@@ -161,9 +215,7 @@ void connection::use_wal(std::chrono::milliseconds patience) {
       rows mode = query("PRAGMA journal_mode = WAL");
       mode.next();
       if (mode.text(0) == "wal") return;
-      throw error("rondo: SQLite, " + std::string(sqlite3_db_filename(handle(), "main")) +
-                      ": the database cannot have a write-ahead log; it is in mode " + mode.text(0),
-                  SQLITE_CANTOPEN);
+      refuse("the database cannot have a write-ahead log; it is in mode " + mode.text(0), SQLITE_CANTOPEN);
     } catch (const error& e) {
       if (e.code() != SQLITE_BUSY || std::chrono::steady_clock::now() >= end) throw;
     }

@@ -15,6 +15,7 @@
 #include <rondo/durable.hpp>
 
 #include "durable/sqlite/file_lock.hpp"
+#include "durable/sqlite/opened_files.hpp"
 
 namespace rondo::durable::detail::sqlite {
 
@@ -30,6 +31,9 @@ class error : public store_error {
  private:
   int code_;
 };
+
+/// Whether the name of the file that it has open leads elsewhere, or nowhere.
+bool has_moved(sqlite3* database) noexcept;
 
 /// Throws an error with SQLite's message about its last call, and advice for operators.
 [[noreturn]] void fail(sqlite3* database, int code, bool perhaps_done = false);
@@ -83,11 +87,15 @@ struct closer {
   }
 };
 
+/// If there is no file, or an empty one.
+enum class when_absent { create, refuse };
+
 class connection {
  public:
-  /// Opens the file, or creates an empty database. Calls that find it locked retry for `patience`. What is committed
-  /// outlives the process, but a power cut only after log_file::sync().
-  connection(const std::string& file, std::chrono::milliseconds patience);
+  /// Opens the file. Calls that find it locked retry for `patience`. What is committed outlives the process, but a power
+  /// cut only after log_file::sync().
+  connection(const std::string& file, std::chrono::milliseconds patience,
+             when_absent what = when_absent::refuse);
   /// Uses the caller's connection. It stays open, and has no statement of ours after this object has been destroyed.
   explicit connection(sqlite3* theirs);
 
@@ -115,8 +123,14 @@ class connection {
   sqlite3* handle() const noexcept { return handle_.get(); }
   bool theirs() const noexcept { return !handle_.get_deleter().close; }
 
+  /// Whether the names of the database and its log still lead to what this connection has open.
+  bool is_in_place() const { return files_->are_in_place(); }
+  /// To be called if it is not, so that nobody takes the log for that of another database. Throws error: not broken() if
+  /// the file has been removed. (What it contained can then be copied from /proc as long as this connection is open.)
+  void give_up();
+
   /// Begins a transaction with the write lock, when it is this connection's turn. The result must be kept until the
-  /// transaction has ended. For a connection of ours.
+  /// transaction has ended. For a connection of ours. Throws a broken() error if the file has been replaced.
   file_lock::holder begin_to_write();
 
   /// Whether a unit of work has been committed since the last call.
@@ -132,11 +146,13 @@ class connection {
     bool has_begun = false;  // with the wait for this connection's turn, and `until` is set
   };
 
+  [[noreturn]] void refuse(const std::string& why, int code) const;
   static int nap(void* self, int naps_before) noexcept;
   rows begin(const char* sql);
   void use_wal(std::chrono::milliseconds patience);
 
   std::shared_ptr<file_lock> lock_;  // null if the connection is the caller's
+  std::shared_ptr<opened_files> files_;
   std::unique_ptr<lock_wait> wait_;  // SQLite keeps a pointer to it
   std::unique_ptr<sqlite3, closer> handle_;
   std::unordered_map<const char*, compiled> kept_;

@@ -202,8 +202,8 @@ const char* list_statement(std::optional<task_state> only) {
 
 }  // namespace
 
-connection open_connection(const std::string& file, const settings& with) {
-  connection result(file, with.patience);
+connection open_connection(const std::string& file, const settings& with, when_absent what) {
+  connection result(file, with.patience, what);
   if (with.checkpoints) with.checkpoints->watch(result);
   if (with.connected) with.connected(result.handle());
   bring_up_to_date(result, with.steps);
@@ -227,11 +227,11 @@ task task_of(const rows& row) {
 
 file_engine::file_engine(std::string file, settings with) : file_(std::move(file)), with_(std::move(with)) {
   with_.checkpoints = std::make_shared<checkpointer>(file_);
-  connect();
+  connect(when_absent::create);
 }
 
-void file_engine::connect() {
-  connection fresh = open_connection(file_, with_);
+void file_engine::connect(when_absent what) {
+  connection fresh = open_connection(file_, with_, what);
   {
     rows syncs = fresh.query("PRAGMA synchronous");
     syncs.next();
@@ -252,6 +252,11 @@ connection file_engine::theirs(const transaction& in) const {
                                 quoted(file == nullptr ? "" : file) + ", but the store is in " +
                                 quoted(file_));
   }
+  if (has_moved(in.sqlite()))
+    throw store_error(
+        "rondo: SQLite, " + file_ +
+        ": the file that the transaction's connection has open has been removed or replaced: that "
+        "connection must be closed and opened anew");
   return connection(in.sqlite());
 }
 
@@ -264,7 +269,12 @@ auto file_engine::on(const transaction* in, Function f) {
   std::shared_ptr<const log_file> log;
   auto result = [&] {
     const std::lock_guard lock(mutex_);
-    if (!own_) connect();
+    if (own_ && !own_->is_in_place()) {
+      own_->give_up();
+      log_.reset();
+      own_.reset();
+    }
+    if (!own_) connect(when_absent::refuse);
     try {
       auto done = f(*own_);
       if (own_->has_committed()) log = log_;

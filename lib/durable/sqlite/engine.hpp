@@ -63,7 +63,7 @@ class file_engine final : public engine {
  private:
   template <class Function>
   auto on(const transaction* in, Function f);
-  void connect();
+  void connect(when_absent what);
   connection theirs(const transaction& in) const;
   std::int64_t microseconds_until(const due_time& due) const;
   /// Wakes the sessions if the task is due soon. What is in the user's transaction cannot be seen yet.
@@ -77,7 +77,8 @@ class file_engine final : public engine {
 };
 
 /// Returns a new connection, with the schema up to date.
-connection open_connection(const std::string& file, const settings& with);
+connection open_connection(const std::string& file, const settings& with,
+                           when_absent what = when_absent::refuse);
 
 std::shared_ptr<engine> open(const std::string& file, settings with);
 

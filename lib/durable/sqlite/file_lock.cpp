@@ -66,6 +66,22 @@ file_lock::holder file_lock::lock_until(std::chrono::steady_clock::time_point en
   return holder(has_lock ? this : nullptr);
 }
 
+std::shared_ptr<opened_files> file_lock::files(const std::string& database) {
+  auto fresh = std::make_shared<opened_files>(database);
+  const std::lock_guard hold(mutex_);
+  std::erase_if(opened_, [](const auto& each) { return each.expired(); });
+  for (const auto& each : opened_) {
+    auto known = each.lock();
+    if (known == nullptr || !known->is_same_database(*fresh)) continue;
+    if (!known->are_given_up()) return known;
+    throw store_error("rondo: SQLite, " + database +
+                      ": the file was removed or replaced, and is back. It can be opened once each store and "
+                      "dispatcher of this process has noticed that, or after a restart");
+  }
+  opened_.push_back(fresh);
+  return fresh;
+}
+
 /// Passes the lock on, so that nobody can overtake the first that waits.
 void file_lock::unlock() noexcept {
   const std::lock_guard hold(mutex_);

@@ -1,4 +1,4 @@
-// Who may write to a file next, among the connections of this process.
+// What the connections of this process that have the same file open share.
 #pragma once
 
 #include <chrono>
@@ -8,8 +8,11 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include <unistd.h>
+
+#include "durable/sqlite/opened_files.hpp"
 
 namespace rondo::durable::detail::sqlite {
 
@@ -31,6 +34,9 @@ class file_lock {
 
   /// Waits for its turn. Returns null if that is not before `end`. Throws std::bad_alloc.
   holder lock_until(std::chrono::steady_clock::time_point end);
+  /// Returns the files that this process has open as the database of that name. Throws store_error if they are given up,
+  /// and yet there again: SQLite would let a new connection share the index of the log with those that have not noticed.
+  std::shared_ptr<opened_files> files(const std::string& database);
   /// How many wait. For tests.
   std::size_t waiting() {
     const std::lock_guard hold(mutex_);
@@ -48,6 +54,7 @@ class file_lock {
   const pid_t process_ = getpid();
   std::mutex mutex_;
   bool is_held_ = false;
+  std::vector<std::weak_ptr<opened_files>> opened_;
   std::list<waiter> waiting_;  // in the order of arrival; empty unless the lock is held
 };
 

@@ -32,11 +32,7 @@ constexpr std::chrono::milliseconds longest_wait{1000};
 }  // namespace
 
 file_session::file_session(std::string file, settings with, std::string owner, claim_rules rules)
-    : file_(std::move(file)),
-      with_(std::move(with)),
-      owner_(std::move(owner)),
-      rules_(std::move(rules)),
-      locks_(file_) {
+    : file_(std::move(file)), with_(std::move(with)), owner_(std::move(owner)), rules_(std::move(rules)) {
   auto& queues = rules_.queues;  // a claim must check each only once
   std::sort(queues.begin(), queues.end());
   queues.erase(std::unique(queues.begin(), queues.end()), queues.end());
@@ -48,7 +44,10 @@ file_session::file_session(std::string file, settings with, std::string owner, c
 void file_session::open() {
   // A power cut may undo the connection's last commits. It also ends all processes of the host, so their tasks run
   // again.
-  database_.emplace(open_connection(file_, with_));
+  connection fresh = open_connection(file_, with_);
+  has_lock_ = false;  // the file may be another one
+  locks_.emplace(file_);
+  database_.emplace(std::move(fresh));
   seen_version_ = -1;  // versions of two connections cannot be compared
 }
 
@@ -57,7 +56,7 @@ bool file_session::enter() {
   database_->change("INSERT INTO rondo_owner (name) VALUES (?) ON CONFLICT DO NOTHING", owner_);
   rows own = database_->query("SELECT id FROM rondo_owner WHERE name = ?", owner_);
   own.next();
-  return locks_.lock_own(own.integer(0));
+  return locks_->lock_own(own.integer(0));
 }
 
 /// Frees what sessions that have ended held and had not begun. Returns whether there was such a session.
@@ -66,7 +65,7 @@ bool file_session::free_held_by_dead() {
   {
     rows others = database_->query("SELECT id, name FROM rondo_owner WHERE name <> ?", owner_);
     while (others.next())
-      if (locks_.lock_dead(others.integer(0))) dead.emplace_back(others.integer(0), others.text(1));
+      if (locks_->lock_dead(others.integer(0))) dead.emplace_back(others.integer(0), others.text(1));
   }
   const struct end {
     owner_locks& locks;
@@ -74,7 +73,7 @@ bool file_session::free_held_by_dead() {
     ~end() {
       for (const auto& [number, name] : all) locks.unlock(number);
     }
-  } at_end{locks_, dead};
+  } at_end{*locks_, dead};
   if (dead.empty()) return false;
   unit_of_work all(*database_);
   for (const auto& [number, name] : dead) {
@@ -372,6 +371,7 @@ void file_session::take_over(std::int64_t id, turn_result& done) {
 bool file_session::changed() {
   try {
     if (!database_) open();
+    if (!database_->is_in_place()) return true;
     const bool any_died = free_held_by_dead();
     const std::int64_t version = data_version();
     return std::exchange(seen_version_, version) != version || any_died;

@@ -57,7 +57,7 @@ class file_session final : public session {
   settings with_;
   std::string owner_;
   claim_rules rules_;
-  owner_locks locks_;
+  std::optional<owner_locks> locks_;
   bool has_lock_ = false;               // by which others see that this session lives
   std::optional<connection> database_;  // none if the next call must reconnect
   std::int64_t seen_version_ = 0;       // the last data_version()
