@@ -70,25 +70,21 @@ void checkpointer::run() noexcept {
     hold.unlock();
     try {
       shorten_log(pages);
-    } catch (const std::exception&) {  // a lock, a full disk, no memory: later commits ask again
-      without_writers_.reset();
-      own_.reset();
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
+      // A lock, a full disk, no memory: later commits ask again.
     }
     hold.lock();
   }
 }
 
 void checkpointer::shorten_log(int pages) {
-  if (own_ && !own_->is_in_place()) {  // the connections that write give it up
-    without_writers_.reset();
-    own_.reset();
-  }
-  if (!own_) own_.emplace(file_, longest_wait_for_turn);
-  copy_log(*own_);
+  // Not kept open, as the file may be replaced.
+  connection own(file_, longest_wait_for_turn);
+  copy_log(own);
   if (pages < long_log) return;
-  if (!without_writers_) without_writers_.emplace(file_, longest_wait_for_turn);
-  const unit_of_work nothing(*without_writers_);
-  copy_log(*own_);
+  connection without_writers(file_, longest_wait_for_turn);
+  const unit_of_work nothing(without_writers);
+  copy_log(own);
 }
 
 }  // namespace rondo::durable::detail::sqlite

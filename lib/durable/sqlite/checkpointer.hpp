@@ -3,7 +3,6 @@
 
 #include <condition_variable>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -39,8 +38,7 @@ class checkpointer {
   int pages_ = 0;   // of the log, at its last commit
   int copied_ = 0;  // of these
   bool is_over_ = false;
-  std::optional<connection> own_, without_writers_;  // the second one keeps others from writing
-  std::thread thread_;                               // once it is needed
+  std::thread thread_;  // once it is needed
 };
 
 }  // namespace rondo::durable::detail::sqlite

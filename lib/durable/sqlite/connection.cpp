@@ -192,14 +192,14 @@ file_lock::holder connection::begin_to_write() {
 }
 
 void connection::give_up() {
-  // What has been committed belongs to the old file, which may still have another name.
-  int in_log = 0, copied = 0;
-  const int code = sqlite3_wal_checkpoint_v2(handle(), nullptr, SQLITE_CHECKPOINT_PASSIVE, &in_log, &copied);
-  if ((code & 0xFF) == SQLITE_BUSY || (code == SQLITE_OK && copied < in_log))
-    refuse(std::string("the file has been removed or replaced, and its log cannot be copied into it yet") +
-               advice_on(SQLITE_BUSY),
-           SQLITE_BUSY);
-  files_->give_up();
+  files_->give_up([this] {
+    // What has been committed belongs to the old file, which may still have another name.
+    int in_log = 0, copied = 0;
+    const int code =
+        sqlite3_wal_checkpoint_v2(handle(), nullptr, SQLITE_CHECKPOINT_PASSIVE, &in_log, &copied);
+    if ((code & 0xFF) == SQLITE_BUSY || (code == SQLITE_OK && copied < in_log))
+      refuse("the file has been removed or replaced, and another connection still reads it", SQLITE_BUSY);
+  });
   if (!files_->has_successor()) refuse(is_removed, SQLITE_NOTFOUND);
 }
 

@@ -227,6 +227,10 @@ task task_of(const rows& row) {
 
 file_engine::file_engine(std::string file, settings with) : file_(std::move(file)), with_(std::move(with)) {
   with_.checkpoints = std::make_shared<checkpointer>(file_);
+  with_.leave_old_file = [this] {
+    const std::lock_guard lock(mutex_);
+    leave_old_file();
+  };
   connect(when_absent::create);
 }
 
@@ -238,6 +242,15 @@ void file_engine::connect(when_absent what) {
     if (syncs.integer(0) != 0) log_ = std::make_shared<log_file>(fresh);  // tests turn it off
   }
   own_.emplace(std::move(fresh));
+}
+
+/// Closes the connection if the file has been replaced: while this process has an old file open, it cannot open it anew
+/// under its name. Throws store_error if it has been removed. Precondition: the lock is held.
+void file_engine::leave_old_file() {
+  if (!own_ || own_->is_in_place()) return;
+  own_->give_up();
+  log_.reset();
+  own_.reset();
 }
 
 connection file_engine::theirs(const transaction& in) const {
@@ -269,11 +282,7 @@ auto file_engine::on(const transaction* in, Function f) {
   std::shared_ptr<const log_file> log;
   auto result = [&] {
     const std::lock_guard lock(mutex_);
-    if (own_ && !own_->is_in_place()) {
-      own_->give_up();
-      log_.reset();
-      own_.reset();
-    }
+    leave_old_file();
     if (!own_) connect(when_absent::refuse);
     try {
       auto done = f(*own_);

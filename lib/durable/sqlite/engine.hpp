@@ -35,6 +35,7 @@ struct settings {
   /// Of the engine, for it and its sessions.
   std::shared_ptr<checkpointer> checkpoints = {};
   std::shared_ptr<news> due_soon = std::make_shared<news>();
+  std::function<void()> leave_old_file = [] {};  // called before a session opens the file
   ///@}
 };
 
@@ -64,6 +65,7 @@ class file_engine final : public engine {
   template <class Function>
   auto on(const transaction* in, Function f);
   void connect(when_absent what);
+  void leave_old_file();
   connection theirs(const transaction& in) const;
   std::int64_t microseconds_until(const due_time& due) const;
   /// Wakes the sessions if the task is due soon. What is in the user's transaction cannot be seen yet.

@@ -25,7 +25,7 @@ namespace {
                     advice_on(SQLITE_CANTOPEN, reason));
 }
 
-/// During its lifetime, no other process that uses this class removes files of the folder.
+/// During its lifetime, nobody else gives up files of the folder.
 class folder_lock {
  public:
   explicit folder_lock(const std::string& folder)
@@ -67,9 +67,10 @@ bool opened_files::are_in_place() const {
 
 bool opened_files::has_successor() const { return identity_of(name_).has_value(); }
 
-void opened_files::give_up() {
-  are_given_up_ = true;
+void opened_files::give_up(const std::function<void()>& copy_log) {
   const folder_lock held(std::filesystem::path(name_).parent_path().string());
+  copy_log();
+  are_given_up_ = true;
   for (std::size_t i = 0; i != log_.size(); ++i) {
     if (!log_[i] || identity_of(log_names_[i]) != log_[i]) continue;
     if (::unlink(log_names_[i].c_str()) != 0 && errno != ENOENT) fail(log_names_[i]);

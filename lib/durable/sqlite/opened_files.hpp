@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -28,10 +29,10 @@ class opened_files {
   /// Whether there is a file by the name of the database.
   bool has_successor() const;
 
-  /// Removes what is left of the log and its index under their names, so that nobody takes them for those of another
-  /// database. What others have put there stays. Precondition: the log has been copied into the database. Throws
+  /// Calls `copy_log`, which should copy the log into the database. Then removes what is left of the log and its index
+  /// under their names, so that nobody takes them for those of another database. What others have put there stays. Throws
   /// store_error.
-  void give_up();
+  void give_up(const std::function<void()>& copy_log);
   bool are_given_up() const noexcept { return are_given_up_; }
 
  private:

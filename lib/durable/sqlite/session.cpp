@@ -44,6 +44,7 @@ file_session::file_session(std::string file, settings with, std::string owner, c
 void file_session::open() {
   // A power cut may undo the connection's last commits. It also ends all processes of the host, so their tasks run
   // again.
+  with_.leave_old_file();
   connection fresh = open_connection(file_, with_);
   has_lock_ = false;  // the file may be another one
   locks_.emplace(file_);
