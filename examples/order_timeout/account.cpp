@@ -10,7 +10,7 @@ std::vector<row> look(connections& database, const char* sql, const row& paramet
   return answer;
 }
 
-// One statement, so all counts are of one moment. The schema of rondo_task is in lib/durable/README.md; state 3 is
+// One statement, so all counts are of one moment. The schema of rondo_task is in lib/durable/operators.md; state 3 is
 // dead.
 constexpr const char* accounting = R"(
   SELECT

@@ -1,5 +1,5 @@
 // Delayed tasks that outlive the process and that several processes share, kept in SQLite or PostgreSQL. A separate
-// library, rondo-durable; lib/durable/README.md compares it with its alternatives and is the operator's guide.
+// library, rondo-durable; lib/durable/README.md compares it with its alternatives, lib/durable/operators.md is for operators.
 #pragma once
 
 #include <chrono>

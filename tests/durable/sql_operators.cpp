@@ -1,4 +1,4 @@
-// The statements for operators in lib/durable/README.md are valid, and do what it says.
+// The statements for operators in lib/durable/operators.md are valid, and do what it says.
 #include <doctest/doctest.h>
 
 #include <fstream>
@@ -14,10 +14,10 @@ namespace durable_operators_sql {
 /// The statements of the SQL listings that are for this engine. Each part begins with a comment, which may name an
 /// engine.
 std::vector<std::string> statements_for(const std::string& engine, const std::string& other) {
-  std::ifstream readme(RONDO_TEST_CORPUS "/../../../lib/durable/README.md");
+  std::ifstream page(RONDO_TEST_CORPUS "/../../../lib/durable/operators.md");
   std::vector<std::string> result;
   bool in_sql = false, is_ours = true;
-  for (std::string line; std::getline(readme, line);) {
+  for (std::string line; std::getline(page, line);) {
     if (line.starts_with("```")) {
       in_sql = line == "```sql";
       is_ours = true;
@@ -44,11 +44,11 @@ std::string statement(sql_database& db, const std::string& part, const std::stri
     REQUIRE(place != each.npos);
     return each.replace(place, from.size(), to);
   }
-  FAIL("lib/durable/README.md has no ", part);
+  FAIL("lib/durable/operators.md has no ", part);
   return "";
 }
 
-TEST_CASE("operators: the database accepts every statement of the README") {
+TEST_CASE("operators: the database accepts every statement of the page") {
   const auto db = new_sql_database();
   db->open_store();
   const std::vector<std::string> all = statements_on(*db);

@@ -45,7 +45,7 @@ constexpr const char* version_1 = R"sql(
   create unique index rondo_task_key on rondo_task (queue, key) where key is not null and state <> 3;
 )sql";
 
-// The columns are designed in lib/durable/README.md. What takes long for many rows is left out: payloads of old rows
+// The columns are designed in lib/durable/operators.md. What takes long for many rows is left out: payloads of old rows
 // stay where they are, and the new indices contain none of them. As the old column of the payloads has another name,
 // programs that know only version 1 get an error rather than a wrong payload.
 //

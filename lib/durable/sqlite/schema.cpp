@@ -88,7 +88,7 @@ std::vector<std::string> version_1() {
   };
 }
 
-// The columns are designed in lib/durable/README.md. What takes long for many rows is left out: payloads of old rows
+// The columns are designed in lib/durable/operators.md. What takes long for many rows is left out: payloads of old rows
 // stay where they are, and the new indices contain none of them. As the old column of the payloads has another name,
 // programs that know only version 1 get an error rather than a wrong payload.
 //
