@@ -96,21 +96,24 @@ TEST_CASE("the file of the owners' locks gets the mode of the database, whatever
 TEST_CASE("users of the group that may write to the database can work on it, one after the other") {
   if (geteuid() != 0) return;  // nobody else may become another user
   for (const mode_t folder_mode : {02775u, 0777u}) {
-    CAPTURE(folder_mode);
-    sqlite_database db;
-    const std::filesystem::path folder = std::filesystem::path(db.file()).parent_path();
-    REQUIRE(chown(folder.c_str(), first, group) == 0);
-    chmod(folder.c_str(), folder_mode);
-    const masked by(022);
-    REQUIRE(as(first, [&] {
-      db.open();
-      return chown(db.file().c_str(), static_cast<uid_t>(-1), group) == 0 &&
-             chmod(db.file().c_str(), 0664) == 0;
-    }));
-    CHECK(as(first, [&] { return works(db, "first"); }));
-    CHECK(status(db.file() + "-owners").st_gid == group);
-    CHECK(mode(db.file() + "-owners") == 0664);
-    CHECK(as(second, [&] { return works(db, "second"); }));
+    for (const bool is_owner_first : {true, false}) {
+      CAPTURE(folder_mode);
+      CAPTURE(is_owner_first);
+      sqlite_database db;
+      const std::filesystem::path folder = std::filesystem::path(db.file()).parent_path();
+      REQUIRE(chown(folder.c_str(), first, group) == 0);
+      chmod(folder.c_str(), folder_mode);
+      const masked by(022);
+      REQUIRE(as(first, [&] {
+        db.open();
+        return chown(db.file().c_str(), static_cast<uid_t>(-1), group) == 0 &&
+               chmod(db.file().c_str(), 0664) == 0;
+      }));
+      CHECK(as(is_owner_first ? first : second, [&] { return works(db, "one"); }));
+      CHECK(status(db.file() + "-owners").st_gid == group);
+      CHECK(mode(db.file() + "-owners") == 0664);
+      CHECK(as(is_owner_first ? second : first, [&] { return works(db, "other"); }));
+    }
   }
 }
 
