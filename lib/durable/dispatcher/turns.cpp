@@ -396,10 +396,12 @@ void turns::hold(claim c, time_point sent, time_point received) {
     d_.wheel.due_at(due, p);
   } catch (const stopped_error& e) {
     one = d_.held.take_back(p);
-    if (d_.wheel.claims())  // otherwise stop() is about to say so
+    if (d_.wheel.claims()) {
       give_back(one, e.what());
-    else
+    } else {  // stop() has closed the wheel, and is about to say so
+      closing_ = true;
       unsettled_.returned.splice(unsettled_.returned.end(), one);
+    }
     stop_claiming();
   } catch (const std::exception& e) {  // the scheduler has too many timers, or is out of memory
     one = d_.held.take_back(p);
