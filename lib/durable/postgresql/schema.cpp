@@ -216,7 +216,9 @@ void mend_lane_next(connection& database) {
       "where t.tgrelid = 'rondo_task'::regclass and t.tgname = 'rondo_lane_left' "
       "and 'search_path=pg_catalog, pg_temp' <> all(coalesce(f.proconfig, '{}'))");
   if (old.rows() == 0) return;
-  const std::string_view all = version_2, name = "create function rondo_lane_next", end = "end $$;";
+  const std::string_view all = version_2;
+  constexpr std::string_view name = "create function rondo_lane_next";
+  constexpr std::string_view end = "end $$;";
   const auto from = all.find(name) + name.size();
   const auto to = all.find(end, from) + end.size();
   const std::string is = old.bytes(0, 0);
