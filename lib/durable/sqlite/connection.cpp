@@ -195,7 +195,7 @@ void connection::give_up() {
   files_->give_up([this] {
     // What has been committed belongs to the old file, which may still have another name.
     int in_log = 0;
-  int copied = 0;
+    int copied = 0;
     const int code =
         sqlite3_wal_checkpoint_v2(handle(), nullptr, SQLITE_CHECKPOINT_PASSIVE, &in_log, &copied);
     if ((code & 0xFF) == SQLITE_BUSY || (code == SQLITE_OK && copied < in_log))
