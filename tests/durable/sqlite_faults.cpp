@@ -11,7 +11,6 @@
 namespace durable_sqlite_faults {
 
 using namespace durable_test;
-using rondo::durable::store_error;
 
 /// A store and a session, and their SQLite connections.
 struct in_use {
@@ -38,17 +37,6 @@ struct in_use {
 
 void pragma(sqlite3* connection, const std::string& what) {
   REQUIRE(sqlite3_exec(connection, ("PRAGMA " + what).c_str(), nullptr, nullptr, nullptr) == SQLITE_OK);
-}
-
-template <class Function>
-std::string error_of(Function f) {
-  try {
-    f();
-    return "";
-  } catch (const store_error& e) {
-    CHECK(!e.perhaps_done());
-    return e.what();
-  }
 }
 
 TEST_CASE(

@@ -24,19 +24,7 @@ namespace durable_sqlite_replaced {
 
 using namespace durable_test;
 using rondo::durable::store;
-using rondo::durable::store_error;
 using rondo::durable::detail::store_access;
-
-template <class Function>
-std::string error_of(Function f) {
-  try {
-    f();
-    return "";
-  } catch (const store_error& e) {
-    CHECK(!e.perhaps_done());
-    return e.what();
-  }
-}
 
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;

@@ -271,8 +271,7 @@ void turns::settle_end(const detail::run& r, const turn_result& done) {
     d_.errors.say([&] {
       return name_of(r.what) + ", attempt " + std::to_string(r.what.attempt) +
              ": its lease ran out during the run and another took it over, or somebody removed it, or the "
-             "database "
-             "went back to an earlier state";
+             "database went back to an earlier state";
     });
     return;
   }

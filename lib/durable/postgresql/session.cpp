@@ -221,8 +221,7 @@ turn_result server_session::take(const turn& what) {
   if (std::exchange(perhaps_went_back_, false))
     throw store_error(
         "rondo: PostgreSQL: the server has another timeline than before: a standby was promoted, or a backup "
-        "restored. "
-        "Claims and ends of runs that it does not know of are lost");
+        "restored. Claims and ends of runs that it does not know of are lost");
   if (what.adopt) perhaps_forgotten_ = false;
   if (what.concerns_runs() && std::exchange(perhaps_forgotten_, false))
     throw store_error(
