@@ -3,8 +3,6 @@
 
 #include <sqlite3.h>
 
-#include <doctest/doctest.h>
-
 #include <atomic>
 #include <filesystem>
 #include <functional>
@@ -16,18 +14,6 @@
 #include "durable/sqlite/engine.hpp"
 
 namespace durable_test {
-
-/// What a call reports that must have done nothing; empty if it succeeds.
-template <class Function>
-std::string error_of(Function f) {
-  try {
-    f();
-    return "";
-  } catch (const rondo::durable::store_error& e) {
-    CHECK(!e.perhaps_done());
-    return e.what();
-  }
-}
 
 /// Removed with its contents.
 class temporary_folder {

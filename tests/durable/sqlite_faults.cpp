@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "durable/errors.hpp"
 #include "durable/sqlite_database.hpp"
 
 namespace durable_sqlite_faults {

@@ -17,6 +17,7 @@
 #include <rondo/timer.hpp>
 
 #include "durable/child.hpp"
+#include "durable/errors.hpp"
 #include "durable/sqlite_database.hpp"
 #include "threads/patience.hpp"
 
