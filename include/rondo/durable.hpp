@@ -210,8 +210,8 @@ class RONDO_EXPORT store {
  public:
   /// Opens "sqlite:FILE" or "postgresql://…" (parsed by libpq), and creates or migrates the schema. Any number of
   /// processes may do so at once. Throws store_error if the database cannot be reached, if its schema is damaged or
-  /// newer than this version, if the URL has neither form, or if this library was built without the engine that the URL
-  /// names.
+  /// newer than this version, if the URL has neither form, if this library was built without the engine that the URL
+  /// names, or if it notices that a pooler of transactions lies between it and PostgreSQL (which then hears no notification).
   static std::unique_ptr<store> open(const std::string& url);
   ~store();
   store(const store&) = delete;
@@ -427,8 +427,9 @@ struct dispatcher_options {
   duration longest_retry = std::chrono::minutes(10);
   ///@}
   std::size_t threads = 4;  ///< the number of threads that run the handler. Must be positive
-  /// Called with one line for each failed attempt, each lost lease, each failure of the database, and each claim that
-  /// takes longer than a third of the lease, on any thread. If empty, the lines go to std::cerr.
+  /// Called with one line for each failed attempt, each lost lease, each failure of the database, each claim that
+  /// takes longer than a third of the lease, and once if a pooler of transactions is noticed, on any thread. If empty, the
+  /// lines go to std::cerr.
   std::function<void(const std::string&)> on_error = {};
   /// Tasks are claimed only while the payloads of all tasks claimed and not yet ended have fewer bytes than this. So at
   /// most this many bytes and one payload are held. A claim may need as much again while it is received. Must be

@@ -69,7 +69,8 @@ class cutting_proxy::pair {
     auto where = from_client ? cut::request : cut::answer;
     if (of.next_cut_.compare_exchange_strong(where, cut::nowhere)) return false;
     if (passes_ == passes::all && of.passes_ != passes::all) return false;
-    if (from_client && passes_ == passes::handshakes && bytes[0] == 'Q') passes_ = passes::nothing;
+    if (from_client && passes_ == passes::handshakes && (bytes[0] == 'Q' || bytes[0] == 'P'))
+      passes_ = passes::nothing;
     if (passes_ == passes::nothing) {
       if (from_client) of.withheld_.open();
       return true;

@@ -260,13 +260,14 @@ TEST_CASE("when the server restarts during a turn, either all of it is done or n
 TEST_CASE("claims are durable whatever else the URL asks for") {
   const postgresql_database db(*postgresql_server::get());
   postgresql::connection own(db.url() + "&options=-csynchronous_commit%3Doff");
+  own.begin();
   CHECK(own.run_plain("show synchronous_commit").bytes(0, 0) == "on");
 }
 
 TEST_CASE("a server that does not answer is given up, and the turn may have been done") {
   const postgresql_database db(*postgresql_server::get());
   constexpr postgresql::statement slow{"slow", "select pg_sleep(20)"};
-  postgresql::connection own(db.url(), "", 100ms);
+  postgresql::connection own(db.url(), postgresql::lock_wait::as_configured, 100ms);
   own.make();
   const auto begun = std::chrono::steady_clock::now();
   CHECK(try_it([&] { own.run_all({{&slow, {}}}, postgresql::commit::soon); }) == outcome::perhaps_done);
@@ -279,7 +280,7 @@ TEST_CASE("no call waits without end for a server that has stopped answering") {
   const postgresql_database db(*postgresql_server::get());
   constexpr postgresql::statement slow{"slow", "select pg_sleep(60)"};
   const auto begun = std::chrono::steady_clock::now();
-  postgresql::connection own(db.url(), "", 500ms);
+  postgresql::connection own(db.url(), postgresql::lock_wait::as_configured, 500ms);
   CHECK(try_it([&] { own.run(slow, {}); }) == outcome::perhaps_done);
   CHECK(own.get() == nullptr);
   CHECK(try_it([&] { own.run_plain(slow.text); }) == outcome::perhaps_done);
@@ -288,7 +289,10 @@ TEST_CASE("no call waits without end for a server that has stopped answering") {
   CHECK(try_it([&] { own.run_plain(slow.text); }) == outcome::perhaps_done);
   own.roll_back();
   // As with a pooler that is paused: it completes the handshake, and answers nothing after it.
-  postgresql::connection greeted(db.url(), slow.text, 500ms);
+  cutting_proxy paused(postgresql_server::get()->port());
+  paused.let_pass(cutting_proxy::passes::handshakes);
+  postgresql::connection greeted(postgresql_server::by_tcp(db.url(), paused.port()),
+                                 postgresql::lock_wait::as_configured, 500ms);
   CHECK(try_it([&] { greeted.make(); }) == outcome::refused);
   CHECK(std::chrono::steady_clock::now() - begun < 50s);
 }
@@ -297,7 +301,7 @@ TEST_CASE("an answer may take long as long as it arrives") {
   const postgresql_database db(*postgresql_server::get());
   constexpr postgresql::statement large{
       "large", "select pg_sleep(0.02), repeat(md5(i::text), 1000) from generate_series(1, 150) i"};
-  postgresql::connection own(db.url(), "", 1s);
+  postgresql::connection own(db.url(), postgresql::lock_wait::as_configured, 1s);
   own.make();
   CHECK(own.run_all({{&large, {}}}, postgresql::commit::soon).at(0).rows() == 150);
   CHECK(own.run(large, {}).rows() == 150);

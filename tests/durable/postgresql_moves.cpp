@@ -87,6 +87,25 @@ TEST_CASE("lanes go on while their schema is renamed, or their tables are moved 
   }
 }
 
+TEST_CASE(
+    "tables that move to where later connections search are found by a store at once, and by a session's "
+    "next turn") {
+  in_schema x;
+  const auto search = [&](const std::string& schema) {
+    x.operator_at.run("do $$ begin execute format('alter database %I set search_path = " + schema +
+                      "', current_database()); end $$");
+  };
+  search("live");
+  const auto tasks = store::open(x.db.url());
+  worker w(x.db);
+  tasks->submit_after(0s, {.lane = "a"});
+  x.operator_at.run(moves[1]);
+  search("moved");
+  tasks->submit_after(0s, {.lane = "b"});
+  CHECK_THROWS_AS(w.claim_up_to(2), store_error);
+  CHECK(w.claim_up_to(2).size() == 2);
+}
+
 TEST_CASE("store::open() mends rondo_lane_next() if that still looks in the schema of its first day") {
   const in_schema x;
   const auto tasks = store::open(x.url);

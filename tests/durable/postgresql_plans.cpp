@@ -32,7 +32,9 @@ struct crowd {
   /// The server's report of how it executed the statement.
   std::string explained(const std::string& execute) {
     std::string text;
+    own.begin();  // with the settings of our statements
     const auto lines = own.run_plain(("explain (analyze, costs off, timing off) execute " + execute).c_str());
+    own.commit_all();
     for (int row = 0; row < lines.rows(); ++row) text += lines.bytes(row, 0) + '\n';
     return text;
   }

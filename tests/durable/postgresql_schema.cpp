@@ -80,7 +80,7 @@ TEST_CASE("a damaged schema is refused, and the message describes the damage") {
       {"drop table rondo_schema", "rondo_schema is missing"},
       {"alter table rondo_schema drop column version", "column \"version\" does not exist"},
       {"delete from rondo_schema", "rondo_schema does not have exactly one row"},
-      {"insert into rondo_schema values (2)", "rondo_schema does not have exactly one row"},
+      {"insert into rondo_schema values (2)", "Restore a full dump"},
       {"update rondo_schema set version = 0", "rondo_schema must have a version greater than zero"},
       {"drop index rondo_task_due", "an index of rondo_task is missing"},
       {"drop index rondo_task_lease", "an index of rondo_task is missing"},

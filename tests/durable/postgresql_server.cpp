@@ -7,10 +7,12 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <stdexcept>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -32,6 +34,51 @@ using namespace std::chrono_literals;
 
 constexpr auto server_patience = 60s;
 constexpr const char* prefix = "rondo-postgresql-";
+
+/// The role that the URLs name, and the one that has each odd setting.
+constexpr const char* usual_role = "//rondo@";
+constexpr const char* odd_role = "//odd@";
+
+/// The settings of the odd role, which those of our transactions must outdo, or which must not matter.
+constexpr std::pair<const char*, const char*> odd_settings[] = {
+    {"default_transaction_isolation", "serializable"},
+    {"default_transaction_read_only", "on"},
+    {"default_transaction_deferrable", "on"},
+    {"synchronous_commit", "off"},
+    {"array_nulls", "off"},
+    {"transform_null_equals", "on"},
+    {"standard_conforming_strings", "off"},
+    {"backslash_quote", "off"},
+    {"quote_all_identifiers", "on"},
+    {"bytea_output", "escape"},
+    {"client_encoding", "latin1"},
+    {"extra_float_digits", "-15"},
+    {"datestyle", "SQL, DMY"},
+    {"intervalstyle", "sql_standard"},
+    {"timezone", "America/St_Johns"},
+    {"lc_numeric", "C"},
+    {"client_min_messages", "debug1"},
+    {"check_function_bodies", "off"},
+    {"row_security", "off"},
+    {"plpgsql.variable_conflict", "use_variable"},
+    {"plan_cache_mode", "force_custom_plan"},
+    {"constraint_exclusion", "on"},
+    {"join_collapse_limit", "1"},
+    {"from_collapse_limit", "1"},
+    {"geqo_threshold", "2"},
+    {"enable_nestloop", "off"},
+    {"enable_indexscan", "off"},
+    {"enable_indexonlyscan", "off"},
+    {"enable_sort", "off"},
+    {"enable_material", "off"},
+    {"jit", "on"},
+    {"jit_above_cost", "0"},
+    {"work_mem", "64kB"},
+    {"statement_timeout", "60s"},
+    {"lock_timeout", "20s"},
+    {"idle_in_transaction_session_timeout", "20s"},
+    {"transaction_timeout", "60s"},  // since 17
+};
 
 /// Searches folders, because Debian keeps the server's programs out of the PATH.
 std::string find_programs() {
@@ -150,6 +197,7 @@ postgresql_server::postgresql_server(std::string programs)
 }
 
 postgresql_server::~postgresql_server() {
+  stop_pooler();
   if (process_ != 0) stop(how::immediate);
   std::error_code ignored;
   fs::remove_all(folder_, ignored);
@@ -185,11 +233,56 @@ void postgresql_server::stop(how h) {
 }
 
 std::string postgresql_server::url(const std::string& database) const {
-  return "postgresql://rondo@/" + database + "?host=" + folder_ + "&port=" + std::to_string(port_);
+  return "postgresql://" + role_ + "@/" + database + "?host=" + folder_ + "&port=" + std::to_string(port_);
 }
 
 std::string postgresql_server::by_tcp(const std::string& url, int port) {
   return "postgresql://rondo@127.0.0.1:" + std::to_string(port) + "/" + name_in(url);
+}
+
+std::string postgresql_server::by_pooler_of_transactions(const std::string& url_of_it) {
+  constexpr const char* program = "/usr/sbin/pgbouncer";
+  std::error_code ignored;
+  if (!fs::exists(program, ignored)) return "";
+  stop_pooler();
+  start_pooler(program);
+  return by_tcp(url_of_it, pooler_port_);
+}
+
+void postgresql_server::start_pooler(const std::string& program) {
+  pooler_port_ = free_port();
+  const auto configuration = folder_ + "/pooler.ini", log = folder_ + "/pooler.log";
+  std::ofstream(configuration) << "[databases]\n* = host=" << folder_ << " port=" << port_
+                               << " user=rondo\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = "
+                               << pooler_port_
+                               << "\nunix_socket_dir =\nauth_type = any\npool_mode = transaction\n";
+  pooler_ = run_as(user_, group_, {program, configuration}, log);
+  const auto late = std::chrono::steady_clock::now() + server_patience;
+  while (PQping(by_tcp(url(), pooler_port_).c_str()) != PQPING_OK) {
+    if (::waitpid(pooler_, nullptr, WNOHANG) == pooler_ || std::chrono::steady_clock::now() > late)
+      throw std::runtime_error("PgBouncer did not start: " + contents_of(log));
+    std::this_thread::sleep_for(20ms);
+  }
+}
+
+void postgresql_server::stop_pooler() noexcept {
+  if (pooler_ == 0) return;
+  ::kill(pooler_, SIGTERM);
+  end_of(std::exchange(pooler_, 0));
+}
+
+std::size_t postgresql_server::use_odd_settings() {
+  user_connection by(url());
+  by.run("create role odd login superuser; load 'plpgsql'");
+  std::size_t count = 0;
+  for (const auto& [name, value] : odd_settings) {
+    if (by.run(std::string("select 1 from pg_settings where lower(name) = '") + name + "'").empty()) continue;
+    by.run(std::string("alter role odd set ") + name + " = " +
+           (std::string_view(name) == "datestyle" ? value : "'" + std::string(value) + "'"));
+    ++count;
+  }
+  role_ = "odd";
+  return count;
 }
 
 // Creating a database takes a quarter of a second, emptying one a tenth of that.
@@ -207,11 +300,21 @@ std::string postgresql_server::new_database() {
 void postgresql_server::drop_database(const std::string& url_of_it) noexcept {
   try {
     user_connection(url_of_it).run(
-        "drop schema public cascade; create schema public; grant usage on schema public to public");
+        "drop schema public cascade; create schema public; grant usage on schema public to public;"
+        "do $$ begin execute format('alter database %I reset all', current_database()); end $$");
     empty_.push_back(url_of_it);
   } catch (const std::exception&) {
     // The database goes with the server, when the tests end.
   }
+}
+
+user_connection::user_connection(const std::string& url) {
+  std::string as_usual = url;
+  const auto odd = as_usual.find(odd_role);
+  if (odd != std::string::npos) as_usual.replace(odd, std::strlen(odd_role), usual_role);
+  connection_.reset(PQconnectdb(as_usual.c_str()));
+  PQsetNoticeProcessor(
+      get(), [](void*, const char*) {}, nullptr);
 }
 
 std::string user_connection::run(const std::string& sql) {

@@ -3,6 +3,7 @@
 // the test program, however that ends.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,6 +31,13 @@ class postgresql_server {
   /// The URL of the same database, by TCP on that port of this host.
   static std::string by_tcp(const std::string& url, int port);
   int port() const noexcept { return port_; }
+  /// The URL of the same database, by a new PgBouncer that pools transactions and replaces the last one. Empty if it is not
+  /// installed.
+  std::string by_pooler_of_transactions(const std::string& url_of_it);
+
+  /// From now on, url() and new_database() name a role that has each setting that could change what statements mean, or
+  /// how they are executed. (user_connection takes the other role.) Returns their number.
+  std::size_t use_odd_settings();
 
   enum class how { fast, immediate };  // the modes of pg_ctl: an orderly end of all sessions; like a crash
   void stop(how);
@@ -43,24 +51,25 @@ class postgresql_server {
  private:
   explicit postgresql_server(std::string programs);
   void make_cluster();
+  void start_pooler(const std::string& program);
+  void stop_pooler() noexcept;
 
   std::string programs_;  // the folder
   std::string folder_;
   uid_t user_ = 0;
   gid_t group_ = 0;
   int port_ = 0;
-  pid_t process_ = 0;
+  pid_t process_ = 0, pooler_ = 0;
+  int pooler_port_ = 0;
   int databases_ = 0;
+  std::string role_ = "rondo";
   std::vector<std::string> empty_;  // their URLs
 };
 
 /// A user's connection.
 class user_connection {
  public:
-  explicit user_connection(const std::string& url) : connection_(PQconnectdb(url.c_str())) {
-    PQsetNoticeProcessor(
-        get(), [](void*, const char*) {}, nullptr);
-  }
+  explicit user_connection(const std::string& url);
 
   PGconn* get() const noexcept { return connection_.get(); }
   /// The first column of the first row, or "". Throws std::runtime_error.

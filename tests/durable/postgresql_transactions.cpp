@@ -12,6 +12,7 @@ namespace durable_postgresql_transactions {
 
 using namespace durable_test;
 using rondo::durable::key_taken;
+using rondo::durable::planned;
 using rondo::durable::store_error;
 
 struct in_use {
@@ -221,6 +222,39 @@ TEST_CASE("when two transactions wait for each other, one gets a store_error wit
   }
   other.run("rollback");
   CHECK(waits.get());
+}
+
+TEST_CASE("a list that waits for a transaction that waits for the list is submitted a second later") {
+  in_use x;
+  const auto list = [&](const std::string& first, const std::string& second) {
+    return std::vector<planned>{{.what = {.key = first, .replace = true}, .when = 1h},
+                                {.what = {.key = second, .replace = true}, .when = 1h}};
+  };
+  x.mine.run("begin; set deadlock_timeout = '30s'");  // so that the list detects the deadlock
+  x.tasks->submit_after(x.mine.get(), 1h, {.key = "a"});
+  auto waits = std::async(std::launch::async, [&] { return x.tasks->submit_all(list("b", "a")); });
+  x.wait_until_somebody_waits();
+  x.tasks->submit_after(x.mine.get(), 1h, {.key = "b"});
+  x.mine.run("commit");
+  CHECK(waits.get().size() == 2);
+  CHECK(x.db.ask("select count(*) from rondo_task") == "2");
+}
+
+TEST_CASE("two lists lock the tasks that they replace in the same order") {
+  in_use x;
+  const auto replace_both = [&](const std::string& first, const std::string& second) {
+    return std::vector<planned>{{.what = {.key = first, .replace = true}, .when = 1h},
+                                {.what = {.key = second, .replace = true}, .when = 1h}};
+  };
+  x.tasks->submit_all(replace_both("a", "b"));
+  x.mine.run("begin");
+  x.tasks->cancel(x.mine.get(), "default", "a");
+  auto waits = std::async(std::launch::async, [&] { return x.tasks->submit_all(replace_both("b", "a")); });
+  x.wait_until_somebody_waits();
+  user_connection other(x.db.url());
+  CHECK(other.run("select key from rondo_task where key = 'b' for update nowait") == "b");  // not yet locked
+  x.mine.run("commit");
+  CHECK(waits.get().size() == 2);
 }
 
 TEST_CASE("a due time that an operator has written may be out of range, in either direction") {

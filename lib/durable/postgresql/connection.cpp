@@ -16,15 +16,26 @@
 namespace rondo::durable::detail::postgresql {
 namespace {
 
-// With these settings, every statement finds its rows by an index, and its plan is made once. So statistics cannot
-// mislead the planner. They are always outdated for a queue, and a queue whose table is scanned from the beginning
-// comes to a standstill.
-constexpr const char* own_settings =
-    "set default_transaction_isolation = 'read committed'; set synchronous_commit = on;"
-    "set plan_cache_mode = force_generic_plan;"
-    "set enable_seqscan = off; set enable_bitmapscan = off; set enable_hashjoin = off; set enable_mergejoin "
-    "= off;"
-    "set jit = off;";  // JIT would take the cost penalties of the above for work that is worth compiling
+/// Sets what our statements need, until the end of the transaction. $1: whether a commit waits for the disk, $2: whether a
+/// locked table is waited for as lock_wait::one_second says.
+///
+/// With these settings, every statement finds its rows by an index, and its plan is made once. So statistics cannot
+/// mislead the planner. They are always outdated for a queue, and a queue whose table is scanned from the beginning
+/// comes to a standstill. JIT would take the cost penalties of this for work that is worth compiling.
+constexpr statement settings{"rondo_settings", R"sql(
+  select pg_backend_pid(),
+    set_config('synchronous_commit', case when $1::boolean then 'on' else 'off' end, true),
+    case when $2::boolean then set_config('lock_timeout', '1s', true) end,
+    set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true),
+    set_config('enable_bitmapscan', 'off', true), set_config('enable_hashjoin', 'off', true),
+    set_config('enable_mergejoin', 'off', true), set_config('jit', 'off', true)
+)sql"};
+
+/// What a role or a database may have set that a transaction cannot change later.
+constexpr const char* defaults = R"sql(
+  select pg_backend_pid(), current_setting('default_transaction_isolation') <> 'read committed'
+    or current_setting('default_transaction_read_only') <> 'off', current_setting('session_replication_role')
+)sql";
 
 std::string one_line(std::string_view message) {
   std::string line;
@@ -38,20 +49,29 @@ std::string one_line(std::string_view message) {
   return "rondo: PostgreSQL: " + (line.empty() ? "the connection broke" : line);
 }
 
+/// A statement is prepared that was not, or not where it was: on another session of the server.
+bool shows_pooler(const std::string& state) { return state == "42P05" || state == "26000"; }
+
+constexpr const char* before_state = ", SQLSTATE ";
+
 std::string message_of(PGconn* c, const result& answer) {
   const char* primary = PQresultErrorField(answer.get(), PG_DIAG_MESSAGE_PRIMARY);
   if (primary == nullptr) return one_line(answer ? PQresultErrorMessage(answer.get()) : PQerrorMessage(c));
   const char* detail = PQresultErrorField(answer.get(), PG_DIAG_MESSAGE_DETAIL);
   return one_line(std::string(primary) + (detail == nullptr ? "" : std::string(" (") + detail + ")") +
-                  ", SQLSTATE " + answer.state());
+                  (shows_pooler(answer.state())
+                       ? " (does a pooler of transactions lie between? It must pool sessions)"
+                       : "") +
+                  before_state + answer.state());
 }
 
 /// Whether a new connection may succeed where this one cannot: the server is ending it or is not up yet (08, 57P), the
-/// server has become a replica (25006), somebody has discarded the prepared statements (26000), or a table is not what it
-/// was when they were prepared (0A000: "cached plan must not change result type").
+/// server has become a replica (25006), somebody has discarded the prepared statements (26000), a table is not what it
+/// was when they were prepared (0A000: "cached plan must not change result type"), or the tables are now in another schema,
+/// which a later connection may search (42P01).
 bool needs_new_connection(const std::string& state) {
   return state.starts_with("08") || state.starts_with("57P") || state == "25006" || state == "26000" ||
-         state == "0A000";
+         state == "0A000" || state == "42P01";
 }
 
 /// libpq's own messages quote the part of a URL that is wrong, which may be of the password. A password with an
@@ -79,8 +99,15 @@ constexpr int binary = 1;  // the format of all answers
 
 }  // namespace
 
-connection::connection(std::string url, std::string greeting, std::chrono::milliseconds answers_within)
-    : url_(std::move(url)), greeting_(std::move(greeting)), answers_within_(answers_within) {
+std::string_view state_of(const store_error& error) {
+  const std::string_view said = error.what();
+  const auto at = said.rfind(before_state);
+  return at == std::string_view::npos ? std::string_view()
+                                      : said.substr(at + std::string_view(before_state).size());
+}
+
+connection::connection(std::string url, lock_wait waits, std::chrono::milliseconds answers_within)
+    : url_(std::move(url)), waits_(waits), answers_within_(answers_within) {
   if (!is_well_formed(url_))
     throw store_error(
         "rondo: PostgreSQL: the URL is malformed (is % in the password written as %25, / as %2F, @ as %40?)");
@@ -139,10 +166,31 @@ void connection::connect() {
                       std::string(encoding == nullptr ? "?" : encoding) + ", but must have UTF8");
   given_notice_ = false;
   PQsetNoticeReceiver(made.get(), hear, this);
-  const result answer =
-      answer_to(made.get(), PQsendQuery(made.get(), (own_settings + greeting_).c_str()), doubt::never);
+  const result answer = answer_to(
+      made.get(), PQsendQueryParams(made.get(), defaults, 0, nullptr, nullptr, nullptr, nullptr, binary),
+      doubt::never);
   if (!answer.good()) throw store_error(message_of(made.get(), answer));
+  if (const auto role = answer.bytes(0, 2); role == "replica")
+    throw store_error(
+        "rondo: PostgreSQL: session_replication_role is replica, so that the triggers of the tables would "
+        "not run");
+  odd_defaults_ = answer.boolean(0, 1);
+  process_ = answer.integer(0, 0);
   connected_ = std::move(made);
+}
+
+parameters connection::settings_for(commit how) const {
+  return parameters().boolean(how == commit::durable).boolean(waits_ == lock_wait::one_second);
+}
+
+const char* connection::beginning() const noexcept {
+  return odd_defaults_ ? "begin isolation level read committed read write" : "begin";
+}
+
+void connection::note_process(const result& answer) noexcept {
+  const auto process = answer.integer(0, 0);
+  pooled_ = pooled_ || process != process_;
+  process_ = process;
 }
 
 /// Returns the last answer to the request that was `sent`; the first error is the last answer. libpq's own calls that
@@ -180,8 +228,15 @@ void connection::run_script(const char* what) {
 }
 
 void connection::begin() {
-  run_script("begin");
+  make();
+  run_script(beginning());
   begun_ = true;
+  try {
+    note_process(run(settings, settings_for(commit::durable)));
+  } catch (...) {
+    roll_back();
+    throw;
+  }
 }
 
 void connection::commit_all() {
@@ -201,14 +256,9 @@ void connection::roll_back() noexcept {
 
 result connection::run(const statement& what, const parameters& with) {
   make();
-  if (!prepared_.contains(&what)) prepare(what);
-  const auto values = with.pointers();
-  result answer = answer_to(get(),
-                            PQsendQueryPrepared(get(), what.name, with.count(), values.data(),
-                                                with.lengths().data(), with.formats().data(), binary),
-                            doubt::unless_answered);
-  if (!answer.good()) fail(answer);
-  return answer;
+  if (!prepared_.contains(&what)) prepare(what);  // by itself: if this is lost, nothing has been done
+  return std::move(
+      in_one_round_trip(commit::durable, [&](pipeline& to) { return to.send(what, with); }).front());
 }
 
 void connection::prepare(const statement& what) {
@@ -219,8 +269,15 @@ void connection::prepare(const statement& what) {
 }
 
 std::vector<result> connection::run_all(const std::vector<call>& calls, commit how) {
+  return in_one_round_trip(how, [&](pipeline& to) {
+    return std::ranges::all_of(calls, [&](const call& each) { return to.send(*each.what, each.with); });
+  });
+}
+
+template <class Send>
+std::vector<result> connection::in_one_round_trip(commit how, Send send_calls) {
   try {
-    return run_together(calls, how);
+    return together(how, send_calls);
   } catch (const store_error&) {
     throw;
   } catch (...) {  // out of memory: the next call would receive the answers to what has been sent
@@ -229,25 +286,37 @@ std::vector<result> connection::run_all(const std::vector<call>& calls, commit h
   }
 }
 
-std::vector<result> connection::run_together(const std::vector<call>& calls, commit how) {
-  pipeline together(get(), prepared_);
-  bool sent = together.enter() && together.send("begin");
-  if (how == commit::soon) sent = sent && together.send("set local synchronous_commit = off");
-  for (const auto& each : calls) sent = sent && together.send(each);
-  sent = sent && together.send("commit") && together.sync();
+/// What is sent in one pipeline is one transaction, without "begin" and "commit", which would cost more.
+template <class Send>
+std::vector<result> connection::together(commit how, Send send_calls) {
+  pipeline all(get(), prepared_);
+  bool sent = all.enter();
+  const bool own_transaction = !begun_;
+  const bool explicitly = own_transaction && odd_defaults_;
+  if (explicitly) sent = sent && all.send(beginning());
+  if (own_transaction) sent = sent && all.send(settings, settings_for(how));
+  sent = sent && send_calls(all);
+  if (explicitly) sent = sent && all.send("commit");
+  sent = sent && all.sync();
   if (!sent) {
     const result none;
     fail(none);  // libpq may have sent some of it
   }
-  auto answers = together.answers(answers_within_);
-  if (together.silent()) {
+  auto answers = all.answers(answers_within_);
+  if (all.silent()) {
     connected_.reset();
     throw silence(answers_within_, true);
   }
-  if (!together.wrong().has_value()) return answers;
-  const auto error = error_of(*together.wrong());
-  roll_back();
-  throw store_error(error);
+  if (all.wrong().has_value()) {
+    const auto error = error_of(*all.wrong());
+    roll_back();
+    throw store_error(error);
+  }
+  if (own_transaction) {
+    note_process(answers.front());
+    answers.erase(answers.begin());
+  }
+  return answers;
 }
 
 /// An error from the server has an SQLSTATE. Any other error arose on this side, and the connection is given up. That
@@ -255,6 +324,7 @@ std::vector<result> connection::run_together(const std::vector<call>& calls, com
 store_error connection::error_of(const result& answer, doubt may_be_done) {
   const auto state = answer.state();
   const auto message = message_of(get(), answer);
+  pooled_ = pooled_ || shows_pooler(state);
   if (PQstatus(get()) != CONNECTION_OK || PQpipelineStatus(get()) != PQ_PIPELINE_OFF || state.empty() ||
       needs_new_connection(state))
     connected_.reset();

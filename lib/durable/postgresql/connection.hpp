@@ -2,8 +2,10 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <unordered_set>
 #include <vector>
 
@@ -19,18 +21,33 @@ namespace rondo::durable::detail::postgresql {
 
 enum class commit { durable, soon };
 
+/// How long a connection waits for a locked table: as long as the server's or the role's settings say, or for a second.
+enum class lock_wait { as_configured, one_second };
+
+/// What is said when connection::pooled_by_transactions().
+inline constexpr const char* pools_transactions =
+    "rondo: PostgreSQL: a pooler of transactions lies between this process and the server: notifications are "
+    "lost, and a "
+    "dispatcher's end is not noticed. It must pool sessions (PgBouncer: pool_mode = session)";
+
+/// The SQLSTATE at the end of the message of an error that this component throws; empty if the server sent none.
+std::string_view state_of(const store_error& error);
+
 /// How long nothing may be sent or received before a server counts as hanging.
 inline constexpr std::chrono::milliseconds usual_patience = std::chrono::seconds(15);
 
-/// Used by one thread at a time. All members except the constructor and those marked noexcept may throw store_error.
+/// Used by one thread at a time. It leaves no settings behind: each transaction brings its own. So a pooler may hand the
+/// server's session on to others between two transactions, and no setting of a role or a database changes what the
+/// statements mean.
+///
+/// All members except the constructor and those marked noexcept may throw store_error.
 /// The error's perhaps_done() is true if the connection broke after something was sent and before the server answered;
 /// what the server refused has not been done.
 class connection {
  public:
-  /// Connects when it is first used. Throws store_error if the URL is malformed. `greeting` contains statements for each
-  /// new connection, in addition to this class's own. A call gives up when nothing has been sent or received for
-  /// `answers_within`. (If the network is broken, it waits for no longer than usual_patience.)
-  explicit connection(std::string url, std::string greeting = "",
+  /// Connects when it is first used. Throws store_error if the URL is malformed. A call gives up when nothing has been
+  /// sent or received for `answers_within`. (If the network is broken, it waits for no longer than usual_patience.)
+  explicit connection(std::string url, lock_wait waits = lock_wait::as_configured,
                       std::chrono::milliseconds answers_within = usual_patience);
   ~connection() = default;
   connection(const connection&) = delete;  // libpq keeps a pointer to it
@@ -56,6 +73,11 @@ class connection {
 
   /// Null before the first use, and after the connection broke.
   PGconn* get() const noexcept { return connected_.get(); }
+  /// The process of the server that has executed the last transaction. (libpq knows a number of the pooler, if there is
+  /// one.)
+  std::int64_t server_process() const noexcept { return process_; }
+  /// Whether two transactions of one connection were executed by different processes, or may have been. Stays true.
+  bool pooled_by_transactions() const noexcept { return pooled_; }
 
  private:
   struct finish {
@@ -70,15 +92,24 @@ class connection {
   void connect();
   result answer_to(PGconn* on, int sent, doubt may_be_done);
   void prepare(const statement& what);
-  std::vector<result> run_together(const std::vector<call>& calls, commit how);
+  template <class Send>
+  std::vector<result> in_one_round_trip(commit how, Send send_calls);
+  template <class Send>
+  std::vector<result> together(commit how, Send send_calls);
+  parameters settings_for(commit how) const;
+  const char* beginning() const noexcept;
+  void note_process(const result& answer) noexcept;
   store_error error_of(const result& answer, doubt may_be_done = doubt::unless_answered);
   [[noreturn]] void fail(const result& answer, doubt may_be_done = doubt::unless_answered);
 
   std::string url_;
-  std::string greeting_;
+  lock_wait waits_;
   std::chrono::milliseconds answers_within_;
   bool given_notice_ = false;  // the server is about to end the connection
   bool begun_ = false;         // a transaction is neither committed nor rolled back
+  bool odd_defaults_ = false;  // of new transactions: another isolation than "read committed", or "read only"
+  bool pooled_ = false;
+  std::int64_t process_ = 0;
   std::unique_ptr<PGconn, finish> connected_;
   std::unordered_set<const statement*> prepared_;
 };

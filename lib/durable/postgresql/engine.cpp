@@ -181,6 +181,16 @@ void connection_pool::give_back(std::unique_ptr<connection> one) noexcept {
   given_back_.notify_one();
 }
 
+/// - The connection was made anew: before, its statements were those of a table that somebody has altered (0A000), or it
+///   searched a schema where the tables are no more (42P01).
+/// - Somebody else has just committed a task with the key, which the statement finds now; or an index was being built anew
+///   (23505: "…_ccnew").
+/// - Two lists with keys in different orders waited for each other (40P01); the other one went on.
+bool connection_pool::may_succeed_now(const store_error& error) {
+  const auto state = state_of(error);
+  return state == "0A000" || state == "42P01" || state == "23505" || state == "40P01";
+}
+
 task task_of(const result& answer, int row) {
   return {
       .id = answer.integer(row, 0),
@@ -195,7 +205,8 @@ task task_of(const result& answer, int row) {
 
 server_engine::server_engine(std::string url) : url_(std::move(url)), connections_(url_) {
   // A migration may be silent for long, and so may the wait for one of another process.
-  connection patient(url_, "", std::chrono::hours(24));
+  connection patient(url_, lock_wait::as_configured, std::chrono::hours(24));
+  refuse_pooler_of_transactions(patient);
   migrate(patient);
   home_ = patient
               .run_plain(
@@ -203,6 +214,20 @@ server_engine::server_engine(std::string url) : url_(std::move(url)), connection
                   "where c.oid = 'rondo_task'::regclass")
               .bytes(0, 0);
   database_ = PQdb(patient.get());
+}
+
+/// While a transaction of one connection is in progress, a pooler of transactions executes what another connection sends
+/// elsewhere than before, unless it has not yet used that for the first one.
+void server_engine::refuse_pooler_of_transactions(connection& first) {
+  const auto process = [&] { return first.run_plain("select pg_backend_pid()").integer(0, 0); };
+  const auto before = process();
+  const bool pooled = connections_.with_one([&](connection& second) {
+    second.begin();
+    const bool another = second.server_process() == before || process() != before;
+    second.roll_back();
+    return another;
+  });
+  if (pooled) throw store_error(pools_transactions);
 }
 
 /// Qualifies the tables for the caller's connection, which may search other schemas than the URL's connections.
@@ -410,16 +435,7 @@ std::vector<listed> server_engine::list(const std::string& queue, std::optional<
 }
 
 bool server_engine::retry(std::int64_t id) {
-  const auto ask = [&] { return run(postgresql::retry, parameters().integer(id), nullptr); };
-  const auto answer = [&] {
-    try {
-      return ask();
-    } catch (const store_error& e) {
-      // Somebody has just committed a live task with the key, which the statement finds now.
-      if (!std::string_view(e.what()).ends_with("SQLSTATE 23505")) throw;
-      return ask();
-    }
-  }();
+  const auto answer = run(postgresql::retry, parameters().integer(id), nullptr);
   if (answer.rows() == 0) return false;
   if (!answer.null(0, 2))
     refuse_key({.queue = answer.bytes(0, 0), .key = answer.bytes(0, 1)}, answer.integer(0, 2));

@@ -21,15 +21,23 @@ class connection_pool {
  public:
   explicit connection_pool(std::string url) : url_(std::move(url)) {}
 
-  /// Calls `f` with a connection that nobody else uses. Waits while all are in use.
+  /// Calls `f` with a connection that nobody else uses, and again if the server refused what would succeed now. Waits
+  /// while all are in use.
   template <class Function>
   auto with_one(Function f) {
     const borrowed one(*this);
-    return f(*one.what);
+    for (int left = most_repetitions;; --left) {
+      try {
+        return f(*one.what);
+      } catch (const store_error& error) {
+        if (left == 0 || !may_succeed_now(error)) throw;
+      }
+    }
   }
 
  private:
   static constexpr std::size_t most = 8;
+  static constexpr int most_repetitions = 4;
 
   struct borrowed {
     explicit borrowed(connection_pool& from) : pool(from), what(from.take()) {}
@@ -41,6 +49,7 @@ class connection_pool {
     std::unique_ptr<connection> what;
   };
 
+  static bool may_succeed_now(const store_error& error);
   std::unique_ptr<connection> take();
   void give_back(std::unique_ptr<connection> one) noexcept;
 
@@ -78,6 +87,7 @@ class server_engine final : public engine {
   result run(const statement& what, const parameters& with, const transaction* in);
   template <class Function>
   auto together(const transaction* in, Function f);
+  void refuse_pooler_of_transactions(connection& first);
   void check(const transaction& in) const;
   /// Throws key_taken for the first of these submissions whose key is taken.
   void refuse_if_taken(std::span<const planned> all, const transaction* in);

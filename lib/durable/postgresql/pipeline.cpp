@@ -12,16 +12,16 @@ bool pipeline::send(const char* text) {
   return PQsendQueryParams(connection_, text, 0, nullptr, nullptr, nullptr, nullptr, 1) != 0;
 }
 
-bool pipeline::send(const call& what) {
-  const auto being_prepared = [&](const sent& s) { return s.prepares == what.what; };
-  if (!prepared_.contains(what.what) && std::none_of(sent_.begin(), sent_.end(), being_prepared)) {
-    sent_.push_back({.prepares = what.what});
-    if (PQsendPrepare(connection_, what.what->name, what.what->text, 0, nullptr) == 0) return false;
+bool pipeline::send(const statement& what, const parameters& with) {
+  const auto being_prepared = [&](const sent& s) { return s.prepares == &what; };
+  if (!prepared_.contains(&what) && std::none_of(sent_.begin(), sent_.end(), being_prepared)) {
+    sent_.push_back({.prepares = &what});
+    if (PQsendPrepare(connection_, what.name, what.text, 0, nullptr) == 0) return false;
   }
   sent_.push_back({.wanted = true});
-  const auto values = what.with.pointers();
-  return PQsendQueryPrepared(connection_, what.what->name, what.with.count(), values.data(),
-                             what.with.lengths().data(), what.with.formats().data(), 1) != 0;
+  const auto values = with.pointers();
+  return PQsendQueryPrepared(connection_, what.name, with.count(), values.data(), with.lengths().data(),
+                             with.formats().data(), 1) != 0;
 }
 
 bool answer_comes(PGconn* on, std::chrono::milliseconds within) noexcept {
@@ -67,12 +67,22 @@ std::vector<result> pipeline::answers(std::chrono::milliseconds within) {
       prepared_.insert(each.prepares);
     }
   }
-  silent_ = !answer_comes(connection_, within_);
-  if (silent_) return wanted;
-  const result end(PQgetResult(connection_));
-  if (PQresultStatus(end.get()) != PGRES_PIPELINE_SYNC || PQexitPipelineMode(connection_) == 0)
-    if (!wrong_.has_value()) wrong_.emplace();
+  read_end();
   return wanted;
+}
+
+/// The transaction is committed at the end of the pipeline, so an error that comes now is one of the commit.
+void pipeline::read_end() {
+  for (int results = 0; results != 4; ++results) {  // the error, the null after it, the end
+    if (!answer_comes(connection_, within_)) {
+      silent_ = true;
+      return;
+    }
+    result one(PQgetResult(connection_));
+    if (PQresultStatus(one.get()) == PGRES_PIPELINE_SYNC) break;
+    if (one && !wrong_.has_value()) wrong_ = std::move(one);
+  }
+  if (PQexitPipelineMode(connection_) == 0 && !wrong_.has_value()) wrong_.emplace();
 }
 
 }  // namespace rondo::durable::detail::postgresql

@@ -40,7 +40,7 @@ class pipeline {
   bool sync() noexcept { return PQpipelineSync(connection_) != 0; }
   /// Sends a statement without parameters, whose answer is not returned.
   bool send(const char* text);
-  bool send(const call& what);
+  bool send(const statement& what, const parameters& with);
 
   /// Returns the answers to the calls, in order; if something went wrong, not all of them. Waits as answer_comes() does.
   /// Leaves the pipeline mode unless silent().
@@ -58,6 +58,7 @@ class pipeline {
   };
 
   result next();
+  void read_end();
 
   PGconn* connection_;
   std::unordered_set<const statement*>& prepared_;

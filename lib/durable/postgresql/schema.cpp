@@ -176,8 +176,8 @@ result ask(connection& database, const char* what) {
   try {
     return database.run_plain(what);
   } catch (const store_error& error) {
-    const std::string_view said = without_source(error.what());
-    if (said.ends_with("SQLSTATE 42P01") || said.ends_with("SQLSTATE 42703")) damaged(std::string(said));
+    if (state_of(error) == "42P01" || state_of(error) == "42703")
+      damaged(std::string(without_source(error.what())));
     throw;
   }
 }
@@ -189,7 +189,10 @@ int version_of(connection& database) {
   if (!tables.boolean(0, 0) && !tables.boolean(0, 1)) return 0;
   if (!tables.boolean(0, 0)) damaged("rondo_schema is missing");
   const auto versions = ask(database, "select version from rondo_schema");
-  if (versions.rows() != 1 || versions.null(0, 0)) damaged("rondo_schema does not have exactly one row");
+  if (versions.rows() != 1 || versions.null(0, 0))
+    damaged(
+        "rondo_schema does not have exactly one row (was a dump of the data alone restored here? Restore a "
+        "full dump)");
   if (versions.integer(0, 0) < 1) damaged("rondo_schema must have a version greater than zero");
   return static_cast<int>(versions.integer(0, 0));
 }

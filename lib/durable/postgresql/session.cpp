@@ -152,7 +152,9 @@ bool concerns_tickets(const call& asked) {
 }  // namespace
 
 server_session::server_session(std::string url, std::string owner, claim_rules rules)
-    : database_(std::move(url), greeting), owner_(std::move(owner)), rules_(std::move(rules)) {
+    : database_(std::move(url), lock_wait::one_second),  // not long, because a turn that fails is repeated
+      owner_(std::move(owner)),
+      rules_(std::move(rules)) {
   // The claim would count the tasks of a queue twice if it were named twice.
   auto& queues = rules_.queues;
   std::sort(queues.begin(), queues.end());
@@ -165,6 +167,7 @@ void server_session::connect() {
   if (database_.make()) {
     perhaps_missed_some_ = perhaps_forgotten_ = true;
     has_lock_ = false;
+    database_.run_plain(listen);
     look_at_timeline();
   }
   if (!has_lock_) has_lock_ = database_.run(enter, parameters().text(owner_)).boolean(0, 0);
@@ -218,6 +221,8 @@ turn_result server_session::take(const turn& what) {
   const auto calls = calls_for(what);
   if (calls.empty()) return done;
   connect();
+  if (database_.pooled_by_transactions() && !std::exchange(told_of_pooler_, true))
+    throw store_error(pools_transactions);
   if (std::exchange(perhaps_went_back_, false))
     throw store_error(
         "rondo: PostgreSQL: the server has another timeline than before: a standby was promoted, or a backup "
@@ -286,7 +291,7 @@ bool server_session::heard_news() {
     void operator()(PGnotify* n) const noexcept { PQfreemem(n); }
   };
   while (const std::unique_ptr<PGnotify, free_memory> told{PQnotifies(database_.get())})
-    if (told->be_pid != PQbackendPID(database_.get()) &&
+    if (told->be_pid != database_.server_process() &&
         std::find(rules_.queues.begin(), rules_.queues.end(), told->extra) != rules_.queues.end())
       news = true;
   return news;

@@ -9,9 +9,8 @@
 
 namespace rondo::durable::detail::postgresql {
 
-/// Dispatchers listen on one channel, whose payload is the name of a queue. They do not wait long for a locked table: a
-/// turn that fails is repeated.
-constexpr const char* greeting = "listen rondo_task; set lock_timeout = '1s'";
+/// Dispatchers listen on one channel, whose payload is the name of a queue.
+constexpr const char* listen = "listen rondo_task";
 
 // Statements of a store. engine.cpp explains each $n where it passes it.
 
@@ -59,12 +58,13 @@ inline constexpr statement submit{"rondo_submit", R"sql(
 /// Adds many tasks, and cancels those whose keys they have and that $7 says to replace. $1: the queues, $2: the keys,
 /// $3: the inline payloads, $4: the sizes of the others, $5 and $6: the due times, $8: how soon a task must be due to
 /// wake the dispatchers, $9: the maximum numbers of attempts, $10: the lanes. Returns the ids in ascending order, which is that of the
-/// list. They are fewer than the submissions if a key is taken: then the caller undoes the statement.
+/// list. They are fewer than the submissions if a key is taken: then the caller undoes the statement. Two lists lock the tasks
+/// that they replace in the same order, that of the keys.
 inline constexpr statement submit_many{"rondo_submit_many", R"sql(
   with old as materialized (
     select t.id, t.state from unnest($1::text[], $2::text[], $7::boolean[]) as u(queue, key, replace)
     join rondo_task t on t.queue = u.queue and t.key = u.key and t.state <> 3
-    where u.replace for update of t
+    where u.replace order by t.queue, t.key for update of t
   ), gone as (
     delete from rondo_task where id = any(array(select id from old where state in (0, 1, 5, 6))) returning id
   ), going as (
