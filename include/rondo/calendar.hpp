@@ -15,6 +15,7 @@
 #include <utility>
 
 #include <rondo/call_site.hpp>
+#include <rondo/cron_syntax.hpp>
 #include <rondo/executor.hpp>
 #include <rondo/export.hpp>
 #include <rondo/firing.hpp>
@@ -44,9 +45,9 @@ class step_listeners;
 ///   on the night when 02:00 becomes 03:00, 02:30 means 03:00. If a calendar names several such times, or such a time
 ///   and 03:00 itself, they become a single point.
 /// - **A local time that occurs twice**, because clocks are set back, counts only the first time.
-/// - A cron() expression that names all hours (`*` in the hour field) is different: it asks for elapsed time, not for
-///   an hour of the day. It has a point whenever a local clock shows a time that it names: in both passes of the hour
-///   that occurs twice, and not in the hour that is skipped.
+/// - A cron() expression whose minute or hour field begins with `*`, or that names all hours, is different, as in cron(8): it
+///   asks for elapsed time, not for times of the day. It has a point whenever a local clock shows a time that it names: in
+///   both passes of the hour that occurs twice, and not in the hour that is skipped.
 class RONDO_EXPORT calendar {
  public:
   /// The first point later than `after`. Returns std::nullopt if there is none before the end of the clock, in the year
@@ -59,7 +60,8 @@ class RONDO_EXPORT calendar {
   friend RONDO_EXPORT calendar daily(any_duration time_of_day, const std::string& zone);
   friend RONDO_EXPORT calendar weekly(std::initializer_list<std::chrono::weekday> days,
                                       any_duration time_of_day, const std::string& zone);
-  friend RONDO_EXPORT calendar cron(const std::string& expression, const std::string& zone);
+  friend RONDO_EXPORT calendar cron(const std::string& expression, const std::string& zone,
+                                    cron_syntax syntax);
   friend RONDO_EXPORT calendar calendar_of(std::function<std::optional<wall_time>(wall_time after)> next);
   explicit calendar(std::shared_ptr<const detail::calendar_rule> rule) noexcept : rule_(std::move(rule)) {}
 
@@ -80,21 +82,30 @@ RONDO_EXPORT calendar on_weekdays(any_duration time_of_day, const std::string& z
 RONDO_EXPORT calendar weekly(std::initializer_list<std::chrono::weekday> days, any_duration time_of_day,
                              const std::string& zone);
 
-/// The five fields of cron, separated by blanks: minute (0-59), hour (0-23), day of the month (1-31), month (1-12, or
-/// jan to dec), day of the week (0-7, or sun to sat; 0 and 7 are Sunday). Of six fields, the first is the second (0-59);
-/// of five, the second is 0.
+/// A cron expression: by default the five fields of cron(8), separated by blanks: minute (0-59), hour (0-23), day of the month
+/// (1-31), month (1-12, or jan to dec), day of the week (0-7, or sun to sat; 0 and 7 are Sunday).
 ///
 ///     rondo::cron("*/15 9-17 * * mon-fri", "America/New_York")
-///     rondo::cron("*/10 * * * * *", "UTC")   // every ten seconds
+///     rondo::cron("@daily", "Europe/Berlin")
+///     rondo::cron("*/10 * * * * *", "UTC", rondo::cron_syntax::seconds_first)   // every ten seconds
+///     rondo::cron("0 30 6 ? * 2#1", "UTC", rondo::cron_syntax::quartz)          // the first Monday of each month
 ///
 /// - A field is a comma-separated list of `*`, a value, or a range `first-last`. `*` and a range may be followed by a
-///   step, `/n`: every n-th value, starting with the first. Names are case-insensitive.
+///   step, `/n`: every n-th value, starting with the first; a step beyond the range means only that. Names are
+///   case-insensitive.
 /// - Day of the month and day of the week: if neither of these fields begins with `*`, a day counts if it matches
 ///   *either* field; otherwise it must match both.
-/// - Years, macros (`@daily`), `?`, `L`, `W` and `#` are not supported.
+/// - `@hourly`, `@daily`, `@midnight`, `@weekly`, `@monthly`, `@yearly` and `@annually` are at the beginning of each.
+/// - The other syntaxes read what is written for another tool. rondo::cron_syntax and lib/calendar/README.md say what each of them has:
+///   fields and their order, the number of Sunday, what two day fields mean, and which of these:
+///   `?` (a day field that does not count), `L` (the last day of the month), `L-3`, `LW` (the last day from Monday to Friday),
+///   `15W` (the one that is nearest to the 15th, in the month), `fril` or `6L` (the last Friday), `fri#2` (the second one), `5/10`
+///   (from 5 on, every tenth).
 /// - Throws std::invalid_argument for anything else, for an expression that no day ever matches (`0 0 30 2 *`) and for
-///   an unknown zone; the message names the part that is wrong. Throws std::runtime_error as daily() does.
-RONDO_EXPORT calendar cron(const std::string& expression, const std::string& zone);
+///   an unknown zone; the message names the part that is wrong and, for a number of fields or a character of another syntax, that
+///   syntax. Throws std::runtime_error as daily() does.
+RONDO_EXPORT calendar cron(const std::string& expression, const std::string& zone,
+                           cron_syntax syntax = cron_syntax::standard);
 
 /// Your own points, trading days or tides: `next(after)` returns the first one later than `after`, or std::nullopt if
 /// there are no more. The last point of the clock means *never*.

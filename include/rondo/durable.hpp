@@ -22,6 +22,7 @@
 #include <stop_token>
 #endif
 
+#include <rondo/cron_syntax.hpp>
 #include <rondo/export.hpp>
 #include <rondo/histogram.hpp>
 #include <rondo/scheduler.hpp>
@@ -125,8 +126,10 @@ class RONDO_EXPORT schedule {
   /// At the local times of a zone that an expression names, as rondo::cron() of <rondo/calendar.hpp> reads it: what that
   /// says about zones, local times that do not exist or occur twice, and exceptions, holds here. Blanks are
   /// interchangeable. Throws store_error if this library was built without rondo-calendar.
-  static schedule cron(const std::string& expression, const std::string& zone = "UTC");
-  /// "every 90s", "cron 30 6 * * * Europe/Berlin". Schedules with the same text are the same.
+  static schedule cron(const std::string& expression, const std::string& zone = "UTC",
+                       cron_syntax syntax = cron_syntax::standard);
+  /// "every 90s", "cron 30 6 * * * Europe/Berlin", "cron quartz 0 30 6 * * ? Europe/Berlin": it names the syntax unless that
+  /// is the standard one. Schedules with the same text are the same.
   std::string text() const;
 
  private:

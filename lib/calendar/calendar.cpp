@@ -60,8 +60,8 @@ calendar weekly(std::initializer_list<std::chrono::weekday> days, any_duration t
   return calendar(in(zone, at_time_of_day(set, time_of_day)));
 }
 
-calendar cron(const std::string& expression, const std::string& zone) {
-  return calendar(in(zone, detail::parse_cron(expression)));
+calendar cron(const std::string& expression, const std::string& zone, cron_syntax syntax) {
+  return calendar(in(zone, detail::parse_cron(expression, syntax)));
 }
 
 calendar calendar_of(std::function<std::optional<wall_time>(wall_time)> next) {

@@ -36,10 +36,42 @@ int first_from(std::uint64_t set, std::int64_t n) {
   return n > 63 ? 64 : std::countr_zero(set & ~std::uint64_t{0} << n);
 }
 
-bool counts(const calendar_rule& rule, date::year_month_day day, local_days of) {
-  if (!has(rule.months, unsigned{day.month()})) return false;
-  const bool by_month = has(rule.month_days, unsigned{day.day()});
-  const bool by_week = has(rule.weekdays, date::weekday(of).c_encoding());
+/// A day and the month that it is in.
+struct day_in_month {
+  unsigned day, last, weekday;
+
+  /// The weekday of another day of the month.
+  unsigned weekday_of(unsigned other) const { return (weekday + 35 + other - day) % 7; }
+  /// Whether this is the day from Monday to Friday that is nearest to that one.
+  bool is_workday_near(unsigned other) const {
+    if (other < 1 || other > last) return false;
+    constexpr unsigned saturday = 6, sunday = 0;
+    if (weekday_of(other) == saturday) return day == (other == 1 ? 3 : other - 1);
+    if (weekday_of(other) == sunday) return day == (other == last ? other - 2 : other + 1);
+    return day == other;
+  }
+};
+
+bool is_special_month_day(const days_of_the_month& special, const day_in_month& is) {
+  if (has(special.before_last, is.last - is.day)) return true;
+  for (unsigned n = 0; n < 32; ++n) {
+    if (has(special.workdays, n) && is.is_workday_near(n)) return true;
+    if (has(special.last_workdays, n) && n < is.last && is.is_workday_near(is.last - n)) return true;
+  }
+  return false;
+}
+
+bool is_special_weekday(const days_of_the_month& special, const day_in_month& is) {
+  return has(special.nth_weekdays, 8 * is.weekday + (is.day + 6) / 7) ||
+         (has(special.last_weekdays, is.weekday) && is.day + 7 > is.last);
+}
+
+bool counts(const calendar_rule& rule, date::year_month_day date, local_days of) {
+  if (!has(rule.months, unsigned{date.month()})) return false;
+  const day_in_month is{unsigned{date.day()}, unsigned{(date.year() / date.month() / date::last).day()},
+                        date::weekday(of).c_encoding()};
+  const bool by_month = has(rule.month_days, is.day) || is_special_month_day(rule.special, is);
+  const bool by_week = has(rule.weekdays, is.weekday) || is_special_weekday(rule.special, is);
   return rule.either_day ? by_month || by_week : by_month && by_week;
 }
 
@@ -47,6 +79,10 @@ bool counts(const calendar_rule& rule, date::year_month_day day, local_days of) 
 std::optional<local_days> next_day(const calendar_rule& rule, local_days day, local_days end) {
   while (day < end) {
     const date::year_month_day date(day);
+    if (rule.years && !rule.years->contains(int{date.year()})) {
+      day = local_days((date.year() + date::years(1)) / 1 / 1);
+      continue;
+    }
     if (counts(rule, date, day)) return day;
     if (has(rule.months, unsigned{date.month()}))
       day += days(1);
@@ -147,7 +183,7 @@ std::optional<wall_time> calendar_rule::next(wall_time after) const {
 }
 
 bool calendar_rule::has_days() const {
-  const local_days begin(date::year(2000) / 1 / 1);
+  const local_days begin(date::year(year_set::first) / 1 / 1);
   return next_day(*this, begin, begin + days(days_of_a_cycle)).has_value();
 }
 

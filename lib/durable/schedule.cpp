@@ -12,6 +12,7 @@
 
 #include <rondo/durable.hpp>
 
+#include "calendar/cron_dialects.hpp"
 #include "durable/microseconds.hpp"
 #include "durable/schedule_access.hpp"
 #include "durable/text.hpp"
@@ -79,13 +80,16 @@ schedule schedule::every(any_duration period) {
 }
 
 #ifdef RONDO_DURABLE_CALENDAR
-schedule schedule::cron(const std::string& expression, const std::string& zone) {
+schedule schedule::cron(const std::string& expression, const std::string& zone, cron_syntax syntax) {
+  auto points = rondo::cron(expression, zone, syntax);
+  std::string text(begins_cron);
+  if (syntax != cron_syntax::standard) text += std::string(rondo::detail::dialect_of(syntax).name) + ' ';
   return detail::schedule_access::make(
-      {std::string(begins_cron) + with_single_blanks(expression) + ' ' + zone,
-       [points = rondo::cron(expression, zone)](wall_time, wall_time after) { return points.next(after); }});
+      {text + with_single_blanks(expression) + ' ' + zone,
+       [points = std::move(points)](wall_time, wall_time after) { return points.next(after); }});
 }
 #else
-schedule schedule::cron(const std::string& expression, const std::string&) {
+schedule schedule::cron(const std::string& expression, const std::string&, cron_syntax) {
   throw store_error("rondo: the schedule cron " + detail::quoted(with_single_blanks(expression)) +
                     " needs rondo-calendar, without which this rondo-durable was built");
 }
@@ -118,7 +122,17 @@ schedule schedule_of(const std::string& text) {
   if (text.starts_with(begins_every)) return every_of(text);
   const auto zone = text.rfind(' ');
   if (!text.starts_with(begins_cron) || zone < begins_cron.size()) refuse_text(text);
-  return schedule::cron(text.substr(begins_cron.size(), zone - begins_cron.size()), text.substr(zone + 1));
+  std::string expression = text.substr(begins_cron.size(), zone - begins_cron.size());
+  const std::size_t first_word = std::min(expression.find(' '), expression.size());
+  const auto& dialects = rondo::detail::cron_dialects;
+  const auto* const named = std::ranges::find(dialects, std::string_view(expression).substr(0, first_word),
+                                              &rondo::detail::cron_dialect::name);
+  auto syntax = cron_syntax::standard;
+  if (named != dialects.end()) {
+    syntax = static_cast<cron_syntax>(named - dialects.begin());
+    expression.erase(0, first_word);
+  }
+  return schedule::cron(expression, text.substr(zone + 1), syntax);
 }
 
 std::optional<wall_time> first_point(const schedule& s, wall_time now) { return next_point(s, now); }

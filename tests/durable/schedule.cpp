@@ -1,11 +1,13 @@
 // Schedules of repeated tasks: their texts, their points, and what is done about points that went by.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <limits>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <rondo/durable.hpp>
@@ -118,7 +120,13 @@ TEST_CASE("a point that an operator has written, however extreme, is handled") {
 
 TEST_CASE("the text of a cron schedule has its expression and its zone, with single blanks") {
   CHECK(schedule::cron(" 30  6 * *\t* ").text() == "cron 30 6 * * * UTC");
-  CHECK(schedule::cron("*/10 * * * * *", "Europe/Berlin").text() == "cron */10 * * * * * Europe/Berlin");
+  using rondo::cron_syntax;
+  CHECK(schedule::cron("30 6 * * *", "UTC", cron_syntax::standard).text() == "cron 30 6 * * * UTC");
+  const auto seconds = schedule::cron("*/10 * * * * *", "Europe/Berlin", cron_syntax::seconds_first);
+  CHECK(seconds.text() == "cron seconds_first */10 * * * * * Europe/Berlin");
+  CHECK(detail::schedule_of(seconds.text()).text() == seconds.text());
+  const std::string quartz = "cron quartz 0 30 6 ? * 2#1 UTC";
+  CHECK(detail::schedule_of(quartz).text() == quartz);
   const std::string text = "cron 30 6 * * mon-fri America/New_York";
   CHECK(detail::schedule_of(text).text() == text);
 }
@@ -129,6 +137,15 @@ TEST_CASE("an expression or a zone that cron refuses is refused") {
   CHECK_THROWS_AS(schedule::cron("* * * * *", "Europe/Nowhere"), std::invalid_argument);
   CHECK_THROWS_AS(schedule::cron("* * * * *", ""), std::invalid_argument);
   CHECK_THROWS_AS(detail::schedule_of("cron 61 * * * * UTC"), std::invalid_argument);
+  CHECK_THROWS_AS(detail::schedule_of("cron quartz UTC"), std::invalid_argument);
+  CHECK_THROWS_AS(detail::schedule_of("cron croner * * * * * UTC"), std::invalid_argument);
+  // As development versions of 0.3 wrote them.
+  CHECK_THROWS_WITH_AS(
+      detail::schedule_of("cron */10 * * * * * UTC"),
+      "rondo: the cron expression \"*/10 * * * * *\" has 6 fields, not 5 as cron_syntax::standard has: "
+      "name the syntax that is meant, cron_syntax::seconds_first, quartz, spring, eventbridge or "
+      "year_last",
+      std::invalid_argument);
 }
 
 std::vector<wall_time> points_of(const schedule& s, wall_time after, std::size_t count) {
@@ -153,7 +170,9 @@ TEST_CASE(
 
 TEST_CASE("run_once finds the newest point of a calendar at once, whatever its gaps") {
   const auto newest = [](const char* expression, wall_time now) {
-    const auto each = schedule::cron(expression);
+    const bool has_seconds = std::ranges::count(std::string_view(expression), ' ') == 5;
+    const auto each = schedule::cron(
+        expression, "UTC", has_seconds ? rondo::cron_syntax::seconds_first : rondo::cron_syntax::standard);
     return detail::point_to_run(each, missed_points::run_once, *detail::next_point(each, start), now, 5s);
   };
   const wall_time later = start + 24h * 3650;  // 28 June 2036
