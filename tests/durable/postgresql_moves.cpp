@@ -4,7 +4,8 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <exception>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <thread>
 
@@ -21,15 +22,6 @@ using rondo::durable::dispatcher_options;
 using rondo::durable::store;
 using rondo::durable::store_error;
 using rondo::durable::task;
-
-std::string refusal_to_open(const std::string& url) {
-  try {
-    store::open(url);
-    return "";
-  } catch (const store_error& error) {
-    return error.what();
-  }
-}
 
 /// A queue in the schema "live", which our sessions and stores search, also under its other name.
 struct in_schema {
@@ -106,33 +98,26 @@ TEST_CASE(
   CHECK(w.claim_up_to(2).size() == 2);
 }
 
-TEST_CASE("store::open() mends rondo_lane_next() if that still looks in the schema of its first day") {
-  const in_schema x;
-  const auto tasks = store::open(x.url);
-  user_connection own(x.url);
-  const std::string is_right =
-      "select prosrc like '%tg_table_schema%' from pg_proc where proname = 'rondo_lane_next'";
-  CHECK(own.run(is_right) == "t");
-  own.run(R"(do $$ begin
-    execute (select replace(pg_get_functiondef(oid), 'tg_table_schema', quote_literal('live'))
-      from pg_proc where proname = 'rondo_lane_next');
-  end $$)");
-  CHECK(own.run(is_right) == "f");
-  own.run("drop role if exists plain; create role plain login");
-  own.run("grant usage on schema live to plain; grant all on all tables in schema live to plain");
-  auto theirs = x.url;
-  theirs.replace(theirs.find("rondo@"), 6, "plain@");
-  CHECK(refusal_to_open(theirs) ==
-        "rondo: PostgreSQL: the function live.rondo_lane_next() is of an earlier version: the owner of the "
-        "tables "
-        "must open the store once (permission denied for schema live, SQLSTATE 42501)");
-  own.run(moves[0]);
-  own.run("create schema live");
-  CHECK_NOTHROW(store::open(x.url));
-  CHECK(own.run(is_right) == "t");
-  own.run(
-      "revoke all on all tables in schema moved from plain; revoke all on schema moved from plain; drop role "
-      "plain");
+TEST_CASE("the migration of version 2 replaces the functions of lanes, wherever they and the tables are") {
+  std::ifstream dump(RONDO_TEST_CORPUS "/../../durable/version_2/postgresql.sql");
+  const std::string version_2(std::istreambuf_iterator<char>(dump), {});
+  for (const std::string& move : moves) {
+    CAPTURE(move);
+    const in_schema x;
+    user_connection own(x.url);
+    own.run(version_2);
+    own.run(move);
+    own.run("create schema if not exists live");
+    const auto tasks = store::open(x.url);
+    CHECK(own.run("select string_agg(pronamespace::regnamespace::text, ' ') from pg_proc "
+                  "where proname in ('rondo_lane_enter', 'rondo_lane_next')") == "moved moved");
+    CHECK(own.run("select distinct proconfig from pg_proc where proname = 'rondo_lane_next'") ==
+          "{\"search_path=moved, pg_temp\"}");
+    CHECK(own.run("select state from moved.rondo_task where id = 2") == "6");
+    user_connection(x.db.url()).run("delete from moved.rondo_task where id = 1");
+    CHECK(own.run("select state from moved.rondo_task where id = 2") == "5");
+    CHECK_NOTHROW(store::open(x.url));
+  }
 }
 
 }  // namespace durable_postgresql_moves

@@ -17,6 +17,8 @@ struct row {
   std::string queue = {}, key = {}, payload = {}, lane = {};
   row_state state = row_state::waiting;
   std::int64_t due = 0;
+  std::optional<std::string> next_lane =
+      {};  // in the simulated database: that of a task that runs in another one
   std::optional<std::int64_t> place = {};  // of a live task of a lane
   int attempt = 0, max_attempts = 0;
   std::int64_t fence = 0;
@@ -28,6 +30,8 @@ struct row {
   rondo::durable::missed_points missed = rondo::durable::missed_points::run_once;
 
   friend bool operator==(const row&, const row&) = default;
+  /// The lane that the task has been submitted or declared with.
+  const std::string& declared_lane() const noexcept { return next_lane ? *next_lane : lane; }
   bool lives() const noexcept { return state != row_state::dead; }
   bool runs() const noexcept { return state == row_state::running || state == row_state::cancelled; }
 };

@@ -122,7 +122,7 @@ std::int64_t add(simulated_transaction& t, const submission& what, std::int64_t 
 }
 
 bool is_equal(const row& r, const repeated& what) {
-  return r.schedule == what.when.text() && r.missed == what.missed && r.lane == what.lane &&
+  return r.schedule == what.when.text() && r.missed == what.missed && r.declared_lane() == what.lane &&
          r.payload == what.payload;
 }
 
@@ -138,7 +138,12 @@ std::int64_t declare(simulated_transaction& t, const repeated& what) {
   r.queue = what.queue;
   r.key = what.key;
   r.payload = what.payload;
-  r.lane = what.lane;
+  if (r.state != row_state::running)
+    r.lane = what.lane;
+  else if (r.lane != what.lane)
+    r.next_lane = what.lane;
+  else
+    r.next_lane.reset();
   r.schedule = what.when.text();
   r.missed = what.missed;
   r.attempt = 0;

@@ -35,8 +35,17 @@ simulated_transaction::entry* find(simulated_transaction& t, const ticket& of, c
   return nullptr;
 }
 
+/// The run of the task is over. Precondition: its new due time is known.
+void leave_lane(row& r) {
+  if (!r.next_lane) return;
+  r.lane = *r.next_lane;
+  r.next_lane.reset();
+  r.place = r.lane.empty() ? std::nullopt : std::optional(r.due);
+}
+
 void make_wait(row& r) {
   r.state = row_state::waiting;
+  leave_lane(r);
   r.owner.clear();
   r.lease_until.reset();
 }
@@ -312,6 +321,7 @@ void simulated_session::claim_tasks(simulated_transaction& t, const turn& what, 
     if (bytes >= what.claim_bytes) break;
     row& r = t.change(*e);
     r.state = row_state::held;
+    leave_lane(r);
     r.owner = self_.owner;
     r.lease_until = lease_from(std::max(r.due, t.now()));
     r.fence = std::max(r.fence + 1, t.now() / 1000);  // greater than that of a claim which is lost

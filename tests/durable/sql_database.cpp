@@ -107,6 +107,8 @@ std::string sql_database::wrong() {
       " and o.lane = t.lane and o.state <> 3 and (o.state in (2, 4) or (o.place, o.id) < (t.place, t.id)))");
   check("tasks of lanes wait as if they had none, or have no place",
         "rondo_task where lane is not null and state <> 3 and (state = 0 or place is null)");
+  check("tasks that do not run have another lane for the time after their runs",
+        "rondo_task where next_lane is not null and state not in (2, 4)");
   check("dead tasks have places", "rondo_task where state = 3 and place is not null");
   check("tasks without a lane wait as if they had one", "rondo_task where lane is null and state in (5, 6)");
   check("payloads have no task, or one with another payload",

@@ -1,5 +1,6 @@
 // Databases that Rondo 0.2 wrote: their schema has version 1. The same tests run for both engines, each with the dump of
-// such a database: three dispatchers had been killed while they held and ran tasks.
+// such a database: three dispatchers had been killed while they held and ran tasks. Also one that a development version
+// after 0.2 wrote, whose schema has version 2.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -21,16 +22,16 @@ using rondo::durable::wall_time;
 
 bool is_sqlite(const sql_database& db) { return db.url().starts_with("sqlite:"); }
 
-std::string dump_for(const sql_database& db) {
-  const std::string file = is_sqlite(db) ? "sqlite.sql" : "postgresql.sql";
-  std::ifstream dump(RONDO_TEST_CORPUS "/../../durable/version_1/" + file);
+std::string dump_for(const sql_database& db, const std::string& version) {
+  const std::string file = is_sqlite(db) ? "/sqlite.sql" : "/postgresql.sql";
+  std::ifstream dump(RONDO_TEST_CORPUS "/../../durable/version_" + version + file);
   REQUIRE(dump);
   return std::string(std::istreambuf_iterator<char>(dump), {});
 }
 
-std::unique_ptr<sql_database> old_database() {
+std::unique_ptr<sql_database> old_database(const std::string& version = "1") {
   auto db = new_sql_database();
-  db->connect()->execute(dump_for(*db));
+  db->connect()->execute(dump_for(*db, version));
   return db;
 }
 
@@ -44,7 +45,7 @@ std::string thousand_bytes() {
 TEST_CASE("a database of version 1 is migrated, with its tasks as they were") {
   const auto db = old_database();
   const auto tasks = db->open_store();
-  CHECK(db->ask("SELECT version FROM rondo_schema") == "2");
+  CHECK(db->ask("SELECT version FROM rondo_schema") == "3");
   CHECK(db->ask("SELECT count(*) FROM rondo_task") == "8");
   const auto first = tasks->find(1);
   REQUIRE(first);
@@ -122,7 +123,7 @@ TEST_CASE("under load, every submission of version 1 is kept or refused, and the
   for (std::thread& t : threads) t.join();
   CHECK(opened == 3);
   CHECK(accepted >= 50);
-  CHECK(db->ask("SELECT version FROM rondo_schema") == "2");
+  CHECK(db->ask("SELECT version FROM rondo_schema") == "3");
   CHECK(db->ask("SELECT count(*) FROM rondo_task WHERE queue = 'load'") == std::to_string(accepted + 3));
 }
 
@@ -131,6 +132,32 @@ TEST_CASE("a statement of version 1 gets an error, not a wrong payload") {
   db->open_store();
   CHECK_THROWS(db->ask("UPDATE rondo_task SET fence = fence + 1 WHERE id = 2 RETURNING id, payload"));
   CHECK(db->ask("SELECT fence FROM rondo_task WHERE id = 2") == "0");
+}
+
+TEST_CASE("a database of version 2 is migrated, and its lanes go on") {
+  const auto db = old_database("2");
+  const auto tasks = db->open_store();
+  CHECK(db->ask("SELECT version FROM rondo_schema") == "3");
+  CHECK(db->wrong() == (is_sqlite(*db) ? ""
+                                       : "1 tasks are set aside, but nothing of their lanes is in front of "
+                                         "them or runs; "));
+  worker w(*db, "new", {.queues = {"run"}, .window = 5s, .lease = 30s, .max_attempts = 3});
+  const auto run_all = [&] {
+    std::string ran;
+    for (int i = 0; i != 4; ++i)
+      for (const claim& c : w.claim_up_to(10))
+        if (w.begin(ticket_of(c)) && w.finish(ticket_of(c))) ran += c.what.payload + ' ';
+    return ran;
+  };
+  CHECK(run_all() == "stuck ");
+  CHECK(db->wrong() == "");
+  tasks->repeat({.queue = "run", .key = "r", .when = rondo::durable::schedule::every(1h), .lane = "c"});
+  CHECK(run_all() == "");
+  db->ask("UPDATE rondo_task SET state = 0, owner = NULL, lease_until = NULL WHERE state = 2");
+  CHECK(db->ask("SELECT lane FROM rondo_task WHERE id = 1") == "c");
+  CHECK(run_all() == "second third ");
+  CHECK(db->ask("SELECT count(*) FROM rondo_task") == "1");
+  CHECK(db->wrong() == "");
 }
 
 }  // namespace durable_version_1

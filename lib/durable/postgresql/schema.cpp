@@ -54,23 +54,6 @@ constexpr const char* version_1 = R"sql(
 //
 // rondo_owner is unlogged, so that it is empty after a crash of the server. That ends all sessions and may undo the last
 // beginnings, so what then seems to be held by a session that is gone may be running.
-//
-// Lanes. Whoever changes a row, triggers keep the states 5 and 6 and the places right, so that other statements need only know that a
-// task waits (0). The first task of a lane may have state 6 only while another one runs, or nobody would claim it. Others
-// may have state 5: a claim that meets one makes it 6, and locks the row that is in its way until the end of the
-// transaction, so that whoever removes that row afterwards sees the 6.
-// - rondo_lane_next() does not wait for a row that somebody's open transaction has. A transaction with another isolation
-//   than read committed does not see what claims have done since it began. In both cases it notes the lane in
-//   rondo_lane_stuck, and the next claim looks at that.
-// - If the first task waits already, some dispatcher may just have passed it over because of the row that is now gone. So
-//   dispatchers are notified then, too.
-// - The server parses the condition of a trigger anew for each statement. So the conditions are short, and the functions
-//   decide the rest: with everything in the conditions, statements for one task without a lane take a tenth longer.
-//
-// No function depends on the name of the schema, which may be renamed, or the tables moved to another one; and the caller
-// may search others. rondo_lane_next() searches the schema of its table, until it ends: the "set" of its definition limits
-// what it sets to that time. The definition names the schema of the first day because setting another one takes 4 of 35 µs
-// for the end of a run in a lane.
 constexpr const char* version_2 = R"sql(
   alter table rondo_task rename column payload to inline_payload;
   alter table rondo_task
@@ -100,15 +83,52 @@ constexpr const char* version_2 = R"sql(
   create index rondo_task_lane_due on rondo_task (queue, due) where state = 5;
   create index rondo_task_lane_busy on rondo_task (queue, lane) where lane is not null and state in (1, 2, 4);
   create table rondo_lane_stuck (queue text collate "C" not null, lane text collate "C" not null);
+)sql";
+
+// Lanes. Whoever changes a row, triggers keep the states 5 and 6 and the places right, so that other statements need only know that a
+// task waits (0). The first task of a lane may have state 6 only while another one runs, or nobody would claim it. Others
+// may have state 5: a claim that meets one makes it 6, and locks the row that is in its way until the end of the
+// transaction, so that whoever removes that row afterwards sees the 6.
+// - rondo_lane_next() does not wait for a row that somebody's open transaction has. A transaction with another isolation
+//   than read committed does not see what claims have done since it began. In both cases it notes the lane in
+//   rondo_lane_stuck, and the next claim looks at that.
+// - If the first task waits already, some dispatcher may just have passed it over because of the row that is now gone. So
+//   dispatchers are notified then, too.
+// - A run keeps its lane. If its task is declared with another one, that is its `next_lane` ('' for none), until it does not
+//   run any more.
+// - The server parses the condition of a trigger anew for each statement. So the conditions are short, and the functions
+//   decide the rest: with everything in the conditions, statements for one task without a lane take a tenth longer.
+//
+// No function depends on the name of the schema, which may be renamed, or the tables moved to another one; and the caller
+// may search others. rondo_lane_next() searches the schema of its table, until it ends: the "set" of its definition limits
+// what it sets to that time. The definition names the schema of the first day because setting another one takes 4 of 35 µs
+// for the end of a run in a lane.
+//
+// Databases of development versions have version 2 with other functions, perhaps in another schema than their tables.
+constexpr const char* version_3 = R"sql(
+  do $$ declare
+    f regprocedure;
+  begin
+    perform set_config('search_path', relnamespace::regnamespace || ', pg_temp', true)
+      from pg_class where oid = 'rondo_task'::regclass;
+    for f in select distinct tgfoid from pg_trigger where tgrelid = 'rondo_task'::regclass and tgname like 'rondo\_lane\_%' loop
+      execute format('drop function %s cascade', f);
+    end loop;
+  end $$;
+  alter table rondo_task add column next_lane text collate "C";
   create function rondo_lane_enter() returns trigger language plpgsql as $$ begin
-    if tg_name = 'rondo_lane_entered' and new.state not in (0, 3) then
+    if new.next_lane is not null and new.state not in (2, 4) then
+      new.lane := nullif(new.next_lane, '');
+      new.next_lane := null;
+      new.place := null;
+    elsif tg_name = 'rondo_lane_entered' and new.state not in (0, 3) then
       return new;
     end if;
     new.place := case when new.state <> 3 and new.lane is not null then coalesce(new.place, new.due) end;
-    new.state := case when new.state = 3 then 3 when new.lane is null then 0 else 5 end;
+    new.state := case when new.state in (1, 3) then new.state when new.lane is null then 0 else 5 end;
     return new;
   end $$;
-  create function rondo_lane_next() returns trigger language plpgsql set search_path = pg_catalog, pg_temp as $$
+  create function rondo_lane_next() returns trigger language plpgsql set search_path from current as $$
   declare
     head record;
   begin
@@ -140,12 +160,8 @@ constexpr const char* version_2 = R"sql(
     insert into rondo_lane_stuck values (old.queue, old.lane);
     return null;
   end $$;
-  do $$ begin
-    execute format('alter function rondo_lane_next() set search_path = %s, pg_temp',
-      (select relnamespace::regnamespace from pg_class where oid = 'rondo_task'::regclass));
-  end $$;
   create trigger rondo_lane_entered before insert or update on rondo_task for each row
-    when (new.lane is not null) execute function rondo_lane_enter();
+    when (new.lane is not null or new.next_lane is not null) execute function rondo_lane_enter();
   create trigger rondo_lane_changed before update of queue, lane, place on rondo_task for each row
     when (new.state in (5, 6)) execute function rondo_lane_enter();
   create trigger rondo_lane_left after update on rondo_task for each row
@@ -154,7 +170,8 @@ constexpr const char* version_2 = R"sql(
     when (old.lane is not null) execute function rondo_lane_next();
 )sql";
 
-constexpr std::array known_versions{migration{1, version_1}, migration{2, version_2}};
+constexpr std::array known_versions{migration{1, version_1}, migration{2, version_2},
+                                    migration{3, version_3}};
 
 // "rondo" in ASCII. A process that creates or migrates a schema holds this lock until the end of its transaction.
 constexpr const char* lock = "select pg_advisory_xact_lock(491495777391)";
@@ -201,7 +218,7 @@ int version_of(connection& database) {
 void check(connection& database) {
   for (const char* all :
        {R"(select id, queue, key, due, state, attempt, fence, owner, lease_until, reason, inline_payload,
-             payload_apart, lane, place, max_attempts, point, schedule, missed from rondo_task limit 0)",
+             payload_apart, lane, next_lane, place, max_attempts, point, schedule, missed from rondo_task limit 0)",
         "select id, payload from rondo_payload limit 0", "select queue from rondo_paused limit 0",
         "select id, name from rondo_owner limit 0", "select queue, lane from rondo_lane_stuck limit 0"})
     ask(database, all);
@@ -215,30 +232,6 @@ void check(connection& database) {
       "rondo_lane_gone}'::text[]) name "
       "where not exists (select from pg_trigger where tgrelid = 'rondo_task'::regclass and tgname = name)");
   if (!trigger.null(0, 0)) damaged("the trigger " + trigger.bytes(0, 0) + " is missing");
-}
-
-/// Databases that a development version of this library has created contain a rondo_lane_next() that always looks for the
-/// tables in the schema of its first day. (The function's own schema may be another one, too.)
-void mend_lane_next(connection& database) {
-  const auto old = database.run_plain(
-      "select f.pronamespace::regnamespace || '.' || f.proname from pg_trigger t join pg_proc f on f.oid = "
-      "t.tgfoid where t.tgrelid = 'rondo_task'::regclass and t.tgname = 'rondo_lane_left' "
-      "and strpos(f.prosrc, 'tg_table_schema') = 0");
-  if (old.rows() == 0) return;
-  const std::string_view all = version_2;
-  constexpr std::string_view name = "create function rondo_lane_next";
-  constexpr std::string_view end = "end $$;";
-  const auto from = all.find(name) + name.size();
-  const auto to = all.find(end, from) + end.size();
-  const std::string is = old.bytes(0, 0);
-  try {
-    database.run_script(
-        ("create or replace function " + is + std::string(all.substr(from, to - from))).c_str());
-  } catch (const store_error& error) {
-    throw store_error("rondo: PostgreSQL: the function " + is +
-                      "() is of an earlier version: the owner of the tables must open the store once (" +
-                      std::string(without_source(error.what())) + ")");
-  }
 }
 
 void migrate_from(int version, connection& database, std::span<const migration> to) {
@@ -263,7 +256,6 @@ void migrate(connection& database, std::span<const migration> to) {
     database.run_plain(lock);
     migrate_from(version_of(database), database, to);
     check(database);
-    mend_lane_next(database);
     database.commit_all();
   } catch (...) {
     database.roll_back();

@@ -102,7 +102,7 @@ inline constexpr statement first_taken{"rondo_first_taken", R"sql(
 /// the key, $3: the schedule, $4: what to do with missed points, $5: the lane, $6: the payload.
 inline constexpr statement find_repeated{"rondo_find_repeated", R"sql(
   select clock_timestamp(), t.id,
-    coalesce(t.schedule = $3::text and t.missed = $4::smallint and t.lane is not distinct from $5::text and $6::bytea =
+    coalesce(t.schedule = $3::text and t.missed = $4::smallint and coalesce(t.next_lane, t.lane, '') = coalesce($5::text, '') and $6::bytea =
       case when t.payload_apart = 0 then t.inline_payload else (select p.payload from rondo_payload p where p.id = t.id) end, false),
     t.id is not null and t.schedule is null
   from (select 1) one left join rondo_task t on t.queue = $1::text and t.key = $2::text and t.state <> 3
@@ -110,8 +110,8 @@ inline constexpr statement find_repeated{"rondo_find_repeated", R"sql(
 
 /// Adds or replaces a repeated task. $1 to $6: as above, $7: whether the payload lies apart, $8: the point, $9: how soon
 /// that must be to wake the dispatchers. Returns no row if somebody else has just declared the same, or if a task that is
-/// not repeated has the key. A run in progress goes on, and its fence stays (but its place is that of the point, so that
-/// the lane does not wait for that once the run has ended); whoever holds the task must claim it anew.
+/// not repeated has the key. A run in progress goes on, and its fence and lane stay (but its place is that of the point, so
+/// that the lane does not wait for that once the run has ended); whoever holds the task must claim it anew.
 inline constexpr statement repeat{"rondo_repeat", R"sql(
   with made as (
     insert into rondo_task as t (queue, key, schedule, missed, lane, inline_payload, payload_apart, due, point)
@@ -119,12 +119,15 @@ inline constexpr statement repeat{"rondo_repeat", R"sql(
       case when $7::boolean then octet_length($6::bytea) else 0 end, due, due
     from (select timestamptz 'epoch' + $8::bigint * interval '1 microsecond' as due) u
     on conflict (queue, key) where key is not null and state <> 3 do update
-    set schedule = excluded.schedule, missed = excluded.missed, lane = excluded.lane, due = excluded.due, point = excluded.point,
+    set schedule = excluded.schedule, missed = excluded.missed, due = excluded.due, point = excluded.point,
+      lane = case when t.state = 2 then t.lane else excluded.lane end,
+      next_lane = case when t.state = 2 and t.lane is distinct from excluded.lane then coalesce(excluded.lane, '') end,
       inline_payload = excluded.inline_payload, payload_apart = excluded.payload_apart, attempt = 0, reason = null,
-      state = case when t.state = 2 then 2 else 0 end, place = case when t.state = 2 and excluded.lane is not null then excluded.due end,
+      state = case when t.state = 2 then 2 else 0 end, place = case when t.state = 2 and t.lane is not null then excluded.due end,
       fence = t.fence + case when t.state = 2 then 0 else 1 end,
       owner = case when t.state = 2 then t.owner end, lease_until = case when t.state = 2 then t.lease_until end
-    where t.schedule is not null and ((t.schedule, t.missed, t.lane) is distinct from (excluded.schedule, excluded.missed, excluded.lane)
+    where t.schedule is not null and ((t.schedule, t.missed, coalesce(t.next_lane, t.lane, '')) is distinct from
+        (excluded.schedule, excluded.missed, coalesce(excluded.lane, ''))
       or $6::bytea is distinct from
         case when t.payload_apart = 0 then t.inline_payload else (select p.payload from rondo_payload p where p.id = t.id) end)
     returning id, due

@@ -136,11 +136,10 @@ struct declared {
 };
 
 declared find_declared(connection& database, const repeated& what, const std::string& schedule) {
-  rows row =
-      database.query("SELECT id, schedule = ? AND missed = ? AND lane IS ? AND " RONDO_PAYLOAD
-                     " = ?, schedule IS NULL FROM rondo_task WHERE queue = ? AND key = ? AND state <> 3",
-                     schedule, static_cast<std::int64_t>(what.missed), text_or_null{what.lane},
-                     blob{what.payload}, what.queue, what.key);
+  rows row = database.query(
+      "SELECT id, schedule = ? AND missed = ? AND coalesce(next_lane, lane, '') = ? AND " RONDO_PAYLOAD
+      " = ?, schedule IS NULL FROM rondo_task WHERE queue = ? AND key = ? AND state <> 3",
+      schedule, static_cast<std::int64_t>(what.missed), what.lane, blob{what.payload}, what.queue, what.key);
   if (!row.next()) return {};
   if (row.integer(2) != 0) refuse_key({.queue = what.queue, .key = what.key}, row.integer(0));
   return {row.integer(0), row.integer(1) != 0};
@@ -158,12 +157,13 @@ std::int64_t declare(connection& database, const repeated& what, wall_time now) 
           : insert(database, {.queue = what.queue, .payload = what.payload, .key = what.key}, point);
   const std::string nothing;
   const bool apart = lies_apart(what.payload);
-  // What runs ends before the next point is due, and its fence stays. (Its place is that of the point, so that the lane
-  // does not wait for that once the run has ended.) Whoever holds the task must claim it anew.
+  // What runs ends before the next point is due, and its fence and lane stay. (Its place is that of the point, so that the
+  // lane does not wait for that once the run has ended.) Whoever holds the task must claim it anew.
   database.change(
-      "UPDATE rondo_task SET schedule = ?1, missed = ?2, lane = ?3, inline_payload = ?4, payload_apart = ?5,"
+      "UPDATE rondo_task SET schedule = ?1, missed = ?2, inline_payload = ?4, payload_apart = ?5,"
+      " lane = iif(state = 2, lane, ?3), next_lane = iif(state = 2 AND lane IS NOT ?3, ifnull(?3, ''), NULL),"
       " due = ?6, point = ?6, attempt = 0, reason = NULL, state = iif(state = 2, 2, 0),"
-      " place = iif(state = 2 AND ?3 IS NOT NULL, ?6, NULL), fence = fence + (state <> 2),"
+      " place = iif(state = 2 AND lane IS NOT NULL, ?6, NULL), fence = fence + (state <> 2),"
       " owner = iif(state = 2, owner, NULL), lease_until = iif(state = 2, lease_until, NULL) WHERE id = ?7",
       schedule, static_cast<std::int64_t>(what.missed), text_or_null{what.lane},
       blob{apart ? nothing : what.payload}, static_cast<std::int64_t>(apart ? what.payload.size() : 0), point,

@@ -357,10 +357,11 @@ void file_session::find_in_lanes(const std::string& queue, std::size_t limit, co
 }
 
 void file_session::take_over(std::int64_t id, turn_result& done) {
-  rows found = database_->query(
-      "SELECT id, queue, key, due, attempt, max(fence + 1, ?), " RONDO_PAYLOAD
-      ", point, max_attempts, lane IS NOT NULL, schedule, missed FROM rondo_task WHERE id = ?",
-      now_ / 1000, id);  // greater than that of a claim which the file, a backup, does not know
+  rows found = database_->query("SELECT id, queue, key, due, attempt, max(fence + 1, ?), " RONDO_PAYLOAD
+                                ", point, max_attempts, coalesce(next_lane, lane, '') <> '', schedule, "
+                                "missed FROM rondo_task WHERE id = ?",
+                                now_ / 1000,
+                                id);  // greater than that of a claim which the file, a backup, does not know
   found.next();
   done.claimed.push_back(claim_of(found));
   database_->change(
