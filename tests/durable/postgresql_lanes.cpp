@@ -212,6 +212,71 @@ TEST_CASE("other dispatchers are told when the next task of a lane can run") {
   CHECK(first == t.id);
 }
 
+/// How many entries of the index of lanes a transaction reads in which the statement is executed, for so many tasks of a
+/// lane. What it leaves of the lane must go on.
+long long entries_read(const std::string& statement, const std::string& savepoint, int tasks) {
+  in_use x;
+  x.db.ask(
+      "insert into rondo_task (queue, inline_payload, lane, due) select 'default', '', 'a', "
+      "now() - interval '1 hour' + i * interval '1 ms' from generate_series(1, " +
+      std::to_string(tasks + 1) + ") i");
+  const auto last = std::stoll(x.db.ask("select max(id) from rondo_task"));
+  x.w.give_back(ticket_of(x.w.claim_one()));
+  CHECK(x.state_of(last) == "6");
+  x.other.session().interrupt();
+  while (x.other.session().wait()) {
+  }
+  x.mine.run("begin");
+  x.mine.run(savepoint);
+  x.mine.run(statement + " where lane = 'a' and id < " + std::to_string(last));
+  const auto read = x.mine.run("select pg_stat_get_xact_tuples_returned('rondo_task_lane'::regclass)");
+  CHECK(x.mine.run("select count(*) <= 1 from rondo_lane_stuck") == "t");
+  auto told = std::async(std::launch::async, [&] { return x.other.session().wait(); });
+  x.mine.run("commit");
+  CHECK(told.get());
+  CHECK(x.claim() == ids{last});
+  CHECK(x.claim().empty());
+  CHECK(x.db.ask("select count(*) from rondo_lane_stuck") == "0");
+  CHECK(x.db.wrong() == "");
+  return std::stoll(read);
+}
+
+TEST_CASE("a transaction that removes or moves many tasks of a lane reads in proportion to their number") {
+  for (const std::string statement : {"delete from rondo_task", "update rondo_task set queue = 'q'"})
+    for (const std::string savepoint : {"select 1", "savepoint s"}) {
+      CAPTURE(statement);
+      CAPTURE(savepoint);
+      const auto few = entries_read(statement, savepoint, 100);
+      const auto many = entries_read(statement, savepoint, 400);
+      CAPTURE(few);
+      CAPTURE(many);
+      CHECK(many < 6 * few);
+    }
+}
+
+TEST_CASE("a lane from which a transaction removes tasks one after the other goes on") {
+  for (const int removed : {1, 7, 8, 9, 12})
+    for (const std::string end :
+         {"commit", "rollback to savepoint s; commit", "release savepoint s; commit"}) {
+      CAPTURE(removed);
+      CAPTURE(end);
+      in_use x;
+      ids all;
+      for (int n = 0; n != 14; ++n) all.push_back(x.submit("a", 1min - std::chrono::milliseconds(n)));
+      x.w.give_back(ticket_of(x.w.claim_one()));
+      CHECK(x.state_of(all.back()) == "6");
+      x.mine.run("begin");
+      x.mine.run("savepoint s");
+      for (int n = 0; n != removed; ++n)
+        x.mine.run("delete from rondo_task where id = " + std::to_string(all[static_cast<std::size_t>(n)]));
+      x.mine.run(end);
+      CHECK(x.claim() == ids{all[end.starts_with("rollback") ? 0 : static_cast<std::size_t>(removed)]});
+      CHECK(x.claim().empty());
+      CHECK(x.db.wrong() == "");
+      CHECK(x.db.ask("select count(*) from rondo_lane_stuck") == "0");
+    }
+}
+
 std::vector<ticket> those_of(const std::vector<ticket>& asked, const std::vector<ticket>& locked,
                              const std::vector<ticket>& more) {
   std::vector<ticket> result = more;

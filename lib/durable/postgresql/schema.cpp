@@ -92,6 +92,9 @@ constexpr const char* version_2 = R"sql(
 // - rondo_lane_next() does not wait for a row that somebody's open transaction has. A transaction with another isolation
 //   than read committed does not see what claims have done since it began. In both cases it notes the lane in
 //   rondo_lane_stuck, and the next claim looks at that.
+// - The first task of a lane is found behind all entries of the index that the same transaction has removed. So a
+//   transaction that removes or moves many waiting tasks looks only for the first few (it counts them in a setting of its
+//   own), and notes the lanes of the others. (Of runs, there is hardly more than one in a lane.)
 // - If the first task waits already, some dispatcher may just have passed it over because of the row that is now gone. So
 //   dispatchers are notified then, too.
 // - A run keeps its lane. If its task is declared with another one, that is its `next_lane` ('' for none), until it does not
@@ -116,6 +119,9 @@ constexpr const char* version_3 = R"sql(
     end loop;
   end $$;
   alter table rondo_task add column next_lane text collate "C";
+  delete from rondo_lane_stuck s using rondo_lane_stuck o where (s.queue, s.lane) = (o.queue, o.lane) and s.ctid < o.ctid;
+  alter table rondo_lane_stuck
+    add column by_transaction bigint not null default txid_current(), add primary key (queue, lane, by_transaction);
   create function rondo_lane_enter() returns trigger language plpgsql as $$ begin
     if new.next_lane is not null and new.state not in (2, 4) then
       new.lane := nullif(new.next_lane, '');
@@ -139,7 +145,8 @@ constexpr const char* version_3 = R"sql(
     if current_schema() is distinct from tg_table_schema then
       perform set_config('search_path', quote_ident(tg_table_schema) || ', pg_temp', true);
     end if;
-    if current_setting('transaction_isolation') = 'read committed' then
+    if current_setting('transaction_isolation') = 'read committed' and (old.state not in (5, 6) or
+        length(set_config('rondo.waiting_left', left(concat(current_setting('rondo.waiting_left', true), '.'), 9), true)) < 9) then
       select id, state, due into head from rondo_task
         where queue = old.queue and lane = old.lane and lane is not null and state <> 3 order by place, id limit 1;
       if not found or head.state not in (5, 6) then
@@ -157,7 +164,10 @@ constexpr const char* version_3 = R"sql(
         return null;
       end if;
     end if;
-    insert into rondo_lane_stuck values (old.queue, old.lane);
+    insert into rondo_lane_stuck (queue, lane) values (old.queue, old.lane) on conflict do nothing;
+    if found then
+      perform pg_notify('rondo_task', old.queue);
+    end if;
     return null;
   end $$;
   create trigger rondo_lane_entered before insert or update on rondo_task for each row
@@ -220,7 +230,8 @@ void check(connection& database) {
        {R"(select id, queue, key, due, state, attempt, fence, owner, lease_until, reason, inline_payload,
              payload_apart, lane, next_lane, place, max_attempts, point, schedule, missed from rondo_task limit 0)",
         "select id, payload from rondo_payload limit 0", "select queue from rondo_paused limit 0",
-        "select id, name from rondo_owner limit 0", "select queue, lane from rondo_lane_stuck limit 0"})
+        "select id, name from rondo_owner limit 0",
+        "select queue, lane, by_transaction from rondo_lane_stuck limit 0"})
     ask(database, all);
   const auto indices = database.run_plain(
       "select bool_and(to_regclass('rondo_task_' || name) is not null) from unnest("
