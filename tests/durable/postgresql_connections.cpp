@@ -129,11 +129,38 @@ TEST_CASE("a turn whose request is lost changes nothing, and can be repeated") {
   CHECK(s.take({.adopt = true, .claim_up_to = 10}).claimed.size() == 1);
 }
 
-TEST_CASE("fences of a timeline are greater than those of the timelines before, whatever the clocks showed") {
-  postgresql_database db(*postgresql_server::get());
-  worker w(db);
-  db.open_store()->submit_after(0s, {});
-  CHECK((w.claim_one().what.fence >> 43) == 1);  // the first timeline of a cluster
+TEST_CASE(
+    "a session says once that the server has another timeline, and its fences are greater than those before, "
+    "whatever the clocks showed") {
+  auto& server = *postgresql_server::get();
+  for (const bool breaks_again : {false, true}) {
+    CAPTURE(breaks_again);
+    postgresql_database db(server);
+    const auto tasks = db.open_store();
+    worker w(db);
+    tasks->submit_after(0s, {});
+    const auto before = w.claim_one().what.fence >> 43;
+    CHECK(before >= 1);
+    server.promote();
+    if (breaks_again) {
+      w.session().changed();  // connects
+      db.ask(
+          "select count(pg_terminate_backend(pid)) from pg_stat_activity"
+          " where pid <> pg_backend_pid() and datname = current_database()");
+      w.session().changed();
+    }
+    std::string told;
+    try {
+      w.take({.claim_up_to = 1});
+    } catch (const rondo::durable::store_error& e) {
+      told = e.what();
+    }
+    CHECK(told.find("another timeline") != told.npos);
+    try_it([&] { tasks->submit_after(0s, {}); });
+    tasks->submit_after(0s, {});
+    CHECK((w.claim_up_to(1).at(0).what.fence >> 43) == before + 1);
+    CHECK(worker(db, "other").claim_up_to(2).size() <= 1);  // it knows of no other timeline
+  }
 }
 
 TEST_CASE("connections that the server has ended are replaced without an error") {

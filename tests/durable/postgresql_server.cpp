@@ -232,6 +232,13 @@ void postgresql_server::stop(how h) {
   end_of(std::exchange(process_, 0));
 }
 
+void postgresql_server::promote() {
+  stop(how::fast);
+  std::ofstream(folder_ + "/data/standby.signal").close();
+  start();
+  user_connection(url()).run("select pg_promote()");
+}
+
 std::string postgresql_server::url(const std::string& database) const {
   return "postgresql://" + role_ + "@/" + database + "?host=" + folder_ + "&port=" + std::to_string(port_);
 }

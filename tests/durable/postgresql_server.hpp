@@ -47,6 +47,8 @@ class postgresql_server {
     stop(h);
     start();
   }
+  /// Restarts it as a standby without a primary, and promotes that: it has the same data, and the next timeline.
+  void promote();
 
  private:
   explicit postgresql_server(std::string programs);

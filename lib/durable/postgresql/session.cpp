@@ -181,7 +181,7 @@ void server_session::look_at_timeline() {
         "select ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint");
     constexpr int bits_of_time = 43;  // of milliseconds since 1970: until 2248
     const std::int64_t before = std::exchange(fences_after_, timeline.integer(0, 0) << bits_of_time);
-    perhaps_went_back_ = before != 0 && before != fences_after_;
+    if (before != 0 && before != fences_after_) perhaps_went_back_ = true;  // until a turn has said so
   } catch (const store_error&) {  // not every server lets every role ask
     if (database_.get() == nullptr) throw;
   }
