@@ -54,6 +54,7 @@ rondo::durable::submission simulated_caller::submission() {
   if (dice_.below(4) == 0) s.max_attempts = 1 + static_cast<int>(dice_.below(3));
   if (habits_.lanes && dice_.below(2) == 0) s.lane = "l" + std::to_string(dice_.below(2));
   s.payload.assign(dice_.below(habits_.longest_payload + 1), 'x');
+  if (habits_.marks) s.payload += std::to_string(++submitted_);
   return s;
 }
 

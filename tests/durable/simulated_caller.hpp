@@ -20,6 +20,7 @@ class simulated_caller {
     rondo::duration longest_delay{};
     std::size_t longest_payload = 0;
     bool unreadable = false;  // some schedules are
+    bool marks = false;       // each payload is another one
     bool interrupts = false;  // of live tasks, only those that run are changed by their ids
     bool lanes = false, repeats = false, pauses = false, changes = false;
   };
@@ -49,6 +50,7 @@ class simulated_caller {
   simulated_world& world_;
   const habits habits_;
   const std::unique_ptr<rondo::durable::store> store_;
+  std::uint64_t submitted_ = 0;
 };
 
 }  // namespace durable_test

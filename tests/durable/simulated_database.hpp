@@ -45,6 +45,17 @@ class simulated_database {
   /// older than one that is durable: of a store's call and, with locking::rows, of a turn that claims or of changed().
   /// With locking::database, the caller destroys all sessions.
   void crash(std::size_t forget) { data_->crash(forget); }
+  ///@{
+  /// As when a standby is promoted that had received what was committed until then, or a backup is restored. Open
+  /// transactions are undone, and their calls throw store_error when their observer returns. All sessions lose their
+  /// connections. With locking::rows, the database no longer knows the sessions that have ended.
+  simulated_copy copy() const { return data_->copy(); }
+  void go_back(const simulated_copy& to) { data_->go_back(to); }
+  ///@}
+  /// From now on, a claim may get the fence of one that is lost, as from a server that has a wrong clock and does not tell
+  /// its timeline; though never that of a claim of the same session.
+  void let_fences_repeat() { data_->fences_repeat = true; }
+  bool fences_repeat() const noexcept { return data_->fences_repeat; }
   /// As they have been committed, in the order of their ids.
   std::vector<row> rows() const;
   /// Of sessions that live, or of whose end none has taken notice yet.

@@ -68,6 +68,7 @@ simulated_session::simulated_session(std::shared_ptr<simulated_data> data, std::
   self_.owner = std::move(owner);
   self_.queues = queues;
   seen_changes_ = data_->changes;
+  timeline_ = data_->timeline;
   connect();
   self_.news = perhaps_forgotten_ = false;
   data_->listeners.push_back(&self_);
@@ -83,6 +84,8 @@ void simulated_session::connect() {
   if (self_.connected) return;
   self_.connected = self_.news = true;  // it may have missed some
   perhaps_forgotten_ = data_->how == locking::rows;
+  went_back_ = went_back_ || timeline_ != data_->timeline;
+  timeline_ = data_->timeline;
   if (data_->how == locking::rows) data_->owners[self_.owner] = true;
 }
 
@@ -97,6 +100,8 @@ std::int64_t simulated_session::lease_from(std::int64_t when) const {
 
 detail::turn_result simulated_session::take(const turn& what) {
   connect();
+  if (std::exchange(went_back_, false))
+    throw rondo::durable::store_error("the simulated server has another timeline than before");
   if (what.adopt) perhaps_forgotten_ = false;
   if (what.concerns_runs() && std::exchange(perhaps_forgotten_, false))
     throw rondo::durable::store_error("the connection broke");
@@ -324,7 +329,7 @@ void simulated_session::claim_tasks(simulated_transaction& t, const turn& what, 
     leave_lane(r);
     r.owner = self_.owner;
     r.lease_until = lease_from(std::max(r.due, t.now()));
-    r.fence = std::max(r.fence + 1, t.now() / 1000);  // greater than that of a claim which is lost
+    r.fence = data_->fence_after(r, t.now(), self_.owner);
     done.claimed.push_back(claim_of(t, r));
     bytes += r.payload.size();
   }

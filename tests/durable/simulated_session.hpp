@@ -62,8 +62,9 @@ class simulated_session final : public rondo::durable::detail::session {
   const std::shared_ptr<simulated_data> data_;
   rondo::durable::detail::claim_rules rules_;
   simulated_listener self_;
-  std::int64_t seen_changes_ = 0;   // of others
-  bool perhaps_forgotten_ = false;  // as in PostgreSQL's session
+  std::int64_t seen_changes_ = 0;  // of others
+  std::int64_t timeline_ = 0;
+  bool perhaps_forgotten_ = false, went_back_ = false;  // as in PostgreSQL's session
   bool interrupted_ = false;
 };
 

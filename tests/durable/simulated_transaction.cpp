@@ -22,12 +22,24 @@ void simulated_data::end_session(const std::string& owner) {
     if (l->owner == owner) l->connected = false;
 }
 
-void simulated_data::crash(std::size_t forget) {
+void simulated_data::abort_all() {
   for (simulated_transaction* t : open) {
     t->close();
     t->phase_ = simulated_transaction::phase::crashed;
   }
   open.clear();
+}
+
+void simulated_data::disconnect_all() {
+  ++changes;
+  for (simulated_listener* l : listeners) l->connected = false;
+  // PostgreSQL keeps the owners in an unlogged table.
+  if (how == locking::rows) owners.clear();
+  for (auto& [owner, lives] : owners) lives = false;
+}
+
+void simulated_data::crash(std::size_t forget) {
+  abort_all();
   for (; forget != 0 && !not_durable.empty(); --forget) {
     for (auto& [id, before] : not_durable.back().rows)
       if (before)
@@ -39,11 +51,40 @@ void simulated_data::crash(std::size_t forget) {
     not_durable.pop_back();
   }
   not_durable.clear();
-  ++changes;
-  for (simulated_listener* l : listeners) l->connected = false;
-  // PostgreSQL keeps the owners in an unlogged table.
-  if (how == locking::rows) owners.clear();
-  for (auto& [owner, lives] : owners) lives = false;
+  disconnect_all();
+}
+
+simulated_copy simulated_data::copy() const {
+  simulated_copy all{.last_id = last_id, .paused = paused};
+  for (const auto& [id, e] : entries)
+    if (e.committed) all.rows.emplace(id, *e.committed);
+  for (const auto& [owner, lives] : owners) all.owners.insert(owner);
+  return all;
+}
+
+void simulated_data::go_back(const simulated_copy& to) {
+  abort_all();
+  entries.clear();
+  for (const auto& [id, r] : to.rows) entries[id].committed = r;
+  last_id = to.last_id;
+  paused = to.paused;
+  owners.clear();
+  for (const std::string& owner : to.owners) owners[owner] = false;
+  not_durable.clear();
+  ++timeline;
+  disconnect_all();
+}
+
+/// Greater than that of any claim before, also of one that is lost.
+std::int64_t simulated_data::fence_after(const row& r, std::int64_t now, const std::string& owner) {
+  if (fences_repeat) {
+    std::int64_t fence = r.fence + 1;
+    while (!given.emplace(r.id, fence, owner).second) ++fence;
+    return fence;
+  }
+  constexpr int bits_of_time = 43;  // as in PostgreSQL's session. (SQLite has no timelines.)
+  const std::int64_t lowest = (how == locking::rows ? timeline << bits_of_time : 0) + now / 1000;
+  return std::max(r.fence + 1, lowest);
 }
 
 simulated_transaction::simulated_transaction(simulated_data& data, simulated_listener* self, bool writes)

@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -37,6 +38,13 @@ struct simulated_listener {
   std::int64_t own_changes = 0;
 };
 
+/// All that was committed at some time, apart from who was connected.
+struct simulated_copy {
+  std::map<std::int64_t, row> rows = {};
+  std::int64_t last_id = 0;
+  std::set<std::string> paused = {}, owners = {};
+};
+
 class simulated_transaction;
 
 struct simulated_data {
@@ -62,10 +70,21 @@ struct simulated_data {
   std::int64_t changes = 0;                       // commits that changed anything
   std::vector<undo> not_durable = {};             // the commits that a crash may undo
   std::vector<simulated_transaction*> open = {};  // each inside the one before
+  std::int64_t timeline = 1;                      // changes when the history goes back
+  // If the fences of lost claims are given again, though to no session twice: those that have been given.
+  bool fences_repeat = false;
+  std::set<std::tuple<std::int64_t, std::int64_t, std::string>> given = {};  // id, fence, owner
 
   void notify(const std::string& queue, const simulated_listener* but);
   void end_session(const std::string& owner);
   void crash(std::size_t forget);
+  simulated_copy copy() const;
+  void go_back(const simulated_copy& to);
+  std::int64_t fence_after(const row& r, std::int64_t now, const std::string& owner);
+
+ private:
+  void abort_all();
+  void disconnect_all();
 };
 
 /// Undone unless committed.

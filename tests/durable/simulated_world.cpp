@@ -23,6 +23,11 @@ constexpr duration slow_step = 50ms;
 constexpr duration between_looks = 10ms;  // for tasks that wait
 constexpr duration longest_uninterrupted = 1s;
 constexpr int deepest = 3;
+// A process that is calm has reconciled itself with its database.
+constexpr duration longest_unknown = 1s;
+// A database is not replaced by another one faster than this.
+constexpr duration shortest_return = 10ms;
+constexpr std::size_t most_histories = 6;
 
 }  // namespace
 
@@ -39,6 +44,7 @@ simulated_world::simulated_world(simulation_dice& dice, simulated_database::lock
                  .locked = faults.nested + faults.stalls_inside != 0 && how == locking::rows}),
       longest_calm_step_(slow_step + 10 * faults.usual_stage + faults.slow_claim),
       engine_(database_.open()) {
+  if (faults.fences_repeat) database_.let_fences_repeat();
   database_.observe([this](const std::string& who, stage at) { observe(who, at); });
 }
 
@@ -165,7 +171,7 @@ bool simulated_world::step_handlers(process& p) {
     p.active.erase(over);
     check_interruption(p, r);
     ledger_.wrong(lateness_.ends(server_of(p), *r.at));
-    ledger_.ends(*r.at, r.how, r.snoozed_for);
+    ledger_.ends(p.owner, *r.at, r.how, r.snoozed_for);
     p.account->ends(r.at->of(), r.how, r.snoozed_for);
     say([&] {
       return p.owner + " ends " + std::to_string(r.at->what.id) + ' ' +
@@ -214,6 +220,7 @@ outcome simulated_world::handle(process& p, const task& t) {
   pass_to(clocks_.now() + worked);
   const time_point now = clocks_.now();
   p.plan.began = now;
+  p.plan.is_lost = ledger_.forgot_since(r.lease_until - p.options.lease);
   p.plan.ends = now + run_time();
   p.plan.snoozed_for = dice_.up_to(habits_.longest_snooze) - habits_.snoozes_back;
   if (habits_.restless && !is_quiet_ && t.id % 8 == 3) {
@@ -294,7 +301,17 @@ void simulated_world::account_for(process& p, bool in_order) {
 
 void simulated_world::trouble(process& p) {
   p.calm_since = clocks_.now();
+  look_at_claims(p);
   if (p.account) p.account->trouble();
+}
+
+/// A run that has lost its claim may go on for long.
+void simulated_world::look_at_claims(process& p) {
+  for (active_run& a : p.active) {
+    const row* const r = database_.find(a.at->what.id);
+    a.is_lost =
+        a.is_lost || r == nullptr || r->fence != a.at->what.fence || r->owner != p.owner || !r->runs();
+  }
 }
 
 void simulated_world::check(process& p) {
@@ -333,25 +350,39 @@ void simulated_world::check_lateness() {
 /// Whether a cancelled run has learned of that.
 void simulated_world::check_interruption(const process& p, const active_run& r) {
   if (!habits_.watches || r.at->stop.stop_requested()) return;
-  const time_point since = std::max({ledger_.cancelled_at(r.at->of()), r.began, p.calm_since});
-  if (ledger_.cancelled_at(r.at->of()) != simulated_clocks::never &&
-      clocks_.now() - since > longest_uninterrupted)
+  const time_point cancelled = ledger_.cancelled_at(p.owner, r.at->of());
+  const time_point since = std::max({cancelled, r.began, p.calm_since});
+  if (cancelled != simulated_clocks::never && clocks_.now() - since > longest_uninterrupted)
     ledger_.wrong("the run of task " + std::to_string(r.at->what.id) + " on " + p.owner +
-                  " was cancelled long ago, and not interrupted");
+                  " was cancelled or lost long ago, and not interrupted");
 }
 
 /// Whether another run of the task is in progress, whose process should have kept its lease.
 void simulated_world::check_overlap(const process& by, const detail::run& r) {
   for (const process& other : processes_)
     for (const active_run& a : other.active) {
-      // (A run that has lost its lease before may go on for long, and so may the transaction in which all this happens.)
+      // (The transaction in which all this happens may go on for long.)
       const bool is_same = a.at->what.id == r.what.id && a.at->what.fence < r.what.fence;
       const auto calm = std::max({other.calm_since, clocks_.set_forward(), a.began});
       if (is_same && !other.in_step && !is_stalled(other) && calm + 2 * other.options.lease < clocks_.now() &&
-          !ledger_.forgot_since(a.began) && !ledger_.revived_since(r.what.id, a.began))
+          !a.is_lost && !ledger_.revived_since(r.what.id, a.began))
         ledger_.wrong("task " + std::to_string(r.what.id) + " runs on " + by.owner + " while " + other.owner +
                       " runs it and has kept its lease");
     }
+}
+
+/// What a process that lives has in the database and does not know, it gives back.
+void simulated_world::check_known() {
+  for (const process& p : processes_) {
+    if (!p.dispatcher || p.dispatcher->is_stopping() || is_halted(p) || p.in_step || p.is_failing ||
+        clocks_.now() - std::max(p.calm_since, ledger_.forgot_at()) < longest_unknown)
+      continue;
+    database_.for_each_row([&](const row& r) {
+      if (r.state == row_state::held && r.owner == p.owner && !database_.is_locked(r.id) &&
+          !p.account->knows({r.id, r.fence}))
+        ledger_.wrong(p.owner + " does not know that it has " + text_of(r));
+    });
+  }
 }
 
 void simulated_world::check_released() {
@@ -374,6 +405,7 @@ void simulated_world::check_released() {
 
 void simulated_world::event() {
   check_released();
+  check_known();
   process& p = processes_[dice_.below(processes_.size())];
   auto choice = static_cast<unsigned>(dice_.below(1000));
   const auto is = [&](unsigned n) { return choice < n ? true : (choice -= n, false); };
@@ -392,6 +424,8 @@ void simulated_world::event() {
     say([&] { return "the clock is set by " + std::to_string(by.count()); });
   } else if (is(faults_.server_crashes)) {
     crash_server();
+  } else if (is(faults_.returns)) {
+    go_back();
   } else if (is(faults_.stops)) {
     if (p.dispatcher && !p.dispatcher->is_stopping() && !is_stalled(p)) {
       say([&] { return p.owner + " is stopped"; });
@@ -399,6 +433,7 @@ void simulated_world::event() {
     }
   } else if (on_event_) {
     on_event_();
+    if (dice_.in_1000(200)) copy_history();
   }
 }
 
@@ -407,6 +442,7 @@ void simulated_world::crash_server() {
   const std::size_t forget = dice_.below(4);
   say([&] { return "the server crashes and forgets " + std::to_string(forget); });
   const bool of_host = database_.how() == simulated_database::locking::database;
+  if (of_host) pass_to(clocks_.now() + shortest_return);
   dead_.clear();  // PostgreSQL forgets whose death nobody has seen
   database_.crash(forget);
   ledger_.forgot(of_host);
@@ -419,6 +455,29 @@ void simulated_world::crash_server() {
   }
 }
 
+/// Only while no call of a store is in progress, of which the ledger does not know yet.
+void simulated_world::copy_history() {
+  if (faults_.returns == 0) return;
+  histories_.push_back({database_.copy(), ledger_.known_now()});
+  if (histories_.size() > most_histories) histories_.pop_front();
+}
+
+void simulated_world::go_back() {
+  if (histories_.empty()) return;
+  ++counts_.returns;
+  pass_to(clocks_.now() + shortest_return);
+  histories_.resize(1 + dice_.below(histories_.size()));
+  say([&] { return std::string("the history goes back to") + text_of_rows(histories_.back().rows); });
+  dead_.clear();
+  database_.go_back(histories_.back().rows);
+  ledger_.went_back(histories_.back().known);
+  for (process& p : processes_) {
+    if (!p.dispatcher) continue;
+    p.account->went_back();
+    trouble(p);
+  }
+}
+
 /// What happens during a transaction.
 void simulated_world::observe(const std::string& who, stage at) {
   const auto found = std::ranges::find(processes_, who, &process::owner);
@@ -428,7 +487,8 @@ void simulated_world::observe(const std::string& who, stage at) {
     ledger_.commits(runner_of(*p), *p->dispatcher->current_turn());
   }
   if (p != nullptr && at == stage::committed) {
-    if (p->dispatcher->current_turn() != nullptr) ledger_.committed(*p->dispatcher->current_turn());
+    if (p->dispatcher->current_turn() != nullptr) ledger_.committed(who, *p->dispatcher->current_turn());
+    if (dice_.in_1000(100)) copy_history();
     say([&] { return who + " has" + text_of_claims(database_, who); });
   }
   if (p != nullptr && p->is_doomed) throw process_died();

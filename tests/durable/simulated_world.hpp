@@ -29,11 +29,12 @@ namespace durable_test {
 struct simulation_faults {
   rondo::duration between_events{};  // on average
   // Of 1,000 events
-  unsigned deaths = 0, stalls = 0, clock_steps = 0, server_crashes = 0, stops = 0;
+  unsigned deaths = 0, stalls = 0, clock_steps = 0, server_crashes = 0, stops = 0, returns = 0;
   // Of 1,000 stages of transactions
   unsigned deaths_inside = 0, breaks = 0, slow_stages = 0, nested = 0, stalls_inside = 0;
   rondo::duration longest_stall{}, longest_step{}, longest_stage{};
   rondo::duration longest_rest{};  // until a process that has died is started again
+  bool fences_repeat = false;      // see simulated_database::let_fences_repeat()
   bool adopts_only = false;        // the database is full: it can say what it has, and not take more
   // Nothing breaks by these.
   rondo::duration usual_stage = std::chrono::microseconds(200);  // at most
@@ -41,12 +42,14 @@ struct simulation_faults {
 };
 
 struct simulation_counts {
-  std::uint64_t deaths = 0, stops = 0, server_crashes = 0, breaks = 0, stalls = 0, clock_steps = 0, turns = 0;
+  std::uint64_t deaths = 0, stops = 0, server_crashes = 0, returns = 0, breaks = 0, stalls = 0,
+                clock_steps = 0, turns = 0;
 
   void add(const simulation_counts& more) noexcept {
     deaths += more.deaths;
     stops += more.stops;
     server_crashes += more.server_crashes;
+    returns += more.returns;
     breaks += more.breaks;
     stalls += more.stalls;
     clock_steps += more.clock_steps;
@@ -110,6 +113,7 @@ class simulated_world {
     rondo::time_point began, ends;
     ending how;
     rondo::duration snoozed_for;
+    bool is_lost;  // the claim, or the database may not know that the run has begun
   };
 
   struct process {
@@ -162,6 +166,10 @@ class simulated_world {
   // Faults
   void event();
   void crash_server();
+  void copy_history();
+  void go_back();
+  void look_at_claims(process& p);
+  void check_known();
   void observe(const std::string& who, stage at);
   void maybe_fail(process& p, stage at);
   void maybe_break(stage at);
@@ -187,6 +195,12 @@ class simulated_world {
     rondo::time_point at;
   };
   std::vector<death> dead_;
+  /// To which the history may go back.
+  struct history {
+    simulated_copy rows;
+    simulation_ledger::memory known;
+  };
+  std::deque<history> histories_;
   bool is_quiet_ = false, restarts_ = true;
   int depth_ = 0;
   std::uint64_t started_ = 0;

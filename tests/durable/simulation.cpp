@@ -55,6 +55,7 @@ simulation_faults random_faults(simulation_dice& dice, kind k) {
   if (dice.below(4) == 0) f.clock_steps = dice.one_of({5U, 30U});
   if (dice.below(4) == 0) f.server_crashes = dice.one_of({5U, 30U});
   if (dice.below(4) == 0) f.slow_stages = dice.one_of({2U, 20U});
+  if (dice.below(4) == 0) f.returns = dice.one_of({10U, 100U, 300U});
   return f;
 }
 
@@ -64,16 +65,20 @@ duration run_time(simulation_dice& dice, kind k) {
   return k == kind::rare_events ? 8s : dice.one_of<duration>({300ms, 1s, 3s});
 }
 
-simulated_world::handler_habits random_handlers(simulation_dice& dice, kind k) {
+simulated_world::handler_habits random_handlers(simulation_dice& dice, kind k,
+                                                const simulation_faults& faults) {
+  const bool many_are_lost = faults.returns != 0 && dice.below(3) == 0;
   if (k == kind::busy) return {.longest = 6s, .watches = true, .restless = true};
   if (k == kind::sleepless) return {.longest = 2s, .long_runs = 20, .watches = true, .restless = true};
   return {.fails = dice.one_of({0U, 100U, 400U}),
           .snoozes = dice.one_of({0U, 50U, 200U}),
           .gives_up = dice.one_of({0U, 50U}),
-          .longest = k == kind::rare_events ? 2s : dice.one_of<duration>({0ms, 5ms, 200ms, 2s}),
+          .longest = many_are_lost            ? 6s
+                     : k == kind::rare_events ? 2s
+                                              : dice.one_of<duration>({0ms, 5ms, 200ms, 2s}),
           .longest_snooze = dice.one_of<duration>({0ms, 100ms, 1s}),
           .snoozes_back = dice.one_of<duration>({0ms, 0ms, 0ms, 20ms}),
-          .watches = dice.below(2) == 0};
+          .watches = many_are_lost || dice.below(2) == 0};
 }
 
 rondo::durable::dispatcher_options random_options(simulation_dice& dice, kind k) {
@@ -139,10 +144,14 @@ simulation_result simulate(std::uint64_t seed, const std::function<void(const st
   auto faults = random_faults(dice, k);
   if (k == kind::slow_claims) faults.slow_claim = options.lease / 100 * dice.one_of({40, 85, 105});
   const auto how = dice.one_of({locking::rows, locking::database});
-  simulated_world world(dice, how, faults, random_handlers(dice, k));
+  // SQLite's fences have the time of the clock. If that is set back together with the file, a fence may be given again.
+  if (how == locking::database && faults.clock_steps != 0) faults.returns = 0;
+  faults.fences_repeat = faults.returns != 0 && dice.below(4) == 0;
+  simulated_world world(dice, how, faults, random_handlers(dice, k, faults));
   world.trace(trace);
   const bool is_narrow = add_processes(dice, world, k, options);
   simulated_caller::habits calls = random_calls(dice);
+  calls.marks = faults.returns != 0;
   if (k == kind::sleepless) calls.changes = calls.interrupts = true;
   // They could fall behind further and further.
   if (is_narrow || k == kind::slow_claims) calls.repeats = false;

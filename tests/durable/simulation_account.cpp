@@ -73,6 +73,7 @@ void simulation_account::sends(const turn& t, const state& now) {
   if (!now.is_telling)
     if (const std::string what = backoff_.check(sent_, calm_since_, longest_step_); !what.empty())
       wrong(what);
+  must_have_told_ = must_tell_ && !now.is_telling;
   for (const ticket& b : t.begun) {
     const auto c = claims_.find(b);
     if (c == claims_.end() || (c->second.was_given_back && !c->second.has_begun))
@@ -135,6 +136,7 @@ void simulation_account::failed(const turn& t, bool perhaps_done) {
 }
 
 void simulation_account::took(const turn& t, const turn_result& done) {
+  if (must_have_told_ && must_tell_) wrong("does not report that the history has gone back");
   sure(&rondo::durable::dispatcher_statistics::turns);
   backoff_.succeeded(own_.now(), t.adopt, !done.locked.empty());
   // Then it may claim again at once.
@@ -201,7 +203,7 @@ void simulation_account::settle_beginnings(const turn& t, const turn_result& don
     const auto at = claims_.find(b);
     if (at == claims_.end()) continue;
     if (at->second.has_begun) {
-      if (!has(done.begun, b)) ledger_.does_not_repeat(b);
+      if (!has(done.begun, b)) ledger_.does_not_repeat(owner_, b);
       continue;
     }
     claimed& c = at->second;
@@ -226,10 +228,13 @@ void simulation_account::settle_claims(const turn& t, const turn_result& done) {
   last_claim_was_slow_ = !done.claimed.empty() && own_.now() - sent_ > options_.lease / 3;
   for (const detail::claim& d : done.claimed) {
     const ticket of{d.what.id, d.what.fence};
-    const auto own = claims_.find({of.id, of.fence - 1});
+    const auto is_own_run = [&](const auto& each) {
+      const auto& [other, c] = each;
+      return ledger_.follows(of, other) && c.has_begun && !c.how && !c.was_given_back;
+    };
     // (A task that has none of its attempts behind it has been revived, after its lease had run out.)
-    if (own != claims_.end() && own->second.has_begun && !own->second.how && !own->second.was_given_back &&
-        d.what.attempt != 0 && !ledger_.forgot_since(started_))
+    if (d.what.attempt != 0 && !ledger_.forgot_since(started_) &&
+        std::any_of(claims_.lower_bound({of.id, 0}), claims_.lower_bound(of), is_own_run))
       wrong(of, "takes its own run over");
     const time_point now = own_.now();
     claims_.insert_or_assign(of, claimed{sent_, now, d.what.due, now + d.remaining,
@@ -285,6 +290,8 @@ void simulation_account::ends(const ticket& of, ending how, duration snoozed_for
 void simulation_account::reports(const std::string& line, bool is_telling) {
   if (is_telling && line.starts_with("the database failed") && ++last_faults_ > 1)
     wrong("reports each fault after its last run");
+  if (line.find("another timeline") != line.npos && !std::exchange(must_tell_, false))
+    wrong("reports twice that the history has gone back, or reports it though that has not happened");
 }
 
 // ---- The end

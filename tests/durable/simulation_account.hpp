@@ -52,6 +52,10 @@ class simulation_account final : public turn_watcher {
   void reports(const std::string& line, bool is_telling);
   /// Something other than tasks has happened to it.
   void trouble() noexcept { calm_since_ = clocks_.now(); }
+  /// The history has gone back. It must report that before it takes another turn.
+  void went_back() noexcept { must_tell_ = true; }
+  /// Whether it has claimed that, and the database has not answered what became of it.
+  bool knows(const ticket& of) const { return claims_.contains(of); }
 
   // Its handler
 
@@ -131,6 +135,7 @@ class simulation_account final : public turn_watcher {
   rondo::duration run_time_{}, least_late_{}, most_late_{};
   bool is_lateness_known_ = true;
   bool answer_was_lost_ = false, had_idle_threads_ = true;
+  bool must_tell_ = false, must_have_told_ = false;  // by the turn in progress
   int last_faults_ = 0;
   bool last_claim_was_slow_ = false;  // or it failed
   rondo::time_point sent_{};          // the turn in progress

@@ -94,7 +94,7 @@ bool simulation_lateness::is_first(const row& r) const {
 /// Who has something to do about the task.
 simulation_lateness::duty simulation_lateness::duty_of(const row& r, const server* holder) const {
   if (r.runs() && holder != nullptr)
-    return ledger_.has_begun({r.id, r.fence}) ? duty::nobodys : duty::holders;
+    return ledger_.has_begun(r.owner, {r.id, r.fence}) ? duty::nobodys : duty::holders;
   if (holder != nullptr) return is_due(r) && is_first(r) ? duty::holders : duty::nobodys;
   if (r.state == row_state::waiting) return is_due(r) && is_first(r) ? duty::everybodys : duty::nobodys;
   return *r.lease_until < clocks_.engine_microseconds() && !paused_.contains(r.queue) ? duty::everybodys

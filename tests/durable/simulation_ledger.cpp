@@ -56,7 +56,7 @@ void simulation_ledger::after_call() {
 }
 
 void simulation_ledger::learn(const row& r) {
-  known& t = tasks_[r.id];
+  known& t = tasks_[r.id] = {};
   t.queue = r.queue;
   t.lane = r.lane;
   t.schedule = r.schedule;
@@ -98,6 +98,8 @@ void simulation_ledger::begins(const runner& by, const run& r, time_point asked,
   ++runs_;
   note(static_cast<std::uint64_t>(r.what.id));
   note(static_cast<std::uint64_t>(r.what.fence));
+  note_beginning(by, r);
+  if (begins_lost(by, r, sent)) return;
   known& t = tasks_[r.what.id];
   // (If the clock has been set forward since the run began in the database, or that has been forgotten, another may have
   // taken the task over.)
@@ -105,9 +107,7 @@ void simulation_ledger::begins(const runner& by, const run& r, time_point asked,
       (r.what.fence < t.begun_fence && clocks_.set_forward() < sent && forgot_ < sent))
     wrong(r, "its fence is not greater than that of a run before, " + std::to_string(t.begun_fence));
   t.begun_fence = std::max(t.begun_fence, r.what.fence);
-  t.endings.erase(r.what.fence);  // the fence of a claim that was forgotten
-  if (t.cancelled_at != never && r.what.fence > t.last_fence && forgot_ < t.cancelled_at)
-    wrong(r, "it runs again, though cancelled");
+  if (t.cancelled_at != never && r.what.fence > t.last_fence) wrong(r, "it runs again, though cancelled");
   if (r.what.attempt < 1 || r.what.attempt > most_attempts(by, t))
     wrong(r, "that is not one of its attempts");
   if (const auto paused = paused_at_.find(r.what.queue); paused != paused_at_.end() && paused->second < asked)
@@ -119,11 +119,30 @@ void simulation_ledger::begins(const runner& by, const run& r, time_point asked,
   t.begun_at = clocks_.now();
 }
 
+/// No fence is given to a task twice, in whatever history.
+void simulation_ledger::note_beginning(const runner& by, const run& r) {
+  const auto same = begun_.lower_bound({r.of(), ""});
+  if (same != begun_.end() && same->first == r.of() &&
+      (!database_.fences_repeat() || same->second == by.owner))
+    wrong(r, "a run of " + same->second + " had the same fence");
+  begun_.insert({r.of(), by.owner});
+  endings_.erase({r.of(), by.owner});  // the fence of a claim that was forgotten
+}
+
+/// Nothing is known of the tasks of lost claims. But the database knows that it does not know them.
+bool simulation_ledger::begins_lost(const runner& by, const run& r, time_point sent) {
+  if (!is_lost(by.owner, r.of())) return false;
+  if (went_back_ < sent) wrong(r, "it begins, although the claim of " + by.owner + " is lost");
+  if (clocks_.set_back() < sent && detail::microseconds_of(r.what.due) > clocks_.engine_microseconds())
+    wrong(r, "it is early");
+  return true;
+}
+
 void simulation_ledger::check_time(const runner& by, const run& r, time_point asked, const known& t) {
   if (clocks_.set_back() < asked && detail::microseconds_of(r.what.due) > clocks_.engine_microseconds())
     wrong(r, "it is early");
-  if (t.snooze.is_settled && clocks_.set_back() < t.snooze.at && forgot_ < t.snooze.at &&
-      t.changed_at <= t.snooze.at && clocks_.engine_microseconds() < t.snooze.until)
+  if (t.snooze.is_settled && clocks_.set_back() < t.snooze.at && t.changed_at <= t.snooze.at &&
+      clocks_.engine_microseconds() < t.snooze.until)
     wrong(r, "it was snoozed until " + std::to_string(t.snooze.until));
   if (!r.what.point) return;
   if (const std::string found = points_.begins({by.options, by.calm_since, by.longest_step, asked}, r);
@@ -138,6 +157,7 @@ void simulation_ledger::check_claim(const runner& by, const run& r, time_point s
     return wrong(r, "it runs without a claim, as " + by.owner);
   if (*there->lease_until < clocks_.engine_microseconds()) wrong(r, "its lease has run out");
   if (t.changed_at >= sent || there->attempt == 0) return;  // it has been moved, or declared anew
+  if (there->payload != r.what.payload) wrong(r, "it is another task");
   if (there->attempt != r.what.attempt) wrong(r, "the attempt is another one");
   if (detail::microseconds_of(r.what.due) != there->due) wrong(r, "the due time is another one");
   if ((r.what.point ? detail::microseconds_of(*r.what.point) : 0) != point_of(*there))
@@ -156,12 +176,13 @@ void simulation_ledger::check_lane(const run& r, time_point asked, const known& 
   });
 }
 
-void simulation_ledger::ends(const run& r, ending how, duration snoozed_for) {
+void simulation_ledger::ends(const std::string& owner, const run& r, ending how, duration snoozed_for) {
   note(static_cast<std::uint64_t>(how));
+  endings_[{r.of(), owner}] = {how, r.reason};
+  if (is_lost(owner, r.of())) return;
   known& t = tasks_[r.what.id];
   t.changed_at = clocks_.now();
   const std::int64_t point = r.what.point ? detail::microseconds_of(*r.what.point) : 0;
-  t.endings[r.what.fence] = {how, r.reason};
   if (how == ending::done) {
     t.is_done = true;
     points_.is_done(r.what.id, point);
@@ -179,14 +200,18 @@ void simulation_ledger::ends(const run& r, ending how, duration snoozed_for) {
 
 // ---- What a dispatcher tells the database
 
+std::optional<ending> simulation_ledger::ending_of(const std::string& owner, const ticket& of) const {
+  const auto at = endings_.find({of, owner});
+  return at != endings_.end() ? std::optional(at->second.how) : std::nullopt;
+}
+
 void simulation_ledger::commits(const runner& by, const detail::turn& what) {
-  const auto ending_of = [&](const detail::ticket& of) -> std::optional<ending> {
-    const auto& all = tasks_[of.id].endings;
-    const auto at = all.find(of.fence);
-    return at != all.end() ? std::optional(at->second.how) : std::nullopt;
+  const auto is_its = [&](const row* r, const ticket& of) {
+    return r != nullptr && r->fence == of.fence && r->owner == by.owner && r->state != row_state::waiting &&
+           r->lives();
   };
-  const auto is_its = [&](const row* r, const detail::ticket& of) {
-    return r != nullptr && r->fence == of.fence && r->state != row_state::waiting && r->lives();
+  const auto is_not_repeated = [&](const row& r) {
+    return not_repeated_.contains({{r.id, r.fence}, by.owner});
   };
   const auto check_death = [&](const row& r, std::optional<ending> how) {
     const known& t = tasks_[r.id];
@@ -196,42 +221,53 @@ void simulation_ledger::commits(const runner& by, const detail::turn& what) {
   // A server that has crashed is told again of the beginning first. (It may refuse that: for a pause, for another task
   // of the lane, or because its clock has been set back. Then the run counts for nothing.)
   const auto check_begun = [&](const row& r, std::optional<ending> how) {
-    if (how && r.state == row_state::held && tasks_[r.id].not_repeated != r.fence)
+    if (how && r.state == row_state::held && !is_not_repeated(r))
       wrong("the beginning of a run that ends is not known: " + text_of(r));
   };
   for (const detail::ticket& f : what.finished) {
     const row* const r = database_.find(f.id);
     if (!is_its(r, f)) continue;
-    if (ending_of(f) != ending::done) wrong("finished without having run: " + text_of(*r));
-    check_begun(*r, ending_of(f));
+    const auto how = ending_of(by.owner, f);
+    if (how != ending::done) wrong("finished without having run: " + text_of(*r));
+    tasks_[f.id].is_done = true;
+    check_begun(*r, how);
   }
   for (const detail::failure& f : what.failed) {
     const row* const r = database_.find(f.of.id);
     if (!is_its(r, f.of)) continue;
-    const auto how = ending_of(f.of);
+    const auto how = ending_of(by.owner, f.of);
     if (how != ending::fails && how != ending::snoozes && how != ending::gives_up)
       wrong("failed without having failed: " + text_of(*r));
-    if (!f.retry_after && tasks_[r->id].not_repeated != r->fence) check_death(*r, how);
+    if (!f.retry_after && !is_not_repeated(*r)) check_death(*r, how);
     tasks_[r->id].snooze.is_told = tasks_[r->id].snooze.fence == r->fence;
     check_begun(*r, how);
   }
   for (const detail::passage& p : what.passed) {
     const row* const r = database_.find(p.of.id);
     if (!is_its(r, p.of)) continue;
-    const auto how = ending_of(p.of);
+    const auto how = ending_of(by.owner, p.of);
     check_begun(*r, how);
-    if (p.given_up && tasks_[r->id].not_repeated != r->fence) check_death(*r, how);
+    if (p.given_up && !is_not_repeated(*r)) check_death(*r, how);
     if (p.given_up && r->runs() && how != ending::fails && how != ending::gives_up)
       wrong("given up without having run: " + text_of(*r));
-    if (tasks_[r->id].not_repeated == r->fence) continue;  // its row may have an older point
+    if (is_not_repeated(*r)) continue;  // its row may have an older point
     const std::string found = points_.passes(*by.options, *r, p, how == ending::done);
     if (!found.empty()) wrong(found + ": " + text_of(*r));
   }
 }
 
-void simulation_ledger::committed(const detail::turn& what) {
+void simulation_ledger::committed(const std::string& owner, const detail::turn& what) {
+  if (what.claim_up_to != 0)
+    database_.for_each_row([&](const row& r) {
+      const claim c{{r.id, r.fence}, owner};
+      if (r.state != row_state::held || r.owner != owner || !claimed_.insert(c).second) return;
+      claims_.push_back(c);
+      previous_[c.first] = std::exchange(last_claim_[r.id], r.fence);
+    });
   for (const detail::failure& f : what.failed) {
-    snoozed& s = tasks_[f.of.id].snooze;
+    const auto t = tasks_.find(f.of.id);
+    if (t == tasks_.end()) continue;
+    snoozed& s = t->second.snooze;
     const row* const r = database_.find(f.of.id);
     if (s.is_told && s.fence == f.of.fence && r != nullptr && r->fence == f.of.fence &&
         r->state == row_state::waiting)
@@ -244,7 +280,8 @@ void simulation_ledger::told_dead(const rondo::durable::task& t, const std::stri
   if (reason.empty()) wrong("task " + std::to_string(t.id) + " is dead without a reason");
 }
 
-time_point simulation_ledger::cancelled_at(const detail::ticket& of) const {
+time_point simulation_ledger::cancelled_at(const std::string& owner, const ticket& of) const {
+  if (const auto lost = lost_at_.find({of, owner}); lost != lost_at_.end()) return lost->second;
   const auto t = tasks_.find(of.id);
   const bool was_told = t != tasks_.end() && t->second.last_fence == of.fence;
   return was_told && database_.find(of.id) != nullptr ? t->second.cancelled_at : never;
@@ -253,13 +290,30 @@ time_point simulation_ledger::cancelled_at(const detail::ticket& of) const {
 void simulation_ledger::forgot(bool all) {
   forgot_ = clocks_.now();
   points_.forgot();
+  for (auto& [id, t] : tasks_) t.snooze = {};
   if (!all) return;
-  for (auto& [id, t] : tasks_) {
-    t.begun_fence = 0;
-    const row* const r = database_.find(id);
-    if (r == nullptr || r->lives())
-      t.endings.clear();  // a new claim may have the fence of one that is forgotten
+  for (auto& [id, t] : tasks_) t.begun_fence = 0;
+  if (clocks_.set_back() == never) return;
+  // A new claim may have the fence of one that is forgotten.
+  begun_.clear();
+  std::erase_if(endings_, [&](const auto& each) {
+    const row* const r = database_.find(each.first.first.id);
+    return r == nullptr || r->lives();
+  });
+}
+
+void simulation_ledger::went_back(const memory& to) {
+  forgot_ = went_back_ = taken_away_ = clocks_.now();
+  tasks_ = to.tasks;
+  points_.went_back(to.points);
+  for (std::size_t i = to.claims; i != claims_.size(); ++i) {
+    claimed_.erase(claims_[i]);
+    lost_at_[claims_[i]] = clocks_.now();
   }
+  claims_.resize(to.claims);
+  last_claim_.clear();
+  paused_at_.clear();
+  for (const std::string& queue : database_.paused()) paused_at_[queue] = clocks_.now();
 }
 
 // ---- The end
@@ -296,12 +350,17 @@ void simulation_ledger::check_the_end() {
       if (const std::string found = points_.check_all(*r); !found.empty()) wrong(found + ": " + text_of(*r));
       continue;
     }
-    const auto ended = t.endings.find(r->fence);
-    const std::string reason = ended != t.endings.end() ? ended->second.reason : "";
-    if (r->state == row_state::dead && r->reason != "lease ran out" &&
-        (r->reason.empty() || r->reason != reason))
-      wrong("dead for another reason than '" + reason + "': " + text_of(*r));
+    if (r->state == row_state::dead && !is_dead_for(*r)) wrong("dead for another reason: " + text_of(*r));
   }
+}
+
+/// Whether that was the reason.
+bool simulation_ledger::is_dead_for(const row& r) const {
+  if (r.reason == "lease ran out") return true;
+  const ticket of{r.id, r.fence};
+  for (auto e = endings_.lower_bound({of, ""}); e != endings_.end() && e->first.first == of; ++e)
+    if (!r.reason.empty() && e->second.reason == r.reason) return true;
+  return false;
 }
 
 }  // namespace durable_test

@@ -1,6 +1,7 @@
 // Random programs of dispatchers and faults, until the time is over or something is wrong.
 //   --seconds S   how long (default: 10)
 //   --crashes N   at least so many deaths of processes, however long that takes
+//   --returns N   at least so often, the database goes back to an earlier state
 //   --first N     from this seed on, instead of a random one
 //   --seed N      only the program of this seed, with all that happens in it
 #include <chrono>
@@ -20,7 +21,7 @@ using namespace durable_test;
 
 struct arguments {
   double seconds = 10;
-  std::uint64_t crashes = 0, first = 0;
+  std::uint64_t crashes = 0, returns = 0, first = 0;
   bool one = false;
 };
 
@@ -34,6 +35,8 @@ arguments parse(int argc, char** argv) {
       a.seconds = std::stod(value);
     else if (name == "--crashes")
       a.crashes = std::stoull(value);
+    else if (name == "--returns")
+      a.returns = std::stoull(value);
     else if (name == "--first")
       a.first = std::stoull(value);
     else if (name == "--seed") {
@@ -70,23 +73,24 @@ int main(int argc, char** argv) {
     simulation_counts sum;
     std::uint64_t programs = 0, runs = 0, checksum = 0;
     const auto passed = [&] { return std::chrono::duration<double>(clock::now() - begin).count(); };
-    while (passed() < a.seconds || sum.deaths < a.crashes) {
+    while (passed() < a.seconds || sum.deaths < a.crashes || sum.returns < a.returns) {
       const std::uint64_t seed = a.first + programs++;
       const simulation_result r = simulate(seed);
       checksum = checksum * 31 + r.checksum;
       runs += r.runs;
       sum.add(r.counts);
       if (r.wrong.empty()) continue;
-      std::cout << "--seed " << seed << " goes wrong:\n";
+      std::cout << "--seed " << seed << " goes wrong, after " << sum.deaths << " deaths and " << sum.returns
+                << " returns to earlier states:\n";
       replay(seed, 60);
       return 1;
     }
     std::cout << programs << " programs from seed " << a.first << " in " << passed() << " s, checksum "
               << checksum << "\n  " << runs << " runs, " << sum.turns << " steps of dispatchers, "
               << sum.deaths << " deaths (" << static_cast<double>(sum.deaths) / passed() << " a second), "
-              << sum.stops << " stops, " << sum.server_crashes << " crashes of the server, " << sum.breaks
-              << " broken connections, " << sum.stalls << " stalls, " << sum.clock_steps
-              << " steps of the clock\n";
+              << sum.stops << " stops, " << sum.server_crashes << " crashes of the server, " << sum.returns
+              << " returns to earlier states, " << sum.breaks << " broken connections, " << sum.stalls
+              << " stalls, " << sum.clock_steps << " steps of the clock\n";
     return 0;
   } catch (const std::exception& e) {
     std::cerr << e.what() << '\n';

@@ -65,6 +65,7 @@ std::string simulation_points::passes(const rondo::durable::dispatcher_options& 
                                       const detail::passage& p, bool done) {
   if (p.given_up) tasks_[r.id].over.insert(*r.point);
   if (r.runs() && r.attempt == 0) return {};  // declared anew: it goes on with its new point
+  if (done) tasks_[r.id].over.insert(*r.point);
   if (!p.next || detail::microseconds_of(*p.next) <= *r.point) return "it goes on with no later point";
   if (p.given_up || done) {
     const auto next = detail::next_point(detail::schedule_of(r.schedule), detail::wall_time_of(*r.point));

@@ -38,6 +38,13 @@ std::string text_of(const rondo::durable::detail::turn& t) {
   return text;
 }
 
+std::string text_of_rows(const simulated_copy& all) {
+  std::string text;
+  for (const auto& [id, r] : all.rows)
+    text += ' ' + std::to_string(id) + '/' + std::to_string(r.fence) + (r.runs() ? "r" : "");
+  return text;
+}
+
 std::string text_of_claims(const simulated_database& of, const std::string& owner) {
   std::string text;
   of.for_each_row([&](const row& r) {
