@@ -18,7 +18,7 @@ using rondo::durable::schedule;
 void simulated_caller::call() {
   const auto choice = dice_.below(100);
   if (choice < 45 || !habits_.changes) {
-    if (habits_.repeats && choice < 5) return repeat();
+    if (habits_.repeats && choice < (habits_.lanes ? 15 : 5)) return repeat();
     return choice < 40 ? submit() : submit_all();
   }
   if (choice < 55) return submit_all();
@@ -87,7 +87,7 @@ void simulated_caller::repeat() {
          .payload = dice_.below(4) == 0 ? "other" : "",
          .when = every,
          .missed = dice_.one_of({missed_points::run_once, missed_points::run_all, missed_points::skip}),
-         .lane = habits_.lanes && dice_.below(4) == 0 ? "l0" : ""});
+         .lane = habits_.lanes ? dice_.one_of({"", "", "l0", "l1"}) : ""});
   });
 }
 

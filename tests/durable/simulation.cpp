@@ -98,12 +98,14 @@ rondo::durable::dispatcher_options random_options(simulation_dice& dice, kind k)
 }
 
 simulated_caller::habits random_calls(simulation_dice& dice) {
-  return {.longest_delay = dice.one_of<duration>({0ms, 50ms, 1s, 6s}),
-          .longest_payload = dice.one_of<std::size_t>({0, 0, 400}),
-          .lanes = dice.below(3) == 0,
-          .repeats = dice.below(3) == 0,
-          .pauses = dice.below(3) == 0,
-          .changes = dice.below(3) != 0};
+  simulated_caller::habits h{.longest_delay = dice.one_of<duration>({0ms, 50ms, 1s, 6s}),
+                             .longest_payload = dice.one_of<std::size_t>({0, 0, 400}),
+                             .lanes = dice.below(3) == 0,
+                             .repeats = dice.below(3) == 0,
+                             .pauses = dice.below(3) == 0,
+                             .changes = dice.below(3) != 0};
+  if (dice.below(4) == 0) h.lanes = h.repeats = true;  // tasks are declared with other lanes
+  return h;
 }
 
 /// Returns whether the processes are so narrow that a task which waits in one of them can keep it from claiming others.

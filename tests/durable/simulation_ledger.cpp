@@ -17,7 +17,7 @@ using rondo::time_point;
 namespace {
 
 std::size_t hash_of_declaration(const row& r) {
-  return std::hash<std::string>{}(r.schedule + '\n' + r.lane + '\n' + r.payload) +
+  return std::hash<std::string>{}(r.schedule + '\n' + r.declared_lane() + '\n' + r.payload) +
          static_cast<std::size_t>(r.missed);
 }
 
@@ -58,7 +58,6 @@ void simulation_ledger::after_call() {
 void simulation_ledger::learn(const row& r) {
   known& t = tasks_[r.id] = {};
   t.queue = r.queue;
-  t.lane = r.lane;
   t.schedule = r.schedule;
   t.max_attempts = r.max_attempts;
   t.changed_at = clocks_.now();
@@ -87,7 +86,7 @@ void simulation_ledger::compare(const brief& before, const row* after) {
   if (before.declared != hash_of_declaration(*after)) {
     t.changed_at = t.declared_at = taken_away_ = now;
     t.schedule = after->schedule;
-    t.lane = after->lane;
+    if (after->next_lane) leaving_.insert(after->id);
     points_.declared(*after);
   }
 }
@@ -114,7 +113,11 @@ void simulation_ledger::begins(const runner& by, const run& r, time_point asked,
     wrong(r, "its queue is paused");
   check_time(by, r, asked, t);
   if (clocks_.set_forward() < sent && forgot_ < sent) check_claim(by, r, sent, t);
-  if (clocks_.set_forward() < asked && forgot_ < asked && !t.lane.empty()) check_lane(r, asked, t);
+  const bool is_certain = clocks_.set_forward() < asked && forgot_ < asked;
+  const row* const own = database_.find(r.what.id);
+  const bool has_lane = own != nullptr && own->fence == r.what.fence && !own->lane.empty();
+  t.begun_lane = has_lane ? own->lane : "";
+  if (is_certain && has_lane) check_lane(r, *own, asked, t);
   t.snooze = {};
   t.begun_at = clocks_.now();
 }
@@ -164,14 +167,17 @@ void simulation_ledger::check_claim(const runner& by, const run& r, time_point s
     wrong(r, "the point is another one");
 }
 
-void simulation_ledger::check_lane(const run& r, time_point asked, const known& t) {
-  const row* const own = database_.find(r.what.id);
-  if (own == nullptr || own->fence != r.what.fence || t.changed_at >= asked) return;
+void simulation_ledger::check_lane(const run& r, const row& own, time_point asked, const known& t) {
   database_.for_each_row([&](const row& other) {
-    if (other.id == own->id || other.queue != own->queue || other.lane != t.lane || !other.lives()) return;
-    if (tasks_[other.id].changed_at >= asked) return;  // perhaps it has entered the lane since, while it runs
+    if (other.id == own.id || other.queue != own.queue || !other.lives()) return;
+    const known& o = tasks_[other.id];
+    // Whatever has been said of its lane since.
+    if (own.runs() && other.runs() && other.fence == o.begun_fence && o.begun_lane == own.lane)
+      wrong(r, "another task that began in its lane runs: " + text_of(other));
+    if (t.changed_at >= asked || o.changed_at >= asked) return;  // perhaps one has entered the lane since
+    if (other.lane != own.lane) return;
     if (other.runs()) wrong(r, "another task of its lane runs: " + text_of(other));
-    if (std::tie(other.place, other.id) < std::tie(own->place, own->id))
+    if (std::tie(other.place, other.id) < std::tie(own.place, own.id))
       wrong(r, "another task of its lane comes before it: " + text_of(other));
   });
 }
@@ -273,6 +279,20 @@ void simulation_ledger::committed(const std::string& owner, const detail::turn& 
         r->state == row_state::waiting)
       s.is_settled = true;
   }
+  std::erase_if(leaving_, [&](std::int64_t id) { return has_left_lane(id); });
+}
+
+/// Precondition: it had not before the transaction that has just been committed.
+bool simulation_ledger::has_left_lane(std::int64_t id) {
+  const row* const r = database_.find(id);
+  if (r != nullptr && r->runs() && r->next_lane) return false;
+  tasks_[id].changed_at = clocks_.now();  // it has entered another lane, perhaps before others that run
+  if (r == nullptr) return true;
+  if (r->next_lane) wrong("it does not run any more, and is still in its lane: " + text_of(*r));
+  const bool has_place = r->lives() && !r->lane.empty();
+  if (!r->runs() && r->place != (has_place ? std::optional(r->due) : std::nullopt))
+    wrong("it has entered a lane at another place than that of its due time: " + text_of(*r));
+  return true;
 }
 
 void simulation_ledger::told_dead(const rondo::durable::task& t, const std::string& reason) {

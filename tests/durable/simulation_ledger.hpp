@@ -50,7 +50,8 @@ class simulation_ledger {
     std::int64_t until = 0;
   };
   struct known {
-    std::string queue, lane, schedule;
+    std::string queue, schedule;
+    std::string begun_lane;  // that of the last run when it began
     int max_attempts = 0;
     rondo::time_point changed_at = never;  // by a call, or by the end of a run
     rondo::time_point declared_at = never, revived_at = never, begun_at = never;
@@ -167,7 +168,8 @@ class simulation_ledger {
   void compare(const brief& before, const row* after);
   void check_claim(const runner& by, const run& r, rondo::time_point sent, const known& t);
   void check_time(const runner& by, const run& r, rondo::time_point asked, const known& t);
-  void check_lane(const run& r, rondo::time_point asked, const known& t);
+  void check_lane(const run& r, const row& own, rondo::time_point asked, const known& t);
+  bool has_left_lane(std::int64_t id);
   int most_attempts(const runner& by, const known& t) const noexcept {
     return t.max_attempts != 0 ? t.max_attempts : by.options->max_attempts;
   }
@@ -177,6 +179,7 @@ class simulation_ledger {
   const simulated_database& database_;
   std::map<std::int64_t, known> tasks_;
   std::vector<brief> before_;
+  std::set<std::int64_t> leaving_;  // tasks that run, and then change their lane
   std::map<std::string, rondo::time_point> paused_at_;
   simulation_points points_;
   // Claims of the history, in their order; of each, the fence of the claim before; when those that are not were lost.

@@ -9,7 +9,8 @@ std::string text_of(const row& r) {
   constexpr std::array names{"waiting", "held", "running", "dead", "cancelled"};
   return "row " + std::to_string(r.id) + ' ' + names.at(static_cast<std::size_t>(r.state)) + " due " +
          std::to_string(r.due) + " fence " + std::to_string(r.fence) + " attempt " +
-         std::to_string(r.attempt) + " owner '" + r.owner + "' lane '" + r.lane + "' point " +
+         std::to_string(r.attempt) + " owner '" + r.owner + "' lane '" + r.lane +
+         (r.next_lane ? "' next lane '" + *r.next_lane : "") + "' point " +
          std::to_string(r.point.value_or(0)) + ' ' + r.schedule + " lease " +
          std::to_string(r.lease_until.value_or(0)) + " reason '" + r.reason + '\'';
 }
