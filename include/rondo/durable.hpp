@@ -438,9 +438,17 @@ struct dispatcher_options {
   /// most this many bytes and one payload are held. A claim may need as much again while it is received. Must be
   /// positive.
   std::size_t max_held_bytes = std::size_t{64} << 20;
-  /// Called with each task that is given up, or for a point of a repeated one, and why, on the dispatcher's database thread: calls of the dispatcher wait
-  /// for it, so it should be short. At most once for each, as the process may die before. If the lease of the last
-  /// attempt ran out, `payload` is empty: store::list() has it. What it throws goes to on_error.
+  /// Called with each task that is given up, or for a point of a repeated one, and why, on the dispatcher's database
+  /// thread: calls of the dispatcher wait for it, so it should be short. If the lease of the last attempt ran out,
+  /// `payload` is empty: store::list() has it. What it throws goes to on_error.
+  ///
+  /// It is called after the database has noted that the task is dead, at most once for each such note: not at all if the
+  /// process dies in between; or if the database's answer was lost, and somebody has revived or removed the task before
+  /// the dispatcher could ask again. Twice only
+  /// - if the database has lost the note after the call: it went back to an earlier state (a failover, a backup), or with
+  ///   SQLite the host crashed;
+  /// - for a point of a repeated task, if the answer was lost, and another dispatcher took the point over meanwhile: the
+  ///   call then comes even if a run of the other one has succeeded.
   std::function<void(const task&, const std::string& reason)> on_dead = {};
 };
 

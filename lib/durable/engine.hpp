@@ -67,7 +67,8 @@ struct passage {
 struct turn {
   // Runs that are over. Their tasks are removed.
   std::vector<ticket> finished = {};
-  // A task that has been declared anew during its run waits for its new point instead of the retry.
+  // A task that has been declared anew during its run waits for its new point instead of the retry. Repeating that a task is
+  // dead, for the same ticket and reason, changes nothing, and is done: nobody else has ended the task.
   std::vector<failure> failed = {};
   // Claims of repeated tasks that are over, whether or not their run has begun. Unless the task has been declared anew
   // meanwhile, it waits for the next point.
@@ -101,6 +102,11 @@ struct turn {
   // Tasks with one of these schedules are not claimed, as this dispatcher cannot read them.
   std::vector<std::string> unreadable = {};
 
+  /// Whether a task is given up, or for a point.
+  bool tells_death() const noexcept {
+    return std::ranges::any_of(failed, [](const failure& f) { return !f.retry_after; }) ||
+           std::ranges::any_of(passed, &passage::given_up);
+  }
   /// Whether something is to be done about runs that have begun.
   bool concerns_runs() const noexcept {
     return !finished.empty() || !failed.empty() || !passed.empty() || !unstarted.empty() ||
@@ -144,7 +150,8 @@ class session {
   virtual ~session() = default;
   /// Executes one transaction. Reconnects if the connection broke. Throws store_error; unless perhaps_done(), nothing
   /// was done. A crash of the server (SQLite: of the host) may undo the last turns of all sessions, each with all that
-  /// were committed after it; but none that is older than a change by a store (PostgreSQL: or a turn that has claimed).
+  /// were committed after it; but none that is older than a change by a store (PostgreSQL: or a turn that has claimed, or has
+  /// given up a task).
   /// So after a reconnect, a turn that concerns runs throws once, unless a turn has adopted since: the beginnings of the
   /// runs must be repeated first.
   virtual turn_result take(const turn& what) = 0;

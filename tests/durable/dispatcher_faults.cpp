@@ -285,6 +285,50 @@ TEST_CASE(
   }
 }
 
+TEST_CASE(
+    "if a server lost the beginning of a run in a crash, and refuses to learn of it, the task is given back "
+    "when the run ends") {
+  for (const bool ends_meanwhile : {false, true})
+    for (const char* how : {"done", "fails", "snoozes", "gives up"}) {
+      CAPTURE(ends_meanwhile);
+      CAPTURE(how);
+      workplace w;
+      gate begun, may_end;
+      w.tasks->submit_after(0s, {.payload = how});
+      const auto handler = [&](const task& t) {
+        begun.open();
+        may_end.wait();
+        if (t.payload == "fails") throw std::runtime_error("x");
+        if (t.payload == "snoozes") return outcome::snooze(1h);
+        return t.payload == "done" ? outcome::done() : outcome::dead("x");
+      };
+      dispatcher runs(w.time, *w.tasks, handler, w.options());
+      REQUIRE(begun.wait());
+      REQUIRE(w.rests());
+      w.line().fail(1);
+      if (ends_meanwhile)
+        may_end.open();
+      else
+        w.rest().notify();
+      REQUIRE(eventually([&] { return runs.stats().failures == 1; }));
+      REQUIRE(w.rests());
+      w.tasks->pause("default");
+      w.ask("UPDATE rondo_task SET state = 1, attempt = 0");
+      w.time.advance(1s);
+      REQUIRE(w.rests());
+      may_end.open();
+      CHECK(eventually([&] { return runs.stats().leases_lost == 1; }));
+      REQUIRE(w.settle({&runs}));
+      CHECK(w.ask("SELECT state FROM rondo_task") == "0");
+      w.tasks->resume("default");
+      w.rest().notify();
+      CHECK(eventually([&] { return runs.stats().fired == 2; }));
+      REQUIRE(w.settle({&runs}));
+      CHECK(runs.stats().leases_lost == 1);
+      CHECK(runs.stats().handed_back == 0);
+    }
+}
+
 TEST_CASE("a dispatcher waits for a database that somebody else has locked") {
   workplace w;
   diary d(w);

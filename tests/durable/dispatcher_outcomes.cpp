@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <stop_token>
 #include <string>
@@ -208,6 +209,94 @@ TEST_CASE("on_dead is told of a task whose last lease ran out, by the dispatcher
   REQUIRE(e.size() == 1);
   CHECK(e[0].reason == "lease ran out");
   CHECK(e[0].what.payload.empty());
+}
+
+/// A dispatcher whose task is dead, and whose turn that says so gets no answer.
+struct unanswered_death {
+  using fault = line_to_the_database::fault;
+
+  workplace w;
+  obituaries told;
+  std::optional<dispatcher> runs;
+
+  unanswered_death(fault how, const task_handler& handler, int max_attempts = 10) {
+    w.line().on_turn([this, how](const turn& t) {
+      if (!t.failed.empty()) w.line().fail(-1, how);
+    });
+    w.tasks->submit_after(0s, {.payload = "p", .max_attempts = max_attempts});
+    runs.emplace(w.time, *w.tasks, handler, options());
+    w.pass(1s, {&*runs});
+    CHECK(told.entries().empty());
+    CHECK(runs->stats().failures >= 1);
+  }
+  dispatcher_options options() {
+    auto o = w.options();
+    o.on_dead = told.writer();
+    return o;
+  }
+  /// Another session claims what it can when the lease has run out.
+  detail::turn_result claim_elsewhere(detail::session& by) {
+    w.pass(31s, {&*runs});
+    detail::turn_result done = by.take({.claim_up_to = 1});
+    // (PostgreSQL's first claim looks only for tasks that wait.)
+    while (done.may_have_more && done.claimed.empty() && done.expired.empty())
+      done = by.take({.claim_up_to = 1});
+    return done;
+  }
+  void mend() {
+    w.line().on_turn({});
+    w.line().mend();
+    w.pass(6s, {&*runs});
+  }
+};
+
+const auto fails = [](const task&) { throw std::runtime_error("why"); };
+const auto gives_up = [](const task&) { return outcome::dead("why"); };
+
+TEST_CASE(
+    "on_dead is told once if the answer of the database was lost, whether or not it has done what was "
+    "asked") {
+  for (const auto how : {unanswered_death::fault::after, unanswered_death::fault::lost})
+    for (const task_handler& handler : {task_handler(fails), task_handler(gives_up)}) {
+      unanswered_death x(how, handler, 1);
+      x.mend();
+      REQUIRE(x.told.entries().size() == 1);
+      CHECK(x.told.entries()[0].reason == "why");
+      CHECK(x.told.entries()[0].what.payload == "p");
+      CHECK(x.runs->stats().dead == 1);
+      CHECK(x.w.ask("SELECT reason FROM rondo_task WHERE state = 3") == "why");
+    }
+}
+
+TEST_CASE("on_dead is not told again of what another dispatcher has found dead, as its lease ran out") {
+  unanswered_death x(unanswered_death::fault::lost, fails, 1);
+  const auto other = x.w.watched->plain("other", {{"default"}, 5s, 30s, 10});
+  CHECK(x.claim_elsewhere(*other).expired.size() == 1);  // so the other one tells
+  x.mend();
+  CHECK(x.told.entries().empty());
+  CHECK(x.runs->stats().dead == 0);
+  CHECK(x.runs->stats().leases_lost == 1);
+  CHECK(x.w.ask("SELECT reason FROM rondo_task WHERE state = 3") == "lease ran out");
+}
+
+TEST_CASE("on_dead is not told of a task that another dispatcher has run instead, or that was cancelled") {
+  for (const bool is_cancelled : {false, true}) {
+    unanswered_death x(unanswered_death::fault::lost, gives_up);
+    const auto other = x.w.watched->plain("other", {{"default"}, 5s, 30s, 10});
+    if (is_cancelled) x.w.tasks->cancel(std::stoll(x.w.ask("SELECT id FROM rondo_task")));
+    const auto claimed = x.claim_elsewhere(*other).claimed;
+    CHECK(claimed.size() == (is_cancelled ? 0 : 1));
+    for (const auto& c : claimed) {
+      const detail::ticket t{c.what.id, c.what.fence};
+      CHECK(other->take({.begun = {t}}).begun.size() == 1);
+      CHECK(other->take({.finished = {t}}).finished.size() == 1);
+    }
+    x.mend();
+    CHECK(x.told.entries().empty());
+    CHECK(x.runs->stats().dead == 0);
+    CHECK(x.runs->stats().leases_lost == 1);
+    CHECK(x.w.ask("SELECT count(*) FROM rondo_task") == "0");
+  }
 }
 
 TEST_CASE("what on_dead throws goes to on_error, and the dispatcher goes on; it cannot stop it") {

@@ -284,6 +284,25 @@ TEST_CASE("a task that has begun cannot be handed back as not begun") {
   CHECK(x.w.finish(t));
 }
 
+TEST_CASE("who repeats that a task is dead, and why, is told that this is done; nobody else is") {
+  in_use x;
+  const ticket t = x.begun({});
+  CHECK(x.w.give_up(t, "why"));
+  CHECK(x.w.give_up(t, "why"));
+  CHECK(!x.w.give_up(t, "another reason"));
+  CHECK(!x.w.give_up({.id = t.id, .fence = t.fence - 1}, "why"));
+  CHECK(!x.w.retry(t, 0s));
+  CHECK(!x.w.finish(t));
+  const auto both = x.w.take({.failed = {{.of = t, .retry_after = {}, .reason = "why"},
+                                         {.of = t, .retry_after = 0s, .reason = "why"}}});
+  CHECK(both.failed.size() == 1);
+  CHECK(both.removed.empty());
+  CHECK(both.locked.empty());
+  CHECK(x.of(t.id).reason == "why");
+  x.store->retry(t.id);
+  CHECK(!x.w.give_up(t, "why"));
+}
+
 TEST_CASE("a task whose last attempt's lease runs out is dead, and reported") {
   in_use x;
   const ticket first = x.begun({.payload = "p", .key = "k"});

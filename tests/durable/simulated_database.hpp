@@ -42,7 +42,7 @@ class simulated_database {
   void end_session(const std::string& owner) { data_->end_session(owner); }
   /// The server, or with locking::database the host, crashes. Open transactions are undone, and their calls throw
   /// store_error when their observer returns. At most the last `forget` commits of sessions are undone; none that is
-  /// older than one that is durable: of a store's call and, with locking::rows, of a turn that claims or of changed().
+  /// older than one that is durable: of a store's call and, with locking::rows, of a turn that claims or gives a task up, or of changed().
   /// With locking::database, the caller destroys all sessions.
   void crash(std::size_t forget) { data_->crash(forget); }
   ///@{

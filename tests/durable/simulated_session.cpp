@@ -43,6 +43,13 @@ void leave_lane(row& r) {
   r.place = r.lane.empty() ? std::nullopt : std::optional(r.due);
 }
 
+/// Whether that is done already.
+bool is_dead(simulated_transaction& t, const detail::failure& f) {
+  const simulated_transaction::entry* const e = t.find(f.of.id);
+  const row* const r = e != nullptr ? t.look(*e) : nullptr;
+  return !f.retry_after && r != nullptr && !r->lives() && r->fence == f.of.fence && r->reason == f.reason;
+}
+
 void make_wait(row& r) {
   r.state = row_state::waiting;
   leave_lane(r);
@@ -119,7 +126,7 @@ detail::turn_result simulated_session::take(const turn& what) {
   if (!what.watched.empty()) watch(t, what, done);
   if (what.adopt) adopt(t, done);
   if (what.claim_up_to != 0) claim_tasks(t, what, done);
-  t.commit(data_->how == locking::rows && what.claim_up_to != 0);
+  t.commit(data_->how == locking::rows && (what.claim_up_to != 0 || what.tells_death()));
   return done;
 }
 
@@ -136,8 +143,8 @@ void simulated_session::fail(simulated_transaction& t, const turn& what, turn_re
   t.statement();
   for (const detail::failure& f : what.failed) {
     entry* const e = find(t, f.of, self_.owner, begun, done.locked);
+    if (e != nullptr || is_dead(t, f)) done.failed.push_back(f.of);
     if (e == nullptr) continue;
-    done.failed.push_back(f.of);
     if (t.look(*e)->state == row_state::cancelled) {
       done.removed.push_back(f.of);
       t.remove(*e);

@@ -150,18 +150,19 @@ void simulation_account::took(const turn& t, const turn_result& done) {
 
 void simulation_account::settle_ends(const turn& t, const turn_result& done) {
   for (const ticket& f : t.finished)
-    if (!has(done.locked, f)) settle(f, has(done.finished, f), false, completed);
+    if (!has(done.locked, f)) settle(f, has(done.finished, f), false, completed, false);
   for (const detail::failure& f : t.failed)
     if (!has(done.locked, f.of))
       settle(f.of, has(done.failed, f.of), has(done.removed, f.of),
-             !f.counts ? snoozed : (f.retry_after ? retried : dead));
+             !f.counts ? snoozed : (f.retry_after ? retried : dead), false);
   for (const detail::passage& p : t.passed)
     if (!has(done.locked, p.of))
-      settle(p.of, has(done.passed, p.of), has(done.removed, p.of), p.given_up ? dead : completed);
+      settle(p.of, has(done.passed, p.of), has(done.removed, p.of), p.given_up ? dead : completed, true);
 }
 
 /// `by_kind`: what the end counts as if it is the end.
-void simulation_account::settle(const ticket& of, bool is_settled, bool is_removed, count by_kind) {
+void simulation_account::settle(const ticket& of, bool is_settled, bool is_removed, count by_kind,
+                                bool is_point) {
   const auto at = claims_.find(of);
   if (at == claims_.end()) return wrong(of, "reports an end twice, or that of no run");
   const claimed c = at->second;
@@ -178,8 +179,9 @@ void simulation_account::settle(const ticket& of, bool is_settled, bool is_remov
     if (!is_passed_over) perhaps(by_kind);
     return;
   }
-  if (is_settled || c.is_in_doubt) return sure(by_kind);
-  if (!answer_was_lost_) return sure(leases_lost);
+  const bool is_known = by_kind == dead && !is_point;  // the database keeps the dead
+  if (is_settled || (c.is_in_doubt && !is_known)) return sure(by_kind);
+  if (!answer_was_lost_ || is_known) return sure(leases_lost);
   perhaps(by_kind);
   perhaps(leases_lost);
 }

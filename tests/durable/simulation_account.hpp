@@ -113,7 +113,7 @@ class simulation_account final : public turn_watcher {
   void check_retry(const rondo::durable::detail::failure& f) const;
   bool lacks_thread(const turn& t);
   void settle_ends(const turn& t, const turn_result& done);
-  void settle(const ticket& of, bool is_settled, bool is_removed, count by_kind);
+  void settle(const ticket& of, bool is_settled, bool is_removed, count by_kind, bool is_point);
   void settle_given_back(const turn& t, const turn_result& done);
   void settle_beginnings(const turn& t, const turn_result& done);
   void settle_claims(const turn& t, const turn_result& done);

@@ -298,6 +298,9 @@ bool simulation_ledger::has_left_lane(std::int64_t id) {
 void simulation_ledger::told_dead(const rondo::durable::task& t, const std::string& reason) {
   note(static_cast<std::uint64_t>(t.id));
   if (reason.empty()) wrong("task " + std::to_string(t.id) + " is dead without a reason");
+  const row* const r = database_.find(t.id);
+  if (r != nullptr && !r->lives() && r->fence == t.fence && !told_dead_.insert({t.id, t.fence}).second)
+    wrong("told twice that a task is dead: " + text_of(*r));
 }
 
 time_point simulation_ledger::cancelled_at(const std::string& owner, const ticket& of) const {
@@ -313,6 +316,7 @@ void simulation_ledger::forgot(bool all) {
   for (auto& [id, t] : tasks_) t.snooze = {};
   if (!all) return;
   for (auto& [id, t] : tasks_) t.begun_fence = 0;
+  told_dead_.clear();
   if (clocks_.set_back() == never) return;
   // A new claim may have the fence of one that is forgotten.
   begun_.clear();
@@ -332,6 +336,10 @@ void simulation_ledger::went_back(const memory& to) {
   }
   claims_.resize(to.claims);
   last_claim_.clear();
+  std::erase_if(told_dead_, [&](const ticket& of) {
+    const row* const r = database_.find(of.id);
+    return r == nullptr || r->lives() || r->fence != of.fence;
+  });
   paused_at_.clear();
   for (const std::string& queue : database_.paused()) paused_at_[queue] = clocks_.now();
 }

@@ -139,9 +139,9 @@ class simulation_ledger {
   }
   /// Whether a handler has been called for that claim.
   bool has_begun(const std::string& owner, const ticket& of) const { return begun_.contains({of, owner}); }
-  /// Of the session: whether it is the one after that other claim of the task.
-  bool follows(const ticket& claim, const ticket& other) const {
-    const auto at = previous_.find(claim);
+  /// Whether that claim of the session is the one after the other claim of the task.
+  bool follows(const ticket& one, const ticket& other) const {
+    const auto at = previous_.find(one);
     return at != previous_.end() && at->second == other.fence;
   }
 
@@ -190,6 +190,7 @@ class simulation_ledger {
   std::map<claim, rondo::time_point> lost_at_;
   // Of all histories.
   std::set<claim> begun_, not_repeated_;
+  std::set<ticket> told_dead_;  // by on_dead
   std::map<claim, ended> endings_;
   rondo::time_point forgot_ = never, went_back_ = never, taken_away_ = never;
   std::string wrong_;

@@ -50,10 +50,10 @@ bool eventually(const Condition& holds) {
 /// Controls and records the turns of all dispatchers of a workplace.
 class line_to_the_database {
  public:
-  enum class fault { none, before, after, locked };
+  enum class fault { none, before, after, lost, locked };
 
   /// Makes the next `turns` turns fail (-1: all of them), before anything is done, or afterwards so that the answer is
-  /// lost. Or they succeed, but find the tasks that should begin locked, and do nothing else.
+  /// lost; or the request is lost, and nobody knows which it was. Or they succeed, but find the tasks that should begin locked, and do nothing else.
   void fail(int turns, fault how = fault::before) {
     const std::lock_guard hold(mutex_);
     left_ = turns;
@@ -176,6 +176,7 @@ class watched_session final : public detail::session {
   detail::turn_result take(const detail::turn& t) override {
     const auto fault = line_.next(t);
     if (fault == line_to_the_database::fault::before) throw store_error("the line is cut");
+    if (fault == line_to_the_database::fault::lost) throw store_error("the answer is lost", true);
     detail::turn_result done;
     if (fault == line_to_the_database::fault::locked) {
       done.locked = t.begun;

@@ -182,9 +182,10 @@ bool turns::take_turn() {
     const std::vector<ticket> own = t.adopt ? own_tickets(t) : std::vector<ticket>{};
     std::ranges::sort(done.locked);
     locked_in_a_row_ = done.locked.empty() ? 0 : locked_in_a_row_ + 1;
-    if (!t.adopt) settle_ends(done);
     settle_returned(done);
+    if (!t.adopt) settle_ends(done);
     settle_begun(done, sent);
+    if (t.adopt) refused_ = std::move(done.early);
     settle_expired(done);
     watch_ = false;
     if (!t.watched.empty()) last_watch_ = received;
@@ -246,24 +247,38 @@ void turns::settle_ends(turn_result& done) {
   std::ranges::sort(done.failed);
   std::ranges::sort(done.passed);
   std::ranges::sort(done.removed);
-  unsettled_.ended.remove_if([&](const detail::run& r) {
-    if (has(done.locked, r.of())) return false;
-    settle_end(r, done);
-    return true;
-  });
+  for (auto r = unsettled_.ended.begin(); r != unsettled_.ended.end();) {
+    const auto one = r++;
+    if (has(done.locked, one->of())) continue;
+    if (!settle_end(*one, done) && has(refused_, one->of())) {  // the task would wait for its lease
+      unsettled_.returned.splice(unsettled_.returned.end(), unsettled_.ended, one);
+      look_ = true;
+    } else {
+      unsettled_.ended.erase(one);
+    }
+  }
 }
 
-void turns::settle_end(const detail::run& r, const turn_result& done) {
+/// Returns whether the database has done what it was told of the run.
+bool turns::settle_end(const detail::run& r, const turn_result& done) {
   using outcome = detail::run::outcome;
   if (r.how == outcome::not_started) {
-    if (closing_) d_.counts.add(&dispatcher_statistics::handed_back);
-    return;
+    const bool is_refused = has(refused_, r.of());  // then it is handed back next
+    if (closing_ && !is_refused) d_.counts.add(&dispatcher_statistics::handed_back);
+    return !is_refused;
   }
-  const bool is_finished = r.how == outcome::finished;
   const std::vector<ticket>& settled =
-      r.ends_point() ? done.passed : (is_finished ? done.finished : done.failed);
-  // If the database no longer knows the run, the turn whose answer was lost has ended it.
-  const bool is_settled = has(settled, r.of()) || r.perhaps_told;
+      r.ends_point() ? done.passed : (r.how == outcome::finished ? done.finished : done.failed);
+  const bool is_known = has(settled, r.of());
+  // If the database no longer knows the run, the turn whose answer was lost has ended it. (Of a death it knows more: it
+  // keeps the task.)
+  const bool may_be_done = r.perhaps_told && (r.ends_point() || r.how == outcome::finished || r.retry_after);
+  count_end(r, is_known || may_be_done, has(done.removed, r.of()));
+  return is_known;
+}
+
+void turns::count_end(const detail::run& r, bool is_settled, bool is_removed) {
+  using outcome = detail::run::outcome;
   if (!r.had_begun() && !is_settled) return d_.counts.add(&dispatcher_statistics::withdrawn);
   if (r.how == outcome::passed_over) return;
   if (!is_settled) {
@@ -275,8 +290,8 @@ void turns::settle_end(const detail::run& r, const turn_result& done) {
     });
     return;
   }
-  if (is_finished) return d_.counts.add(&dispatcher_statistics::completed);
-  if (has(done.removed, r.of())) return d_.counts.add(&dispatcher_statistics::withdrawn);
+  if (r.how == outcome::finished) return d_.counts.add(&dispatcher_statistics::completed);
+  if (is_removed) return d_.counts.add(&dispatcher_statistics::withdrawn);
   if (r.how == outcome::snoozed) return d_.counts.add(&dispatcher_statistics::snoozed);
   if (r.retry_after) return d_.counts.add(&dispatcher_statistics::retried);
   d_.counts.add(&dispatcher_statistics::dead);

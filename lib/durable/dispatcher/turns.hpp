@@ -94,7 +94,8 @@ class turns {
   turn next_turn();
   void begin_again(turn& t);
   void settle_ends(turn_result& done);
-  void settle_end(const detail::run& r, const turn_result& done);
+  bool settle_end(const detail::run& r, const turn_result& done);
+  void count_end(const detail::run& r, bool is_settled, bool is_removed);
   void settle_returned(const turn_result& done) noexcept;
   void settle_begun(turn_result& done, time_point sent);
   void settle_expired(const turn_result& done);
@@ -142,6 +143,8 @@ class turns {
   bool renew_ = false;
   bool watch_ = false;  // a run in progress may have been cancelled
   bool adopt_ = false;
+  // After a crash, the database has forgotten that these runs had begun, and refuses to learn of it. Sorted.
+  std::vector<ticket> refused_;
   bool backs_off_ = false;
   int locked_in_a_row_ = 0;  // turns that found locked rows; their requests for these must be repeated
   bool claims_ = true;

@@ -234,7 +234,9 @@ turn_result server_session::take(const turn& what) {
         "had begun");
   // A crash of the server may undo what is not yet on its disk. A task whose run has ended is then run again, which is
   // acceptable. But a claim must not be undone: the next one would get the same fence.
-  const auto answers = database_.run_all(calls, what.claim_up_to != 0 ? commit::durable : commit::soon);
+  // Nor a death, of which somebody is told.
+  const bool is_lasting = what.claim_up_to != 0 || what.tells_death();
+  const auto answers = database_.run_all(calls, is_lasting ? commit::durable : commit::soon);
   std::vector<ticket> settled;
   for (std::size_t i = 0; i < calls.size(); ++i) {
     add(calls[i], answers[i], done);

@@ -259,7 +259,7 @@ inline constexpr statement finish{"rondo_finish", R"sql(
 /// $3: after how long each task is tried again (null if never), $4: the reasons, $5: how soon a retry must be to wake
 /// the other dispatchers, $6: which runs count as attempts, $7: the owner. (The caller itself may have no place or thread for it, or
 /// may be about to stop.) A running task with no attempt is a repeated one that has been declared anew meanwhile: it
-/// stays due at its new point.
+/// stays due at its new point. A task that is already dead for that reason, as the answer was lost, counts as failed.
 inline constexpr statement fail{"rondo_fail", R"sql(
   with old as materialized (
     select t.id, t.fence, t.state, t.queue, u.retry_after, u.why, u.counts
@@ -279,6 +279,11 @@ inline constexpr statement fail{"rondo_fail", R"sql(
   )
   select id, fence, state = 4,
     case when state = 2 and retry_after < $5::bigint then pg_notify('rondo_task', queue)::text end from old
+  union all select t.id, t.fence, false, null
+  from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[]) as u(id, fence, retry_after, why) cross join lateral (
+    select id, fence from rondo_task
+    where id = u.id and fence = u.fence and state + 0 = 3 and reason = u.why offset 0) t
+  where u.retry_after is null
 )sql"};
 
 /// $3: the next points (null if there are none), $4: whether each point was given up, $5: the reasons, $6: how soon a

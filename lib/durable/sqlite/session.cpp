@@ -156,6 +156,12 @@ void file_session::fail(const turn& what, turn_result& done) {
                             f.of.id, f.of.fence, owner_);
       if (changed != 0) done.removed.push_back(f.of);
     }
+    if (changed == 0 && !f.retry_after) {  // or this is a repetition, because the first answer was lost
+      rows dead =
+          database_->query("SELECT 1 FROM rondo_task WHERE id = ? AND fence = ? AND state = 3 AND reason = ?",
+                           f.of.id, f.of.fence, f.reason);
+      changed = dead.next() ? 1 : 0;
+    }
     if (changed != 0) done.failed.push_back(f.of);
   }
 }
