@@ -47,7 +47,10 @@ struct cron_dialect {
   unsigned last_year = 0;
 };
 
-constexpr cron_layout just_five{}, with_second{true, false}, with_year{false, true}, with_both{true, true};
+constexpr cron_layout just_five{};
+constexpr cron_layout with_second{true, false};
+constexpr cron_layout with_year{false, true};
+constexpr cron_layout with_both{true, true};
 
 /// In the order of cron_syntax.
 constexpr std::array<cron_dialect, 6> cron_dialects{

@@ -45,7 +45,8 @@ struct day_in_month {
   /// Whether this is the day from Monday to Friday that is nearest to that one.
   bool is_workday_near(unsigned other) const {
     if (other < 1 || other > last) return false;
-    constexpr unsigned saturday = 6, sunday = 0;
+    constexpr unsigned sunday = 0;
+    constexpr unsigned saturday = 6;
     if (weekday_of(other) == saturday) return day == (other == 1 ? 3 : other - 1);
     if (weekday_of(other) == sunday) return day == (other == last ? other - 2 : other + 1);
     return day == other;
