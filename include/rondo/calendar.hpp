@@ -37,9 +37,9 @@ class step_listeners;
 /// type: copies share their contents and may be used from any thread. A moved-from calendar may only be destroyed or
 /// assigned to.
 ///
-/// - Zones come from the system's time zone database, under the names used there ("Europe/Berlin", "UTC"). A process
-///   reads it once, when the first zone is requested: a later update of its files takes effect when the program is
-///   restarted. Changes of a zone's offset are followed as far ahead as the files list them (Debian's: until 2037); after
+/// - Zones come from the system's time zone database, under the names used there ("Europe/Berlin"); "UTC" needs no data. A
+///   process reads each zone once, when that is first requested: a later update of its file takes effect when the program
+///   is restarted. The environment variable TZDIR has no effect. Changes of a zone's offset are followed as far ahead as the files list them (Debian's: until 2037); after
 ///   the last one, the offset no longer changes.
 /// - **A local time that does not exist**, because clocks are set forward over it, counts at the moment of that change:
 ///   on the night when 02:00 becomes 03:00, 02:30 means 03:00. If a calendar names several such times, or such a time
@@ -106,6 +106,15 @@ RONDO_EXPORT calendar weekly(std::initializer_list<std::chrono::weekday> days, a
 ///   syntax. Throws std::runtime_error as daily() does.
 RONDO_EXPORT calendar cron(const std::string& expression, const std::string& zone,
                            cron_syntax syntax = cron_syntax::standard);
+
+/// The machine's zone, as a name for daily(), cron() and the others: that of the environment variable TZ, or else of
+/// /etc/localtime. Throws std::runtime_error if TZ names no zone of the database, as "CET-1CEST" does not, or if the machine
+/// does not say which zone it has. Reads the environment, so no other thread should change that meanwhile.
+RONDO_EXPORT std::string current_zone();
+
+/// The version of the zone data that are installed, "2026f"; empty if they do not say. A process that has used a zone goes
+/// on with the data of that time.
+RONDO_EXPORT std::string zone_data_version();
 
 /// Your own points, trading days or tides: `next(after)` returns the first one later than `after`, or std::nullopt if
 /// there are no more. The last point of the clock means *never*.

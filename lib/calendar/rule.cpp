@@ -127,23 +127,34 @@ std::optional<wall_time> representable(sys_seconds t, duration more = duration::
   return wall_time(std::chrono::duration_cast<duration>(t.time_since_epoch()) + more);
 }
 
+/// UTC needs no data, so that it is there where none are installed.
+date::sys_info info_at(const date::time_zone* zone, sys_seconds t) {
+  if (zone != nullptr) return zone->get_info(t);
+  return {.begin = sys_seconds::min(), .end = sys_seconds::max(), .offset = {}, .save = {}, .abbrev = {}};
+}
+
+date::local_info info_at(const date::time_zone* zone, local_seconds t) {
+  if (zone != nullptr) return zone->get_info(t);
+  return {.result = date::local_info::unique, .first = info_at(zone, sys_seconds{}), .second = {}};
+}
+
 /// When the zone's clock first reaches or passes `local`. The result never decreases as `local` grows.
-std::optional<wall_time> first_moment(const date::time_zone& zone, local_seconds local, duration more) {
-  const date::local_info info = zone.get_info(local);
+std::optional<wall_time> first_moment(const date::time_zone* zone, local_seconds local, duration more) {
+  const date::local_info info = info_at(zone, local);
   if (info.result == date::local_info::nonexistent) return representable(info.first.end);
   return representable(sys_seconds(local.time_since_epoch()) - info.first.offset, more);
 }
 
 std::optional<wall_time> next_of_day(const calendar_rule& rule, wall_time after, local_days end) {
   const sys_seconds from = floor<seconds>(after);
-  local_seconds shown(from.time_since_epoch() + rule.zone->get_info(from).offset);
-  const date::local_info info = rule.zone->get_info(shown);
+  local_seconds shown(from.time_since_epoch() + info_at(rule.zone, from).offset);
+  const date::local_info info = info_at(rule.zone, shown);
   if (info.result == date::local_info::ambiguous &&
       from >= info.first.end)  // what it shows again does not count
     shown = local_seconds(info.first.end.time_since_epoch() + info.first.offset);
   for (auto second = next_second(rule, shown, end); second;
        second = next_second(rule, *second + seconds(1), end)) {
-    const auto moment = first_moment(*rule.zone, *second, rule.within_second);
+    const auto moment = first_moment(rule.zone, *second, rule.within_second);
     if (!moment) return std::nullopt;
     if (*moment > after) return moment;
   }
@@ -154,7 +165,7 @@ std::optional<wall_time> next_of_day(const calendar_rule& rule, wall_time after,
 std::optional<wall_time> next_elapsed(const calendar_rule& rule, wall_time after, local_days end) {
   sys_seconds from = floor<seconds>(after) + seconds(1);
   while (from <= last_second) {
-    const date::sys_info info = rule.zone->get_info(from);
+    const date::sys_info info = info_at(rule.zone, from);
     const local_seconds shown(from.time_since_epoch() + info.offset);
     const auto second = next_second(rule, shown, end);
     if (!second) return std::nullopt;

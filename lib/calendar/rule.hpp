@@ -43,7 +43,7 @@ struct days_of_the_month {
 /// The points are those of `given` or, if that is empty, those that the other members name. Sets of numbers are bit
 /// masks: bit n is set if n is in the set.
 struct calendar_rule {
-  const date::time_zone* zone = nullptr;
+  const date::time_zone* zone = nullptr;  // null: UTC
   std::uint64_t seconds = 0;
   std::uint64_t minutes = 0;
   std::uint32_t hours = 0;

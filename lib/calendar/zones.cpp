@@ -1,8 +1,10 @@
 #include "calendar/zones.hpp"
 
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
+#include <string_view>
 
 #include <date/tz.h>
 
@@ -16,11 +18,13 @@ namespace {
   throw std::runtime_error("rondo: the time zone database " + why + " (Debian has it in the package tzdata)");
 }
 
+constexpr const char* database_text = "/usr/share/zoneinfo/tzdata.zi";
+
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 [[noreturn]] void refuse_zone(const std::string& name) {
   std::string message = "rondo: the time zone " + quoted_text(name) + " is unknown";
-  std::ifstream text("/usr/share/zoneinfo/tzdata.zi");
+  std::ifstream text(database_text);
   const std::string newer = newer_name(text, name);
   if (!newer.empty())
     message += "; it is an old name of " + quoted_text(newer) +
@@ -43,6 +47,7 @@ std::string newer_name(std::istream& text, const std::string& old) {
 }
 
 const date::time_zone* find_zone(const std::string& name) {
+  if (name == "UTC") return nullptr;
   bool empty = false;
   try {
     empty = date::get_tzdb().zones.empty();
@@ -65,4 +70,45 @@ const date::time_zone* find_zone(const std::string& name) {
   return zone;
 }
 
+std::string version_in(std::istream& text) {
+  std::string hash;
+  std::string word;
+  std::string version;
+  const bool says = static_cast<bool>(text >> hash >> word >> version) && hash == "#" && word == "version";
+  return says ? version : "";
+}
+
+std::string zone_in(const std::string& tz) {
+  std::string name = tz.starts_with(':') ? tz.substr(1) : tz;
+  constexpr std::string_view folder = "/zoneinfo/";
+  if (const auto at = name.rfind(folder); at != std::string::npos) name.erase(0, at + folder.size());
+  if (name.empty()) return "UTC";
+  try {
+    find_zone(name);
+  } catch (const std::invalid_argument&) {
+    throw std::runtime_error("rondo: the environment variable TZ is " + quoted_text(tz) +
+                             ", which is no zone of the database");
+  }
+  return name;
+}
+
 }  // namespace rondo::detail
+
+namespace rondo {
+
+std::string current_zone() {
+  if (const char* tz = std::getenv("TZ"); tz != nullptr) return detail::zone_in(tz);
+  try {
+    return date::current_zone()->name();
+  } catch (const std::runtime_error& e) {
+    throw std::runtime_error("rondo: the time zone of this machine is unknown: " +
+                             detail::first_line(e.what()));
+  }
+}
+
+std::string zone_data_version() {
+  std::ifstream text(detail::database_text);
+  return detail::version_in(text);
+}
+
+}  // namespace rondo
