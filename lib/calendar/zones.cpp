@@ -97,7 +97,8 @@ std::string zone_in(const std::string& tz) {
 namespace rondo {
 
 std::string current_zone() {
-  if (const char* tz = std::getenv("TZ"); tz != nullptr) return detail::zone_in(tz);
+  const char* const tz = std::getenv("TZ");  // NOLINT(concurrency-mt-unsafe): the header says so
+  if (tz != nullptr) return detail::zone_in(tz);
   try {
     return date::current_zone()->name();
   } catch (const std::runtime_error& e) {
