@@ -220,7 +220,7 @@ outcome simulated_world::handle(process& p, const task& t) {
   pass_to(clocks_.now() + worked);
   const time_point now = clocks_.now();
   p.plan.began = now;
-  p.plan.is_lost = ledger_.forgot_since(r.lease_until - p.options.lease);
+  p.plan.is_lost = ledger_.forgot_since(r.lease_until - p.options.lease) || !has_claim(p, r);
   p.plan.ends = now + run_time();
   p.plan.snoozed_for = dice_.up_to(habits_.longest_snooze) - habits_.snoozes_back;
   if (habits_.restless && !is_quiet_ && t.id % 8 == 3) {
@@ -305,12 +305,24 @@ void simulated_world::trouble(process& p) {
   if (p.account) p.account->trouble();
 }
 
+bool simulated_world::has_claim(const process& p, const detail::run& r) const {
+  const row* const there = database_.find(r.what.id);
+  return there != nullptr && there->fence == r.what.fence && there->owner == p.owner && there->runs();
+}
+
 /// A run that has lost its claim may go on for long.
 void simulated_world::look_at_claims(process& p) {
-  for (active_run& a : p.active) {
-    const row* const r = database_.find(a.at->what.id);
-    a.is_lost =
-        a.is_lost || r == nullptr || r->fence != a.at->what.fence || r->owner != p.owner || !r->runs();
+  for (active_run& a : p.active) a.is_lost = a.is_lost || !has_claim(p, *a.at);
+}
+
+/// Somebody has claimed tasks. That may be what runs elsewhere, if its lease has run out: shortly after the clock was set
+/// forward, or after trouble. Those runs, too, may go on for long, and others follow.
+void simulated_world::look_at_expired() {
+  for (process& p : processes_) {
+    const time_point since = std::max(p.calm_since, clocks_.set_forward());
+    if (clocks_.now() > since + 2 * p.options.lease) continue;
+    for (active_run& a : p.active)
+      if (a.at->lease_until - p.options.lease <= since) a.is_lost = a.is_lost || !has_claim(p, *a.at);
   }
 }
 
@@ -487,7 +499,9 @@ void simulated_world::observe(const std::string& who, stage at) {
     ledger_.commits(runner_of(*p), *p->dispatcher->current_turn());
   }
   if (p != nullptr && at == stage::committed) {
-    if (p->dispatcher->current_turn() != nullptr) ledger_.committed(who, *p->dispatcher->current_turn());
+    const detail::turn* const t = p->dispatcher->current_turn();
+    if (t != nullptr) ledger_.committed(who, *t);
+    if (t != nullptr && t->claim_up_to != 0) look_at_expired();
     if (dice_.in_1000(100)) copy_history();
     say([&] { return who + " has" + text_of_claims(database_, who); });
   }

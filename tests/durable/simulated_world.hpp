@@ -168,7 +168,9 @@ class simulated_world {
   void crash_server();
   void copy_history();
   void go_back();
+  bool has_claim(const process& p, const rondo::durable::detail::run& r) const;
   void look_at_claims(process& p);
+  void look_at_expired();
   void check_known();
   void observe(const std::string& who, stage at);
   void maybe_fail(process& p, stage at);
