@@ -11,7 +11,8 @@ namespace rondo {
 enum class cron_syntax : std::uint8_t {
   /// cron(8): minute hour day month weekday.
   standard,
-  /// As standard, with the second as the first of six fields: croner, cron-parser, node-cron, Azure Functions.
+  /// As standard, with the second as the first of six fields: croner, cron-parser, node-cron, Azure Functions. (Where both day
+  /// fields name days, a day must match both in node-cron and Azure: read these as spring.)
   seconds_first,
   /// Quartz: second minute hour day month weekday, and perhaps the year. Weekdays are 1-7, from Sunday. Exactly one of the two
   /// day fields is `?`.

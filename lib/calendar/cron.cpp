@@ -99,7 +99,7 @@ class parser {
         weekday_field_{"day of the week", dialect_.sunday, 7, "sunmontuewedthufrisat", dialect_.sunday} {}
 
   calendar_rule rule() const {
-    std::vector<std::string> texts = split(unwrapped(), " \t", true);
+    std::vector<std::string> texts = split(std::string(without_cron(expression_, dialect_)), " \t", true);
     cron_layout layout;
     if (texts.size() == 1 && texts[0].front() == '@')
       texts = split(meaning_of(texts[0]), " ", true);
@@ -115,7 +115,7 @@ class parser {
     const std::string& month_days = *text++;
     result.months = static_cast<std::uint32_t>(numbers_of(month_field, *text++).to_ulong());
     set_days(month_days, *text++, result);
-    if (layout.year_last) result.years = years_of(*text);
+    if (layout.year_last && *text != "*") result.years = years_of(*text);
     result.elapsed = minutes.front() == '*' || hours.front() == '*' || result.hours == (1U << 24) - 1;
     if (!result.has_days()) refuse("matches no day");
     return result;
@@ -141,13 +141,6 @@ class parser {
     if (!dialect_.has_last && special)
       return ": L, W and # are of " + names_of_dialects([](const cron_dialect& d) { return d.has_last; });
     return "";
-  }
-
-  /// EventBridge's expressions may be written as cron(…).
-  std::string unwrapped() const {
-    if (!dialect_.has_cron_around || !expression_.starts_with("cron(") || !expression_.ends_with(')'))
-      return expression_;
-    return expression_.substr(5, expression_.size() - 6);
   }
 
   std::string meaning_of(const std::string& name) const {
@@ -193,6 +186,10 @@ class parser {
   }
 
   void set_days(const std::string& month_days, const std::string& weekdays, calendar_rule& to) const {
+    if (dialect_.is_quartz) {
+      refuse_special_in_list(month_day_field, month_days);
+      refuse_special_in_list(weekday_field_, weekdays);
+    }
     const bool any_month_day = dialect_.has_question && month_days == "?";
     const bool any_weekday = dialect_.has_question && weekdays == "?";
     if (dialect_.days == cron_days::one_is_question && any_month_day == any_weekday)
@@ -213,6 +210,14 @@ class parser {
     const bool may_be_either =
         dialect_.days == cron_days::either_unless_star || dialect_.days == cron_days::either_unless_whole;
     to.either_day = may_be_either && is_restricted(month_days) && is_restricted(weekdays);
+  }
+
+  /// Quartz refuses some of these lists, and reads others as something else than they say.
+  void refuse_special_in_list(const field& f, const std::string& text) const {
+    const std::string items = ',' + in_capitals(text) + ',';
+    const bool special = items.find('#') != std::string::npos || items.find("L,") != std::string::npos ||
+                         items.find(",L") != std::string::npos || items.find("W,") != std::string::npos;
+    if (special && text.find(',') != std::string::npos) refuse(f, text, "has L, W or # beside others");
   }
 
   /// L, L-n, LW, L-nW, nW, or numbers.
@@ -264,6 +269,8 @@ class parser {
   numbers item_of(const field& f, const std::string& item, unsigned base) const {
     const std::size_t slash = item.find('/');
     const bool has_step = slash != std::string::npos;
+    if (has_step && dialect_.is_quartz && item.find_first_of("0123456789*") != 0)
+      refuse(f, item, "has a step after a name, which Quartz ignores");
     const span all = span_of(f, item, item.substr(0, slash), has_step);
     const unsigned step = has_step ? step_of(f, item.substr(slash + 1)) : 1;
     numbers set;

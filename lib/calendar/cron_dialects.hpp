@@ -3,6 +3,8 @@
 
 #include <array>
 #include <cstddef>
+#include <stdexcept>
+#include <string>
 #include <string_view>
 
 #include <rondo/cron_syntax.hpp>
@@ -37,6 +39,7 @@ struct cron_dialect {
   unsigned first_of_all = 0;  ///< the day of the week from which * counts the days
   cron_days days = cron_days::either_unless_star;
   backward_range backwards = backward_range::error;
+  bool is_quartz = false;          ///< what Quartz reads as something else is refused
   bool has_cron_around = false;    ///< the expression may be in cron(…)
   bool has_question = false;       ///< ? in the day fields: as *
   bool has_last = false;           ///< L, L-n, LW, nW, dL and d#n
@@ -62,6 +65,7 @@ constexpr std::array<cron_dialect, 6> cron_dialects{
       .sunday = 1,
       .days = cron_days::one_is_question,
       .backwards = backward_range::goes_round,
+      .is_quartz = true,
       .has_question = true,
       .has_last = true,
       .has_last_of_week = true,
@@ -98,9 +102,23 @@ constexpr std::array<cron_dialect, 6> cron_dialects{
       .has_macros = true,
       .last_year = 2099}}};
 
-/// Throws std::out_of_range for a value that is none of cron_syntax.
-constexpr const cron_dialect& dialect_of(cron_syntax s) {
-  return cron_dialects.at(static_cast<std::size_t>(s));
+/// The expression, out of the cron(…) that it may be in.
+inline std::string_view without_cron(std::string_view expression, const cron_dialect& dialect) {
+  constexpr std::string_view opens = "cron(";
+  const auto begin = expression.find_first_not_of(" \t");
+  const auto end = expression.find_last_not_of(" \t");
+  if (!dialect.has_cron_around || begin == std::string_view::npos || expression[end] != ')' ||
+      !expression.substr(begin).starts_with(opens))
+    return expression;
+  return expression.substr(begin + opens.size(), end - begin - opens.size());
+}
+
+/// Throws std::invalid_argument for a value that is none of cron_syntax.
+inline const cron_dialect& dialect_of(cron_syntax s) {
+  const auto nth = static_cast<std::size_t>(s);
+  if (nth >= cron_dialects.size())
+    throw std::invalid_argument("rondo: there is no cron_syntax " + std::to_string(nth));
+  return cron_dialects[nth];
 }
 
 }  // namespace rondo::detail

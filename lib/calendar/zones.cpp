@@ -98,7 +98,8 @@ namespace rondo {
 
 std::string current_zone() {
   const char* const tz = std::getenv("TZ");  // NOLINT(concurrency-mt-unsafe): the header says so
-  if (tz != nullptr) return detail::zone_in(tz);
+  constexpr std::string_view usual = "/etc/localtime";
+  if (tz != nullptr && tz != usual && tz != ':' + std::string(usual)) return detail::zone_in(tz);
   try {
     return date::current_zone()->name();
   } catch (const std::runtime_error& e) {

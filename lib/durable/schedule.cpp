@@ -82,10 +82,11 @@ schedule schedule::every(any_duration period) {
 #ifdef RONDO_DURABLE_CALENDAR
 schedule schedule::cron(const std::string& expression, const std::string& zone, cron_syntax syntax) {
   auto points = rondo::cron(expression, zone, syntax);
+  const auto& dialect = rondo::detail::dialect_of(syntax);
   std::string text(begins_cron);
-  if (syntax != cron_syntax::standard) text += std::string(rondo::detail::dialect_of(syntax).name) + ' ';
+  if (syntax != cron_syntax::standard) text += std::string(dialect.name) + ' ';
   return detail::schedule_access::make(
-      {text + with_single_blanks(expression) + ' ' + zone,
+      {text + with_single_blanks(std::string(rondo::detail::without_cron(expression, dialect))) + ' ' + zone,
        [points = std::move(points)](wall_time, wall_time after) { return points.next(after); }});
 }
 #else
@@ -130,7 +131,7 @@ schedule schedule_of(const std::string& text) {
   auto syntax = cron_syntax::standard;
   if (named != dialects.end()) {
     syntax = static_cast<cron_syntax>(named - dialects.begin());
-    expression.erase(0, first_word);
+    expression.erase(0, first_word + 1);
   }
   return schedule::cron(expression, text.substr(zone + 1), syntax);
 }

@@ -123,6 +123,7 @@ TEST_CASE("years") {
   CHECK(next(quartz, "0 0 0 1 1 ? 2027-2031/2", "2027-05-01 00:00:00") ==
         "2029-01-01 00:00, 2031-01-01 00:00, none");
   CHECK(next(quartz, "0 0 0 1 1 ? */4", "2027-05-01 00:00:00", 2) == "2030-01-01 00:00, 2034-01-01 00:00");
+  CHECK(next(quartz, "0 0 0 1 1 ? *", "2150-05-01 00:00:00", 1) == "2151-01-01 00:00");
   CHECK(next(eventbridge, "0 0 1 1 ? 2198/1", "2027-05-01 00:00:00") ==
         "2198-01-01 00:00, 2199-01-01 00:00, none");
   CHECK(next(year_last, "0 0 29 2 * 2027,2028,2096", "2027-05-01 00:00:00") ==
@@ -217,10 +218,28 @@ TEST_CASE("macros, where the tool has them, are at the beginning of each period"
     CHECK(refused(syntax, "@daily").starts_with("is a name, which cron_syntax::"));
 }
 
+TEST_CASE("what Quartz reads as something else than it says is refused") {
+  CHECK(refused(quartz, "0 0 0 ? * MON-FRI/2") ==
+        "is wrong in its day of the week: \"MON-FRI/2\" has a step after a name, which Quartz ignores");
+  CHECK(refused(quartz, "0 0 0 ? JAN/3 2").find("has a step after a name") != std::string::npos);
+  for (const char* const list : {"1,15W", "L,15", "15,LW"})
+    CHECK(refused(quartz, std::string("0 0 0 ") + list + " * ?").find("beside others") != std::string::npos);
+  for (const char* const list : {"MON,WED#2", "2L,4L", "2,L"})
+    CHECK(refused(quartz, std::string("0 0 0 ? * ") + list).find("beside others") != std::string::npos);
+  CHECK(refused(quartz, "0 0 0 ? JAN,JUL MON,WED") == "accepted");
+  CHECK(refused(quartz, "0 0 0 ? * */2") == "accepted");
+}
+
+TEST_CASE("a value that is no syntax is refused") {
+  CHECK(refusal([] { cron("* * * * *", "UTC", static_cast<cron_syntax>(9)); }) ==
+        "rondo: there is no cron_syntax 9");
+}
+
 TEST_CASE("eventbridge reads its expressions with and without cron(), and in its order") {
   const char* const from = "2027-01-01 12:00:00";
   CHECK(next(eventbridge, "cron(15 10 ? * 6L 2027-2028)", from, 2) == "2027-01-29 10:15, 2027-02-26 10:15");
   CHECK(next(eventbridge, "0/15 * * * ? *", from, 2) == "2027-01-01 12:15, 2027-01-01 12:30");
+  CHECK(refused(eventbridge, " cron( 0/15 * * * ? * ) ") == "accepted");
   CHECK(refused(cron_syntax::standard, "cron(0 0 * * *)") != "accepted");
 }
 

@@ -125,6 +125,9 @@ TEST_CASE("the text of a cron schedule has its expression and its zone, with sin
   const auto seconds = schedule::cron("*/10 * * * * *", "Europe/Berlin", cron_syntax::seconds_first);
   CHECK(seconds.text() == "cron seconds_first */10 * * * * * Europe/Berlin");
   CHECK(detail::schedule_of(seconds.text()).text() == seconds.text());
+  const auto bridge = schedule::cron("cron(0 10 * * ? *)", "UTC", cron_syntax::eventbridge);
+  CHECK(bridge.text() == "cron eventbridge 0 10 * * ? * UTC");
+  CHECK(detail::schedule_of("cron eventbridge cron(0 10 * * ? *) UTC").text() == bridge.text());
   const std::string quartz = "cron quartz 0 30 6 ? * 2#1 UTC";
   CHECK(detail::schedule_of(quartz).text() == quartz);
   const std::string text = "cron 30 6 * * mon-fri America/New_York";

@@ -31,10 +31,12 @@ constexpr statement settings{"rondo_settings", R"sql(
     set_config('enable_mergejoin', 'off', true), set_config('jit', 'off', true)
 )sql"};
 
-/// What a role or a database may have set that a transaction cannot change later.
+/// What a role or a database may have set that a transaction cannot change later. (Because it sets something, pgpool-II sends
+/// it to where it sends our transactions.)
 constexpr const char* defaults = R"sql(
   select pg_backend_pid(), current_setting('default_transaction_isolation') <> 'read committed'
-    or current_setting('default_transaction_read_only') <> 'off', current_setting('session_replication_role')
+    or current_setting('default_transaction_read_only') <> 'off', current_setting('session_replication_role'),
+    set_config('jit', 'off', true)
 )sql";
 
 std::string one_line(std::string_view message) {
@@ -66,12 +68,12 @@ std::string message_of(PGconn* c, const result& answer) {
 }
 
 /// Whether a new connection may succeed where this one cannot: the server is ending it or is not up yet (08, 57P), the
-/// server has become a replica (25006), somebody has discarded the prepared statements (26000), a table is not what it
+/// server has become a replica (25006), what is prepared there is not what this connection has prepared (26000, 42P05), a table is not what it
 /// was when they were prepared (0A000: "cached plan must not change result type"), or the tables are now in another schema,
 /// which a later connection may search (42P01).
 bool needs_new_connection(const std::string& state) {
   return state.starts_with("08") || state.starts_with("57P") || state == "25006" || state == "26000" ||
-         state == "0A000" || state == "42P01";
+         state == "42P05" || state == "0A000" || state == "42P01";
 }
 
 /// libpq's own messages quote the part of a URL that is wrong, which may be of the password. A password with an
@@ -252,6 +254,7 @@ void connection::roll_back() noexcept {
   } catch (const std::exception&) {  // the server rolls back when the connection ends
     connected_.reset();
   }
+  if (get() != nullptr && PQtransactionStatus(get()) != PQTRANS_IDLE) connected_.reset();
 }
 
 result connection::run(const statement& what, const parameters& with) {
@@ -310,7 +313,8 @@ std::vector<result> connection::together(commit how, Send send_calls) {
   if (all.wrong().has_value()) {
     const auto error = error_of(*all.wrong());
     roll_back();
-    throw store_error(error);
+    // An explicit commit was answered before the server ended the connection.
+    throw store_error(error.what(), error.perhaps_done() || (explicitly && all.wrong_at_the_end()));
   }
   if (own_transaction) {
     note_process(answers.front());

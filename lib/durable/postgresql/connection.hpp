@@ -73,8 +73,8 @@ class connection {
 
   /// Null before the first use, and after the connection broke.
   PGconn* get() const noexcept { return connected_.get(); }
-  /// The process of the server that has executed the last transaction. (libpq knows a number of the pooler, if there is
-  /// one.)
+  /// The process of the server that has executed the last statements, except those of run_plain() and run_script(). (libpq
+  /// knows a number of the pooler, if there is one.)
   std::int64_t server_process() const noexcept { return process_; }
   /// Whether two transactions of one connection were executed by different processes, or may have been. Stays true.
   bool pooled_by_transactions() const noexcept { return pooled_; }

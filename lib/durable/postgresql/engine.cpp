@@ -203,10 +203,28 @@ task task_of(const result& answer, int row) {
       .point = answer.null(row, 7) ? std::nullopt : std::optional(wall_time_of(answer.microseconds(row, 7)))};
 }
 
+/// While a transaction of one connection is in progress, a pooler of transactions executes what another connection sends
+/// elsewhere than before, unless it has not yet used that for the first one. Says nothing where there is no second session.
+void refuse_pooler_of_transactions(const std::string& url) {
+  connection first(url);
+  connection second(url);
+  const auto process = [&] { return first.run_plain("select pg_backend_pid()").integer(0, 0); };
+  const auto before = process();
+  try {
+    second.begin();
+  } catch (const store_error&) {
+    if (second.pooled_by_transactions()) throw store_error(pools_transactions);
+    return;
+  }
+  const bool pooled = second.server_process() == before || process() != before;
+  second.roll_back();
+  if (pooled) throw store_error(pools_transactions);
+}
+
 server_engine::server_engine(std::string url) : url_(std::move(url)), connections_(url_) {
+  refuse_pooler_of_transactions(url_);
   // A migration may be silent for long, and so may the wait for one of another process.
   connection patient(url_, lock_wait::as_configured, std::chrono::hours(24));
-  refuse_pooler_of_transactions(patient);
   migrate(patient);
   home_ = patient
               .run_plain(
@@ -214,20 +232,6 @@ server_engine::server_engine(std::string url) : url_(std::move(url)), connection
                   "where c.oid = 'rondo_task'::regclass")
               .bytes(0, 0);
   database_ = PQdb(patient.get());
-}
-
-/// While a transaction of one connection is in progress, a pooler of transactions executes what another connection sends
-/// elsewhere than before, unless it has not yet used that for the first one.
-void server_engine::refuse_pooler_of_transactions(connection& first) {
-  const auto process = [&] { return first.run_plain("select pg_backend_pid()").integer(0, 0); };
-  const auto before = process();
-  const bool pooled = connections_.with_one([&](connection& second) {
-    second.begin();
-    const bool another = second.server_process() == before || process() != before;
-    second.roll_back();
-    return another;
-  });
-  if (pooled) throw store_error(pools_transactions);
 }
 
 /// Qualifies the tables for the caller's connection, which may search other schemas than the URL's connections.

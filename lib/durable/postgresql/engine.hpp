@@ -87,7 +87,6 @@ class server_engine final : public engine {
   result run(const statement& what, const parameters& with, const transaction* in);
   template <class Function>
   auto together(const transaction* in, Function f);
-  void refuse_pooler_of_transactions(connection& first);
   void check(const transaction& in) const;
   /// Throws key_taken for the first of these submissions whose key is taken.
   void refuse_if_taken(std::span<const planned> all, const transaction* in);

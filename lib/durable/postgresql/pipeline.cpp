@@ -67,7 +67,9 @@ std::vector<result> pipeline::answers(std::chrono::milliseconds within) {
       prepared_.insert(each.prepares);
     }
   }
+  const bool good = !wrong_.has_value();
   read_end();
+  wrong_at_the_end_ = good && wrong_.has_value();
   return wanted;
 }
 

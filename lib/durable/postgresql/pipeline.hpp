@@ -49,6 +49,8 @@ class pipeline {
   bool silent() const noexcept { return silent_; }
   /// The first answer that is an error; an empty result if the connection broke and the server has not said why.
   const std::optional<result>& wrong() const noexcept { return wrong_; }
+  /// Whether that came after good answers to all that was sent.
+  bool wrong_at_the_end() const noexcept { return wrong_at_the_end_; }
 
  private:
   /// One message sent, for a call or in addition to it, in the order of the answers.
@@ -66,6 +68,7 @@ class pipeline {
   std::optional<result> wrong_;
   std::chrono::milliseconds within_{};
   bool silent_ = false;
+  bool wrong_at_the_end_ = false;
 };
 
 }  // namespace rondo::durable::detail::postgresql

@@ -166,9 +166,12 @@ server_session::server_session(std::string url, std::string owner, claim_rules r
 void server_session::connect() {
   if (database_.make()) {
     perhaps_missed_some_ = perhaps_forgotten_ = true;
-    has_lock_ = false;
+    has_lock_ = listens_ = false;
+  }
+  if (!listens_) {
     database_.run_plain(listen);
     look_at_timeline();
+    listens_ = true;
   }
   if (!has_lock_) has_lock_ = database_.run(enter, parameters().text(owner_)).boolean(0, 0);
 }
