@@ -295,6 +295,14 @@ bool simulation_ledger::has_left_lane(std::int64_t id) {
   return true;
 }
 
+/// A run has not ended, or the declaration of another lane has not been made.
+void simulation_ledger::find_leaving() {
+  leaving_.clear();
+  database_.for_each_row([&](const row& r) {
+    if (r.runs() && r.next_lane) leaving_.insert(r.id);
+  });
+}
+
 void simulation_ledger::told_dead(const rondo::durable::task& t, const std::string& reason) {
   note(static_cast<std::uint64_t>(t.id));
   if (reason.empty()) wrong("task " + std::to_string(t.id) + " is dead without a reason");
@@ -312,6 +320,7 @@ time_point simulation_ledger::cancelled_at(const std::string& owner, const ticke
 
 void simulation_ledger::forgot(bool all) {
   forgot_ = clocks_.now();
+  find_leaving();
   points_.forgot();
   for (auto& [id, t] : tasks_) t.snooze = {};
   if (!all) return;
@@ -328,6 +337,7 @@ void simulation_ledger::forgot(bool all) {
 
 void simulation_ledger::went_back(const memory& to) {
   forgot_ = went_back_ = taken_away_ = clocks_.now();
+  find_leaving();
   tasks_ = to.tasks;
   points_.went_back(to.points);
   for (std::size_t i = to.claims; i != claims_.size(); ++i) {

@@ -170,6 +170,7 @@ class simulation_ledger {
   void check_time(const runner& by, const run& r, rondo::time_point asked, const known& t);
   void check_lane(const run& r, const row& own, rondo::time_point asked, const known& t);
   bool has_left_lane(std::int64_t id);
+  void find_leaving();
   int most_attempts(const runner& by, const known& t) const noexcept {
     return t.max_attempts != 0 ? t.max_attempts : by.options->max_attempts;
   }
