@@ -284,8 +284,8 @@ std::size_t postgresql_server::use_odd_settings() {
   std::size_t count = 0;
   for (const auto& [name, value] : odd_settings) {
     if (by.run(std::string("select 1 from pg_settings where lower(name) = '") + name + "'").empty()) continue;
-    by.run(std::string("alter role odd set ") + name + " = " +
-           (std::string_view(name) == "datestyle" ? value : "'" + std::string(value) + "'"));
+    const char* const quote = std::string_view(name) == "datestyle" ? "" : "'";  // that one is a list
+    by.run(std::string("alter role odd set ") + name + " = " + quote + value + quote);
     ++count;
   }
   role_ = "odd";

@@ -69,8 +69,10 @@ const std::vector<ending> endings{
 
 TEST_CASE(
     "a repeated task that is declared with another lane during its run keeps its lane until that ends") {
-  for (const auto& [how, end] : endings)
+  for (const ending& each : endings)
     for (const std::string next : {"b", ""}) {
+      const auto& how = each.first;
+      const auto& end = each.second;
       CAPTURE(how);
       CAPTURE(next);
       in_use x;
@@ -92,7 +94,9 @@ TEST_CASE(
 }
 
 TEST_CASE("when its run has ended, a task has the place of its new point in its new lane") {
-  for (const auto& [how, end] : endings) {
+  for (const ending& each : endings) {
+    const auto& how = each.first;
+    const auto& end = each.second;
     CAPTURE(how);
     in_use x;
     const ticket t = x.running_in("a");
@@ -123,7 +127,9 @@ TEST_CASE("the last declaration during a run decides about the lane") {
   using lanes = std::vector<std::string>;
   for (const lanes& declared :
        {lanes{"b", "c"}, lanes{"b", ""}, lanes{"", "b"}, lanes{"b", "a"}, lanes{"", "a"}})
-    for (const auto& [how, end] : endings) {
+    for (const ending& each : endings) {
+      const auto& how = each.first;
+      const auto& end = each.second;
       CAPTURE(how);
       CAPTURE(declared[0]);
       CAPTURE(declared[1]);
@@ -146,7 +152,9 @@ TEST_CASE("the last declaration during a run decides about the lane") {
 }
 
 TEST_CASE("a run that is in no lane is in none to its end, whatever its task is declared with") {
-  for (const auto& [how, end] : endings) {
+  for (const ending& each : endings) {
+    const auto& how = each.first;
+    const auto& end = each.second;
     CAPTURE(how);
     in_use x;
     const ticket t = x.running_in("");
