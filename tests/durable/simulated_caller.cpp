@@ -78,16 +78,20 @@ void simulated_caller::submit_all() {
 
 void simulated_caller::repeat() {
   make("declaration", [&] {
-    auto every = schedule::every(dice_.one_of<duration>({50ms, 130ms, 700ms, 3s}));
+    const auto period = dice_.one_of<duration>({50ms, 130ms, 700ms, 3s});
+    auto every = schedule::every(period);
     if (habits_.unreadable)
       every = detail::schedule_access::make({unreadable, detail::schedule_access::rule_of(every).next});
-    store_->repeat(
-        {.queue = queue(),
-         .key = "r" + std::to_string(dice_.below(4)),
-         .payload = dice_.below(4) == 0 ? "other" : "",
-         .when = every,
-         .missed = dice_.one_of({missed_points::run_once, missed_points::run_all, missed_points::skip}),
-         .lane = habits_.lanes ? dice_.one_of({"", "", "l0", "l1"}) : ""});
+    rondo::durable::repeated what{
+        .queue = queue(),
+        .key = "r" + std::to_string(dice_.below(4)),
+        .payload = dice_.below(4) == 0 ? "other" : "",
+        .when = every,
+        .missed = dice_.one_of({missed_points::run_once, missed_points::run_all, missed_points::skip}),
+        .lane = habits_.lanes ? dice_.one_of({"", "", "l0", "l1"}) : ""};
+    if (!what.lane.empty() && period < habits_.shortest_in_lanes)
+      what.when = schedule::every(habits_.shortest_in_lanes);
+    store_->repeat(what);
   });
 }
 

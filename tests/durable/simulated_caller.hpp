@@ -19,9 +19,10 @@ class simulated_caller {
   struct habits {
     rondo::duration longest_delay{};
     std::size_t longest_payload = 0;
-    bool unreadable = false;  // some schedules are
-    bool marks = false;       // each payload is another one
-    bool interrupts = false;  // of live tasks, only those that run are changed by their ids
+    bool unreadable = false;              // some schedules are
+    bool marks = false;                   // each payload is another one
+    bool interrupts = false;              // of live tasks, only those that run are changed by their ids
+    rondo::duration shortest_in_lanes{};  // no task with a lane is repeated more often
     bool lanes = false, repeats = false, pauses = false, changes = false;
   };
 

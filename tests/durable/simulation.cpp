@@ -157,6 +157,9 @@ simulation_result simulate(std::uint64_t seed, const std::function<void(const st
   if (k == kind::sleepless) calls.changes = calls.interrupts = true;
   // They could fall behind further and further.
   if (is_narrow || k == kind::slow_claims) calls.repeats = false;
+  // Where transactions are slow, a run takes about 25 ms, from its claim until its end is told. In a lane, they follow one
+  // another.
+  if (faults.usual_stage >= 5ms) calls.shortest_in_lanes = 700ms;
   // (Where there is only room for what cannot be read, nothing else is claimed.)
   if (!is_narrow && k == kind::faults && options.max_held > 10 && dice.below(10) == 0)
     only_unreadable(world, calls);
