@@ -67,10 +67,11 @@ std::string message_of(PGconn* c, const result& answer) {
                   before_state + answer.state());
 }
 
-/// Whether a new connection may succeed where this one cannot: the server is ending it or is not up yet (08, 57P), the
-/// server has become a replica (25006), what is prepared there is not what this connection has prepared (26000, 42P05), a table is not what it
-/// was when they were prepared (0A000: "cached plan must not change result type"), or the tables are now in another schema,
-/// which a later connection may search (42P01).
+/// Whether a new connection may succeed where this one cannot:
+/// - the server is ending it or is not up yet (08, 57P), or has become a replica (25006);
+/// - what is prepared there is not what this connection has prepared (26000, 42P05), or a table is not what it was then
+///   (0A000: "cached plan must not change result type");
+/// - the tables are now in another schema, which a later connection may search (42P01).
 bool needs_new_connection(const std::string& state) {
   return state.starts_with("08") || state.starts_with("57P") || state == "25006" || state == "26000" ||
          state == "42P05" || state == "0A000" || state == "42P01";

@@ -27,8 +27,7 @@ enum class lock_wait { as_configured, one_second };
 /// What is said when connection::pooled_by_transactions().
 inline constexpr const char* pools_transactions =
     "rondo: PostgreSQL: a pooler of transactions lies between this process and the server: notifications are "
-    "lost, and a "
-    "dispatcher's end is not noticed. It must pool sessions (PgBouncer: pool_mode = session)";
+    "lost, and a dispatcher's end is not noticed. It must pool sessions (PgBouncer: pool_mode = session)";
 
 /// The SQLSTATE at the end of the message of an error that this component throws; empty if the server sent none.
 std::string_view state_of(const store_error& error);

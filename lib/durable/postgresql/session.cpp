@@ -185,8 +185,9 @@ void server_session::look_at_timeline() {
     constexpr int bits_of_time = 43;  // of milliseconds since 1970: until 2248
     const std::int64_t before = std::exchange(fences_after_, timeline.integer(0, 0) << bits_of_time);
     if (before != 0 && before != fences_after_) perhaps_went_back_ = true;  // until a turn has said so
-  } catch (const store_error&) {  // not every server lets every role ask
-    if (database_.get() == nullptr) throw;
+  } catch (const store_error& error) {  // not every server lets every role ask
+    const bool is_passing = state_of(error).starts_with("57") || state_of(error).starts_with("53");
+    if (database_.get() == nullptr || is_passing) throw;
   }
 }
 
@@ -236,8 +237,8 @@ turn_result server_session::take(const turn& what) {
         "rondo: PostgreSQL: the connection broke, so the server may have crashed and forgotten which runs "
         "had begun");
   // A crash of the server may undo what is not yet on its disk. A task whose run has ended is then run again, which is
-  // acceptable. But a claim must not be undone: the next one would get the same fence.
-  // Nor a death, of which somebody is told.
+  // acceptable. But a claim must not be undone, as the next one would get the same fence; nor a death, of which somebody
+  // is told.
   const bool is_lasting = what.claim_up_to != 0 || what.tells_death();
   const auto answers = database_.run_all(calls, is_lasting ? commit::durable : commit::soon);
   std::vector<ticket> settled;
