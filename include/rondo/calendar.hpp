@@ -37,10 +37,9 @@ class step_listeners;
 /// type: copies share their contents and may be used from any thread. A moved-from calendar may only be destroyed or
 /// assigned to.
 ///
-/// - Zones come from the system's time zone database, under the names used there ("Europe/Berlin"); "UTC" needs no data. A
-///   process reads each zone once, when that is first requested: a later update of its file takes effect when the program
-///   is restarted. The environment variable TZDIR has no effect. Changes of a zone's offset are followed as far ahead as the files list them (Debian's: until 2037); after
-///   the last one, the offset no longer changes.
+/// - Zones come from the system's time zone database, in /usr/share/zoneinfo or the folder that the environment variable
+///   TZDIR names, under the names used there ("Europe/Berlin"); "UTC" needs no data. The first request of a zone reads the
+///   data of all of them; an update of the files takes effect with refresh_zone_data().
 /// - **A local time that does not exist**, because clocks are set forward over it, counts at the moment of that change:
 ///   on the night when 02:00 becomes 03:00, 02:30 means 03:00. If a calendar names several such times, or such a time
 ///   and 03:00 itself, they become a single point.
@@ -63,6 +62,7 @@ class RONDO_EXPORT calendar {
   friend RONDO_EXPORT calendar cron(const std::string& expression, const std::string& zone,
                                     cron_syntax syntax);
   friend RONDO_EXPORT calendar calendar_of(std::function<std::optional<wall_time>(wall_time after)> next);
+  friend class detail::calendar_core;
   explicit calendar(std::shared_ptr<const detail::calendar_rule> rule) noexcept : rule_(std::move(rule)) {}
 
   std::shared_ptr<const detail::calendar_rule> rule_;
@@ -71,7 +71,8 @@ class RONDO_EXPORT calendar {
 /// Each day at the same local time: daily(6h + 30min, "Europe/Berlin"). Throws std::invalid_argument if the time of day
 /// is outside 0 … 24 h (exclusive) or the database does not know the zone; the message names the value and, if it is an
 /// old name of a zone, the newer one. Throws std::runtime_error if the database is missing or empty, or if the zone's file
-/// cannot be read. All messages are one line.
+/// cannot be read. All messages are one line. The first request of a zone takes some 15 ms for all of them, and 1 MB of memory, and
+/// reads the environment, so no other thread should change that meanwhile.
 RONDO_EXPORT calendar daily(any_duration time_of_day, const std::string& zone);
 
 /// As daily(), from Monday to Friday.
@@ -112,9 +113,22 @@ RONDO_EXPORT calendar cron(const std::string& expression, const std::string& zon
 /// does not say which zone it has. Reads the environment, so no other thread should change that meanwhile.
 RONDO_EXPORT std::string current_zone();
 
-/// The version of the zone data that are installed, "2026f"; empty if they do not say. A process that has used a zone goes
-/// on with the data of that time.
+/// The version of the zone data that this process uses, "2026f"; empty if they do not say. Reads them as daily() does, and
+/// throws what that throws of missing data.
 RONDO_EXPORT std::string zone_data_version();
+
+/// Reads the zone data again. Returns true if there was an update, which from then on all calendars use. Call it now and
+/// then, or after the package with the data was updated; not during that, when some files are new and others are not.
+///
+/// - Timers that wait follow the new rules. Each local time that a timer's calendar names counts once: if it has run, it
+///   does not run again when the clock, by the new rules, shows that time again; if the new rules move a point to before
+///   now, it runs at once, late. A cron() expression of elapsed time goes on from now.
+/// - A zone that the update removes keeps its rules in calendars that use it, and is unknown to new ones.
+/// - Throws std::runtime_error if the data are missing or empty, or if the file of a zone in use cannot be read; then
+///   nothing has changed. Throws std::bad_alloc; then call it again, as not all timers may have been moved.
+/// - Takes as long as the first request, and as a step of the clock for each calendar_timers. Keeps the old data of the
+///   zones in use, some kilobytes each.
+RONDO_EXPORT bool refresh_zone_data();
 
 /// Your own points, trading days or tides: `next(after)` returns the first one later than `after`, or std::nullopt if
 /// there are no more. The last point of the clock means *never*.
@@ -249,7 +263,7 @@ class wall_task {
 /// - The scheduler's drain() ends all of them, as it ends periodic timers. What stop() returns may be run by hand.
 /// - It may outlive its scheduler. It treats the scheduler's destruction as a stop().
 /// - No user code runs under its lock. Cost: as the scheduler's periodic timers, plus an allocation of about 200 bytes
-///   for each. A step of the clock moves all of them, on the thread that reports it.
+///   for each. A step of the clock moves all of them, on the thread that reports it; refresh_zone_data() does so too.
 class RONDO_EXPORT calendar_timers {
  public:
   ///@{

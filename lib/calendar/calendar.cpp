@@ -7,7 +7,7 @@
 
 #include "calendar/cron.hpp"
 #include "calendar/rule.hpp"
-#include "calendar/zones.hpp"
+#include "calendar/zone_data.hpp"
 
 namespace rondo {
 
@@ -33,7 +33,7 @@ detail::calendar_rule at_time_of_day(std::uint32_t weekdays, duration time_of_da
 }
 
 std::shared_ptr<const detail::calendar_rule> in(const std::string& zone, detail::calendar_rule rule) {
-  rule.zone = detail::find_zone(zone);
+  rule.zone = &detail::find_zone(zone);
   return std::make_shared<const detail::calendar_rule>(rule);
 }
 

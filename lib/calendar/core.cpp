@@ -8,6 +8,9 @@
 
 #include <rondo/recurrence.hpp>
 
+#include "calendar/rule.hpp"
+#include "calendar/zone_data.hpp"
+
 namespace rondo::detail {
 
 namespace {
@@ -71,6 +74,9 @@ class wall_run {
 
 void calendar_core::follow_clock() {
   const auto weak = weak_from_this();
+  zone_notice_ = on_new_zone_data([weak] {
+    if (const auto core = weak.lock()) core->stepped();
+  });
   notice_ = clock_.on_step([weak] {
     if (const auto core = weak.lock()) core->stepped();
   });
@@ -87,6 +93,7 @@ void calendar_core::close() {
   }
   looks_.close();
   notice_.reset();
+  zone_notice_.reset();
   timers_.close();
 }
 
@@ -114,7 +121,10 @@ timer_id calendar_core::schedule(std::optional<calendar> when, wall_time due, ta
   const std::uint64_t before = steps();
   const wall_time now = clock_.now();
   point first{due};
-  if (t->when) first = next_point(*t, now);
+  if (t->when) {
+    t->counted_with = t->found_with = &t->when->rule_->zone->offsets();
+    first = next_point(*t, now, *t->found_with, *t->found_with);
+  }
   duration delay{};
   {
     const lock hold(mutex_);
@@ -169,30 +179,42 @@ void calendar_core::wait_for(wall_timer& t, point next) noexcept {
   ++t.changes;
 }
 
-/// The calendar's point after `after`. Calls user code.
-calendar_core::point calendar_core::next_point(const wall_timer& t, wall_time after) noexcept {
+/// The calendar's point after `after`, see calendar_rule::next(). Calls user code.
+calendar_core::point calendar_core::next_point(const wall_timer& t, wall_time after, const zone_offsets& then,
+                                               const zone_offsets& by) noexcept {
   try {
-    return {t.when->next(after)};
+    return {t.when->rule_->next(after, then, by)};
   } catch (...) {
     return {wall_time::min(), std::current_exception()};
   }
 }
 
-/// If the clock was set back far, the timer gets a new point to wait for.
-void calendar_core::start_over_if_set_back(wall_timer& t, wall_time now) noexcept {
-  const auto is_far_back = [&] {
-    return t.when && !t.running && t.failed == nullptr && difference(t.counted_from, now) > far_back;
+/// If the clock was set back far, or the zone has other offsets now, the timer gets a new point to wait for.
+void calendar_core::correct(wall_timer& t, wall_time now) noexcept {
+  if (!t.when) return;
+  const zone_offsets& present = t.when->rule_->zone->offsets();
+  const auto is_set_back = [&] { return difference(t.counted_from, now) > far_back; };
+  const auto is_wrong = [&] {
+    return !t.running && t.failed == nullptr && (is_set_back() || t.found_with != &present);
   };
   std::uint64_t change = 0;
+  wall_time from = now;
+  const zone_offsets* then = &present;
   {
     const lock hold(mutex_);
-    if (!is_far_back()) return;
+    if (!is_wrong()) return;
     change = t.changes;
+    if (!is_set_back()) {
+      from = t.counted_from;
+      then = t.counted_with;
+    }
   }
-  point next = next_point(t, now);
+  point next = next_point(t, from, *then, present);
   const lock hold(mutex_);
-  if (!is_far_back() || t.changes != change) return;
-  t.counted_from = now;
+  if (!is_wrong() || t.changes != change) return;
+  t.counted_from = from;
+  t.counted_with = then;
+  t.found_with = &present;
   wait_for(t, std::move(next));
 }
 
@@ -207,7 +229,7 @@ bool calendar_core::arm(wall_timer& t) {
       step = steps_;
     }
     const wall_time now = clock_.now();
-    start_over_if_set_back(t, now);
+    correct(t, now);
     duration delay{};
     std::uint64_t change = 0;
     timer_id id;
@@ -266,7 +288,7 @@ std::optional<wall_firing> calendar_core::begin(wall_timer& t, const firing& f) 
   const wall_time shown = clock_.now();
   bool early = false;
   std::exception_ptr failed;
-  start_over_if_set_back(t, shown);
+  correct(t, shown);
   {
     const lock hold(mutex_);
     if (t.cancelled) return std::nullopt;
@@ -277,6 +299,7 @@ std::optional<wall_firing> calendar_core::begin(wall_timer& t, const firing& f) 
     if (!early && failed == nullptr) {
       t.running = true;
       t.counted_from = shown;
+      t.counted_with = t.found_with;
       now.run = ++t.runs;
       now.wall_due = t.due;
     }
@@ -301,10 +324,11 @@ std::optional<wall_firing> calendar_core::begin(wall_timer& t, const firing& f) 
 /// Finds the point after `now`, a run that begins when the clock shows `shown`, and counts the points that have passed.
 void calendar_core::find_next(wall_timer& t, wall_time shown, wall_firing& now) noexcept {
   point next;
+  const auto next_after = [&](wall_time after) { return next_point(t, after, *t.found_with, *t.found_with); };
   const auto has_passed = [&] { return next.due && *next.due <= shown && next.failed == nullptr; };
-  if (t.when) next = next_point(t, now.wall_due);
-  for (; has_passed() && now.missed != most_missed; next = next_point(t, *next.due)) ++now.missed;
-  if (has_passed()) next = next_point(t, shown);
+  if (t.when) next = next_after(now.wall_due);
+  for (; has_passed() && now.missed != most_missed; next = next_after(*next.due)) ++now.missed;
+  if (has_passed()) next = next_after(shown);
   const bool is_last = !next.due;
   {
     const lock hold(mutex_);

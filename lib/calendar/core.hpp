@@ -13,6 +13,8 @@
 #include <rondo/calendar.hpp>
 #include <rondo/timer_scope.hpp>
 
+#include "calendar/zone_offsets.hpp"
+
 namespace rondo::detail {
 
 /// A timer of the wall clock. The core's mutex guards it, except for `core` and for `work`, which does not change while
@@ -26,9 +28,11 @@ struct wall_timer : std::enable_shared_from_this<wall_timer> {
   const std::optional<calendar> when;  // none for a one-shot timer
   timer_id id;                         // none until the call that schedules it ends
   wall_time due = wall_time::max();
-  wall_time counted_from = wall_time::min();  // `due` is the first point after it, or after a run's
-  std::uint64_t changes = 0;                  // of `due`
-  std::uint64_t seen_steps = 0;               // the last step of the clock that its wait takes into account
+  wall_time counted_from = wall_time::min();   // `due` is the first point after it, or after a run's
+  const zone_offsets* counted_with = nullptr;  // what the calendar's zone had then
+  const zone_offsets* found_with = nullptr;    // what `due` was found with
+  std::uint64_t changes = 0;                   // of `due`
+  std::uint64_t seen_steps = 0;                // the last step of the clock that its wait takes into account
   std::uint64_t runs = 0;
   bool running = false;
   bool ended = false;      // no run follows
@@ -61,7 +65,7 @@ class calendar_core : public std::enable_shared_from_this<calendar_core> {
   std::optional<wall_time> due(timer_id id) const;
   std::optional<wall_time> next_due() const;
 
-  /// Called when the clock was set. Throws std::bad_alloc; then not all timers have been moved.
+  /// Called when the clock was set, or the zone data have changed. Throws std::bad_alloc; then not all timers have been moved.
   void stepped();
 
   /// Called by a timer's callable. If the timer is not due, begin() makes it wait again and returns std::nullopt. If its
@@ -80,8 +84,9 @@ class calendar_core : public std::enable_shared_from_this<calendar_core> {
     std::exception_ptr failed = {};
   };
 
-  static point next_point(const wall_timer& t, wall_time after) noexcept;
-  void start_over_if_set_back(wall_timer& t, wall_time now) noexcept;
+  static point next_point(const wall_timer& t, wall_time after, const zone_offsets& then,
+                          const zone_offsets& by) noexcept;
+  void correct(wall_timer& t, wall_time now) noexcept;
   void find_next(wall_timer& t, wall_time shown, wall_firing& now) noexcept;
   void look(const firing& f);
   bool arm(wall_timer& t);
@@ -101,6 +106,7 @@ class calendar_core : public std::enable_shared_from_this<calendar_core> {
   timer_scope timers_;
   timer_scope looks_;  // checks a clock that does not report its steps
   std::shared_ptr<void> notice_;
+  std::shared_ptr<void> zone_notice_;
   std::optional<duration> offset_;  // of the wall clock from the scheduler's; used only by look()
 
   mutable std::mutex mutex_;

@@ -5,21 +5,18 @@
 #include <limits>
 #include <stdexcept>
 
-#include <date/date.h>
-#include <date/tz.h>
-
 namespace rondo::detail {
 
 namespace {
 
-using date::days;
-using date::local_days;
-using date::local_seconds;
-using date::sys_seconds;
+using std::chrono::days;
 using std::chrono::floor;
 using std::chrono::hours;
+using std::chrono::local_days;
+using std::chrono::local_seconds;
 using std::chrono::minutes;
 using std::chrono::seconds;
+using std::chrono::sys_seconds;
 
 /// The last second all of whose nanoseconds can be represented.
 constexpr sys_seconds last_second{seconds(std::numeric_limits<std::int64_t>::max() / 1'000'000'000 - 1)};
@@ -67,10 +64,11 @@ bool is_special_weekday(const days_of_the_month& special, const day_in_month& is
          (has(special.last_weekdays, is.weekday) && is.day + 7 > is.last);
 }
 
-bool counts(const calendar_rule& rule, date::year_month_day date, local_days of) {
+bool counts(const calendar_rule& rule, std::chrono::year_month_day date, local_days of) {
   if (!has(rule.months, unsigned{date.month()})) return false;
-  const day_in_month is{unsigned{date.day()}, unsigned{(date.year() / date.month() / date::last).day()},
-                        date::weekday(of).c_encoding()};
+  const day_in_month is{unsigned{date.day()},
+                        unsigned{(date.year() / date.month() / std::chrono::last).day()},
+                        std::chrono::weekday(of).c_encoding()};
   const bool by_month = has(rule.month_days, is.day) || is_special_month_day(rule.special, is);
   const bool by_week = has(rule.weekdays, is.weekday) || is_special_weekday(rule.special, is);
   return rule.either_day ? by_month || by_week : by_month && by_week;
@@ -79,16 +77,16 @@ bool counts(const calendar_rule& rule, date::year_month_day date, local_days of)
 /// The first day from `day` on that matches, if it is before `end`.
 std::optional<local_days> next_day(const calendar_rule& rule, local_days day, local_days end) {
   while (day < end) {
-    const date::year_month_day date(day);
+    const std::chrono::year_month_day date(day);
     if (rule.years && !rule.years->contains(int{date.year()})) {
-      day = local_days((date.year() + date::years(1)) / 1 / 1);
+      day = local_days((date.year() + std::chrono::years(1)) / 1 / 1);
       continue;
     }
     if (counts(rule, date, day)) return day;
     if (has(rule.months, unsigned{date.month()}))
       day += days(1);
     else  // skips the month, so that a search through years is fast
-      day = local_days((date.year() / date.month() + date::months(1)) / 1);
+      day = local_days((date.year() / date.month() + std::chrono::months(1)) / 1);
   }
   return std::nullopt;
 }
@@ -127,51 +125,56 @@ std::optional<wall_time> representable(sys_seconds t, duration more = duration::
   return wall_time(std::chrono::duration_cast<duration>(t.time_since_epoch()) + more);
 }
 
-/// UTC needs no data, so that it is there where none are installed.
-date::sys_info info_at(const date::time_zone* zone, sys_seconds t) {
-  if (zone != nullptr) return zone->get_info(t);
-  return {.begin = sys_seconds::min(), .end = sys_seconds::max(), .offset = {}, .save = {}, .abbrev = {}};
-}
+/// A local time with its fraction of a second, also where nanoseconds could not represent it.
+struct local_moment {
+  local_seconds second;
+  duration fraction;
 
-date::local_info info_at(const date::time_zone* zone, local_seconds t) {
-  if (zone != nullptr) return zone->get_info(t);
-  return {.result = date::local_info::unique, .first = info_at(zone, sys_seconds{}), .second = {}};
-}
-
-/// When the zone's clock first reaches or passes `local`. The result never decreases as `local` grows.
-std::optional<wall_time> first_moment(const date::time_zone* zone, local_seconds local, duration more) {
-  const date::local_info info = info_at(zone, local);
-  if (info.result == date::local_info::nonexistent) return representable(info.first.end);
-  return representable(sys_seconds(local.time_since_epoch()) - info.first.offset, more);
-}
-
-std::optional<wall_time> next_of_day(const calendar_rule& rule, wall_time after, local_days end) {
-  const sys_seconds from = floor<seconds>(after);
-  local_seconds shown(from.time_since_epoch() + info_at(rule.zone, from).offset);
-  const date::local_info info = info_at(rule.zone, shown);
-  if (info.result == date::local_info::ambiguous &&
-      from >= info.first.end)  // what it shows again does not count
-    shown = local_seconds(info.first.end.time_since_epoch() + info.first.offset);
-  for (auto second = next_second(rule, shown, end); second;
-       second = next_second(rule, *second + seconds(1), end)) {
-    const auto moment = first_moment(rule.zone, *second, rule.within_second);
-    if (!moment) return std::nullopt;
-    if (*moment > after) return moment;
+  bool operator<=(const local_moment& other) const {
+    return second != other.second ? second < other.second : fraction <= other.fraction;
   }
-  return std::nullopt;
+};
+
+/// The last local time that the zone's clock has shown by `t`, in an hour that it shows for the second time: the end of the
+/// first.
+local_moment last_shown(const zone_offsets& zone, wall_time t) {
+  const sys_seconds from = floor<seconds>(t);
+  const local_seconds shown(from.time_since_epoch() + zone.at(from).offset);
+  const constant_offset first = zone.first_reaching(shown);
+  if (from < first.end) return {shown, t - from};
+  return {local_seconds(first.end.time_since_epoch() + first.offset) - seconds(1), seconds(1) - duration(1)};
+}
+
+/// When the zone's clock first reaches or passes that time. The result never decreases as `local` grows.
+std::optional<wall_time> first_moment(const zone_offsets& zone, local_moment local) {
+  const constant_offset period = zone.first_reaching(local.second);
+  const sys_seconds moment = sys_seconds(local.second.time_since_epoch()) - period.offset;
+  if (moment < period.begin) return representable(period.begin);
+  return representable(moment, local.fraction);
+}
+
+/// The first point whose local time is later than `shown`.
+std::optional<wall_time> next_of_day(const calendar_rule& rule, const zone_offsets& zone, local_moment shown,
+                                     local_days end) {
+  auto second = next_second(rule, shown.second, end);
+  if (second && local_moment{*second, rule.within_second} <= shown)
+    second = next_second(rule, *second + seconds(1), end);
+  if (!second) return std::nullopt;
+  return first_moment(zone, {*second, rule.within_second});
 }
 
 /// Searches one period of constant offset after another.
-std::optional<wall_time> next_elapsed(const calendar_rule& rule, wall_time after, local_days end) {
+std::optional<wall_time> next_elapsed(const calendar_rule& rule, const zone_offsets& zone, wall_time after,
+                                      local_days end) {
   sys_seconds from = floor<seconds>(after) + seconds(1);
   while (from <= last_second) {
-    const date::sys_info info = info_at(rule.zone, from);
-    const local_seconds shown(from.time_since_epoch() + info.offset);
+    const constant_offset period = zone.at(from);
+    const local_seconds shown(from.time_since_epoch() + period.offset);
     const auto second = next_second(rule, shown, end);
     if (!second) return std::nullopt;
-    const sys_seconds moment = sys_seconds(second->time_since_epoch()) - info.offset;
-    if (moment < info.end) return representable(moment);
-    from = info.end;
+    const sys_seconds moment = sys_seconds(second->time_since_epoch()) - period.offset;
+    if (moment < period.end) return representable(moment);
+    from = period.end;
   }
   return std::nullopt;
 }
@@ -180,7 +183,8 @@ std::string in_ns(wall_time t) { return std::to_string(t.time_since_epoch().coun
 
 }  // namespace
 
-std::optional<wall_time> calendar_rule::next(wall_time after) const {
+std::optional<wall_time> calendar_rule::next(wall_time after, const zone_offsets& then,
+                                             const zone_offsets& by) const {
   if (given) {
     const std::optional<wall_time> next = given(after);
     if (next && *next <= after)
@@ -191,11 +195,11 @@ std::optional<wall_time> calendar_rule::next(wall_time after) const {
   const auto end = floor<days>(local_seconds(last_second.time_since_epoch())) + days(2);
   // For an earlier time, some intermediate results could not be represented.
   after = std::max(after, wall_time::min() + std::chrono::hours(48));
-  return elapsed ? next_elapsed(*this, after, end) : next_of_day(*this, after, end);
+  return elapsed ? next_elapsed(*this, by, after, end) : next_of_day(*this, by, last_shown(then, after), end);
 }
 
 bool calendar_rule::has_days() const {
-  const local_days begin(date::year(year_set::first) / 1 / 1);
+  const local_days begin(std::chrono::year(year_set::first) / 1 / 1);
   return next_day(*this, begin, begin + days(days_of_a_cycle)).has_value();
 }
 

@@ -10,9 +10,7 @@
 
 #include <rondo/calendar.hpp>
 
-namespace date {
-class time_zone;
-}
+#include "calendar/zone_data.hpp"
 
 namespace rondo::detail {
 
@@ -43,7 +41,7 @@ struct days_of_the_month {
 /// The points are those of `given` or, if that is empty, those that the other members name. Sets of numbers are bit
 /// masks: bit n is set if n is in the set.
 struct calendar_rule {
-  const date::time_zone* zone = nullptr;  // null: UTC
+  const detail::zone* zone = &utc();
   std::uint64_t seconds = 0;
   std::uint64_t minutes = 0;
   std::uint32_t hours = 0;
@@ -58,7 +56,13 @@ struct calendar_rule {
   std::function<std::optional<wall_time>(wall_time after)> given = {};
 
   /// As calendar::next().
-  std::optional<wall_time> next(wall_time after) const;
+  std::optional<wall_time> next(wall_time after) const {
+    const zone_offsets& by = zone->offsets();
+    return next(after, by, by);
+  }
+  /// The first point, by the offsets `by`, that follows all points which were due by `after` when the zone had the offsets
+  /// `then`. A local time that the clock had shown is not named again, whenever it would be now.
+  std::optional<wall_time> next(wall_time after, const zone_offsets& then, const zone_offsets& by) const;
   /// Whether any day matches.
   bool has_days() const;
 };

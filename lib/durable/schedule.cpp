@@ -80,14 +80,36 @@ schedule schedule::every(any_duration period) {
 }
 
 #ifdef RONDO_DURABLE_CALENDAR
+namespace {
+
+/// If `point` was found with other zone data, another point has its local time now: the nearest one, as updates move an
+/// offset by an hour or less.
+wall_time nearest(const calendar& points, wall_time point) {
+  constexpr duration most = std::chrono::hours(3);
+  // Operators may have written any number.
+  if (point < wall_time::min() + most || point > wall_time::max() - most) return point;
+  if (points.next(point - std::chrono::microseconds(1)) == point) return point;
+  wall_time result = point;
+  duration distance = most;
+  for (auto each = points.next(point - most); each && *each < point + most; each = points.next(*each)) {
+    if (std::chrono::abs(*each - point) >= distance) continue;
+    distance = std::chrono::abs(*each - point);
+    result = *each;
+  }
+  return result;
+}
+
+}  // namespace
+
 schedule schedule::cron(const std::string& expression, const std::string& zone, cron_syntax syntax) {
-  auto points = rondo::cron(expression, zone, syntax);
+  const auto points = rondo::cron(expression, zone, syntax);
   const auto& dialect = rondo::detail::dialect_of(syntax);
   std::string text(begins_cron);
   if (syntax != cron_syntax::standard) text += std::string(dialect.name) + ' ';
   return detail::schedule_access::make(
       {text + with_single_blanks(std::string(rondo::detail::without_cron(expression, dialect))) + ' ' + zone,
-       [points = std::move(points)](wall_time, wall_time after) { return points.next(after); }});
+       [points](wall_time, wall_time after) { return points.next(after); },
+       [points](wall_time point) { return nearest(points, point); }});
 }
 #else
 schedule schedule::cron(const std::string& expression, const std::string&, cron_syntax) {
@@ -136,10 +158,12 @@ schedule schedule_of(const std::string& text) {
   return schedule::cron(expression, text.substr(zone + 1), syntax);
 }
 
-std::optional<wall_time> first_point(const schedule& s, wall_time now) { return next_point(s, now); }
+std::optional<wall_time> first_point(const schedule& s, wall_time now) {
+  return schedule_access::rule_of(s).next(now, now);
+}
 
 std::optional<wall_time> next_point(const schedule& s, wall_time point) {
-  return schedule_access::rule_of(s).next(point, point);
+  return first_point(s, schedule_access::rule_of(s).present(point));
 }
 
 namespace {
@@ -168,6 +192,7 @@ wall_time newest(const schedule& s, wall_time point, wall_time now) {
 
 std::optional<wall_time> point_to_run(const schedule& s, missed_points missed, wall_time point, wall_time now,
                                       duration window) {
+  point = schedule_access::rule_of(s).present(point);
   const wall_time earliest = now - window;
   if (missed == missed_points::skip && point < earliest)
     return schedule_access::rule_of(s).next(point, earliest - wall_time::duration(1));

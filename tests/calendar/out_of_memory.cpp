@@ -55,7 +55,7 @@ TEST_CASE("a scheduling call that runs out of memory changes nothing") {
 }
 
 TEST_CASE("a calendar is created, or the call throws std::bad_alloc") {
-  daily(0s, "Europe/Berlin");  // so that the date library has loaded the zone
+  daily(0s, "Europe/Berlin");  // so that the zone has been read
   for (int k = 0;; ++k) {
     REQUIRE(k < 1000);
     const failing_new failing(static_cast<std::size_t>(k));

@@ -12,6 +12,9 @@
 
 #include <rondo/durable.hpp>
 
+#ifdef RONDO_DURABLE_CALENDAR
+#include "calendar/zone_files.hpp"
+#endif
 #include "durable/schedule_access.hpp"
 
 namespace durable_schedule {
@@ -153,7 +156,8 @@ TEST_CASE("an expression or a zone that cron refuses is refused") {
 
 std::vector<wall_time> points_of(const schedule& s, wall_time after, std::size_t count) {
   std::vector<wall_time> all;
-  while (all.size() != count) all.push_back(*detail::next_point(s, all.empty() ? after : all.back()));
+  while (all.size() != count)
+    all.push_back(*(all.empty() ? detail::first_point(s, after) : detail::next_point(s, all.back())));
   return all;
 }
 
@@ -176,13 +180,53 @@ TEST_CASE("run_once finds the newest point of a calendar at once, whatever its g
     const bool has_seconds = std::ranges::count(std::string_view(expression), ' ') == 5;
     const auto each = schedule::cron(
         expression, "UTC", has_seconds ? rondo::cron_syntax::seconds_first : rondo::cron_syntax::standard);
-    return detail::point_to_run(each, missed_points::run_once, *detail::next_point(each, start), now, 5s);
+    return detail::point_to_run(each, missed_points::run_once, *detail::first_point(each, start), now, 5s);
   };
   const wall_time later = start + 24h * 3650;  // 28 June 2036
   CHECK(newest("* * * * * *", later + 17s) == later + 17s);
   CHECK(newest("0 3 * * *", later + 17h) == later + 3h);
   CHECK(newest("* * 3 * * *", later + 17h) == later + 4h - 1s);
   CHECK(newest("0 0 29 2 *", later) == wall_time(std::chrono::sys_days(std::chrono::year(2036) / 2 / 29)));
+}
+
+/// A schedule of Test/City whose zone has a rule, and then another one.
+struct updated_schedule {
+  updated_schedule(const char* expression, const char* before, const char* after) {
+    folder.add("Test/City", before);
+    rondo::refresh_zone_data();
+    is.emplace(schedule::cron(expression, "Test/City"));
+    folder.add("Test/City", after);
+    rondo::refresh_zone_data();
+  }
+  /// The point to run if `point` is in the database.
+  std::optional<wall_time> to_run(wall_time point, wall_time now) const {
+    return detail::point_to_run(*is, missed_points::run_once, point, now, 5s);
+  }
+
+  calendar_test::zone_folder folder;
+  std::optional<schedule> is;
+};
+
+TEST_CASE(
+    "after an update of the zone data, a point is run at its new time, and the next one is of the next day") {
+  const updated_schedule later("0 9 * * *", "AAA-1", "AAA0");
+  CHECK(later.to_run(start + 8h, start + 8h) == start + 9h);
+  CHECK(detail::next_point(*later.is, start + 8h) == start + 33h);
+  CHECK(later.to_run(start + 9h, start + 9h) == start + 9h);
+  const updated_schedule earlier("0 9 * * *", "AAA0", "AAA-1");
+  CHECK(earlier.to_run(start + 9h, start + 9h) == start + 8h);
+  CHECK(detail::next_point(*earlier.is, start + 9h) == start + 32h);
+  const updated_schedule farther("0 9 * * *", "AAA0", "AAA-4");  // by no update of a zone
+  CHECK(farther.to_run(start + 9h, start + 9h) == start + 9h);
+}
+
+TEST_CASE("an update of the zone data does not move points of elapsed time, or moves them to the nearest") {
+  const updated_schedule quarters("*/15 * * * *", "AAA-1", "AAA0");
+  CHECK(quarters.to_run(start + 15min, start + 15min) == start + 15min);
+  CHECK(detail::next_point(*quarters.is, start + 15min) == start + 30min);
+  const updated_schedule hours("0 * * * *", "AAA-1", "AAA-1:20");
+  CHECK(hours.to_run(start + 1h, start + 1h) == start + 40min);
+  CHECK(detail::next_point(*hours.is, start + 1h) == start + 1h + 40min);
 }
 
 #else

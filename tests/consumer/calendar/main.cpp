@@ -61,10 +61,18 @@ bool own_points_work() {
   return closed == 2;
 }
 
+bool zone_data_are_refreshed() {
+  std::string said;
+  const auto log = [&said](const std::string& line) { said += line; };
+  if (rondo::refresh_zone_data()) log("zone data " + rondo::zone_data_version());
+  return said.empty();  // nobody has updated them meanwhile
+}
+
 }  // namespace
 
 int main() {
-  const bool works = system_clock_works() && virtual_time_works() && own_points_work();
+  const bool works =
+      system_clock_works() && virtual_time_works() && own_points_work() && zone_data_are_refreshed();
   std::cout << (works ? "the calendar works\n" : "the calendar does not work\n");
   return works ? 0 : 1;
 }
