@@ -41,7 +41,7 @@ TEST_CASE("months and days of the week have names, and Sunday has two numbers") 
   CHECK(next("0 0 1 mar-May *", "2026-01-01 00:00:00", 4) ==
         "2026-03-01 00:00, 2026-04-01 00:00, 2026-05-01 00:00, 2027-03-01 00:00");
   // 2026-05-03 is a Sunday.
-  for (const char* const sunday : {"0", "7", "sun", "Sun", "0,7", "7-7"}) {
+  for (const char* const sunday : {"0", "7", "sun", "Sun", "0,7", "7-7", "0-0", "sun-sun"}) {
     CAPTURE(sunday);
     CHECK(next(std::string("0 0 * * ") + sunday, "2026-05-01 00:00:00", 2) ==
           "2026-05-03 00:00, 2026-05-10 00:00");

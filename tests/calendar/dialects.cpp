@@ -103,6 +103,7 @@ TEST_CASE("the last day of a month, days before it, and days from Monday to Frid
 TEST_CASE("the last and the n-th of a day of the week") {
   const char* const from = "2027-01-01 12:00:00";
   CHECK(days(quartz, "0 0 0 ? * 6L", from, 3) == "01-29 02-26 03-26");
+  CHECK(days(quartz, "0 0 0 ? * 6L", "2027-09-01 00:00:00", 1) == "09-24");  // six days before the last
   CHECK(days(spring, "0 0 0 ? * 5L", from, 3) == "01-29 02-26 03-26");
   CHECK(days(spring, "0 0 0 ? * FRIL", from, 3) == "01-29 02-26 03-26");
   CHECK(days(quartz, "0 0 0 ? * 6#3", from, 3) == "01-15 02-19 03-19");

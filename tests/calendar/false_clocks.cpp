@@ -53,6 +53,17 @@ TEST_CASE("a clock that does not report its steps is checked every second") {
   CHECK(p.ran.take() == "c@2026-05-01 14:30+10000000000ns");
 }
 
+TEST_CASE("a clock that is set back far without a report makes a calendar start over within a second") {
+  place p("2026-05-01 12:00:00");
+  silent_clock silent(p.wall);
+  p.timers.emplace(p.time, silent);
+  p.timers->schedule(cron("10 * * * *", "UTC"), p.noting("a"));
+  p.time.advance(10s + 500ms);
+  p.wall.set(utc("2026-04-01 12:00:00"));
+  p.time.advance(1s);
+  CHECK(text(p.timers->next_due()) == "2026-04-01 12:10");
+}
+
 /// Calls `at_next_reading`, once, at the next reading.
 class meddling_clock final : public wall_clock {
  public:

@@ -84,6 +84,21 @@ TEST_CASE("updates one after another take effect from the last run on, each of i
   CHECK(p.ran.take() == "r@2026-05-01 08:00 r@2026-05-02 08:00");
 }
 
+TEST_CASE("a run between two updates counts with the rules that it had") {
+  zone_folder folder;
+  folder.add("Test/City", "AAA0");
+  refresh_zone_data();
+  place p("2026-05-01 00:00:00");
+  p.timers->schedule(daily(9h, "Test/City"), p.noting("r"));
+  folder.add("Test/City", "AAA-1");
+  refresh_zone_data();
+  p.advance_to("2026-05-01 08:30:00");
+  folder.add("Test/City", "AAA0");
+  refresh_zone_data();
+  p.advance_to("2026-05-02 12:00:00");
+  CHECK(p.ran.take() == "r@2026-05-01 08:00 r@2026-05-02 09:00");
+}
+
 TEST_CASE("an update during a run counts from that run") {
   zone_folder folder;
   folder.add("Test/City", an_hour_back.before);
