@@ -255,6 +255,9 @@ class wall_task {
 ///   points repeat.
 /// - A run of a calendar never overlaps the previous one: of the points that arrive during a run, the oldest runs late,
 ///   once that run has ended, and the others count as missed. If only one arrives, its run has `missed` 0.
+/// - **A full pool**: if the executor drops a run, it is submitted again each second until it starts, late; so a daily job
+///   is not lost. The scheduler's `on_rejected` is told of each point once, with its own `due`: of the one that is to run,
+///   and of those that come before it has started and that its run will count as missed. statistics::rejected counts them.
 /// - The ids are the scheduler's, and its calls (cancel(), pending(), stop(), …) treat these timers as periodic timers,
 ///   except that its reschedule_after() and reschedule_at() move a timer only until the clock is set, and never to
 ///   before its deadline. Each timer counts for `max_pending`, pending() and list(); so does the timer that checks a

@@ -22,8 +22,9 @@ struct statistics {
   /// taken back before it started, is not counted.
   std::uint64_t missed = 0;
   std::uint64_t overlapped = 0;  ///< grid points dropped because the previous run was in progress
-  std::uint64_t rejected = 0;    ///< runs whose job was destroyed without being called
-  std::uint64_t wakeups = 0;     ///< returns of the driver thread from its wait, including those to fire
+  std::uint64_t rejected =
+      0;                      ///< runs whose job was destroyed without being called, see options::on_rejected
+  std::uint64_t wakeups = 0;  ///< returns of the driver thread from its wait, including those to fire
 
   // On the scheduler's own clock, virtual or real.
   histogram lateness;  ///< of each run: its start − its exact deadline

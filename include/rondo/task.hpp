@@ -12,6 +12,7 @@
 
 #include <rondo/call_site.hpp>
 #include <rondo/detail/interruption.hpp>
+#include <rondo/detail/rejection.hpp>
 #include <rondo/export.hpp>
 #include <rondo/firing.hpp>
 
@@ -132,6 +133,7 @@ class RONDO_CHECKED_ABI task {
     void (*move)(void* from, void* to) noexcept;                            // null: the bytes can be copied
     void (*destroy)(void*) noexcept;                                        // null: nothing to do
     std::shared_ptr<detail::interruption> (*interrupting)(void*) noexcept;  // null: it cannot be interrupted
+    std::shared_ptr<detail::rejection> (*rejecting)(void*) noexcept;        // null: a dropped run is lost
   };
 
   template <class Held>
@@ -182,13 +184,25 @@ class RONDO_CHECKED_ABI task {
       return nullptr;
   }
 
+  template <detail::rejecting Held>
+  static std::shared_ptr<detail::rejection> rejecting(void* storage) noexcept {
+    return held_in<Held>(storage).rejecting();
+  }
+  template <class Held>
+  static constexpr auto rejecting_of() noexcept -> decltype(operations::rejecting) {
+    if constexpr (detail::rejecting<Held>)
+      return &rejecting<Held>;
+    else
+      return nullptr;
+  }
+
   template <class Held>
   static constexpr bool is_bytes = !fits_inside<Held> || std::is_trivially_copyable_v<Held>;
   template <class Held>
   static constexpr operations operations_of{
       &call<Held>, is_bytes<Held> ? nullptr : &move<Held>,
       fits_inside<Held>&& std::is_trivially_destructible_v<Held> ? nullptr : &destroy<Held>,
-      interrupting_of<Held>()};
+      interrupting_of<Held>(), rejecting_of<Held>()};
 
   /// Precondition: nothing held needs to be destroyed. Strong guarantee.
   template <class F>
@@ -228,6 +242,12 @@ struct task_access {
     const auto* const operations = t.operations_;
     return operations != nullptr && operations->interrupting != nullptr ? operations->interrupting(t.storage_)
                                                                         : nullptr;
+  }
+  /// What says which runs are rejected if a job of `t` is dropped; null if that is the job's.
+  static std::shared_ptr<rejection> rejecting(task& t) noexcept {
+    const auto* const operations = t.operations_;
+    return operations != nullptr && operations->rejecting != nullptr ? operations->rejecting(t.storage_)
+                                                                     : nullptr;
   }
   /// Makes `t` hold `work`, a callable or a task. Precondition: it is not empty, and `t` holds nothing that needs to be
   /// destroyed. Strong guarantee.

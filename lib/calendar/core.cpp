@@ -49,6 +49,8 @@ class wall_run {
     timer_->work(*now);
   }
 
+  std::shared_ptr<rejection> rejecting() const noexcept { return timer_; }
+
   std::shared_ptr<interruption> interrupting() const noexcept {
     const bool is_beginning = timer_->ending_on.load(std::memory_order_relaxed) == std::this_thread::get_id();
     return is_beginning ? nullptr : task_access::interrupting(timer_->work);
@@ -91,6 +93,7 @@ void calendar_core::close() {
     const lock hold(mutex_);
     closed_ = true;
   }
+  { const lock wait(reading_); }
   looks_.close();
   notice_.reset();
   zone_notice_.reset();
@@ -176,6 +179,7 @@ duration calendar_core::until_due(const wall_timer& t, wall_time now) noexcept {
 void calendar_core::wait_for(wall_timer& t, point next) noexcept {
   t.due = next.due.value_or(wall_time::max());
   t.failed = std::move(next.failed);
+  t.rejected.reset();
   ++t.changes;
 }
 
@@ -352,6 +356,49 @@ void calendar_core::end(wall_timer& t) noexcept {
     if (t.ended) return;
   }
   arm_or_look_again(t);
+}
+
+bool wall_timer::next_rejected(firing& job) noexcept { return core->next_rejected(*this, job); }
+
+/// Returns std::nullopt if the clock may no longer exist.
+std::optional<wall_time> calendar_core::read_clock() {
+  const lock reading(reading_);
+  {
+    const lock hold(mutex_);
+    if (closed_) return std::nullopt;
+  }
+  return clock_.now();
+}
+
+/// A dropped run is repeated soon, and may be dropped again. Each point is reported once: `due`, and later ones as they come.
+bool calendar_core::next_rejected(wall_timer& t, firing& job) noexcept {
+  const std::optional<wall_time> shown = read_clock();
+  if (!shown) return false;
+  std::optional<wall_time> last;
+  const zone_offsets* by = nullptr;
+  std::uint64_t change = 0;
+  point next;
+  {
+    const lock hold(mutex_);
+    if (t.running || t.failed != nullptr) return false;
+    last = t.rejected;
+    by = t.found_with;
+    change = t.changes;
+    next.due = t.due;
+  }
+  if (last) next = t.when ? next_point(t, *last, *by, *by) : point{};
+  if (!next.due || *next.due > *shown || next.failed != nullptr) return false;
+  {
+    const lock hold(mutex_);
+    if (t.running || t.changes != change || t.rejected != last) return false;
+    t.rejected = next.due;
+    job.run = t.runs + 1;
+  }
+  const time_point submitted = saturating_add(job.due, job.lateness);
+  job.lateness = difference(*shown, *next.due);
+  job.due = time_point(saturating_difference(submitted, time_point(job.lateness)));
+  job.missed = 0;
+  return true;
 }
 
 void calendar_core::forget(wall_timer& t) noexcept {

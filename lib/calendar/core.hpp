@@ -19,9 +19,11 @@ namespace rondo::detail {
 
 /// A timer of the wall clock. The core's mutex guards it, except for `core` and for `work`, which does not change while
 /// it runs.
-struct wall_timer : std::enable_shared_from_this<wall_timer> {
+struct wall_timer : std::enable_shared_from_this<wall_timer>, rejection {
   wall_timer(std::shared_ptr<calendar_core> c, task t, std::optional<calendar> w)
       : core(std::move(c)), work(std::move(t)), when(std::move(w)) {}
+
+  bool next_rejected(firing& job) noexcept override;
 
   const std::shared_ptr<calendar_core> core;
   task work;
@@ -32,7 +34,9 @@ struct wall_timer : std::enable_shared_from_this<wall_timer> {
   const zone_offsets* counted_with = nullptr;  // what the calendar's zone had then
   const zone_offsets* found_with = nullptr;    // what `due` was found with
   std::uint64_t changes = 0;                   // of `due`
-  std::uint64_t seen_steps = 0;                // the last step of the clock that its wait takes into account
+  // The last point, from `due` on, whose run was reported as rejected.
+  std::optional<wall_time> rejected;
+  std::uint64_t seen_steps = 0;  // the last step of the clock that its wait takes into account
   std::uint64_t runs = 0;
   bool running = false;
   bool ended = false;      // no run follows
@@ -72,6 +76,8 @@ class calendar_core : public std::enable_shared_from_this<calendar_core> {
   /// calendar has failed, begin() ends it and throws what the calendar threw.
   std::optional<wall_firing> begin(wall_timer& t, const firing& f);
   void end(wall_timer& t) noexcept;
+  /// As rejection::next_rejected().
+  bool next_rejected(wall_timer& t, firing& job) noexcept;
   void forget(wall_timer& t) noexcept;
   wall_time due_of(const wall_timer& t) const noexcept;
 
@@ -84,6 +90,7 @@ class calendar_core : public std::enable_shared_from_this<calendar_core> {
     std::exception_ptr failed = {};
   };
 
+  std::optional<wall_time> read_clock();
   static point next_point(const wall_timer& t, wall_time after, const zone_offsets& then,
                           const zone_offsets& by) noexcept;
   void correct(wall_timer& t, wall_time now) noexcept;
@@ -109,6 +116,7 @@ class calendar_core : public std::enable_shared_from_this<calendar_core> {
   std::shared_ptr<void> zone_notice_;
   std::optional<duration> offset_;  // of the wall clock from the scheduler's; used only by look()
 
+  std::mutex reading_;  // the clock, on a thread for which close() would not wait otherwise
   mutable std::mutex mutex_;
   std::uint64_t steps_ = 0;
   wall_timer* first_ = nullptr;  // the list is in the order of seen_steps

@@ -696,13 +696,15 @@ void core::drop(const job_ticket& ticket) noexcept {
 void core::drop_submission(record& r, run_ticket number, firing fact, failure why) noexcept {
   const time_point reading = now();
   std::shared_ptr<const timer_options> own;  // keeps the name for the handler
+  std::shared_ptr<rejection> says_which;
   record_lock hold(r.mutex);
   if (stopped() || !r.redeem(number)) return;
   fact.id = id_of(r);
   if (!r.plain.load(relaxed)) own = r.own;
   fact.name = r.name();
   fact.left = r.left();
-  if (why == failure::rejected) ++own_shard(pool_).here.counts.rejected;
+  if (why == failure::rejected) says_which = task_access::rejecting(r.work);
+  if (why == failure::rejected && says_which == nullptr) ++own_shard(pool_).here.counts.rejected;
   if (r.over() || (r.periodic() && draining())) {
     finish(hold, r, ending::over);
   } else {
@@ -711,7 +713,12 @@ void core::drop_submission(record& r, run_ticket number, firing fact, failure wh
     hold.unlock();
     if (wakes != nullptr) wakes->next_due_moved_earlier();
   }
-  if (why == failure::rejected && !stopped()) handlers_.report_rejected(fact);
+  if (why != failure::rejected || stopped()) return;
+  if (says_which == nullptr) return handlers_.report_rejected(fact);
+  while (says_which->next_rejected(fact)) {
+    ++own_shard(pool_).here.counts.rejected;
+    handlers_.report_rejected(fact);
+  }
 }
 
 // How a timer ends.

@@ -1,6 +1,8 @@
 // Wall-clock timers on real threads: steps, runs, cancels and ends race with each other.
 #include <algorithm>
 #include <atomic>
+#include <functional>
+#include <future>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -55,6 +57,43 @@ TEST_CASE("the destructor waits for runs in progress, on the driver and on a poo
     CHECK(ended == 1);
     other.join();
   }
+}
+
+/// Counts readings after `may_read` was cleared.
+class guarded_clock final : public wall_clock {
+ public:
+  wall_time now() const noexcept override {
+    if (!may_read) ++too_late;
+    std::this_thread::yield();
+    if (!may_read) ++too_late;
+    return std::chrono::system_clock::now();
+  }
+  std::shared_ptr<void> on_step(std::function<void()>) override { return std::make_shared<int>(); }
+
+  std::atomic<bool> may_read = true;
+  mutable std::atomic<int> too_late = 0;
+};
+
+TEST_CASE("the clock is not read after the destructor, though another thread drops runs") {
+  guarded_clock clock;
+  for (int i = 0; i != 200; ++i) {
+    std::atomic<bool> submitted = false;
+    std::promise<job> given;
+    timer t({.tick = 100us, .run_on = [&](job j) {
+               if (submitted.exchange(true)) return;
+               given.set_value(std::move(j));
+             }});
+    clock.may_read = true;
+    std::optional<calendar_timers> timers(std::in_place, t, clock);
+    timers->schedule_at(wall_time{}, [] {});
+    job last = given.get_future().get();
+    std::thread dropping([&] { last = job(); });
+    if (i % 2 == 0) std::this_thread::yield();
+    timers.reset();
+    clock.may_read = false;
+    dropping.join();
+  }
+  CHECK(clock.too_late == 0);
 }
 
 TEST_CASE("the destructor waits for a notice of a step in progress") {
