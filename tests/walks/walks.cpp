@@ -9,11 +9,14 @@
 #include <cstdio>
 #include <thread>
 
+#include <pthread.h>
+
 namespace {
 
 std::array<void*, 100'000> entered;
 std::atomic<std::size_t> calls{0};
 std::atomic<bool> tracing{false};
+std::atomic<std::size_t> mutexes{0};
 
 }  // namespace
 
@@ -23,20 +26,29 @@ extern "C" {
   if (tracing.load(std::memory_order_relaxed)) entered.at(calls.fetch_add(1)) = function;
 }
 [[gnu::no_instrument_function]] void __cyg_profile_func_exit(void*, void*) {}
+
+int __real_pthread_mutex_lock(pthread_mutex_t*);
+/// The linker takes it for each call of pthread_mutex_lock() in this program.
+[[gnu::no_instrument_function]] int __wrap_pthread_mutex_lock(pthread_mutex_t* m) {
+  if (tracing.load(std::memory_order_relaxed)) ++mutexes;
+  return __real_pthread_mutex_lock(m);
+}
 }
 
 namespace {
 
 using namespace std::chrono_literals;
 
-/// Prints the functions that are entered, on any thread, while act() runs. (run leaves out those of this file.)
+/// Prints the functions that are entered, on any thread, while act() runs, and how many mutexes are locked. (run leaves out
+/// the functions of this file, and finds the locks that are Rondo's own.)
 template <class Act>
 void walk(const char* name, Act&& act) {
   calls = 0;
+  mutexes = 0;
   tracing = true;
   act();
   tracing = false;
-  std::printf("%s\n", name);
+  std::printf("%s\n%zu mutexes\n", name, mutexes.load());
   for (std::size_t i = 0; i != calls; ++i) std::printf("%p\n", entered[i]);
 }
 
