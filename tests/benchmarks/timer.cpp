@@ -12,6 +12,7 @@
 #include "rivals/timer_lazy_heap.hpp"
 #include "rivals/timer_multimap.hpp"
 #include "rivals/timer_rondo.hpp"
+#include "timer_handover.hpp"
 #include "timer_idle.hpp"
 #include "timer_tails.hpp"
 #include "timer_workloads.hpp"
@@ -165,6 +166,23 @@ void compare_producers(measure::report& report, std::size_t producers, std::size
                  }));
 }
 
+/// One thread sets, and others cancel: timeouts of 30 s, 20,000 in all.
+void compare_handover(measure::report& report, std::size_t cancelling) {
+  const std::string workload = "set here, cancelled there, 1 + " + std::to_string(cancelling);
+  const std::size_t ring = (report.small() ? 200U : 20'000U) / cancelling;
+  const std::size_t cancels = (report.small() ? 1'000U : 1'000'000U) / cancelling;
+  report.compare(workload, "ns an operation, all threads together",
+                 contenders([=]<template <class> class Timers>() {
+                   return handover<Timers>(cancelling, ring, cancels).run(milliseconds(30'000), false);
+                 }));
+  report.compare(workload + ": a cancel, 99.9 %", "ns, with two readings of the clock",
+                 contenders([=]<template <class> class Timers>() {
+                   handover<Timers> timers(cancelling, ring, cancels);
+                   const measure::sample whole = timers.run(milliseconds(30'000), true);
+                   return measure::sample{timers.part(0.999), whole.checksum};
+                 }));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -182,6 +200,7 @@ int main(int argc, char** argv) {
   for (const std::size_t producers : {4U, 16U})
     compare_producers(report, producers, 2 * each_far / producers,
                       in_all(2 * each_far) + ", timeouts of 30 s", far);
+  for (const std::size_t cancelling : {1U, 3U, 15U}) compare_handover(report, cancelling);
   const std::size_t due = small ? 1'000 : 1'000'000;
   for (const int span_ms : {1, small ? 2 : 512}) {
     report.compare(measure::readable(due) + " timers, due within " + std::to_string(span_ms) +
