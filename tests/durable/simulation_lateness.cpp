@@ -158,6 +158,9 @@ std::string simulation_lateness::begins(const server& by, const detail::run& r) 
   const time_point sent = r.lease_until - by.options->lease;  // in the transaction in which the run began
   // (A newer point takes the place of an older one. If the first answer was lost, the run has begun earlier.)
   if (r.what.point || habits_.locked || r.perhaps_told || disturbed() >= sent) return {};
+  // What was claimed before the clock was set back has not waited until the clock shows its due time again.
+  const auto own = std::ranges::find(all_, r.what.id, &seen::id);
+  if (own != all_.end() && own->fence == r.what.fence && own->before_claim < clocks_.set_back()) return {};
   const std::int64_t due = detail::microseconds_of(r.what.due);
   const duration tolerance = order_tolerance + by.longest_step;
   const time_point latest = std::min(sent, clocks_.when(due));
