@@ -182,7 +182,7 @@ TEST_CASE(
         "America/Santiago", "Antarctica/Troll", "Asia/Kathmandu"}) {
     const std::string zone_name = name;
     CAPTURE(zone_name);
-    const rondo::detail::zone_offsets& zone = rondo::detail::find_zone(name).offsets();
+    const rondo::detail::zone_offsets& zone = rondo::detail::find_zone(zone_name).offsets();
     for (auto t = utc("2026-01-01 00:00:00"); t < utc("2027-01-01 00:00:00");) {
       const auto info = zone.at(std::chrono::floor<std::chrono::seconds>(t));
       if (info.end > std::chrono::floor<std::chrono::seconds>(utc("2027-01-01 00:00:00"))) break;
