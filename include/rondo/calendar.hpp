@@ -71,8 +71,8 @@ class RONDO_EXPORT calendar {
 /// Each day at the same local time: daily(6h + 30min, "Europe/Berlin"). Throws std::invalid_argument if the time of day
 /// is outside 0 … 24 h (exclusive) or the database does not know the zone; the message names the value and, if it is an
 /// old name of a zone, the newer one. Throws std::runtime_error if the database is missing or empty, or if the zone's file
-/// cannot be read. All messages are one line. The first request of a zone takes some 15 ms for all of them, and 1 MB of memory, and
-/// reads the environment, so no other thread should change that meanwhile.
+/// cannot be read. All messages are one line. The first request of a zone reads the data of all of them: that takes some 15 ms,
+/// and 1 MB of memory. Calls that name a zone may read the environment, so no other thread should change it meanwhile.
 RONDO_EXPORT calendar daily(any_duration time_of_day, const std::string& zone);
 
 /// As daily(), from Monday to Friday.
@@ -118,11 +118,12 @@ RONDO_EXPORT std::string current_zone();
 RONDO_EXPORT std::string zone_data_version();
 
 /// Reads the zone data again. Returns true if there was an update, which from then on all calendars use. Call it now and
-/// then, or after the package with the data was updated; not during that, when some files are new and others are not.
+/// then, or after the package with the data was updated, but not meanwhile: some files are new then, and others are not. Reads the
+/// environment, as daily() does.
 ///
-/// - Timers that wait follow the new rules. Each local time that a timer's calendar names counts once: if it has run, it
-///   does not run again when the clock, by the new rules, shows that time again; if the new rules move a point to before
-///   now, it runs at once, late. A cron() expression of elapsed time goes on from now.
+/// - Timers that wait follow the new rules. Each local time that a timer's calendar names counts once: one that has
+///   run does not run again, even if the clock shows it again by the new rules; one that the new rules move to before now
+///   runs at once, late. A cron() expression of elapsed time goes on from now.
 /// - A zone that the update removes keeps its rules in calendars that use it, and is unknown to new ones.
 /// - Throws std::runtime_error if the data are missing or empty, or if the file of a zone in use cannot be read; then
 ///   nothing has changed. Throws std::bad_alloc; then call it again, as not all timers may have been moved.
@@ -138,8 +139,9 @@ RONDO_EXPORT bool refresh_zone_data();
 /// - A point that is not later than `after`, or an exception, ends the timer. It is reported to the scheduler's
 ///   `on_error`, as a failed run, in the driver's next pass: as a std::logic_error, or as what was thrown. (The run whose
 ///   successor was asked for takes place.)
-/// - `next` is called with no lock held, by the call that schedules a timer, by each of its runs and, if the clock is set
-///   back far, by the thread that reports this. So two threads may call it at the same time.
+/// - `next` is called with no lock held, by the call that schedules a timer, by each of its runs, also by one that the
+///   executor drops, and, if the clock is set back far, by the thread that reports this. So two threads may call it at the
+///   same time.
 /// - Throws std::invalid_argument if `next` is empty, and std::bad_alloc.
 RONDO_EXPORT calendar calendar_of(std::function<std::optional<wall_time>(wall_time after)> next);
 
@@ -255,9 +257,10 @@ class wall_task {
 ///   points repeat.
 /// - A run of a calendar never overlaps the previous one: of the points that arrive during a run, the oldest runs late,
 ///   once that run has ended, and the others count as missed. If only one arrives, its run has `missed` 0.
-/// - **A full pool**: if the executor drops a run, it is submitted again each second until it starts, late; so a daily job
-///   is not lost. The scheduler's `on_rejected` is told of each point once, with its own `due`: of the one that is to run,
-///   and of those that come before it has started and that its run will count as missed. statistics::rejected counts them.
+/// - **A full pool**: if the executor drops a run, the timer submits it again each second until it starts, late; so a daily
+///   job is not lost. The scheduler's `on_rejected` is told of each point once, with its own `due`: first of the point that
+///   is to run, then of each later one that has come by the time of a further drop; if the clock passes many at once, of
+///   the first 1001. statistics::rejected counts these calls.
 /// - The ids are the scheduler's, and its calls (cancel(), pending(), stop(), …) treat these timers as periodic timers,
 ///   except that its reschedule_after() and reschedule_at() move a timer only until the clock is set, and never to
 ///   before its deadline. Each timer counts for `max_pending`, pending() and list(); so does the timer that checks a

@@ -82,8 +82,8 @@ struct options {
   /// runs on the thread that destroyed the job (on the driver if that was before the executor returned), once the timer
   /// has ended or waits for its next run. `lateness` is measured at the time when the job was submitted. Exceptions
   /// that it throws are reported to `on_error`. If it is empty, rejected runs are only counted, in
-  /// statistics::rejected. A rejected run is lost, except one of a wall-clock timer (rondo/calendar.hpp): that is submitted
-  /// again each second until it starts, and each of its points is reported, and counted, once.
+  /// statistics::rejected. A rejected run is lost, except one of a wall-clock timer (rondo/calendar.hpp): the timer submits it
+  /// again each second until it starts. Each of its points is reported and counted once.
   std::function<void(const firing&)> on_rejected = {};
   /// If true, an exception thrown by a task that runs inline propagates out of the call that drives the scheduler:
   /// polled_timer::poll(), event_fd::run_due(), manual_timer::advance(), advance_to_next() or drain(). It is not

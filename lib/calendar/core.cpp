@@ -1,5 +1,6 @@
 #include "calendar/core.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <new>
@@ -93,7 +94,10 @@ void calendar_core::close() {
     const lock hold(mutex_);
     closed_ = true;
   }
-  { const lock wait(reading_); }
+  {
+    std::unique_lock hold(mutex_);
+    read_.wait(hold, [this] { return readers_ == 0; });
+  }
   looks_.close();
   notice_.reset();
   zone_notice_.reset();
@@ -179,7 +183,6 @@ duration calendar_core::until_due(const wall_timer& t, wall_time now) noexcept {
 void calendar_core::wait_for(wall_timer& t, point next) noexcept {
   t.due = next.due.value_or(wall_time::max());
   t.failed = std::move(next.failed);
-  t.rejected.reset();
   ++t.changes;
 }
 
@@ -193,29 +196,44 @@ calendar_core::point calendar_core::next_point(const wall_timer& t, wall_time af
   }
 }
 
+calendar_core::point calendar_core::earlier(point a, point b) noexcept {
+  return !b.due || (a.due && *a.due <= *b.due) ? std::move(a) : std::move(b);
+}
+
 /// If the clock was set back far, or the zone has other offsets now, the timer gets a new point to wait for.
 void calendar_core::correct(wall_timer& t, wall_time now) noexcept {
   if (!t.when) return;
-  const zone_offsets& present = t.when->rule_->zone->offsets();
+  const calendar_rule& rule = *t.when->rule_;
+  const zone_offsets& present = rule.zone->offsets();
   const auto is_set_back = [&] { return difference(t.counted_from, now) > far_back; };
   const auto is_wrong = [&] {
     return !t.running && t.failed == nullptr && (is_set_back() || t.found_with != &present);
   };
   std::uint64_t change = 0;
+  bool has_run = false;
   wall_time from = now;
   const zone_offsets* then = &present;
   {
     const lock hold(mutex_);
     if (!is_wrong()) return;
     change = t.changes;
-    if (!is_set_back()) {
+    has_run = t.runs != 0;
+    const bool goes_on = is_set_back() || rule.elapsed;
+    if (goes_on && !is_set_back() && t.due <= now) {  // its run is about to begin
+      t.counted_with = t.found_with = &present;
+      return;
+    }
+    if (!goes_on) {
       from = t.counted_from;
       then = t.counted_with;
     }
   }
   point next = next_point(t, from, *then, present);
+  // Neither of the times at which it was scheduled, by the old rules and by the new ones, was after a run.
+  if (!has_run && then != &present) next = earlier(std::move(next), next_point(t, from, present, present));
   const lock hold(mutex_);
   if (!is_wrong() || t.changes != change) return;
+  if (is_set_back()) t.rejected.reset();
   t.counted_from = from;
   t.counted_with = then;
   t.found_with = &present;
@@ -358,47 +376,67 @@ void calendar_core::end(wall_timer& t) noexcept {
   arm_or_look_again(t);
 }
 
-bool wall_timer::next_rejected(firing& job) noexcept { return core->next_rejected(*this, job); }
+void wall_timer::report_rejected(firing job, time_point now, const listener& report) noexcept {
+  core->report_rejected(*this, job, now, report);
+}
 
 /// Returns std::nullopt if the clock may no longer exist.
 std::optional<wall_time> calendar_core::read_clock() {
-  const lock reading(reading_);
   {
     const lock hold(mutex_);
     if (closed_) return std::nullopt;
+    ++readers_;
   }
-  return clock_.now();
+  const wall_time shown = clock_.now();
+  const lock hold(mutex_);
+  --readers_;
+  read_.notify_all();
+  return shown;
 }
 
 /// A dropped run is repeated soon, and may be dropped again. Each point is reported once: `due`, and later ones as they come.
-bool calendar_core::next_rejected(wall_timer& t, firing& job) noexcept {
+void calendar_core::report_rejected(wall_timer& t, firing run, time_point now,
+                                    const rejection::listener& report) noexcept {
+  const time_point submitted = saturating_add(run.due, run.lateness);
   const std::optional<wall_time> shown = read_clock();
-  if (!shown) return false;
+  if (!shown) return;
+  point next;
   std::optional<wall_time> last;
   const zone_offsets* by = nullptr;
+  const zone_offsets* then = nullptr;  // when `last` was reported
   std::uint64_t change = 0;
-  point next;
   {
     const lock hold(mutex_);
-    if (t.running || t.failed != nullptr) return false;
+    if (t.failed != nullptr) return;
+    next.due = t.due;
     last = t.rejected;
     by = t.found_with;
+    then = t.rejected_with;
     change = t.changes;
-    next.due = t.due;
   }
-  if (last) next = t.when ? next_point(t, *last, *by, *by) : point{};
-  if (!next.due || *next.due > *shown || next.failed != nullptr) return false;
-  {
-    const lock hold(mutex_);
-    if (t.running || t.changes != change || t.rejected != last) return false;
-    t.rejected = next.due;
-    job.run = t.runs + 1;
+  const auto next_after = [&](wall_time after) { return t.when ? next_point(t, after, *by, *by) : point{}; };
+  const auto has_passed = [&] { return next.due && *next.due <= *shown && next.failed == nullptr; };
+  if (last && t.when) {
+    point after_last = next_point(t, *last, *then, *by);
+    if (after_last.failed != nullptr || !after_last.due || *after_last.due > *next.due)
+      next = std::move(after_last);
+  } else if (last && *last >= *next.due) {
+    return;
   }
-  const time_point submitted = saturating_add(job.due, job.lateness);
-  job.lateness = difference(*shown, *next.due);
-  job.due = time_point(saturating_difference(submitted, time_point(job.lateness)));
-  job.missed = 0;
-  return true;
+  run.missed = 0;
+  for (std::uint64_t n = 0; has_passed() && n <= most_missed; ++n, next = next_after(*next.due)) {
+    {
+      const lock hold(mutex_);
+      // Another thread may have reported the point, or the timer waits for another one by now.
+      if (t.running || t.changes != change || t.rejected != last) return;
+      t.rejected_with = by;
+      t.rejected = last = n == most_missed ? *shown : *next.due;
+      run.run = t.runs + 1;
+    }
+    run.due = time_point(saturating_difference(now, time_point(difference(*shown, *next.due))));
+    run.lateness = std::max(saturating_difference(submitted, run.due), duration::zero());
+    if (!report(run)) return;
+  }
 }
 
 void calendar_core::forget(wall_timer& t) noexcept {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -23,7 +24,7 @@ struct wall_timer : std::enable_shared_from_this<wall_timer>, rejection {
   wall_timer(std::shared_ptr<calendar_core> c, task t, std::optional<calendar> w)
       : core(std::move(c)), work(std::move(t)), when(std::move(w)) {}
 
-  bool next_rejected(firing& job) noexcept override;
+  void report_rejected(firing job, time_point now, const listener& report) noexcept override;
 
   const std::shared_ptr<calendar_core> core;
   task work;
@@ -34,9 +35,10 @@ struct wall_timer : std::enable_shared_from_this<wall_timer>, rejection {
   const zone_offsets* counted_with = nullptr;  // what the calendar's zone had then
   const zone_offsets* found_with = nullptr;    // what `due` was found with
   std::uint64_t changes = 0;                   // of `due`
-  // The last point, from `due` on, whose run was reported as rejected.
+  // The points up to this one that had to be reported as rejected were reported.
   std::optional<wall_time> rejected;
-  std::uint64_t seen_steps = 0;  // the last step of the clock that its wait takes into account
+  const zone_offsets* rejected_with = nullptr;  // what the zone had then
+  std::uint64_t seen_steps = 0;                 // the last step of the clock that its wait takes into account
   std::uint64_t runs = 0;
   bool running = false;
   bool ended = false;      // no run follows
@@ -76,8 +78,8 @@ class calendar_core : public std::enable_shared_from_this<calendar_core> {
   /// calendar has failed, begin() ends it and throws what the calendar threw.
   std::optional<wall_firing> begin(wall_timer& t, const firing& f);
   void end(wall_timer& t) noexcept;
-  /// As rejection::next_rejected().
-  bool next_rejected(wall_timer& t, firing& job) noexcept;
+  /// As rejection::report_rejected().
+  void report_rejected(wall_timer& t, firing run, time_point now, const rejection::listener& report) noexcept;
   void forget(wall_timer& t) noexcept;
   wall_time due_of(const wall_timer& t) const noexcept;
 
@@ -93,6 +95,7 @@ class calendar_core : public std::enable_shared_from_this<calendar_core> {
   std::optional<wall_time> read_clock();
   static point next_point(const wall_timer& t, wall_time after, const zone_offsets& then,
                           const zone_offsets& by) noexcept;
+  static point earlier(point a, point b) noexcept;
   void correct(wall_timer& t, wall_time now) noexcept;
   void find_next(wall_timer& t, wall_time shown, wall_firing& now) noexcept;
   void look(const firing& f);
@@ -116,8 +119,10 @@ class calendar_core : public std::enable_shared_from_this<calendar_core> {
   std::shared_ptr<void> zone_notice_;
   std::optional<duration> offset_;  // of the wall clock from the scheduler's; used only by look()
 
-  std::mutex reading_;  // the clock, on a thread for which close() would not wait otherwise
   mutable std::mutex mutex_;
+  // Of the clock, on threads for which close() would not wait otherwise.
+  std::size_t readers_ = 0;
+  std::condition_variable read_;
   std::uint64_t steps_ = 0;
   wall_timer* first_ = nullptr;  // the list is in the order of seen_steps
   wall_timer* last_ = nullptr;

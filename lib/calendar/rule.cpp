@@ -135,8 +135,8 @@ struct local_moment {
   }
 };
 
-/// The last local time that the zone's clock has shown by `t`, in an hour that it shows for the second time: the end of the
-/// first.
+/// The last local time that the zone's clock has shown by `t`. While it shows an hour for the second time: the end of the
+/// first pass.
 local_moment last_shown(const zone_offsets& zone, wall_time t) {
   const sys_seconds from = floor<seconds>(t);
   const local_seconds shown(from.time_since_epoch() + zone.at(from).offset);
@@ -153,14 +153,17 @@ std::optional<wall_time> first_moment(const zone_offsets& zone, local_moment loc
   return representable(moment, local.fraction);
 }
 
-/// The first point whose local time is later than `shown`.
+/// The first point whose local time is later than `shown`, and which is later than `after`.
 std::optional<wall_time> next_of_day(const calendar_rule& rule, const zone_offsets& zone, local_moment shown,
-                                     local_days end) {
-  auto second = next_second(rule, shown.second, end);
-  if (second && local_moment{*second, rule.within_second} <= shown)
-    second = next_second(rule, *second + seconds(1), end);
-  if (!second) return std::nullopt;
-  return first_moment(zone, {*second, rule.within_second});
+                                     wall_time after, local_days end) {
+  for (auto second = next_second(rule, shown.second, end); second;
+       second = next_second(rule, *second + seconds(1), end)) {
+    const local_moment point{*second, rule.within_second};
+    if (point <= shown) continue;
+    const auto moment = first_moment(zone, point);
+    if (!moment || *moment > after) return moment;
+  }
+  return std::nullopt;
 }
 
 /// Searches one period of constant offset after another.
@@ -195,7 +198,8 @@ std::optional<wall_time> calendar_rule::next(wall_time after, const zone_offsets
   const auto end = floor<days>(local_seconds(last_second.time_since_epoch())) + days(2);
   // For an earlier time, some intermediate results could not be represented.
   after = std::max(after, wall_time::min() + std::chrono::hours(48));
-  return elapsed ? next_elapsed(*this, by, after, end) : next_of_day(*this, by, last_shown(then, after), end);
+  if (elapsed) return next_elapsed(*this, by, after, end);
+  return next_of_day(*this, by, last_shown(then, after), &then == &by ? after : wall_time::min(), end);
 }
 
 bool calendar_rule::has_days() const {

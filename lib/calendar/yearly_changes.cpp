@@ -124,7 +124,7 @@ constant_offset yearly_changes::at(sys_seconds t) const {
     sys_seconds moment;
     seconds offset;
   };
-  // Of the years around t, as a change may be some days from its year. A summer that ends as the next one begins never ends.
+  // The changes of the years around t: one may be some days outside its year. A summer that ends as the next one begins never ends.
   std::array<at_moment, 8> changes;
   const year now = std::chrono::year_month_day(std::chrono::floor<days>(t)).year();
   auto* next = changes.begin();

@@ -1,5 +1,7 @@
 #include "calendar/zone_data.hpp"
 
+#include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -7,7 +9,7 @@
 #include <list>
 #include <map>
 #include <mutex>
-#include <set>
+#include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <string_view>
@@ -36,38 +38,42 @@ fs::path folder() {
 
 fs::path text_of_database() { return folder() / "tzdata.zi"; }
 
+/// Empty if the file cannot be read.
 std::string contents(const fs::path& file) {
   std::ifstream in(file, std::ios::binary);
   std::string result{std::istreambuf_iterator<char>(in), {}};
-  if (!in) throw fs::filesystem_error("cannot read", file, std::make_error_code(std::errc::io_error));
-  return result;
+  return in ? result : "";
 }
 
 /// The database, as it is in files.
 struct zone_files {
   std::string version;
-  std::map<std::string, std::string> by_zone;
+  std::map<std::string, std::string> by_zone;  // also empty ones, which cannot be read
 };
 
 zone_files read_files(const fs::path& from) try {
   zone_files result;
-  for (auto each = fs::recursive_directory_iterator(from); each != fs::end(each); ++each) {
+  constexpr auto options = fs::directory_options::skip_permission_denied;
+  for (auto each = fs::recursive_directory_iterator(from, options); each != fs::end(each); ++each) {
     const std::string name = each->path().lexically_relative(from).generic_string();
     // Copies of all zones, with and without leap seconds; and the machine's zone, which is no part of the data.
     if (name == "posix" || name == "right") each.disable_recursion_pending();
-    if (name == "localtime" || !each->is_regular_file()) continue;
+    std::error_code unknown;
+    if (name == "localtime" || !each->is_regular_file(unknown)) continue;
     std::string file = contents(each->path());
-    if (zone_offsets::is_file(file)) result.by_zone.emplace(name, std::move(file));
+    if (file.empty() || zone_offsets::is_file(file)) result.by_zone.emplace(name, std::move(file));
   }
   std::ifstream text(text_of_database());
   result.version = version_in(text);
-  if (result.by_zone.empty()) refuse_data("is empty");
+  const auto can_be_read = [](const auto& zone) { return !zone.second.empty(); };
+  if (std::none_of(result.by_zone.begin(), result.by_zone.end(), can_be_read)) refuse_data("is empty");
   return result;
 } catch (const fs::filesystem_error& e) {
   refuse_data("cannot be read: " + e.path1().string() + ": " + e.code().message());
 }
 
 zone_offsets offsets_in(const std::string& file, const std::string& name) try {
+  if (file.empty()) throw std::runtime_error("cannot be opened");
   return zone_offsets(file);
 } catch (const std::runtime_error& e) {
   throw std::runtime_error("rondo: the time zone " + quoted_text(name) + " cannot be read: its file " +
@@ -102,12 +108,15 @@ class zone_data {
     return files().version;
   }
 
-  /// Returns whether listeners are to be told.
-  bool refresh() {
+  /// Returns the number of an update that listeners are to be told of.
+  std::optional<std::uint64_t> refresh() {
     const std::lock_guard hold(mutex_);
-    if (files_.by_zone.empty()) return false;  // the first request reads the newest
+    if (files_.by_zone.empty()) return std::nullopt;  // the first request reads the newest
     zone_files now = read_files(folder());
-    if (now.by_zone == files_.by_zone) return untold_;
+    if (now.by_zone == files_.by_zone) {
+      files_.version = std::move(now.version);
+      return told_ == updates_ ? std::nullopt : std::optional(updates_);
+    }
     std::list<zone_offsets> read;
     std::vector<std::pair<zone*, const zone_offsets*>> changes;
     for (auto& [name, used] : zones_) {
@@ -120,13 +129,12 @@ class zone_data {
     for (const auto& [used, offsets] : changes) used->change(*offsets);
     all_offsets_.splice(all_offsets_.end(), read);
     files_ = std::move(now);
-    untold_ = true;
-    return true;
+    return ++updates_;
   }
 
-  void told() {
+  void told(std::uint64_t update) {
     const std::lock_guard hold(mutex_);
-    untold_ = false;
+    told_ = std::max(told_, update);
   }
 
  private:
@@ -139,7 +147,8 @@ class zone_data {
   zone_files files_;
   std::map<std::string, zone> zones_;
   std::list<zone_offsets> all_offsets_;
-  bool untold_ = false;
+  std::uint64_t updates_ = 0;
+  std::uint64_t told_ = 0;  // the number of the last update that all listeners were told of
 };
 
 /// Never destroyed, because timers may end after static objects.
@@ -155,9 +164,8 @@ step_listeners& listeners() {
 
 }  // namespace
 
-const zone& utc() noexcept {
-  static const zone_offsets none;
-  static const zone the_zone(none);
+const zone& utc() {
+  static const zone& the_zone = *new zone(*new zone_offsets);  // never destroyed, as above
   return the_zone;
 }
 
@@ -235,9 +243,10 @@ std::string current_zone() {
 std::string zone_data_version() { return detail::data().version(); }
 
 bool refresh_zone_data() {
-  if (!detail::data().refresh()) return false;
+  const auto update = detail::data().refresh();
+  if (!update) return false;
   detail::step_listeners::tell(detail::listeners().all());
-  detail::data().told();
+  detail::data().told(*update);
   return true;
 }
 

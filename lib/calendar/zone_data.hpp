@@ -24,7 +24,7 @@ class zone {
   std::atomic<const zone_offsets*> offsets_;
 };
 
-const zone& utc() noexcept;
+const zone& utc();
 
 /// Reads the data of all zones, if the process has not. Throws as daily() does.
 const zone& find_zone(const std::string& name);

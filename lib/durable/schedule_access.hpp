@@ -38,9 +38,9 @@ std::optional<wall_time> first_point(const schedule& s, wall_time now);
 /// The point that comes after this one, which may have been found with other zone data; or std::nullopt.
 std::optional<wall_time> next_point(const schedule& s, wall_time point);
 
-/// The point that a task runs for, or that it waits for, if `point` was to run. Another one only if that was found with other
-/// zone data, or if points have gone by: then they are handled as `missed` says. Returns std::nullopt if that leaves none. Takes at most about 60 steps of the
-/// schedule, however many points have gone by.
+/// The point that a task runs for, or that it waits for, if `point` was to run. Returns another point only if `point` was found
+/// with other zone data, or if points have gone by, which are handled as `missed` says. Returns std::nullopt if that leaves
+/// none. Takes at most about 60 steps of the schedule, however many points have gone by.
 std::optional<wall_time> point_to_run(const schedule& s, missed_points missed, wall_time point, wall_time now,
                                       duration window);
 

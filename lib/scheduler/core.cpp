@@ -715,10 +715,11 @@ void core::drop_submission(record& r, run_ticket number, firing fact, failure wh
   }
   if (why != failure::rejected || stopped()) return;
   if (says_which == nullptr) return handlers_.report_rejected(fact);
-  while (says_which->next_rejected(fact)) {
+  says_which->report_rejected(fact, now(), [this](const firing& run) {
     ++own_shard(pool_).here.counts.rejected;
-    handlers_.report_rejected(fact);
-  }
+    handlers_.report_rejected(run);
+    return pending(run.id);  // the handler may have ended it
+  });
 }
 
 // How a timer ends.

@@ -68,6 +68,28 @@ TEST_CASE("an expression of elapsed time neither pauses nor runs twice at an upd
           "r@2026-05-01 00:30 r@2026-05-01 01:00 r@2026-05-01 01:30 r@2026-05-01 02:00");
 }
 
+TEST_CASE("an expression of elapsed time goes on from the update, and its points do not count again") {
+  // The hour from 09:00 has been run, and by the new rules it begins again.
+  CHECK(runs_of("*/20 9 * * *", an_hour_back, "2026-05-01 10:30:00", "2026-05-01 12:00:00") ==
+        "r@2026-05-01 08:00 r@2026-05-01 08:20 r@2026-05-01 08:40");
+  const update half_an_hour{.before = "AAA0", .after = "AAA-0:30"};
+  CHECK(runs_of("0 * * * *", half_an_hour, "2026-05-01 01:45:00", "2026-05-01 03:00:00") ==
+        "r@2026-05-01 01:00 r@2026-05-01 02:30");
+}
+
+TEST_CASE("a timer that has not run yet runs at a point that is new after an update") {
+  zone_folder folder;
+  folder.add("Test/City", an_hour_back.before);
+  refresh_zone_data();
+  place p("2026-05-01 08:30:00");
+  p.timers->schedule(daily(9h, "Test/City"), p.noting("r"));
+  p.time.advance(10min);
+  folder.add("Test/City", an_hour_back.after);
+  refresh_zone_data();
+  p.advance_to("2026-05-02 12:00:00");
+  CHECK(p.ran.take() == "r@2026-05-01 09:00 r@2026-05-02 09:00");
+}
+
 TEST_CASE("updates one after another take effect from the last run on, each of its own") {
   zone_folder folder;
   folder.add("Test/City", "AAA-1");
@@ -144,6 +166,22 @@ TEST_CASE("the version is that of the data in use") {
   CHECK(zone_data_version() == "");
   CHECK(refresh_zone_data());
   CHECK(zone_data_version() == "2026f");
+  folder.write("tzdata.zi", "# version 2026g\n");
+  CHECK_FALSE(refresh_zone_data());  // no zone has changed
+  CHECK(zone_data_version() == "2026g");
+}
+
+TEST_CASE("a file that cannot be read concerns only its zone") {
+  zone_folder folder;
+  folder.add("Test/City", "AAA-1");
+  std::filesystem::create_symlink("loop", folder.path() / "loop");
+  std::filesystem::create_symlink(".", folder.path() / "itself");
+  folder.write("Test/Unreadable", "TZif2");
+  CHECK(refresh_zone_data());
+  CHECK_NOTHROW(daily(9h, "Test/City"));
+  CHECK_THROWS_WITH_AS(daily(9h, "Test/Unreadable"),
+                       "rondo: the time zone \"Test/Unreadable\" cannot be read: its file ends too early",
+                       std::runtime_error);
 }
 
 TEST_CASE("a zone that an update removes goes on where it is in use, and is refused elsewhere") {

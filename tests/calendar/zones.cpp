@@ -12,6 +12,7 @@
 
 #include "calendar/almanac.hpp"
 #include "calendar/zone_data.hpp"
+#include "calendar/zone_files.hpp"
 
 namespace calendar_zones {
 
@@ -152,6 +153,27 @@ TEST_CASE("missing and empty data are reported in one line") {
   CHECK(missing.find('\n') == std::string::npos);
   CHECK(refused_without("/usr/share/zoneinfo") ==
         "runtime_error <rondo: the time zone database is empty (Debian has it in the package tzdata)>");
+}
+
+TEST_CASE("the next point is later, also where a clock is set back twice within an hour") {
+  zone_folder folder;
+  // At 10:00 UTC from 10:00 to 09:00, and at 11:30 from 10:30 to 09:45.
+  const auto at = [](const char* t) {
+    return std::chrono::floor<std::chrono::seconds>(utc(t)).time_since_epoch().count();
+  };
+  folder.write("Test/Twice",
+               zone_file{.types = {0, -3600, -6300},
+                         .changes = {{at("2026-05-01 10:00:00"), 1}, {at("2026-05-01 11:30:00"), 2}},
+                         .rule = "AAA1:45"}
+                   .bytes());
+  refresh_zone_data();
+  for (const char* time : {"15 10 * * *", "15,50 9,10 * * *", "0 10 * * *"}) {
+    const auto c = cron(time, "Test/Twice");
+    for (wall_time t = utc("2026-05-01 08:00:00"); t < utc("2026-05-01 14:00:00"); t += 5min) {
+      CAPTURE(text(t));
+      CHECK(*c.next(t) > t);
+    }
+  }
 }
 
 /// The minutes at which the zone's clock first reaches a time of day: the points of daily(`time_of_day`), found the

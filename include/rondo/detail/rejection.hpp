@@ -2,18 +2,22 @@
 #pragma once
 
 #include <concepts>
+#include <functional>
 #include <memory>
 
 #include <rondo/firing.hpp>
+#include <rondo/time.hpp>
 
 namespace rondo::detail {
 
 /// Says which runs are reported, in place of the job, when an executor has dropped it.
 class rejection {
  public:
-  /// Puts the next one into `job`, which is the firing of the dropped job or what the last call has put there. Returns false
-  /// if there are no more. May call user code.
-  virtual bool next_rejected(firing& job) noexcept = 0;
+  using listener = std::function<bool(const firing&)>;
+
+  /// Calls `report` with each of them, until it returns false. `job` is the firing of the dropped job, and `now` the
+  /// scheduler's time. May call user code.
+  virtual void report_rejected(firing job, time_point now, const listener& report) noexcept = 0;
 
  protected:
   ~rejection() = default;
