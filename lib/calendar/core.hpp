@@ -20,7 +20,7 @@ namespace rondo::detail {
 
 /// A timer of the wall clock. The core's mutex guards it, except for `core` and for `work`, which does not change while
 /// it runs.
-struct wall_timer : std::enable_shared_from_this<wall_timer>, rejection {
+struct wall_timer final : std::enable_shared_from_this<wall_timer>, rejection {
   wall_timer(std::shared_ptr<calendar_core> c, task t, std::optional<calendar> w)
       : core(std::move(c)), work(std::move(t)), when(std::move(w)) {}
 
