@@ -218,12 +218,12 @@ void calendar_core::correct(wall_timer& t, wall_time now) noexcept {
     if (!is_wrong()) return;
     change = t.changes;
     has_run = t.runs != 0;
-    const bool goes_on = is_set_back() || rule.elapsed;
-    if (goes_on && !is_set_back() && t.due <= now) {  // its run is about to begin
+    const bool set_back = is_set_back();
+    if (rule.elapsed && !set_back && t.due <= now) {  // its run is about to begin
       t.counted_with = t.found_with = &present;
       return;
     }
-    if (!goes_on) {
+    if (!rule.elapsed && !set_back) {
       from = t.counted_from;
       then = t.counted_with;
     }
