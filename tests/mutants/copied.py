@@ -8,13 +8,16 @@ from mutants import FOLDER, PROJECT
 from trial import program_of
 
 
-def switch(site, code, original):
-    """C++ that is `changed` if the mutant is on, and otherwise `original`, which is `code` with inner switches."""
-    on = f"rondo_mutant(0x{site.mutant.id})"
-    if code.startswith('R"'):  # with rondo_mutant() this would be a constant
-        return f"(rondo_chosen_mutant() == 0x{site.mutant.id} ? {site.changed} : {original})"
-    if code.endswith(";") or (code.endswith("}") and ";" in code):  # in contrast, type{1} is an expression
+def switch(site, original):
+    """C++ that is `changed` if the mutant is on, and otherwise the original, which has inner switches."""
+    number = f"0x{site.mutant.id}"
+    on = f"rondo_mutant({number})"
+    if site.form == "raw string":  # with rondo_mutant() this would be a constant
+        return f"(rondo_chosen_mutant() == {number} ? {site.changed} : {original})"
+    if site.form == "statement":
         return f"if ({on}) {{ {site.changed} }} else {{ {original} }}"
+    if site.form == "condition":  # perhaps of another type than bool
+        return f"({on} ? {site.changed} : static_cast<bool>({original}))"
     return f"({on} ? ({site.changed}) : ({original}))"
 
 
@@ -26,10 +29,10 @@ def with_switches(text, sites):
             outer, *inside = inside
             held = [s for s in inside if outer.holds(s)]
             inside = inside[len(held):]
-            before, code = text[begin:outer.begin], text[outer.begin:outer.end]
-            if code.startswith('R"'):  # a constant cannot be switched
+            before = text[begin:outer.begin]
+            if outer.form == "raw string":  # a constant cannot be switched
                 before = re.sub(r"\bconstexpr (?=[^;}]*$)", "", before)
-            result += before + switch(outer, code, rewrite(outer.begin, outer.end, held))
+            result += before + switch(outer, rewrite(outer.begin, outer.end, held))
             begin = outer.end
         return result + text[begin:end]
 
