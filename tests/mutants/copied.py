@@ -21,8 +21,13 @@ def switch(site, original):
     return f"({on} ? ({site.changed}) : ({original}))"
 
 
+CONSTANT = re.compile(r"\bconstexpr (?=[^;}=]*?(\w+)\s*[={][^;}]*$)")  # that is not yet complete
+
+
 def with_switches(text, sites):
     """Replaces the outermost sites first, because their originals contain the inner ones."""
+    switched = set()  # the constants with raw strings: a constant cannot be switched
+
     def rewrite(begin, end, inside):
         result = ""
         while inside:
@@ -30,13 +35,17 @@ def with_switches(text, sites):
             held = [s for s in inside if outer.holds(s)]
             inside = inside[len(held):]
             before = text[begin:outer.begin]
-            if outer.form == "raw string":  # a constant cannot be switched
-                before = re.sub(r"\bconstexpr (?=[^;}]*$)", "", before)
+            if outer.form == "raw string":
+                switched.update(CONSTANT.findall(before))
+                before = CONSTANT.sub("", before)
             result += before + switch(outer, rewrite(outer.begin, outer.end, held))
             begin = outer.end
         return result + text[begin:end]
 
-    return rewrite(0, len(text), sorted(sites, key=lambda s: (s.begin, -s.end)))
+    result = rewrite(0, len(text), sorted(sites, key=lambda s: (s.begin, -s.end)))
+    for name in switched:  # what contains one is no constant either
+        result = re.sub(rf"\bconstexpr (?=[^;]*\b{name}\b)", "", result)
+    return result
 
 
 def write(path, content):
