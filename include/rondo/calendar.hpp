@@ -28,6 +28,7 @@ namespace rondo {
 
 namespace detail {
 struct calendar_rule;
+struct calendar_access;
 class calendar_core;
 class step_listeners;
 }  // namespace detail
@@ -63,6 +64,7 @@ class RONDO_EXPORT calendar {
                                     cron_syntax syntax);
   friend RONDO_EXPORT calendar calendar_of(std::function<std::optional<wall_time>(wall_time after)> next);
   friend class detail::calendar_core;
+  friend struct detail::calendar_access;
   explicit calendar(std::shared_ptr<const detail::calendar_rule> rule) noexcept : rule_(std::move(rule)) {}
 
   std::shared_ptr<const detail::calendar_rule> rule_;

@@ -5,6 +5,7 @@
 
 #include <rondo/calendar.hpp>
 
+#include "calendar/calendar_access.hpp"
 #include "calendar/cron.hpp"
 #include "calendar/rule.hpp"
 #include "calendar/zone_data.hpp"
@@ -71,6 +72,21 @@ calendar calendar_of(std::function<std::optional<wall_time>(wall_time)> next) {
   return calendar(std::make_shared<const detail::calendar_rule>(std::move(rule)));
 }
 
-std::optional<wall_time> calendar::next(any_wall_time after) const { return rule_->next(after); }
+std::optional<wall_time> calendar::next(any_wall_time after) const {
+  const auto point = rule_->next(after);
+  return point ? std::optional(point->at) : std::nullopt;
+}
+
+namespace detail {
+
+std::optional<zoned_point> calendar_access::next(const calendar& of, wall_time after) {
+  return of.rule_->next(after);
+}
+
+zoned_point calendar_access::present(const calendar& of, const zoned_point& p) {
+  return of.rule_->present(p);
+}
+
+}  // namespace detail
 
 }  // namespace rondo

@@ -190,7 +190,8 @@ void calendar_core::wait_for(wall_timer& t, point next) noexcept {
 calendar_core::point calendar_core::next_point(const wall_timer& t, wall_time after, const zone_offsets& then,
                                                const zone_offsets& by) noexcept {
   try {
-    return {t.when->rule_->next(after, then, by)};
+    const auto next = t.when->rule_->next(after, then, by);
+    return {next ? std::optional(next->at) : std::nullopt};
   } catch (...) {
     return {wall_time::min(), std::current_exception()};
   }

@@ -153,22 +153,43 @@ std::optional<wall_time> first_moment(const zone_offsets& zone, local_moment loc
   return representable(moment, local.fraction);
 }
 
+std::optional<zoned_point> without_offset(std::optional<wall_time> at) {
+  if (!at) return std::nullopt;
+  return zoned_point{*at};
+}
+
+zoned_point named_by(local_seconds local, wall_time at) {
+  return {at, local.time_since_epoch() - floor<seconds>(at).time_since_epoch()};
+}
+
+/// See calendar_rule::present().
+zoned_point by_now(const zoned_point& p, const zone_offsets& zone) {
+  // Operators may have written any numbers.
+  constexpr hours most(48);
+  if (!p.offset || *p.offset <= -most || *p.offset >= most || p.at < wall_time::min() + 2 * most) return p;
+  const sys_seconds second = floor<seconds>(p.at);
+  const local_seconds local(second.time_since_epoch() + *p.offset);
+  const auto moment = first_moment(zone, {local, p.at - second});
+  return moment ? named_by(local, *moment) : p;
+}
+
 /// The first point whose local time is later than `shown`, and which is later than `after`.
-std::optional<wall_time> next_of_day(const calendar_rule& rule, const zone_offsets& zone, local_moment shown,
-                                     wall_time after, local_days end) {
+std::optional<zoned_point> next_of_day(const calendar_rule& rule, const zone_offsets& zone,
+                                       local_moment shown, wall_time after, local_days end) {
   for (auto second = next_second(rule, shown.second, end); second;
        second = next_second(rule, *second + seconds(1), end)) {
     const local_moment point{*second, rule.within_second};
     if (point <= shown) continue;
     const auto moment = first_moment(zone, point);
-    if (!moment || *moment > after) return moment;
+    if (!moment) return std::nullopt;
+    if (*moment > after) return named_by(*second, *moment);
   }
   return std::nullopt;
 }
 
 /// Searches one period of constant offset after another.
-std::optional<wall_time> next_elapsed(const calendar_rule& rule, const zone_offsets& zone, wall_time after,
-                                      local_days end) {
+std::optional<zoned_point> next_elapsed(const calendar_rule& rule, const zone_offsets& zone, wall_time after,
+                                        local_days end) {
   sys_seconds from = floor<seconds>(after) + seconds(1);
   while (from <= last_second) {
     const constant_offset period = zone.at(from);
@@ -176,7 +197,7 @@ std::optional<wall_time> next_elapsed(const calendar_rule& rule, const zone_offs
     const auto second = next_second(rule, shown, end);
     if (!second) return std::nullopt;
     const sys_seconds moment = sys_seconds(second->time_since_epoch()) - period.offset;
-    if (moment < period.end) return representable(moment);
+    if (moment < period.end) return without_offset(representable(moment));
     from = period.end;
   }
   return std::nullopt;
@@ -186,14 +207,14 @@ std::string in_ns(wall_time t) { return std::to_string(t.time_since_epoch().coun
 
 }  // namespace
 
-std::optional<wall_time> calendar_rule::next(wall_time after, const zone_offsets& then,
-                                             const zone_offsets& by) const {
+std::optional<zoned_point> calendar_rule::next(wall_time after, const zone_offsets& then,
+                                               const zone_offsets& by) const {
   if (given) {
     const std::optional<wall_time> next = given(after);
     if (next && *next <= after)
       throw std::logic_error("rondo: the function of calendar_of() returned a point, " + in_ns(*next) +
                              " after 1970, that is not later than " + in_ns(after));
-    return next;
+    return without_offset(next);
   }
   const auto end = floor<days>(local_seconds(last_second.time_since_epoch())) + days(2);
   // For an earlier time, some intermediate results could not be represented.
@@ -201,6 +222,8 @@ std::optional<wall_time> calendar_rule::next(wall_time after, const zone_offsets
   if (elapsed) return next_elapsed(*this, by, after, end);
   return next_of_day(*this, by, last_shown(then, after), &then == &by ? after : wall_time::min(), end);
 }
+
+zoned_point calendar_rule::present(const zoned_point& p) const { return by_now(p, zone->offsets()); }
 
 bool calendar_rule::has_days() const {
   const local_days begin(std::chrono::year(year_set::first) / 1 / 1);

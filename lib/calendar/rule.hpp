@@ -11,6 +11,7 @@
 #include <rondo/calendar.hpp>
 
 #include "calendar/zone_data.hpp"
+#include "calendar/zoned_point.hpp"
 
 namespace rondo::detail {
 
@@ -55,14 +56,17 @@ struct calendar_rule {
   duration within_second = duration::zero();  // less than a second; zero if `elapsed`
   std::function<std::optional<wall_time>(wall_time after)> given = {};
 
-  /// As calendar::next().
-  std::optional<wall_time> next(wall_time after) const {
+  /// As calendar::next(). Points of elapsed time, or `given`, have no offset.
+  std::optional<zoned_point> next(wall_time after) const {
     const zone_offsets& by = zone->offsets();
     return next(after, by, by);
   }
   /// The first point, by the offsets `by`, that follows all points which were due by `after` when the zone had the offsets
   /// `then`. A local time that the clock had shown is not named again, whenever it would be now.
-  std::optional<wall_time> next(wall_time after, const zone_offsets& then, const zone_offsets& by) const;
+  std::optional<zoned_point> next(wall_time after, const zone_offsets& then, const zone_offsets& by) const;
+  /// When the zone's clock, by its offsets now, first reaches the local time of the point. The same point, if that has no
+  /// offset.
+  zoned_point present(const zoned_point& p) const;
   /// Whether any day matches.
   bool has_days() const;
 };

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "calendar/almanac.hpp"
+#include "calendar/calendar_access.hpp"
 #include "calendar/zone_files.hpp"
 #include "calendar/zone_data.hpp"
 
@@ -51,6 +52,49 @@ TEST_CASE("a timer that waits follows new rules, and each of its points is run o
   // The new time has passed, and the old one has not come: at once.
   CHECK(runs(an_hour_on, "2026-05-01 08:30:00") == "r@2026-05-01 08:30 r@2026-05-02 08:00");
   CHECK(runs(an_hour_on, "2026-05-01 09:30:00") == "r@2026-05-01 09:00 r@2026-05-02 08:00");
+}
+
+TEST_CASE("a point that is kept with its local time is at that time by the new rules, as in rondo-durable") {
+  using detail::calendar_access;
+  using detail::zoned_point;
+  zone_folder folder;
+  const auto use = [&](const char* rule) {
+    folder.add("Test/City", rule);
+    refresh_zone_data();
+  };
+  const auto next = [](const calendar& c, const char* after) {
+    return *calendar_access::next(c, utc(after));
+  };
+  use("AAA-1BBB,M3.5.0,M10.5.0/3");
+  const calendar nightly = cron("30 2 * * *", "Test/City");
+  const zoned_point summer{utc("2026-05-02 00:30:00"), 2h};
+  CHECK(next(nightly, "2026-05-01 12:00:00") == summer);
+  CHECK(calendar_access::present(nightly, summer) == summer);
+  const zoned_point skipped{utc("2026-03-29 01:00:00"), 90min};
+  CHECK(next(nightly, "2026-03-28 12:00:00") == skipped);
+  CHECK(calendar_access::present(nightly, skipped) == skipped);
+  const zoned_point first_pass{utc("2026-10-25 00:30:00"), 2h};
+  CHECK(next(nightly, "2026-10-24 12:00:00") == first_pass);
+  CHECK(calendar_access::present(nightly, {utc("2026-10-25 01:30:00"), 1h}) == first_pass);
+  const calendar precise = daily(2h + 1ms, "Test/City");
+  const zoned_point at_1ms{utc("2026-05-02 00:00:00") + 1ms, 2h};
+  CHECK(next(precise, "2026-05-01 12:00:00") == at_1ms);
+
+  use("AAA-1");
+  CHECK(calendar_access::present(nightly, summer) == zoned_point{utc("2026-05-02 01:30:00"), 1h});
+  CHECK(calendar_access::present(nightly, skipped) == zoned_point{utc("2026-03-29 01:30:00"), 1h});
+  CHECK(calendar_access::present(precise, at_1ms) == zoned_point{utc("2026-05-02 01:00:00") + 1ms, 1h});
+}
+
+TEST_CASE("elapsed time, and points of one's own, have no local times that could be kept") {
+  using detail::calendar_access;
+  const wall_time noon = utc("2026-05-01 12:00:00");
+  const calendar hourly = cron("0 * * * *", "UTC");
+  const calendar own = calendar_of([](wall_time after) { return after + 1h; });
+  for (const calendar& c : {hourly, own}) {
+    CHECK(calendar_access::next(c, noon) == detail::zoned_point{noon + 1h});
+    CHECK(calendar_access::present(c, {noon + 1h}) == detail::zoned_point{noon + 1h});
+  }
 }
 
 TEST_CASE("points that an update moves over others are neither lost nor repeated") {
