@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -18,7 +19,11 @@
 
 #include <rondo/durable.hpp>
 
+#include "calendar/zoned_point.hpp"
+
 namespace rondo::durable::detail {
+
+using rondo::detail::zoned_point;
 
 /// When a task is due: after a delay from the engine's now, or at a time of its clock.
 using due_time = std::variant<duration, wall_time>;
@@ -39,6 +44,7 @@ struct claim {
   bool in_lane = false;
   std::string schedule = {};  // of a repeated task, as text
   missed_points missed = missed_points::run_once;
+  std::optional<std::chrono::seconds> point_offset = {};  // of the task's point
 };
 
 /// A run that failed, or that the handler wants to repeat later.
@@ -52,13 +58,13 @@ struct failure {
 /// A run of a repeated task.
 struct pointed {
   ticket of;
-  wall_time point;
+  zoned_point point;
 };
 
 /// A point of a repeated task is over: it has been run, given up or passed over.
 struct passage {
   ticket of;
-  std::optional<wall_time> next;  // none if there is no more point: then it ends as other tasks do
+  std::optional<zoned_point> next;  // none if there is no more point: then it ends as other tasks do
   bool given_up = false;
   std::string reason = {};  // UTF-8; why it was given up
 };
@@ -217,6 +223,11 @@ class engine {
   const pid_t process_ = getpid();
   std::shared_ptr<engine> self_;
 };
+
+/// As databases keep it: in seconds, or null.
+inline std::optional<std::int64_t> offset_of(const zoned_point& p) {
+  return p.offset ? std::optional<std::int64_t>(p.offset->count()) : std::nullopt;
+}
 
 /// For databases, which count with a sign.
 inline std::int64_t in_64_bits(std::size_t n) {

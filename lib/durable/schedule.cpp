@@ -18,6 +18,8 @@
 #include "durable/text.hpp"
 #ifdef RONDO_DURABLE_CALENDAR
 #include <rondo/calendar.hpp>
+
+#include "calendar/calendar_access.hpp"
 #endif
 
 namespace rondo::durable {
@@ -40,14 +42,14 @@ std::string text_of(std::int64_t microseconds) {
   return std::to_string(microseconds / u->microseconds) + std::string(u->name);
 }
 
-std::optional<wall_time> next_of_grid(std::int64_t period, wall_time since, wall_time after) {
+std::optional<detail::zoned_point> next_of_grid(std::int64_t period, wall_time since, wall_time after) {
   const std::int64_t from = detail::microseconds_of(since);
   // Rounds down: the first point later than that is later than `after`.
   const std::int64_t until = std::chrono::floor<std::chrono::microseconds>(after.time_since_epoch()).count();
   const std::int64_t last = from + (until - from) / period * period;
   if (last > std::chrono::floor<std::chrono::microseconds>(wall_time::duration::max()).count() - period)
     return std::nullopt;
-  return detail::wall_time_of(last + period);
+  return detail::zoned_point{detail::wall_time_of(last + period)};
 }
 
 /// Returns the text with one blank in place of several, and none at its ends.
@@ -80,36 +82,16 @@ schedule schedule::every(any_duration period) {
 }
 
 #ifdef RONDO_DURABLE_CALENDAR
-namespace {
-
-/// If `point` was found with other zone data, another point has its local time now: the nearest one, as updates move an
-/// offset by an hour or less.
-wall_time nearest(const calendar& points, wall_time point) {
-  constexpr duration most = std::chrono::hours(3);
-  // Operators may have written any number.
-  if (point < wall_time::min() + most || point > wall_time::max() - most) return point;
-  if (points.next(point - std::chrono::microseconds(1)) == point) return point;
-  wall_time result = point;
-  duration distance = most;
-  for (auto each = points.next(point - most); each && *each < point + most; each = points.next(*each)) {
-    if (std::chrono::abs(*each - point) >= distance) continue;
-    distance = std::chrono::abs(*each - point);
-    result = *each;
-  }
-  return result;
-}
-
-}  // namespace
-
 schedule schedule::cron(const std::string& expression, const std::string& zone, cron_syntax syntax) {
+  using rondo::detail::calendar_access;
   const auto points = rondo::cron(expression, zone, syntax);
   const auto& dialect = rondo::detail::dialect_of(syntax);
   std::string text(begins_cron);
   if (syntax != cron_syntax::standard) text += std::string(dialect.name) + ' ';
   return detail::schedule_access::make(
       {text + with_single_blanks(std::string(rondo::detail::without_cron(expression, dialect))) + ' ' + zone,
-       [points](wall_time, wall_time after) { return points.next(after); },
-       [points](wall_time point) { return nearest(points, point); }});
+       [points](wall_time, wall_time after) { return calendar_access::next(points, after); },
+       [points](const detail::zoned_point& point) { return calendar_access::present(points, point); }});
 }
 #else
 schedule schedule::cron(const std::string& expression, const std::string&, cron_syntax) {
@@ -158,28 +140,28 @@ schedule schedule_of(const std::string& text) {
   return schedule::cron(expression, text.substr(zone + 1), syntax);
 }
 
-std::optional<wall_time> first_point(const schedule& s, wall_time now) {
+std::optional<zoned_point> first_point(const schedule& s, wall_time now) {
   return schedule_access::rule_of(s).next(now, now);
 }
 
-std::optional<wall_time> next_point(const schedule& s, wall_time point) {
-  return first_point(s, schedule_access::rule_of(s).present(point));
+std::optional<zoned_point> next_point(const schedule& s, const zoned_point& point) {
+  return first_point(s, schedule_access::rule_of(s).present(point).at);
 }
 
 namespace {
 
 /// The last point that is not later than `now`; `point`, if that is none of these.
-wall_time newest(const schedule& s, wall_time point, wall_time now) {
-  const auto next_is_over = [&](wall_time after) -> std::optional<wall_time> {
-    const auto next = schedule_access::rule_of(s).next(point, after);
-    return next && *next <= now ? next : std::nullopt;
+zoned_point newest(const schedule& s, const zoned_point& point, wall_time now) {
+  const auto next_is_over = [&](wall_time after) -> std::optional<zoned_point> {
+    const auto next = schedule_access::rule_of(s).next(point.at, after);
+    return next && next->at <= now ? next : std::nullopt;
   };
   // No point is in (end, now].
-  wall_time last = point;
-  wall_time end = std::max(point, now);
-  while (next_is_over(last)) {
+  zoned_point last = point;
+  wall_time end = std::max(point.at, now);
+  while (next_is_over(last.at)) {
     const wall_time middle(wall_time::duration(  // of times that an operator may have written, too
-        std::midpoint(last.time_since_epoch().count(), end.time_since_epoch().count())));
+        std::midpoint(last.at.time_since_epoch().count(), end.time_since_epoch().count())));
     if (const auto later = next_is_over(middle))
       last = *later;
     else
@@ -190,13 +172,14 @@ wall_time newest(const schedule& s, wall_time point, wall_time now) {
 
 }  // namespace
 
-std::optional<wall_time> point_to_run(const schedule& s, missed_points missed, wall_time point, wall_time now,
-                                      duration window) {
-  point = schedule_access::rule_of(s).present(point);
+std::optional<zoned_point> point_to_run(const schedule& s, missed_points missed, const zoned_point& point,
+                                        wall_time now, duration window) {
+  const zoned_point present = schedule_access::rule_of(s).present(point);
   const wall_time earliest = now - window;
-  if (missed == missed_points::skip && point < earliest)
-    return schedule_access::rule_of(s).next(point, earliest - wall_time::duration(1));
-  return missed == missed_points::run_once ? newest(s, point, now) : point;
+  // A point that new zone data have moved to an earlier time is not late for that.
+  if (missed == missed_points::skip && std::max(point.at, present.at) < earliest)
+    return schedule_access::rule_of(s).next(present.at, earliest - wall_time::duration(1));
+  return missed == missed_points::run_once ? newest(s, present, now) : present;
 }
 
 }  // namespace detail

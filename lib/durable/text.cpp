@@ -153,7 +153,7 @@ void check(const repeated& what) {
                               std::to_string(static_cast<int>(what.missed)));
 }
 
-wall_time checked_point(const repeated& what, std::optional<wall_time> point) {
+zoned_point checked_point(const repeated& what, std::optional<zoned_point> point) {
   if (point) return *point;
   throw std::invalid_argument("rondo: the schedule " + quoted(what.when.text()) +
                               " has no point before the end of the clock");

@@ -10,6 +10,8 @@
 
 #include <rondo/durable.hpp>
 
+#include "durable/engine.hpp"
+
 namespace rondo::durable::detail {
 
 /// Returns the text in quotation marks, with unprintable bytes as \xNN. A long text is truncated.
@@ -36,7 +38,7 @@ void check(const repeated& what);
 std::size_t first_repeated_key(std::span<const planned> all);
 
 /// A task without a point is refused: throws std::invalid_argument.
-wall_time checked_point(const repeated& what, std::optional<wall_time> point);
+zoned_point checked_point(const repeated& what, std::optional<zoned_point> point);
 
 [[noreturn]] void refuse_key(const submission& what, std::int64_t of_task);
 

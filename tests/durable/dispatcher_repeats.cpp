@@ -17,6 +17,9 @@
 #include <utility>
 #include <vector>
 
+#ifdef RONDO_DURABLE_CALENDAR
+#include "calendar/zone_files.hpp"
+#endif
 #include "durable/workplace.hpp"
 
 namespace durable_dispatcher_repeats {
@@ -578,6 +581,39 @@ TEST_CASE("a task that is repeated by a calendar runs at the local times that it
   std::vector<wall_time> ran;
   for (const auto& e : d.entries()) ran.push_back(*e.what.point);
   CHECK(ran == std::vector<wall_time>{before + 90min, before + 25h, before + 48h + 30min});
+}
+
+TEST_CASE("a dispatcher runs each local time once, also on the day on which the zone data are updated") {
+  calendar_test::zone_folder folder;
+  for (const char* after : {"AAA-1", "AAA1"})
+    for (const auto updated : {30min, 570min, 630min}) {  // before, between and after 09:00 and 10:00
+      CAPTURE(after);
+      CAPTURE(updated.count());
+      workplace w;
+      folder.add("Test/City", "AAA0");
+      rondo::refresh_zone_data();
+      const wall_time day = std::chrono::ceil<std::chrono::days>(start);
+      w.time.advance(day - start);
+      diary d(w);
+      w.tasks->repeat({.queue = "reports",
+                       .key = "k",
+                       .when = durable::schedule::cron("0 9,10 * * *", "Test/City"),
+                       .missed = durable::missed_points::run_all});
+      auto o = w.options();
+      o.queues = {"reports"};
+      dispatcher runs(w.time, *w.tasks, d.handler(), o);
+      w.pass(updated, {&runs}, 10min);
+      folder.add("Test/City", after);
+      rondo::refresh_zone_data();
+      w.pass(48h - updated, {&runs}, 10min);
+      std::vector<std::chrono::minutes> ran;
+      for (const auto& e : d.entries())
+        ran.push_back(std::chrono::floor<std::chrono::minutes>(*e.what.point - day));
+      const auto moved = after == std::string("AAA1") ? 60min : -60min;
+      const auto of_day = [&](std::chrono::minutes time) { return updated < time ? time + moved : time; };
+      CHECK(ran == std::vector<std::chrono::minutes>{of_day(540min), of_day(600min), 1980min + moved,
+                                                     2040min + moved});
+    }
 }
 #endif
 

@@ -110,7 +110,7 @@ TEST_CASE("the end of a point is reported later too, whether or not its run had 
     for (const std::string end : {"commit", "rollback"}) {
       two_tasks x(begun);
       x.cancel();
-      const auto next = x.db.now() + 1h;
+      const rondo::detail::zoned_point next{x.db.now() + 1h};
       const turn both{.passed = {{.of = x.locked, .next = next}, {.of = x.free, .next = next}}};
       auto done = x.take(both);
       CHECK(done.passed == tickets{x.free});

@@ -132,11 +132,11 @@ TEST_CASE("submissions, cancellations and adoptions read their rows by the indic
   postgresql::parameters declared;
   declared.text("a").text("new3").text("every 1s").integer(0).null().bytes("");
   check(postgresql::find_repeated, declared, "rondo_find_repeated('a', '12', 'every 1s', 0, null, '')", 2);
-  declared.boolean(false).integer(1'000'000'000'000'000).integer(0);
+  declared.boolean(false).integer(1'000'000'000'000'000).integer(0).null();
   check(postgresql::repeat, declared,
-        "rondo_repeat('a', 'new4', 'every 1s', 0, null, '', false, 1000000000000000, 0)", 2);
+        "rondo_repeat('a', 'new4', 'every 1s', 0, null, '', false, 1000000000000000, 0, null)", 2);
   check(postgresql::repeat, declared,
-        "rondo_repeat('a', 'new4', 'every 2s', 0, null, '', false, 1000000000000000, 0)", 4);
+        "rondo_repeat('a', 'new4', 'every 2s', 0, null, '', false, 1000000000000000, 0, null)", 4);
   check(postgresql::adopt, postgresql::parameters().texts({"a"}).text("x").integer(1),
         "rondo_adopt('{a,b,c}', 'gone', 1)", 60);
 }
@@ -160,7 +160,8 @@ void check_statements_about_tickets(crowd& x) {
     CHECK(rows_read(plan) >= least);
     CHECK(rows_read(plan) <= most);
   };
-  check(postgresql::begin, "rondo_begin(" + tickets(1) + ", 1000, 'me', '{null,null,0,null,null}')");
+  check(postgresql::begin,
+        "rondo_begin(" + tickets(1) + ", 1000, 'me', '{null,null,0,null,null}', '{null,null,0,null,null}')");
   check(postgresql::renew, "rondo_renew(" + tickets(2) + ", 1000, false, 'me')");
   check(postgresql::finish, "rondo_finish(" + tickets(2) + ", 'me')");
   check(postgresql::give_back, "rondo_give_back(" + tickets(1) + ", 'me')");
@@ -168,7 +169,9 @@ void check_statements_about_tickets(crowd& x) {
   check(postgresql::fail,
         "rondo_fail(" + tickets(2) + ", '{0,0,0,0,0}', '{a,a,a,a,a}', 1000, '{t,t,t,t,t}', 'me')", 5, 35);
   check(postgresql::pass,
-        "rondo_pass(" + tickets(2) + ", '{0,0,0,0,0}', '{t,t,t,t,t}', '{a,a,a,a,a}', 1000, 'me')", 5, 35);
+        "rondo_pass(" + tickets(2) +
+            ", '{0,0,0,0,0}', '{t,t,t,t,t}', '{a,a,a,a,a}', 1000, 'me', '{0,0,0,0,0}')",
+        5, 35);
   check(postgresql::watch, "rondo_watch(" + tickets(2) + ", 'me')");
   check(postgresql::take_back, "rondo_take_back(" + tickets(2) + ", 'me')");
 }

@@ -51,7 +51,7 @@ TEST_CASE("several threads that open an empty database at once create its tables
     }
     CHECK(opened == 6);
     CHECK(db.ask("select count(*) from rondo_task") == "6");
-    CHECK(db.ask("select string_agg(version::text, ',') from rondo_schema") == "3");
+    CHECK(db.ask("select string_agg(version::text, ',') from rondo_schema") == "4");
   }
 }
 
@@ -67,7 +67,7 @@ TEST_CASE("a newer schema is refused, and not changed") {
   db.ask("update rondo_schema set version = 7");
   CHECK(
       refusal_to_open(db) ==
-      "rondo: PostgreSQL: the schema has version 7, and this program knows only versions up to 3: it needs a "
+      "rondo: PostgreSQL: the schema has version 7, and this program knows only versions up to 4: it needs a "
       "later "
       "version of rondo-durable");
   CHECK(db.ask("select version from rondo_schema") == "7");
@@ -133,23 +133,23 @@ TEST_CASE("the statements of a later version are run once, and those of earlier 
   auto db = new_postgresql_database();
   const auto id = store::open(db.url())->submit_after(1h, {});
   std::vector<postgresql::migration> steps(postgresql::migrations().begin(), postgresql::migrations().end());
-  steps.push_back({4, "alter table rondo_task add column colour text; update rondo_task set colour = 'red'"});
+  steps.push_back({5, "alter table rondo_task add column colour text; update rondo_task set colour = 'red'"});
   postgresql::connection own(db.url());
   for (int i = 0; i < 2; ++i) postgresql::migrate(own, steps);
   CHECK(db.ask("select colour from rondo_task where id = " + std::to_string(id)) == "red");
-  CHECK(db.ask("select version from rondo_schema") == "4");
-  CHECK(refusal_to_open(db).find("version 4") != std::string::npos);
+  CHECK(db.ask("select version from rondo_schema") == "5");
+  CHECK(refusal_to_open(db).find("version 5") != std::string::npos);
 }
 
 TEST_CASE("a migration that fails leaves the schema as it was") {
   auto db = new_postgresql_database();
   store::open(db.url());
   std::vector<postgresql::migration> steps(postgresql::migrations().begin(), postgresql::migrations().end());
-  steps.push_back({4, "alter table rondo_task add column colour text"});
-  steps.push_back({5, "alter table rondo_task drop column nonsense"});
+  steps.push_back({5, "alter table rondo_task add column colour text"});
+  steps.push_back({6, "alter table rondo_task drop column nonsense"});
   postgresql::connection own(db.url());
   CHECK(refusal([&] { postgresql::migrate(own, steps); }).find("nonsense") != std::string::npos);
-  CHECK(db.ask("select version from rondo_schema") == "3");
+  CHECK(db.ask("select version from rondo_schema") == "4");
   CHECK(db.ask("select count(*) from pg_attribute where attrelid = 'rondo_task'::regclass and attname = "
                "'colour'") == "0");
   CHECK_NOTHROW(postgresql::migrate(own));

@@ -36,8 +36,9 @@ TEST_CASE("where the database has array_nulls = off, tasks run and fail and are 
   const claim due = w.claim_one();
   REQUIRE(due.what.id == id);
   const auto point = *due.what.point;
-  CHECK(w.take({.begun = {ticket_of(due)}, .points = {{ticket_of(due), point}}}).begun.size() == 1);
-  CHECK(w.take({.passed = {{.of = ticket_of(due), .next = point + 1h}}}).passed.size() == 1);
+  CHECK(w.take({.begun = {ticket_of(due)}, .points = {{ticket_of(due), {point}}}}).begun.size() == 1);
+  CHECK(w.take({.passed = {{.of = ticket_of(due), .next = rondo::detail::zoned_point{point + 1h}}}})
+            .passed.size() == 1);
   CHECK(tasks->find(id)->point == point + 1h);
 }
 

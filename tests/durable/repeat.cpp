@@ -18,6 +18,7 @@ namespace durable_repeat {
 
 using namespace durable_test;
 namespace detail = rondo::durable::detail;
+using detail::zoned_point;
 using rondo::durable::key_taken;
 using rondo::durable::listed;
 using rondo::durable::missed_points;
@@ -50,8 +51,12 @@ struct in_use {
     REQUIRE(w.begin(t));
     return t;
   }
-  bool pass(ticket t, std::optional<wall_time> next, bool given_up = false, const std::string& reason = "") {
+  bool pass(ticket t, const std::optional<zoned_point>& next, bool given_up = false,
+            const std::string& reason = "") {
     return w.take({.passed = {{t, next, given_up, reason}}}).passed == std::vector{t};
+  }
+  bool pass(ticket t, wall_time next, bool given_up = false, const std::string& reason = "") {
+    return pass(t, zoned_point{next}, given_up, reason);
   }
 };
 
@@ -262,7 +267,7 @@ TEST_CASE("a point that is due within the window is claimed in the turn in which
   in_use x;
   const ticket t = x.running({.key = "k", .when = schedule::every(1s)});
   const wall_time next = *x.now().point + 1s;
-  const turn_result done = x.w.take({.passed = {{t, next, false, ""}}, .claim_up_to = 10});
+  const turn_result done = x.w.take({.passed = {{t, zoned_point{next}, false, ""}}, .claim_up_to = 10});
   CHECK(done.passed == std::vector{t});
   REQUIRE(done.claimed.size() == 1);
   CHECK(done.claimed[0].what.id == t.id);
@@ -305,7 +310,8 @@ TEST_CASE("a task that is cancelled during a run ends with it; one that is not r
   in_use x;
   ticket t = x.running();
   CHECK_FALSE(x.tasks->cancel("default", "k"));
-  const turn_result done = x.w.take({.passed = {{t, x.db->now() + 1min, false, ""}}, .watched = {t}});
+  const turn_result done =
+      x.w.take({.passed = {{t, zoned_point{x.db->now() + 1min}, false, ""}}, .watched = {t}});
   CHECK(done.passed == std::vector{t});
   CHECK(done.removed == std::vector{t});
   CHECK(x.count() == 0);
@@ -323,12 +329,12 @@ TEST_CASE("a run begins for its point, which the database keeps through retries"
   const ticket t = x.held({.key = "k", .when = schedule::every(1s)});
   const task before = x.now();
   const wall_time newer = *before.point + 30s;
-  CHECK(x.w.take({.begun = {t}, .points = {{t, newer}}}).begun == std::vector{t});
+  CHECK(x.w.take({.begun = {t}, .points = {{t, {newer}}}}).begun == std::vector{t});
   CHECK(x.now().point == newer);
   CHECK(x.now().due == newer);
   CHECK(x.now().attempt == 1);
   // Repeating it changes nothing.
-  CHECK(x.w.take({.begun = {t}, .points = {{t, newer + 1s}}}).begun == std::vector{t});
+  CHECK(x.w.take({.begun = {t}, .points = {{t, {newer + 1s}}}}).begun == std::vector{t});
   CHECK(x.now().point == newer);
   CHECK(x.now().attempt == 1);
   CHECK(x.w.retry(t, 0s));
@@ -337,10 +343,53 @@ TEST_CASE("a run begins for its point, which the database keeps through retries"
   x.db->pass(1s);
   const ticket again = ticket_of(x.w.claim_one());
   const task held = x.now();
-  CHECK(x.w.take({.begun = {again}, .points = {{again, *held.point}}}).begun == std::vector{again});
+  CHECK(x.w.take({.begun = {again}, .points = {{again, {*held.point}}}}).begun == std::vector{again});
   CHECK(x.now().due == held.due);
   CHECK(x.now().point == held.point);
   CHECK(x.now().attempt == 2);
+}
+
+TEST_CASE("the offset of a point is kept with it, through claims and runs") {
+  in_use x;
+  const auto offset = [&] { return x.db->rows().at(0).point_offset; };
+  ticket t = x.running();
+  const wall_time point = x.db->now() - 1h;
+  CHECK(x.pass(t, zoned_point{point, -3600s}));
+  CHECK(offset() == -3600);
+  claim c = x.w.claim_one();
+  CHECK(c.point_offset == -3600s);
+  const auto adopted = x.w.take({.adopt = true}).claimed;
+  REQUIRE(adopted.size() == 1);
+  CHECK(adopted[0].point_offset == -3600s);
+  t = ticket_of(c);
+  CHECK(x.w.take({.begun = {t}, .points = {{t, {point, 0s}}}}).begun ==
+        std::vector{t});  // by other zone data
+  CHECK(x.now().due == point);
+  CHECK(offset() == 0);
+  x.w.take({.begun = {t}, .points = {{t, {point, 60s}}}});  // repeated
+  CHECK(offset() == 0);
+  CHECK(x.w.retry(t, -1s));
+  x.db->pass(1s);
+  c = x.w.claim_one();
+  CHECK(c.point_offset == 0s);
+  t = ticket_of(c);
+  CHECK(x.w.take({.begun = {t}, .points = {{t, {point + 1s, 20'700s}}}}).begun == std::vector{t});
+  CHECK(offset() == 20'700);
+  x.db->pass(31s);
+  CHECK(x.w.claim_up_to(1).at(0).point_offset == 20'700s);  // the lease has run out
+  t.fence = x.now().fence;
+  CHECK(x.pass(t, x.db->now()));
+  CHECK_FALSE(offset());
+  CHECK_FALSE(x.w.claim_one().point_offset);
+}
+
+TEST_CASE("a run that does not begin leaves the task the offset of its point") {
+  in_use x;
+  const ticket t = x.held();
+  const wall_time point = *x.now().point;
+  x.tasks->pause("default");
+  CHECK(x.w.take({.begun = {t}, .points = {{t, {point, 60s}}}}).early == std::vector{t});
+  CHECK_FALSE(x.db->rows().at(0).point_offset);
 }
 
 TEST_CASE(
@@ -351,7 +400,7 @@ TEST_CASE(
     const task before = x.now();
     if (paused) x.tasks->pause("default");
     const wall_time other = paused ? *before.point + 1s : x.db->now() + 1min;
-    const turn_result done = x.w.take({.begun = {t}, .points = {{t, other}}});
+    const turn_result done = x.w.take({.begun = {t}, .points = {{t, {other}}}});
     CHECK(done.begun.empty());
     CHECK(done.early == std::vector{t});
     CHECK(x.now().attempt == 0);
@@ -373,8 +422,8 @@ TEST_CASE("runs of several tasks begin together, each for its own point, if it h
   const auto id_of = [&](const char* key) { return x.tasks->find("default", key)->id; };
   turn what{.begun = all};
   for (const ticket& t : all) {
-    if (t.id == id_of("a")) what.points.push_back({t, a});
-    if (t.id == id_of("c")) what.points.push_back({t, c});
+    if (t.id == id_of("a")) what.points.push_back({t, {a}});
+    if (t.id == id_of("c")) what.points.push_back({t, {c}});
   }
   CHECK(x.w.take(what).begun.size() == 3);
   CHECK(x.tasks->find("default", "a")->point == a);
@@ -438,7 +487,7 @@ TEST_CASE("a run during which its task is declared anew is the last of the old c
     CHECK(x.tasks->repeat({.key = "k", .payload = "new", .when = schedule::every(1h)}) == t.id);
     CHECK(x.row().state == task_state::running);
     CHECK(x.w.renew(t));
-    CHECK(x.w.take({.begun = {t}, .points = {{t, x.db->now() - 1h}}}).begun == std::vector{t});  // repeated
+    CHECK(x.w.take({.begun = {t}, .points = {{t, {x.db->now() - 1h}}}}).begun == std::vector{t});  // repeated
     const wall_time point = *x.now().point;
     CHECK(point > x.db->now() + 59min);
     ends[n](x, t);
@@ -503,8 +552,33 @@ TEST_CASE("a repeated task can be paused, moved and found as others can, and mov
   CHECK(c.what.id == id);
   CHECK(c.what.point == point);
   CHECK(x.row().state == task_state::held);
-  CHECK(x.w.take({.begun = {ticket_of(c)}, .points = {{ticket_of(c), *point}}}).begun.size() == 1);
+  CHECK(x.w.take({.begun = {ticket_of(c)}, .points = {{ticket_of(c), {*point}}}}).begun.size() == 1);
   CHECK(x.now().due < *point);
 }
+
+#ifdef RONDO_DURABLE_CALENDAR
+TEST_CASE("a declaration keeps the offset of the first point, also during a run of other contents") {
+  const auto in = [](const char* zone) {
+    return repeated{.key = "k", .when = schedule::cron("0 9 * * *", zone)};
+  };
+  in_use x;
+  const auto offset = [&] { return x.db->rows().at(0).point_offset; };
+  x.tasks->repeat(in("Asia/Kolkata"));
+  CHECK(offset() == 19'800);
+  x.tasks->repeat(in("UTC"));
+  CHECK(offset() == 0);
+  x.tasks->repeat(each_minute());
+  CHECK_FALSE(offset());
+  x.db->pass(1min);
+  const ticket t = ticket_of(x.w.claim_one());
+  REQUIRE(x.w.begin(t));
+  x.tasks->repeat(in("Asia/Kolkata"));
+  CHECK(offset() == 19'800);
+  const wall_time point = *x.now().point;
+  CHECK(x.pass(t, zoned_point{x.db->now(), 60s}));
+  CHECK(x.now().point == point);
+  CHECK(offset() == 19'800);
+}
+#endif
 
 }  // namespace durable_repeat

@@ -56,11 +56,11 @@ using ending = std::pair<std::string, std::function<void(in_use&, ticket)>>;
 const std::vector<ending> endings{
     {"pass",
      [](in_use& x, ticket t) {
-       x.w.take({.passed = {{t, x.db->now() + 1s, false, ""}}});
+       x.w.take({.passed = {{t, rondo::detail::zoned_point{x.db->now() + 1s}, false, ""}}});
      }},
     {"give its point up",
      [](in_use& x, ticket t) {
-       x.w.take({.passed = {{t, x.db->now() + 1s, true, "no use"}}});
+       x.w.take({.passed = {{t, rondo::detail::zoned_point{x.db->now() + 1s}, true, "no use"}}});
      }},
     {"fail", [](in_use& x, ticket t) { CHECK(x.w.retry(t, 1s)); }},
     {"unstart", [](in_use& x, ticket t) { x.w.unstart(t); }},

@@ -25,7 +25,7 @@ struct row {
   std::string owner = {};
   std::optional<std::int64_t> lease_until = {};
   std::string reason = {};
-  std::optional<std::int64_t> point = {};
+  std::optional<std::int64_t> point = {}, point_offset = {};
   std::string schedule = {};
   rondo::durable::missed_points missed = rondo::durable::missed_points::run_once;
 

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <rondo/durable.hpp>
@@ -21,11 +22,25 @@ namespace durable_schedule {
 
 using namespace std::chrono_literals;
 namespace detail = rondo::durable::detail;
+using detail::zoned_point;
 using rondo::durable::missed_points;
 using rondo::durable::schedule;
 using rondo::durable::wall_time;
 
 constexpr wall_time start = std::chrono::sys_days(std::chrono::year(2026) / 7 / 1);
+
+std::optional<wall_time> time_of(const std::optional<zoned_point>& p) {
+  return p ? std::optional(p->at) : std::nullopt;
+}
+std::optional<wall_time> first(const schedule& s, wall_time now) {
+  return time_of(detail::first_point(s, now));
+}
+std::optional<wall_time> next(const schedule& s, wall_time point) {
+  return time_of(detail::next_point(s, {point}));
+}
+std::optional<wall_time> to_run(const schedule& s, missed_points missed, wall_time point, wall_time now) {
+  return time_of(detail::point_to_run(s, missed, {point}, now, 5s));
+}
 
 TEST_CASE("the text of a period is in the largest unit that divides it") {
   CHECK(schedule::every(90s).text() == "every 90s");
@@ -64,25 +79,25 @@ TEST_CASE("a text that is no schedule is refused") {
 
 TEST_CASE("the points of a period are on a grid, however much later one looks") {
   const auto each = schedule::every(10s);
-  CHECK(detail::first_point(each, start) == start + 10s);
-  CHECK(detail::next_point(each, start) == start + 10s);
+  CHECK(first(each, start) == start + 10s);
+  CHECK(next(each, start) == start + 10s);
   const auto& rule = detail::schedule_access::rule_of(each);
-  CHECK(rule.next(start, start + 9s) == start + 10s);
-  CHECK(rule.next(start, start + 10s - 1ns) == start + 10s);
-  CHECK(rule.next(start, start + 10s) == start + 20s);
-  CHECK(rule.next(start, start + 1'000'000'007s) == start + 1'000'000'010s);
+  CHECK(time_of(rule.next(start, start + 9s)) == start + 10s);
+  CHECK(time_of(rule.next(start, start + 10s - 1ns)) == start + 10s);
+  CHECK(time_of(rule.next(start, start + 10s)) == start + 20s);
+  CHECK(time_of(rule.next(start, start + 1'000'000'007s)) == start + 1'000'000'010s);
 }
 
 TEST_CASE("a schedule whose next point is after the end of the clock has none") {
-  CHECK(detail::first_point(schedule::every(rondo::duration::max()), start) == std::nullopt);
+  CHECK(first(schedule::every(rondo::duration::max()), start) == std::nullopt);
   const auto last = std::chrono::floor<std::chrono::microseconds>(wall_time::max());
-  CHECK(detail::next_point(schedule::every(1us), last) == std::nullopt);
-  CHECK(detail::next_point(schedule::every(1us), last - 1us) == last);
+  CHECK(next(schedule::every(1us), last) == std::nullopt);
+  CHECK(next(schedule::every(1us), last - 1us) == last);
 }
 
 /// What is run if `late` has passed since the point `start`, of a period of 10 s, with a window of 5 s.
 std::optional<wall_time> with(missed_points missed, rondo::duration late) {
-  return detail::point_to_run(schedule::every(10s), missed, start, start + late, 5s);
+  return to_run(schedule::every(10s), missed, start, start + late);
 }
 
 TEST_CASE("of the points that went by, run_once runs the newest") {
@@ -107,15 +122,14 @@ TEST_CASE("skip runs a point that is at most one window late, and otherwise the 
   CHECK(with(missed_points::skip, 15s) == start + 10s);
   CHECK(with(missed_points::skip, 15s + 1ns) == start + 20s);
   // Several may be at most one window late: then the first of them.
-  CHECK(detail::point_to_run(schedule::every(1s), missed_points::skip, start, start + 100s, 5s) ==
-        start + 95s);
+  CHECK(to_run(schedule::every(1s), missed_points::skip, start, start + 100s) == start + 95s);
 }
 
 TEST_CASE("a point that an operator has written, however extreme, is handled") {
   const auto each = schedule::every(10s);
   for (const missed_points missed : {missed_points::run_once, missed_points::skip}) {
-    CHECK(detail::point_to_run(each, missed, wall_time::min(), start, 5s).has_value());
-    CHECK(detail::point_to_run(each, missed, wall_time::max(), start, 5s) == wall_time::max());
+    CHECK(to_run(each, missed, wall_time::min(), start).has_value());
+    CHECK(to_run(each, missed, wall_time::max(), start) == wall_time::max());
   }
 }
 
@@ -156,8 +170,7 @@ TEST_CASE("an expression or a zone that cron refuses is refused") {
 
 std::vector<wall_time> points_of(const schedule& s, wall_time after, std::size_t count) {
   std::vector<wall_time> all;
-  while (all.size() != count)
-    all.push_back(*(all.empty() ? detail::first_point(s, after) : detail::next_point(s, all.back())));
+  while (all.size() != count) all.push_back(*(all.empty() ? first(s, after) : next(s, all.back())));
   return all;
 }
 
@@ -180,7 +193,7 @@ TEST_CASE("run_once finds the newest point of a calendar at once, whatever its g
     const bool has_seconds = std::ranges::count(std::string_view(expression), ' ') == 5;
     const auto each = schedule::cron(
         expression, "UTC", has_seconds ? rondo::cron_syntax::seconds_first : rondo::cron_syntax::standard);
-    return detail::point_to_run(each, missed_points::run_once, *detail::first_point(each, start), now, 5s);
+    return to_run(each, missed_points::run_once, *first(each, start), now);
   };
   const wall_time later = start + 24h * 3650;  // 28 June 2036
   CHECK(newest("* * * * * *", later + 17s) == later + 17s);
@@ -189,44 +202,141 @@ TEST_CASE("run_once finds the newest point of a calendar at once, whatever its g
   CHECK(newest("0 0 29 2 *", later) == wall_time(std::chrono::sys_days(std::chrono::year(2036) / 2 / 29)));
 }
 
-/// A schedule of Test/City whose zone has a rule, and then another one.
+/// A schedule of Test/City, whose zone has a rule and gets another one.
 struct updated_schedule {
-  updated_schedule(const char* expression, const char* before, const char* after) {
-    folder.add("Test/City", before);
-    rondo::refresh_zone_data();
+  updated_schedule(const char* expression, const char* before) {
+    update(before);
     is.emplace(schedule::cron(expression, "Test/City"));
-    folder.add("Test/City", after);
+  }
+  void update(const char* rule) {
+    folder.add("Test/City", rule);
     rondo::refresh_zone_data();
   }
-  /// The point to run if `point` is in the database.
-  std::optional<wall_time> to_run(wall_time point, wall_time now) const {
-    return detail::point_to_run(*is, missed_points::run_once, point, now, 5s);
+  /// What is run at that time if the row has that point.
+  std::optional<zoned_point> to_run(const zoned_point& row, wall_time now) const {
+    return detail::point_to_run(*is, missed_points::run_once, row, now, 5s);
+  }
+  /// The local times, from `from` on, that are run by a dispatcher which is never late.
+  std::vector<wall_time> runs(missed_points missed, wall_time from, wall_time updated, const char* after,
+                              std::size_t count) {
+    std::vector<wall_time> all;
+    bool is_updated = false;
+    std::optional<zoned_point> row = detail::first_point(*is, from - 24h);
+    for (wall_time now = row->at; all.size() != count;) {
+      now = std::max(now, row->at);
+      if (now >= updated && !std::exchange(is_updated, true)) update(after);
+      const auto point = detail::point_to_run(*is, missed, *row, now, 5s);
+      const bool is_run = point->at <= now;
+      const wall_time local = point->at + point->offset.value_or(0s);
+      if (is_run && local >= from) all.push_back(local);
+      row = is_run ? detail::next_point(*is, *point) : point;
+    }
+    return all;
   }
 
   calendar_test::zone_folder folder;
   std::optional<schedule> is;
 };
 
-TEST_CASE(
-    "after an update of the zone data, a point is run at its new time, and the next one is of the next day") {
-  const updated_schedule later("0 9 * * *", "AAA-1", "AAA0");
-  CHECK(later.to_run(start + 8h, start + 8h) == start + 9h);
-  CHECK(detail::next_point(*later.is, start + 8h) == start + 33h);
-  CHECK(later.to_run(start + 9h, start + 9h) == start + 9h);
-  const updated_schedule earlier("0 9 * * *", "AAA0", "AAA-1");
-  CHECK(earlier.to_run(start + 9h, start + 9h) == start + 8h);
-  CHECK(detail::next_point(*earlier.is, start + 9h) == start + 32h);
-  const updated_schedule farther("0 9 * * *", "AAA0", "AAA-4");  // by no update of a zone
-  CHECK(farther.to_run(start + 9h, start + 9h) == start + 9h);
+struct zone_update {
+  const char *before, *after;
+};
+// On these days, the clocks of Europe are set.
+constexpr wall_time spring = std::chrono::sys_days(std::chrono::year(2026) / 3 / 29);
+constexpr wall_time autumn = std::chrono::sys_days(std::chrono::year(2026) / 10 / 25);
+
+/// Checks that each local time of an expression is run once, whenever the zone data are updated.
+void check_runs(missed_points missed, const char* expression, const std::vector<std::chrono::minutes>& times,
+                const zone_update& zone) {
+  updated_schedule x(expression, zone.before);
+  for (const wall_time day : {spring, autumn})
+    for (auto updated = day - 25h; updated <= day + 25h; updated += 170min) {
+      std::vector<wall_time> expected;
+      for (const auto each : {-48h, -24h, 0h, 24h, 48h, 72h})
+        for (const auto time : times) expected.push_back(day + each + time);
+      x.update(zone.before);
+      const auto ran = x.runs(missed, expected[0], updated, zone.after, expected.size());
+      CAPTURE(expression);
+      CAPTURE(zone.before);
+      CAPTURE(zone.after);
+      CAPTURE((updated - day) / 1min);
+      CHECK((ran == expected));
+    }
 }
 
-TEST_CASE("an update of the zone data does not move points of elapsed time, or moves them to the nearest") {
-  const updated_schedule quarters("*/15 * * * *", "AAA-1", "AAA0");
-  CHECK(quarters.to_run(start + 15min, start + 15min) == start + 15min);
-  CHECK(detail::next_point(*quarters.is, start + 15min) == start + 30min);
-  const updated_schedule hours("0 * * * *", "AAA-1", "AAA-1:20");
-  CHECK(hours.to_run(start + 1h, start + 1h) == start + 40min);
-  CHECK(detail::next_point(*hours.is, start + 1h) == start + 1h + 40min);
+constexpr zone_update shifts[] = {
+    {"AAA0", "AAA-1"}, {"AAA-1", "AAA0"}, {"AAA0", "AAA-0:20"}, {"AAA0", "AAA0:20"}};
+
+TEST_CASE("run_all runs each local time once, whenever the zone data are updated") {
+  constexpr const char* europe = "AAA-1BBB,M3.5.0,M10.5.0/3";
+  constexpr zone_update others[] = {{"AAA0", "AAA-3"},
+                                    {"AAA-3", "AAA0"},
+                                    {"AAA-14", "AAA10"},
+                                    {"AAA10", "AAA-14"},
+                                    {"AAA-1", europe},
+                                    {europe, "AAA-1"},
+                                    {europe, "AAA-1BBB,M3.5.0/3,M10.5.0/2"}};
+  const auto check = [](const zone_update& zone) {
+    check_runs(missed_points::run_all, "0 9,10 * * *", {9h, 10h}, zone);
+    check_runs(missed_points::run_all, "30 2,23 * * *", {2h + 30min, 23h + 30min}, zone);
+  };
+  for (const zone_update& zone : shifts) check(zone);
+  for (const zone_update& zone : others) check(zone);
+}
+
+TEST_CASE("skip takes no point that an update of the zone data has moved for a missed one") {
+  for (const zone_update& zone : shifts) check_runs(missed_points::skip, "0 9,10 * * *", {9h, 10h}, zone);
+}
+
+TEST_CASE("run_once makes one run of the points that an update of the zone data moves to before now") {
+  updated_schedule x("0 9,10 * * *", "AAA0");
+  const auto nine = detail::first_point(*x.is, start);
+  x.update("AAA-1");
+  CHECK(x.to_run(*nine, start + 9h) == zoned_point{start + 9h, 1h});  // the same moment, but for 10:00
+  CHECK(detail::next_point(*x.is, {start + 9h, 1h})->at == start + 32h);
+  CHECK(detail::next_point(*x.is, *nine) == zoned_point{start + 9h, 1h});
+  CHECK(x.to_run(*nine, start + 9h - 1ns)->at == start + 8h);
+}
+
+TEST_CASE("a point of a skipped hour keeps its local time, which may exist after an update") {
+  updated_schedule x("0,30 2 * * *", "AAA-1BBB,M3.5.0,M10.5.0/3");
+  const auto row = detail::first_point(*x.is, spring);
+  CHECK(row == zoned_point{spring + 1h, 1h});  // for both times
+  CHECK(detail::next_point(*x.is, *row)->at == spring + 24h);
+  x.update("AAA-1");
+  CHECK(x.to_run(*row, spring + 1h) == row);
+  CHECK(detail::next_point(*x.is, *row) == zoned_point{spring + 1h + 30min, 1h});
+  x.update("AAA-1BBB,M3.5.0,M10.5.0/3");  // one point again, which has been run for 02:00
+  CHECK(detail::next_point(*x.is, *row)->at == spring + 24h);
+}
+
+TEST_CASE("a point of elapsed time, or whose offset is unknown, stays when the zone data are updated") {
+  updated_schedule quarters("*/15 * * * *", "AAA-1");
+  quarters.update("AAA0");
+  CHECK(detail::first_point(*quarters.is, start) == zoned_point{start + 15min});
+  CHECK(quarters.to_run({start + 15min}, start + 15min) == zoned_point{start + 15min});
+  CHECK(detail::next_point(*quarters.is, {start + 15min})->at == start + 30min);
+  updated_schedule hours("0 * * * *", "AAA-1");
+  hours.update("AAA-1:20");
+  CHECK(hours.to_run({start + 1h}, start + 1h) == zoned_point{start + 1h});
+  CHECK(detail::next_point(*hours.is, {start + 1h})->at == start + 1h + 40min);
+  updated_schedule daily("0 9 * * *", "AAA0");
+  daily.update("AAA-1");
+  CHECK(daily.to_run({start + 9h}, start + 9h) == zoned_point{start + 9h});
+  CHECK(detail::next_point(*daily.is, {start + 9h}) == zoned_point{start + 32h, 1h});
+}
+
+TEST_CASE("a point of a calendar that an operator has written, however extreme, is handled") {
+  const auto each = schedule::cron("30 6 * * *", "Europe/Berlin");
+  using std::chrono::seconds;
+  for (const wall_time at : {wall_time::min(), start, wall_time::max()})
+    for (const seconds offset : {seconds::min(), seconds(-172'799), seconds(172'799), seconds::max()}) {
+      const zoned_point row{at, offset};
+      const bool is_known = offset > -48h && offset < 48h;
+      const auto point = detail::point_to_run(each, missed_points::run_all, row, start, 5s);
+      CHECK((point != row) == (is_known && (at == start || (at > start && offset < 0s))));
+      CHECK((detail::next_point(each, row) || at == wall_time::max()));
+    }
 }
 
 #else

@@ -132,8 +132,8 @@ std::int64_t declare(simulated_transaction& t, const repeated& what) {
     if (is_equal(*there, what)) return there->id;
   }
   entry* const old = with_key(t, what.queue, what.key);
-  const std::int64_t point =
-      detail::microseconds_of(detail::checked_point(what, detail::first_point(what.when, t.wall_now())));
+  const detail::zoned_point first = detail::checked_point(what, detail::first_point(what.when, t.wall_now()));
+  const std::int64_t point = detail::microseconds_of(first.at);
   row& r = old != nullptr ? t.change(*old) : t.insert();
   r.queue = what.queue;
   r.key = what.key;
@@ -155,6 +155,7 @@ std::int64_t declare(simulated_transaction& t, const repeated& what) {
     if (old != nullptr) ++r.fence;
   }
   r.point = point;
+  r.point_offset = detail::offset_of(first);
   t.tell_if_soon(r);
   return r.id;
 }

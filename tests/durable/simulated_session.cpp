@@ -171,9 +171,15 @@ void simulated_session::pass(simulated_transaction& t, const turn& what, turn_re
     if (e == nullptr) continue;
     done.passed.push_back(p.of);
     const row& before = *t.look(*e);
-    std::optional<std::int64_t> next;
-    if (p.next) next = detail::microseconds_of(*p.next);
-    if (before.state == row_state::running && before.attempt == 0) next = before.point;  // declared anew
+    std::optional<std::int64_t> next, offset;
+    if (p.next) {
+      next = detail::microseconds_of(p.next->at);
+      offset = detail::offset_of(*p.next);
+    }
+    if (before.state == row_state::running && before.attempt == 0) {  // declared anew
+      next = before.point;
+      offset = before.point_offset;
+    }
     if (before.state == row_state::cancelled) done.removed.push_back(p.of);
     if (before.state == row_state::cancelled || (!next && !p.given_up)) {
       t.remove(*e);
@@ -184,6 +190,7 @@ void simulated_session::pass(simulated_transaction& t, const turn& what, turn_re
       make_wait(r);
       r.due = *next;
       r.point = *next;
+      r.point_offset = offset;
       if (r.place) r.place = *next;
       r.attempt = 0;
       r.reason = p.given_up ? p.reason : "";
@@ -247,11 +254,11 @@ void simulated_session::begin(simulated_transaction& t, const turn& what, turn_r
       done.begun.push_back(b);
       continue;
     }
+    const auto p = std::ranges::find(what.points, b, &detail::pointed::of);
     std::int64_t due = before.due;
-    if (before.point)
-      for (const detail::pointed& p : what.points)
-        if (p.of == b && detail::microseconds_of(p.point) != *before.point)
-          due = detail::microseconds_of(p.point);
+    if (before.point && p != what.points.end())
+      if (const std::int64_t point = detail::microseconds_of(p->point.at); point != *before.point)
+        due = point;
     if (!may_begin(t, before, due)) {
       done.early.push_back(b);
       continue;
@@ -262,6 +269,7 @@ void simulated_session::begin(simulated_transaction& t, const turn& what, turn_r
     }
     row& r = t.change(*e);
     if (r.due != due) r.point = r.due = due;
+    if (p != what.points.end()) r.point_offset = detail::offset_of(p->point);
     r.state = row_state::running;
     ++r.attempt;
     r.lease_until = lease_from(t.now());
@@ -300,8 +308,13 @@ void simulated_session::watch(simulated_transaction& t, const turn& what, turn_r
 }
 
 detail::claim simulated_session::claim_of(const simulated_transaction& t, const row& r) const {
-  return {task_of(r), detail::time_until(r.due, t.now()), r.max_attempts, !r.lane.empty(), r.schedule,
-          r.missed};
+  return {task_of(r),
+          detail::time_until(r.due, t.now()),
+          r.max_attempts,
+          !r.lane.empty(),
+          r.schedule,
+          r.missed,
+          r.point_offset ? std::optional(std::chrono::seconds(*r.point_offset)) : std::nullopt};
 }
 
 /// The leases start again, so that a claim in the same turn does not find the tasks expired.

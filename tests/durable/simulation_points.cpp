@@ -49,7 +49,7 @@ std::string simulation_points::check_missed(const runner& by, const detail::run&
       std::max(clocks_.set(), forgot_) >= by.asked - longest_held)
     return {};
   const wall_time then = clocks_.at(by.asked - tolerance - by.longest_step);
-  if (r.missed == missed_points::run_once && *detail::next_point(*r.repeats, *r.what.point) < then)
+  if (r.missed == missed_points::run_once && detail::next_point(*r.repeats, r.point())->at < then)
     return "there is a newer point";
   if (r.missed == missed_points::skip &&
       is_too_old(detail::microseconds_of(*r.what.point), then, by.options->window))
@@ -66,9 +66,9 @@ std::string simulation_points::passes(const rondo::durable::dispatcher_options& 
   if (p.given_up) tasks_[r.id].over.insert(*r.point);
   if (r.runs() && r.attempt == 0) return {};  // declared anew: it goes on with its new point
   if (done) tasks_[r.id].over.insert(*r.point);
-  if (!p.next || detail::microseconds_of(*p.next) <= *r.point) return "it goes on with no later point";
+  if (!p.next || detail::microseconds_of(p.next->at) <= *r.point) return "it goes on with no later point";
   if (p.given_up || done) {
-    const auto next = detail::next_point(detail::schedule_of(r.schedule), detail::wall_time_of(*r.point));
+    const auto next = detail::next_point(detail::schedule_of(r.schedule), {detail::wall_time_of(*r.point)});
     return next == p.next ? "" : "it does not go on with its next point";
   }
   if (r.runs() || r.missed != missed_points::skip) return "its point is passed over";
@@ -79,7 +79,7 @@ std::string simulation_points::passes(const rondo::durable::dispatcher_options& 
 std::string simulation_points::check_next(const rondo::durable::dispatcher_options& by, const row& r,
                                           const detail::passage& p) const {
   const auto schedule = detail::schedule_of(r.schedule);
-  for (auto at = detail::wall_time_of(*r.point); at < *p.next; at = *detail::next_point(schedule, at))
+  for (auto at = detail::wall_time_of(*r.point); at < p.next->at; at = detail::next_point(schedule, {at})->at)
     if (!is_too_old(detail::microseconds_of(at), clocks_.engine(), by.window))
       return "its point " + std::to_string(detail::microseconds_of(at)) + " is not too old, but passed over";
   return {};
@@ -90,7 +90,7 @@ std::string simulation_points::check_all(const row& r) const {
   if (r.missed != missed_points::run_all || r.schedule == unreadable) return {};
   const auto schedule = detail::schedule_of(r.schedule);
   for (auto at = detail::wall_time_of(t.first); detail::microseconds_of(at) < *r.point;
-       at = *detail::next_point(schedule, at))
+       at = detail::next_point(schedule, {at})->at)
     if (!t.over.contains(detail::microseconds_of(at)))
       return "it was not run for its point " + std::to_string(detail::microseconds_of(at));
   return {};

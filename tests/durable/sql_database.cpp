@@ -56,6 +56,7 @@ row row_of(std::istream& words) {
   r.place = number(next());
   r.lease_until = number(next());
   r.point = number(next());
+  r.point_offset = number(next());
   return r;
 }
 
@@ -77,6 +78,7 @@ std::vector<row> sql_database::rows() {
       " else (select payload from rondo_payload where rondo_payload.id = rondo_task.id) end" +
       d.bytes_end);
   for (const char* time : {"due", "place", "lease_until", "point"}) add(d.time_begin + time + d.time_end);
+  add("cast(point_offset as text)");
   std::istringstream lines(ask("select " + d.list + "(line, " + d.line_feed + ") from (select " + columns +
                                " as line from rondo_task order by id) as lines"));
   std::vector<row> all;

@@ -45,7 +45,7 @@ std::string thousand_bytes() {
 TEST_CASE("a database of version 1 is migrated, with its tasks as they were") {
   const auto db = old_database();
   const auto tasks = db->open_store();
-  CHECK(db->ask("SELECT version FROM rondo_schema") == "3");
+  CHECK(db->ask("SELECT version FROM rondo_schema") == "4");
   CHECK(db->ask("SELECT count(*) FROM rondo_task") == "8");
   const auto first = tasks->find(1);
   REQUIRE(first);
@@ -123,7 +123,7 @@ TEST_CASE("under load, every submission of version 1 is kept or refused, and the
   for (std::thread& t : threads) t.join();
   CHECK(opened == 3);
   CHECK(accepted >= 50);
-  CHECK(db->ask("SELECT version FROM rondo_schema") == "3");
+  CHECK(db->ask("SELECT version FROM rondo_schema") == "4");
   CHECK(db->ask("SELECT count(*) FROM rondo_task WHERE queue = 'load'") == std::to_string(accepted + 3));
 }
 
@@ -137,7 +137,7 @@ TEST_CASE("a statement of version 1 gets an error, not a wrong payload") {
 TEST_CASE("a database of version 2 is migrated, and its lanes go on") {
   const auto db = old_database("2");
   const auto tasks = db->open_store();
-  CHECK(db->ask("SELECT version FROM rondo_schema") == "3");
+  CHECK(db->ask("SELECT version FROM rondo_schema") == "4");
   CHECK(db->wrong() == (is_sqlite(*db) ? ""
                                        : "1 tasks are set aside, but nothing of their lanes is in front of "
                                          "them or runs; "));

@@ -40,11 +40,11 @@ std::unique_ptr<store> open_with(const sqlite_database& db, const migrations& st
 
 const char* const add_column = "ALTER TABLE rondo_task ADD COLUMN priority INTEGER NOT NULL DEFAULT 0";
 
-TEST_CASE("a new schema has version 3") {
+TEST_CASE("a new schema has version 4") {
   sqlite_database db;
   store::open(db.url());
-  CHECK(db.ask("SELECT version FROM rondo_schema") == "3");
-  CHECK(rondo::durable::detail::sqlite::all_migrations().size() == 3);
+  CHECK(db.ask("SELECT version FROM rondo_schema") == "4");
+  CHECK(rondo::durable::detail::sqlite::all_migrations().size() == 4);
 }
 
 TEST_CASE("a schema of a later version is refused, and left unchanged") {
@@ -52,9 +52,9 @@ TEST_CASE("a schema of a later version is refused, and left unchanged") {
   open_with(db, later(add_column));
   CHECK(refusal(db) ==
         "rondo: SQLite, " + db.file() +
-            ": its schema has version 4, which is newer than what this program knows (3): use a later "
+            ": its schema has version 5, which is newer than what this program knows (4): use a later "
             "release of Rondo");
-  CHECK(db.ask("SELECT version FROM rondo_schema") == "4");
+  CHECK(db.ask("SELECT version FROM rondo_schema") == "5");
 }
 
 TEST_CASE("a migration keeps the tasks, and open stores of the earlier version still work") {
@@ -63,7 +63,7 @@ TEST_CASE("a migration keeps the tasks, and open stores of the earlier version s
   worker old_worker(db);
   const std::int64_t first = old_store->submit_after(0s, {.payload = "first"});
   const auto new_store = open_with(db, later(add_column));
-  CHECK(db.ask("SELECT version FROM rondo_schema") == "4");
+  CHECK(db.ask("SELECT version FROM rondo_schema") == "5");
   CHECK(db.ask("SELECT priority FROM rondo_task") == "0");
   CHECK(new_store->find(first)->payload == "first");
   const std::int64_t second = old_store->submit_after(0s, {.payload = "second"});
@@ -77,7 +77,7 @@ TEST_CASE("a migration that fails leaves the schema and its tasks as they were")
   const auto old_store = db.open_store();
   const std::int64_t id = old_store->submit_after(1h, {});
   CHECK_THROWS_AS(open_with(db, later("ALTER TABLE no_such_table ADD COLUMN x")), store_error);
-  CHECK(db.ask("SELECT version FROM rondo_schema") == "3");
+  CHECK(db.ask("SELECT version FROM rondo_schema") == "4");
   CHECK(db.ask("SELECT count(*) FROM sqlite_schema WHERE name = 'rondo_news'") == "0");
   CHECK(old_store->find(id));
   CHECK(refusal(db) == "");
@@ -99,7 +99,7 @@ TEST_CASE("when threads migrate at the same time, the migration is done once") {
     }
     for (std::thread& t : threads) t.join();
     CHECK(opened == 3);
-    CHECK(db.ask("SELECT version FROM rondo_schema") == "4");
+    CHECK(db.ask("SELECT version FROM rondo_schema") == "5");
   }
 }
 
@@ -108,7 +108,7 @@ TEST_CASE("several versions are migrated at once") {
   migrations steps = later(add_column);
   steps.push_back({"INSERT INTO rondo_news VALUES (3)"});
   open_with(db, steps);
-  CHECK(db.ask("SELECT version FROM rondo_schema") == "5");
+  CHECK(db.ask("SELECT version FROM rondo_schema") == "6");
   CHECK(db.ask("SELECT x FROM rondo_news") == "3");
 }
 
@@ -156,7 +156,7 @@ TEST_CASE("a migration of a damaged schema is refused, and undone") {
   db.open_store();
   db.ask("DROP INDEX rondo_task_key");
   CHECK_THROWS_AS(open_with(db, later(add_column)), store_error);
-  CHECK(db.ask("SELECT version FROM rondo_schema") == "3");
+  CHECK(db.ask("SELECT version FROM rondo_schema") == "4");
 }
 
 }  // namespace durable_sqlite_schema

@@ -1,6 +1,7 @@
 // A task that a dispatcher has claimed.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <list>
 #include <memory>
@@ -63,13 +64,14 @@ struct run {
   bool in_lane = false;
   std::optional<schedule> repeats = {};  ///< of a repeated task
   missed_points missed = missed_points::run_once;
+  std::optional<std::chrono::seconds> point_offset = {};  ///< see zoned_point
   held_bytes bytes = {};
   outcome how = outcome::open;
   std::string reason = {};  ///< if failed or dead: why, in UTF-8
   /// If failed or snoozed. None means that it was the last attempt.
   std::optional<duration> retry_after = {};
   /// Of a repeated task, once its point is over. None means that there is no other.
-  std::optional<wall_time> next = {};
+  std::optional<zoned_point> next = {};
   bool perhaps_told = false;  ///< the database may know the outcome: the answer to a turn with it was lost
 
 #ifdef __cpp_lib_jthread
@@ -78,6 +80,8 @@ struct run {
 #endif
 
   ticket of() const noexcept { return {what.id, what.fence}; }
+  /// Precondition: the task is repeated.
+  zoned_point point() const { return {*what.point, point_offset}; }
   /// Precondition: it is over. Whether it had begun in the database.
   bool had_begun() const noexcept { return how != outcome::expired && how != outcome::passed_over; }
   /// Whether the task is repeated, and this is the end of what it has to do for its point.
@@ -93,7 +97,7 @@ using run_list = std::list<run>;
 /// Adds the beginning of a run to a turn. Throws std::bad_alloc.
 inline void put_beginning(const run& r, turn& t) {
   t.begun.push_back(r.of());
-  if (r.what.point) t.points.push_back({r.of(), *r.what.point});
+  if (r.what.point) t.points.push_back({r.of(), r.point()});
 }
 
 /// "task 7 of queue 'mail'"

@@ -104,15 +104,16 @@ bool turns::is_to_run(detail::run& r) noexcept {
   if (!r.repeats || r.what.attempt != 0 || r.what.due != *r.what.point) return true;
   // By the engine's clock, and not later than that.
   const wall_time now = r.what.due + std::max(saturating_difference(d_.clock.now(), r.due), duration::zero());
-  const auto point = point_to_run(*r.repeats, r.missed, *r.what.point, now, options_.window);
-  if (!point || *point > now) {
+  const auto point = point_to_run(*r.repeats, r.missed, r.point(), now, options_.window);
+  if (!point || point->at > now) {
     r.how = detail::run::outcome::passed_over;
     r.next = point;
     return false;
   }
-  r.due += *point - r.what.due;
-  r.what.due = *point;
-  r.what.point = point;
+  r.due += point->at - r.what.due;
+  r.what.due = point->at;
+  r.what.point = point->at;
+  r.point_offset = point->offset;
   return true;
 }
 
@@ -396,6 +397,7 @@ void turns::hold(claim c, time_point sent, time_point received) {
                  c.in_lane,
                  {},
                  c.missed,
+                 c.point_offset,
                  held_bytes(bytes_, bytes)});
 #ifdef __cpp_lib_jthread
   if (watches_) one.front().stop = std::stop_source();
@@ -445,7 +447,7 @@ bool turns::is_understood(run_list& one, const std::string& schedule) noexcept {
 }
 
 void turns::find_next(detail::run& r) const noexcept {
-  if (r.repeats) r.next = next_point(*r.repeats, *r.what.point);
+  if (r.repeats) r.next = next_point(*r.repeats, r.point());
 }
 
 int turns::most_attempts(const detail::run& r) const noexcept {

@@ -367,9 +367,10 @@ std::int64_t server_engine::repeat(const repeated& what, const transaction* in) 
     if (there.boolean(0, 3)) refuse_key({.queue = what.queue, .key = what.key}, there.integer(0, 1));
     const wall_time now = wall_time_of(there.microseconds(0, 0));
     parameters with = contents;
-    with.boolean(lies_apart(what.payload))
-        .integer(microseconds_of(checked_point(what, first_point(what.when, now))));
-    const auto made = run(postgresql::repeat, with.integer(microseconds_of(soon)), in);
+    const zoned_point point = checked_point(what, first_point(what.when, now));
+    with.boolean(lies_apart(what.payload)).integer(microseconds_of(point.at)).integer(microseconds_of(soon));
+    point.offset ? with.integer(point.offset->count()) : with.null();
+    const auto made = run(postgresql::repeat, with, in);
     if (made.rows() != 0) return made.integer(0, 0);
   }
   refuse_to_go_on(what.queue, what.key);

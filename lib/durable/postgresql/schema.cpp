@@ -180,8 +180,10 @@ constexpr const char* version_3 = R"sql(
     when (old.lane is not null) execute function rondo_lane_next();
 )sql";
 
-constexpr std::array known_versions{migration{1, version_1}, migration{2, version_2},
-                                    migration{3, version_3}};
+constexpr const char* version_4 = "alter table rondo_task add column point_offset integer";
+
+constexpr std::array known_versions{migration{1, version_1}, migration{2, version_2}, migration{3, version_3},
+                                    migration{4, version_4}};
 
 // "rondo" in ASCII. A process that creates or migrates a schema holds this lock until the end of its transaction.
 constexpr const char* lock = "select pg_advisory_xact_lock(491495777391)";
@@ -228,7 +230,7 @@ int version_of(connection& database) {
 void check(connection& database) {
   for (const char* all :
        {R"(select id, queue, key, due, state, attempt, fence, owner, lease_until, reason, inline_payload,
-             payload_apart, lane, next_lane, place, max_attempts, point, schedule, missed from rondo_task limit 0)",
+             payload_apart, lane, next_lane, place, max_attempts, point, schedule, missed, point_offset from rondo_task limit 0)",
         "select id, payload from rondo_payload limit 0", "select queue from rondo_paused limit 0",
         "select id, name from rondo_owner limit 0",
         "select queue, lane, by_transaction from rondo_lane_stuck limit 0"})

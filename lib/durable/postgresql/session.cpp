@@ -53,31 +53,35 @@ parameters of_failures(const std::vector<failure>& failures) {
   return with;
 }
 
-parameters of_passages(const std::vector<passage>& passages) {
-  std::vector<std::optional<std::int64_t>> next;
+parameters of_passages(const std::vector<passage>& passages, const std::string& owner) {
+  std::vector<std::optional<std::int64_t>> next, offsets;
   std::vector<std::string> reasons;
   std::vector<bool> given_up;
   for (const auto& p : passages) {
-    next.push_back(p.next ? std::optional(microseconds_of(*p.next)) : std::nullopt);
+    next.push_back(p.next ? std::optional(microseconds_of(p.next->at)) : std::nullopt);
+    offsets.push_back(p.next ? offset_of(*p.next) : std::nullopt);
     reasons.push_back(p.reason);
     given_up.push_back(p.given_up);
   }
   parameters with;
   with.integers(each(passages, [](const passage& p) { return p.of.id; }));
   with.integers(each(passages, [](const passage& p) { return p.of.fence; }));
-  with.integers(next).booleans(given_up).texts(reasons).integer(microseconds_of(soon));
+  with.integers(next).booleans(given_up).texts(reasons).integer(microseconds_of(soon)).text(owner);
+  with.integers(offsets);
   return with;
 }
 
-/// The points of the runs that begin, or null, in the order of the tickets.
-std::vector<std::optional<std::int64_t>> points_of(const turn& what) {
-  std::vector<std::optional<std::int64_t>> all(what.begun.size());
-  if (what.points.empty()) return all;
-  std::map<ticket, std::int64_t> points;
-  for (const pointed& p : what.points) points.emplace(p.of, microseconds_of(p.point));
-  for (std::size_t i = 0; i != all.size(); ++i)
-    if (const auto p = points.find(what.begun[i]); p != points.end()) all[i] = p->second;
-  return all;
+/// Adds the points of the runs that begin and their offsets, or null, in the order of the tickets.
+void add_points(const turn& what, parameters& to) {
+  std::vector<std::optional<std::int64_t>> points(what.begun.size()), offsets(what.begun.size());
+  std::map<ticket, zoned_point> by_ticket;
+  for (const pointed& p : what.points) by_ticket.emplace(p.of, p.point);
+  for (std::size_t i = 0; i != points.size() && !by_ticket.empty(); ++i)
+    if (const auto p = by_ticket.find(what.begun[i]); p != by_ticket.end()) {
+      points[i] = microseconds_of(p->second.at);
+      offsets[i] = offset_of(p->second);
+    }
+  to.integers(points).integers(offsets);
 }
 
 void add_tickets(const result& from, std::vector<ticket>& to) {
@@ -90,9 +94,10 @@ void add_claims(const result& from, turn_result& to) {
     if (kind == 1) to.expired.push_back(task_of(from, row));
     if (kind != 0) continue;
     const auto remaining = from.microseconds(row, 6) - from.microseconds(row, 8);
-    to.claimed.push_back({task_of(from, row), from_microseconds<duration>(remaining),
-                          static_cast<int>(from.integer(row, 10)), from.boolean(row, 11), from.bytes(row, 12),
-                          static_cast<missed_points>(from.integer(row, 13))});
+    to.claimed.push_back(
+        {task_of(from, row), from_microseconds<duration>(remaining), static_cast<int>(from.integer(row, 10)),
+         from.boolean(row, 11), from.bytes(row, 12), static_cast<missed_points>(from.integer(row, 13)),
+         from.null(row, 14) ? std::nullopt : std::optional(std::chrono::seconds(from.integer(row, 14)))});
   }
 }
 
@@ -196,16 +201,18 @@ std::vector<call> server_session::calls_for(const turn& what) const {
   std::vector<call> calls;
   if (!what.finished.empty()) calls.push_back({&finish, ids_and_fences(what.finished).text(owner_)});
   if (!what.failed.empty()) calls.push_back({&fail, of_failures(what.failed).text(owner_)});
-  if (!what.passed.empty()) calls.push_back({&pass, of_passages(what.passed).text(owner_)});
+  if (!what.passed.empty()) calls.push_back({&pass, of_passages(what.passed, owner_)});
   if (!what.unstarted.empty()) calls.push_back({&take_back, ids_and_fences(what.unstarted).text(owner_)});
   if (!what.returned.empty()) calls.push_back({&give_back, ids_and_fences(what.returned).text(owner_)});
   if (!what.renewed.empty())
     calls.push_back({&renew, ids_and_fences(what.renewed).integer(lease).boolean(true).text(owner_)});
   if (!what.kept.empty())
     calls.push_back({&renew, ids_and_fences(what.kept).integer(lease).boolean(false).text(owner_)});
-  if (!what.begun.empty())
-    calls.push_back(
-        {&begin, ids_and_fences(what.begun).integer(lease).text(owner_).integers(points_of(what))});
+  if (!what.begun.empty()) {
+    parameters with = ids_and_fences(what.begun);
+    add_points(what, with.integer(lease).text(owner_));
+    calls.push_back({&begin, std::move(with)});
+  }
   if (!what.watched.empty()) calls.push_back({&watch, ids_and_fences(what.watched).text(owner_)});
   if (what.adopt) calls.push_back({&adopt, parameters().texts(rules_.queues).text(owner_).integer(lease)});
   if (what.claim_up_to != 0) {

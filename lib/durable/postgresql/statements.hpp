@@ -109,17 +109,18 @@ inline constexpr statement find_repeated{"rondo_find_repeated", R"sql(
 )sql"};
 
 /// Adds or replaces a repeated task. $1 to $6: as above, $7: whether the payload lies apart, $8: the point, $9: how soon
-/// that must be to wake the dispatchers. Returns no row if somebody else has just declared the same, or if a task that is
-/// not repeated has the key. A run in progress goes on, and its fence and lane stay (but its place is that of the point, so
-/// that the lane does not wait for that once the run has ended); whoever holds the task must claim it anew.
+/// that must be to wake the dispatchers, $10: the offset. Returns no row if somebody else has just declared the same, or if
+/// a task that is not repeated has the key. A run in progress goes on, and its fence and lane stay (but its place is that of
+/// the point, so that the lane does not wait for that once the run has ended); whoever holds the task must claim it anew.
 inline constexpr statement repeat{"rondo_repeat", R"sql(
   with made as (
-    insert into rondo_task as t (queue, key, schedule, missed, lane, inline_payload, payload_apart, due, point)
+    insert into rondo_task as t (queue, key, schedule, missed, lane, inline_payload, payload_apart, due, point, point_offset)
     select $1::text, $2::text, $3::text, $4::smallint, $5::text, case when $7::boolean then '' else $6::bytea end,
-      case when $7::boolean then octet_length($6::bytea) else 0 end, due, due
+      case when $7::boolean then octet_length($6::bytea) else 0 end, due, due, $10::integer
     from (select timestamptz 'epoch' + $8::bigint * interval '1 microsecond' as due) u
     on conflict (queue, key) where key is not null and state <> 3 do update
     set schedule = excluded.schedule, missed = excluded.missed, due = excluded.due, point = excluded.point,
+      point_offset = excluded.point_offset,
       lane = case when t.state = 2 then t.lane else excluded.lane end,
       next_lane = case when t.state = 2 and t.lane is distinct from excluded.lane then coalesce(excluded.lane, '') end,
       inline_payload = excluded.inline_payload, payload_apart = excluded.payload_apart, attempt = 0, reason = null,
@@ -287,14 +288,15 @@ inline constexpr statement fail{"rondo_fail", R"sql(
 )sql"};
 
 /// $3: the next points (null if there are none), $4: whether each point was given up, $5: the reasons, $6: how soon a
-/// point must be to wake the other dispatchers, $7: the owner.
+/// point must be to wake the other dispatchers, $7: the owner, $8: the offsets of the next points.
 inline constexpr statement pass{"rondo_pass", R"sql(
   with old as materialized (
     select t.id, t.fence, t.state, t.queue, u.given_up, u.why,
-      case when t.state = 2 and t.attempt = 0 then t.point else timestamptz 'epoch' + u.next * interval '1 microsecond' end as next
-    from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::boolean[], $5::text[]) as u(id, fence, next, given_up, why)
+      case when t.state = 2 and t.attempt = 0 then t.point else timestamptz 'epoch' + u.next * interval '1 microsecond' end as next,
+      case when t.state = 2 and t.attempt = 0 then t.point_offset else u.next_offset end as next_offset
+    from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::boolean[], $5::text[], $8::bigint[]) as u(id, fence, next, given_up, why, next_offset)
     cross join lateral (
-      select id, fence, state, queue, attempt, point from rondo_task
+      select id, fence, state, queue, attempt, point, point_offset from rondo_task
       where id = u.id and fence = u.fence and owner = $7::text and state + 0 in (1, 2, 4) for update skip locked) t
   ), gone as (
     delete from rondo_task where id = any(array(select id from old where state = 4 or next is null and not given_up))
@@ -302,7 +304,8 @@ inline constexpr statement pass{"rondo_pass", R"sql(
     update rondo_task t
     set state = case when next is null then 3 else 0 end, owner = null, lease_until = null, reason = case when given_up then why end,
       attempt = case when next is null then attempt else 0 end, place = case when next is null then place end,
-      due = coalesce(next, due), point = coalesce(next, point)
+      due = coalesce(next, due), point = coalesce(next, point),
+      point_offset = case when next is null then point_offset else next_offset end
     from old where t.id = old.id and old.state <> 4 and (next is not null or given_up)
       and t.id = any(array(select id from old))  -- as above
   )
@@ -350,20 +353,23 @@ inline constexpr statement renew{"rondo_renew", R"sql(
   returning id, fence
 )sql"};
 
-/// $3: the lease, $4: the owner, who may repeat the statement, $5: the points of repeated tasks, or null. The last
-/// column is true for a task that must not begin yet. Of two tasks of a lane that are both held, only the first may begin,
-/// and only if the other one is certain not to begin at the same time: it is locked here, and still held. While somebody
-/// else's transaction has locked the other one, the first one is left out, as if that were locked. (That the first one was
-/// not yet there when the other one was claimed is no exception: whoever begins sees all that was claimed before.)
+/// $3: the lease, $4: the owner, who may repeat the statement, $5: the points of repeated tasks, or null, $6: their
+/// offsets. The last column is true for a task that must not begin yet. Of two tasks of a lane that are both held, only the
+/// first may begin, and only if the other one is certain not to begin at the same time: it is locked here, and still held.
+/// While somebody else's transaction has locked the other one, the first one is left out, as if that were locked. (That the
+/// first one was not yet there when the other one was claimed is no exception: whoever begins sees all that was claimed
+/// before.)
 inline constexpr statement begin{"rondo_begin", R"sql(
   with old as materialized (
     select t.tid, t.id, t.fence, t.state, t.queue, t.lane, t.place, t.due,
-      case when t.state = 1 and u.point <> t.point then u.point end as other_point
+      case when t.state = 1 and u.point <> t.point then u.point end as other_point,
+      t.state = 1 and (u.point <> t.point or u.point = t.point and u.point_offset is distinct from t.point_offset) as is_other,
+      u.point_offset
     from (
-      select id, fence, timestamptz 'epoch' + point * interval '1 microsecond' as point
-      from unnest($1::bigint[], $2::bigint[], $5::bigint[]) as v(id, fence, point)
+      select id, fence, timestamptz 'epoch' + point * interval '1 microsecond' as point, point_offset
+      from unnest($1::bigint[], $2::bigint[], $5::bigint[], $6::bigint[]) as v(id, fence, point, point_offset)
     ) u cross join lateral (
-      select ctid as tid, id, fence, state, queue, lane, place, due, point from rondo_task
+      select ctid as tid, id, fence, state, queue, lane, place, due, point, point_offset from rondo_task
       where id = u.id and fence = u.fence and owner = $4::text and state + 0 in (1, 2)
       for update skip locked) t
   ), rival as materialized (
@@ -387,12 +393,14 @@ inline constexpr statement begin{"rondo_begin", R"sql(
       or id = any(array(select of from excluded)) as early
     from old
   ), pointed as materialized (
-    select id, other_point as point from old where other_point is not null  -- mostly none
+    select id, other_point as point, point_offset from old where is_other  -- mostly none
   ), begun as (
     update rondo_task t set state = 2, attempt = attempt + case state when 1 then 1 else 0 end,
       lease_until = clock_timestamp() + $3::bigint * interval '1 microsecond',
       due = coalesce((select p.point from pointed p where p.id = t.id), due),
-      point = coalesce((select p.point from pointed p where p.id = t.id), point)
+      point = coalesce((select p.point from pointed p where p.id = t.id), point),
+      point_offset = case when id = any(array(select id from pointed))
+        then (select p.point_offset from pointed p where p.id = t.id) else point_offset end
     where ctid = any(array(select tid from decided where not early and id <> all(array(select of from undecided))))
     returning id, fence
   )
@@ -430,7 +438,7 @@ inline constexpr statement adopt{"rondo_adopt", R"sql(
   update rondo_task t set lease_until = greatest(due, clock_timestamp()) + $3::bigint * interval '1 microsecond'
   where id = any(array(select id from own))
   returning id, fence, attempt, queue, key, case when t.payload_apart = 0 then t.inline_payload else (select p.payload from rondo_payload p where p.id = t.id) end, due, point,
-    clock_timestamp(), 0, max_attempts, lane is not null, schedule, missed
+    clock_timestamp(), 0, max_attempts, lane is not null, schedule, missed, point_offset
 )sql"};
 
 /// Says that the owner $1 lives, for as long as this session does. The row is not visible to others before it is locked.
@@ -516,10 +524,10 @@ inline constexpr statement claim_waiting{"rondo_claim_waiting", R"sql(
       lease_until = greatest(due, clock_timestamp()) + $4::bigint * interval '1 microsecond'
     where ctid = any(array(select tid from chosen))
     returning id, fence, attempt, queue, key,
-      case when t.payload_apart = 0 then t.inline_payload else (select p.payload from rondo_payload p where p.id = t.id) end as payload, due, point, max_attempts, lane, schedule, missed
+      case when t.payload_apart = 0 then t.inline_payload else (select p.payload from rondo_payload p where p.id = t.id) end as payload, due, point, max_attempts, lane, schedule, missed, point_offset
   )
-  select id, fence, attempt, queue, key, payload, due, point, clock_timestamp(), 0, max_attempts, lane is not null, schedule, missed from claimed
-  union all select 0, 0, 0, '', null, '', timestamptz 'epoch', null, clock_timestamp(), 4, 0, false, null, null
+  select id, fence, attempt, queue, key, payload, due, point, clock_timestamp(), 0, max_attempts, lane is not null, schedule, missed, point_offset from claimed
+  union all select 0, 0, 0, '', null, '', timestamptz 'epoch', null, clock_timestamp(), 4, 0, false, null, null, null
     where exists (
       select from q cross join lateral (
         (select from rondo_task
@@ -625,15 +633,15 @@ inline constexpr statement claim_all{"rondo_claim_all", R"sql(
       lease_until = greatest(due, clock_timestamp()) + $4::bigint * interval '1 microsecond'
     where ctid = any(array(select tid from chosen))
     returning id, fence, attempt, queue, key,
-      case when t.payload_apart = 0 then t.inline_payload else (select p.payload from rondo_payload p where p.id = t.id) end as payload, due, point, max_attempts, lane, schedule, missed
+      case when t.payload_apart = 0 then t.inline_payload else (select p.payload from rondo_payload p where p.id = t.id) end as payload, due, point, max_attempts, lane, schedule, missed, point_offset
   )
-  select id, fence, attempt, queue, key, payload, due, point, clock_timestamp(), 0, max_attempts, lane is not null, schedule, missed from claimed
-  union all select id, fence, attempt, queue, key, payload, due, null, clock_timestamp(), 1, max_attempts, lane is not null, null, null from dead
-  union all select 0, 0, 0, '', null, '', timestamptz 'epoch', null, clock_timestamp(), 2, 0, false, null, null
+  select id, fence, attempt, queue, key, payload, due, point, clock_timestamp(), 0, max_attempts, lane is not null, schedule, missed, point_offset from claimed
+  union all select id, fence, attempt, queue, key, payload, due, null, clock_timestamp(), 1, max_attempts, lane is not null, null, null, null from dead
+  union all select 0, 0, 0, '', null, '', timestamptz 'epoch', null, clock_timestamp(), 2, 0, false, null, null, null
     where exists (select from passed) or exists (select from gone where lane is not null)
       or exists (select from dead where lane is not null)
       or (select count(*) from claimed) < (select count(*) from chosen)
-  union all select 0, 0, 0, '', null, '', timestamptz 'epoch', null, clock_timestamp(), 3, 0, false, null, null
+  union all select 0, 0, 0, '', null, '', timestamptz 'epoch', null, clock_timestamp(), 3, 0, false, null, null, null
     where exists (select from rondo_lane_stuck where queue = any($1::text[]))
   order by due
 )sql"};

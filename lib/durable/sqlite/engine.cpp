@@ -150,7 +150,8 @@ std::int64_t declare(connection& database, const repeated& what, wall_time now) 
   const std::string schedule = what.when.text();
   const declared there = find_declared(database, what, schedule);
   if (there.is_equal) return there.id;
-  const std::int64_t point = microseconds_of(checked_point(what, first_point(what.when, now)));
+  const zoned_point first = checked_point(what, first_point(what.when, now));
+  const std::int64_t point = microseconds_of(first.at);
   const std::int64_t id =
       there.id != 0
           ? there.id
@@ -162,12 +163,12 @@ std::int64_t declare(connection& database, const repeated& what, wall_time now) 
   database.change(
       "UPDATE rondo_task SET schedule = ?1, missed = ?2, inline_payload = ?4, payload_apart = ?5,"
       " lane = iif(state = 2, lane, ?3), next_lane = iif(state = 2 AND lane IS NOT ?3, ifnull(?3, ''), NULL),"
-      " due = ?6, point = ?6, attempt = 0, reason = NULL, state = iif(state = 2, 2, 0),"
+      " due = ?6, point = ?6, point_offset = ?8, attempt = 0, reason = NULL, state = iif(state = 2, 2, 0),"
       " place = iif(state = 2 AND lane IS NOT NULL, ?6, NULL), fence = fence + (state <> 2),"
       " owner = iif(state = 2, owner, NULL), lease_until = iif(state = 2, lease_until, NULL) WHERE id = ?7",
       schedule, static_cast<std::int64_t>(what.missed), text_or_null{what.lane},
       blob{apart ? nothing : what.payload}, static_cast<std::int64_t>(apart ? what.payload.size() : 0), point,
-      id);
+      id, offset_of(first));
   if (there.id != 0) replace_payload(database, id, what.payload);
   return id;
 }

@@ -54,7 +54,8 @@ void check_complete(connection& database) {
   try {
     database.query(
         "SELECT id, queue, key, due, state, attempt, fence, owner, lease_until, reason, inline_payload,"
-        " payload_apart, lane, next_lane, place, max_attempts, point, schedule, missed FROM rondo_task");
+        " payload_apart, lane, next_lane, place, max_attempts, point, point_offset, schedule, missed"
+        " FROM rondo_task");
     database.query("SELECT id, payload FROM rondo_payload");
     database.query("SELECT queue FROM rondo_paused");
     database.query("SELECT id, name FROM rondo_owner");
@@ -157,6 +158,8 @@ std::vector<std::string> version_3() {
   };
 }
 
+std::vector<std::string> version_4() { return {"ALTER TABLE rondo_task ADD COLUMN point_offset INTEGER"}; }
+
 bool is_up_to_date(connection& database, const migrations& steps) {
   database.execute("BEGIN");  // so that all queries read the same state
   struct end {
@@ -171,7 +174,7 @@ bool is_up_to_date(connection& database, const migrations& steps) {
 }  // namespace
 
 const migrations& all_migrations() {
-  static const migrations steps{version_1(), version_2(), version_3()};
+  static const migrations steps{version_1(), version_2(), version_3(), version_4()};
   return steps;
 }
 

@@ -29,6 +29,10 @@ constexpr std::chrono::milliseconds longest_wait{1000};
 // The parameter is a list of schedules: a line feed, and one after each. No schedule that can be read contains any.
 #define RONDO_READABLE "(schedule IS NULL OR instr(?, char(10) || schedule || char(10)) = 0)"
 
+std::optional<std::chrono::seconds> offset_in(const rows& row, int column) {
+  return row.null(column) ? std::nullopt : std::optional(std::chrono::seconds(row.integer(column)));
+}
+
 }  // namespace
 
 file_session::file_session(std::string file, settings with, std::string owner, claim_rules rules)
@@ -169,23 +173,24 @@ void file_session::fail(const turn& what, turn_result& done) {
 void file_session::pass(const turn& what, turn_result& done) {
   for (const passage& p : what.passed) {
     std::int64_t state = 0;
-    std::optional<std::int64_t> next;
+    std::optional<zoned_point> next = p.next;
     {
       rows row = database_->query(
-          "SELECT state, iif(state = 2 AND attempt = 0, point, ?) FROM rondo_task"
+          "SELECT state, state = 2 AND attempt = 0, point, point_offset FROM rondo_task"
           " WHERE id = ? AND fence = ? AND owner = ? AND state IN (1, 2, 4)",
-          p.next ? std::optional(microseconds_of(*p.next)) : std::nullopt, p.of.id, p.of.fence, owner_);
+          p.of.id, p.of.fence, owner_);
       if (!row.next()) continue;
       state = row.integer(0);
-      if (!row.null(1)) next = row.integer(1);
+      if (row.integer(1) != 0) next = {wall_time_of(row.integer(2)), offset_in(row, 3)};
     }
     done.passed.push_back(p.of);
     if (state == 4) done.removed.push_back(p.of);
     if (state != 4 && next) {
       database_->change(
-          "UPDATE rondo_task SET state = 0, due = ?, point = ?, place = NULL, attempt = 0, owner = NULL,"
-          " lease_until = NULL, reason = iif(?, ?, NULL) WHERE id = ?",
-          *next, *next, static_cast<std::int64_t>(p.given_up), p.reason, p.of.id);
+          "UPDATE rondo_task SET state = 0, due = ?1, point = ?1, point_offset = ?2, place = NULL,"
+          " attempt = 0, owner = NULL, lease_until = NULL, reason = iif(?3, ?4, NULL) WHERE id = ?5",
+          microseconds_of(next->at), offset_of(*next), static_cast<std::int64_t>(p.given_up), p.reason,
+          p.of.id);
     } else if (state != 4 && p.given_up) {
       database_->change(
           "UPDATE rondo_task SET state = 3, reason = ?, owner = NULL, lease_until = NULL WHERE "
@@ -231,23 +236,25 @@ void file_session::renew(const turn& what, turn_result& done) {
 }
 
 void file_session::begin(const turn& what, turn_result& done) {
-  std::map<ticket, std::int64_t> points;
-  for (const pointed& p : what.points) points.emplace(p.of, microseconds_of(p.point));
+  std::map<ticket, zoned_point> points;
+  for (const pointed& p : what.points) points.emplace(p.of, p.point);
   // Asked once, as the condition costs each beginning 0.5 us.
   const std::int64_t none_paused = database_->query("SELECT 1 FROM rondo_paused").next() ? 0 : 1;
   for (const ticket& t : what.begun) {
-    const auto p = points.find(t);
+    const auto found = points.find(t);
+    const auto p = found != points.end() ? std::optional(found->second) : std::nullopt;
     // State 2 means that this request is a repetition, because the first answer was lost.
     if (database_->change(
             "UPDATE OR FAIL rondo_task SET state = 2, attempt = attempt + (state = 1), lease_until = ?1,"
             " due = iif(state = 1 AND point <> ?2, ?2, due),"
-            " point = iif(state = 1 AND point <> ?2, ?2, point)"
+            " point = iif(state = 1 AND point <> ?2, ?2, point),"
+            " point_offset = iif(state = 1 AND ?2 IS NOT NULL, ?8, point_offset)"
             " WHERE id = ?3 AND fence = ?4 AND owner = ?6 AND (state = 1"
             " AND iif(point <> ?2, ?2, due) <= ?5 AND (?7 OR NOT EXISTS"
             " (SELECT 1 FROM rondo_paused WHERE rondo_paused.queue = rondo_task.queue))"
             " AND (lane IS NULL OR NOT " RONDO_PRECEDED " AND NOT " RONDO_LANE_RUNS ") OR state = 2)",
-            lease_from(now_), p == points.end() ? std::nullopt : std::optional(p->second), t.id, t.fence,
-            now_, owner_, none_paused) != 0) {
+            lease_from(now_), p ? std::optional(microseconds_of(p->at)) : std::nullopt, t.id, t.fence, now_,
+            owner_, none_paused, p ? offset_of(*p) : std::nullopt) != 0) {
       done.begun.push_back(t);
       continue;
     }
@@ -273,7 +280,8 @@ claim file_session::claim_of(const rows& row) const {
           static_cast<int>(row.integer(8)),
           row.integer(9) != 0,
           row.text(10),
-          static_cast<missed_points>(row.integer(11))};
+          static_cast<missed_points>(row.integer(11)),
+          offset_in(row, 12)};
 }
 
 void file_session::adopt(turn_result& done) {
@@ -283,7 +291,7 @@ void file_session::adopt(turn_result& done) {
         "UPDATE rondo_task SET lease_until = max(due, ?) + ?"
         " WHERE queue = ? AND state IN (1, 2, 4) AND state = 1 AND owner = ?"
         " RETURNING id, queue, key, due, attempt, fence, " RONDO_PAYLOAD
-        ", point, max_attempts, lane IS NOT NULL, schedule, missed",
+        ", point, max_attempts, lane IS NOT NULL, schedule, missed, point_offset",
         now_, microseconds_of(rules_.lease), queue, owner_);
     while (held.next()) {
       done.claimed.push_back(claim_of(held));
@@ -365,7 +373,7 @@ void file_session::find_in_lanes(const std::string& queue, std::size_t limit, co
 void file_session::take_over(std::int64_t id, turn_result& done) {
   rows found = database_->query("SELECT id, queue, key, due, attempt, max(fence + 1, ?), " RONDO_PAYLOAD
                                 ", point, max_attempts, coalesce(next_lane, lane, '') <> '', schedule, "
-                                "missed FROM rondo_task WHERE id = ?",
+                                "missed, point_offset FROM rondo_task WHERE id = ?",
                                 now_ / 1000,
                                 id);  // greater than that of a claim which the file, a backup, does not know
   found.next();

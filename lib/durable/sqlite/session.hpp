@@ -33,7 +33,8 @@ class file_session final : public session {
   bool free_held_by_dead();
   std::int64_t data_version();
   std::int64_t lease_from(std::int64_t when) const;
-  // Of task_of()'s columns, max_attempts, whether it has a lane, the schedule, and what to do with missed points.
+  // Of task_of()'s columns, max_attempts, whether it has a lane, the schedule, what to do with missed points, and the
+  // offset of the point.
   claim claim_of(const rows& row) const;
 
   // The parts of a turn, in order.
