@@ -54,7 +54,8 @@ parameters of_failures(const std::vector<failure>& failures) {
 }
 
 parameters of_passages(const std::vector<passage>& passages, const std::string& owner) {
-  std::vector<std::optional<std::int64_t>> next, offsets;
+  std::vector<std::optional<std::int64_t>> next;
+  std::vector<std::optional<std::int64_t>> offsets;
   std::vector<std::string> reasons;
   std::vector<bool> given_up;
   for (const auto& p : passages) {
@@ -73,7 +74,8 @@ parameters of_passages(const std::vector<passage>& passages, const std::string& 
 
 /// Adds the points of the runs that begin and their offsets, or null, in the order of the tickets.
 void add_points(const turn& what, parameters& to) {
-  std::vector<std::optional<std::int64_t>> points(what.begun.size()), offsets(what.begun.size());
+  std::vector<std::optional<std::int64_t>> points(what.begun.size());
+  std::vector<std::optional<std::int64_t>> offsets(what.begun.size());
   std::map<ticket, zoned_point> by_ticket;
   for (const pointed& p : what.points) by_ticket.emplace(p.of, p.point);
   for (std::size_t i = 0; i != points.size() && !by_ticket.empty(); ++i)
