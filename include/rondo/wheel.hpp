@@ -21,10 +21,7 @@ struct wheel_access;  // for tests
 
 /// Removes `n` from its wheel, if it is in one.
 inline void leave_wheel(node& n) noexcept {
-  if (n.wheel == nullptr) return;
-  if (n.is_scheduled()) --n.wheel->size;
-  n.wheel->erase(n);
-  n.wheel = nullptr;
+  if (n.wheel != nullptr) n.wheel->erase(n);
 }
 
 }  // namespace detail
@@ -128,14 +125,7 @@ class wheel {
   /// are already scheduled for its tick. Strong guarantee: if memory runs out (std::bad_alloc), nothing has changed.
   void schedule(Node& n, tick_number due) {
     detail::node& node = static_cast<wheel_node&>(n).node_;
-    if (node.wheel == nullptr) {
-      core_.insert(node, due, due);
-      node.due = due;
-      node.wheel = &core_;
-      ++core_.size;
-    } else if (node.wheel != &core_ || !core_.move_in_place(node, due)) {
-      core_.move(node, due);
-    }
+    core_.schedule(node, due);
     if constexpr (detail::checks) core_.check_periodically("schedule()");
   }
 
@@ -144,7 +134,6 @@ class wheel {
     detail::node& node = static_cast<wheel_node&>(n).node_;
     if (node.wheel != &core_ || node.is_cancelled()) return false;
     core_.cancel(node);
-    --core_.size;
     if constexpr (detail::checks) core_.check_periodically("cancel()");
     return true;
   }
@@ -181,8 +170,6 @@ class wheel {
       while (fired != limit) {
         detail::node* const n = core_.take(tick);
         if (n == nullptr) break;
-        n->wheel = nullptr;
-        --core_.size;
         ++fired;
         on_due(static_cast<Node&>(reinterpret_cast<wheel_node&>(*n)));
       }

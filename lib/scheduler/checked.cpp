@@ -3,7 +3,7 @@
 #include <iostream>
 #include <string>
 
-#include "scheduler/record_pool.hpp"
+#include "scheduler/shard.hpp"
 #include "values/readable.hpp"
 
 namespace rondo::detail {

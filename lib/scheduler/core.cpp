@@ -51,7 +51,7 @@ std::uint32_t next_scheduler_number() noexcept {
 core::core(const options& o, time_point start, kind_of_time time)
     : number_(next_scheduler_number()),
       grid_(checked_tick(o.tick), start),
-      wheel_(o.buckets, grid_.at_or_before(start)),
+      shards_(o.buckets, grid_.at_or_before(start)),
       handlers_({o.run_on, o.on_error, o.on_slow, o.on_rejected, o.propagate_exceptions}),
       slow_after_(checked_slow_after(o.slow_after)),
       max_pending_(o.max_pending),
@@ -79,17 +79,34 @@ void core::refuse_stopped() const {
 }
 
 timer_id core::id_of(const record& r) const noexcept {
-  return timer_id_access::make(number_, r.slot, r.generation());
+  return timer_id_access::make(number_, r.slot, r.generation);
 }
 
 /// The record that serves, or served, a timer of this scheduler; null for other ids.
-record* core::find(const timer_id_parts& id) const noexcept {
-  return id.scheduler == number_ ? pool_.find(id.slot) : nullptr;
+record* core::record_of(timer_id id) const noexcept {
+  const timer_id_parts which = timer_id_access::parts(id);
+  return which.scheduler == number_ ? shards_.at_slot(which.slot) : nullptr;
+}
+
+/// Locks the shard of a record whose timer may be gone. If the record has no shard any more, the lock is not owned.
+shard_lock core::lock(const record& r) const noexcept {
+  shard* const s = shards_.lock(r);
+  return s != nullptr ? shard_lock(s->mutex, std::adopt_lock) : shard_lock();
+}
+
+/// The record that serves the timer, with its shard locked by `hold`; or null, and `hold` owns nothing.
+record* core::find(timer_id id, shard_lock& hold) const noexcept {
+  record* const r = record_of(id);
+  if (r == nullptr) return nullptr;
+  hold = lock(*r);
+  if (hold && r->generation == timer_id_access::parts(id).generation) return r;
+  if (hold) hold.unlock();
+  return nullptr;
 }
 
 record& core::take_record(bool is_member) {
   if (stopping()) refuse_stopped();
-  if (is_member || max_pending_ == unlimited) return pool_.take();
+  if (is_member || max_pending_ == unlimited) return shards_.take();
   return take_limited_record();
 }
 
@@ -97,7 +114,7 @@ record& core::take_record(bool is_member) {
 record& core::take_limited_record() {
   claim_place();
   try {
-    return pool_.take();
+    return shards_.take();
   } catch (...) {
     free_place();
     throw;
@@ -105,146 +122,102 @@ record& core::take_limited_record() {
 }
 
 void core::discard(record& r, bool is_member) noexcept {
-  const auto kept =
-      shared_from_this();  // the callable that is destroyed may be the last to own the scheduler
-  {
-    record_lock hold(r.mutex);
-    r.plain.store(false, relaxed);  // whether it is plain may not have been determined yet
-    end(r, ending::refused);
-    if (!is_member) free_place();
-    release(hold, r, marker::kind::destruction);
-  }
-  endings_.wake();  // drain() may have found it counted as pending
+  const marker here(marker::kind::destruction, this,
+                    &r);  // keeps this core if what is destroyed destroys the scheduler
+  if (!is_member) free_place();
+  r.destroy_what_it_owns();
+  shard_lock hold(shards_.of(r).mutex);
+  free_record(hold, r);
 }
 
 timer_id core::schedule(record& r, time_point due, time_point now) {
   tick_number tick = grid_.of_deadline(due, now);
-  r.set_deadline(due);
-  if (r.plain.load(relaxed))
-    r.plain.store(task_access::trivial_to_destroy(r.work), relaxed);
+  if (r.plain)
+    r.plain = task_access::trivial_to_destroy(r.work);
   else
     tick = tick_of(r, tick, due);
-  r.state.store(life::live, relaxed);
-  const timer_id id = id_of(r);  // from insert() on, others may use the record
-  if (tick == never_tick) [[unlikely]] {
-    const record_lock hold(r.mutex);
-    insert_never_due(r);
-    return id;
-  }
+  const timer_id id = id_of(r);  // as soon as the shard is unlocked, others may use the record
   waking wakes;
-  insert(r, tick, now, wakes);
+  {
+    const std::lock_guard hold(shards_.of(r).mutex);
+    publish(r, due, tick, now, wakes);
+  }
   if (wakes != nullptr) wakes->next_due_moved_earlier();
   return id;
+}
+
+/// Makes a new timer, whose shard is locked, known to all, unless the scheduler is stopped or draining. stop() and drain()
+/// raise a flag, and then visit each record with its shard locked: so they find the timer, or the flag is seen here.
+void core::publish(record& r, time_point due, tick_number tick, time_point now, waking& wakes) {
+  if (stopping()) refuse_stopped();
+  wait(r, due, tick, now, wakes);
+  r.state = life::live;
+  ++shards_.of(r).counts.scheduled;
 }
 
 time_point core::make_periodic(record& r, const recurrence& when, time_point now) {
   const recurrence::occurrence first = when.first(now, fresh_seed());
   r.repeats = std::make_unique<periodic_part>(periodic_part{{when, first}, {}});
-  r.plain.store(false, std::memory_order_release);
+  r.plain = false;
   if (r.has_own_executor() || handlers_.has_executor()) r.repeats->submitted.reserve_one();
   return first.due;
 }
 
-/// Whether timers may begin to wait.
-///
-/// Memory order: stop() and drain() raise a flag and then visit each record and each stripe of the wheel under its lock. So a
-/// caller that holds such a lock either is found or sees the flag. Two things are found in another way: that a record has been
-/// made, by the pool's number of records, and that a node is parked, by its word. Both are stored before the look here, and
-/// read after the flag is raised; all of that is seq_cst. So if the flag is not seen here, they are.
-bool core::is_open() const noexcept {
-  return !stopped_.load(std::memory_order_seq_cst) && !draining_.load(std::memory_order_seq_cst);
-}
-
-/// Makes a new timer known to all, unless the scheduler is stopped or draining. Either stop() finds it, or is_open() returns
-/// false. If stop() begins between is_open() and schedule_in_place(), it finds the node in its place: parked, and drops it, or
-/// scheduled. (As soon as the timer is scheduled, its task may run and destroy the scheduler.)
-void core::insert(record& r, tick_number tick, time_point now, waking& wakes) {
-  begin_wait(r, now);
-  const place how = r.waits_as();
-  if (!is_open()) refuse_stopped();
-  if (is_good_place(r, tick, now) && wheel_.schedule_in_place(r, tick, how)) return;
-  const auto may_insert = [this] { return is_open(); };
-  if (!wheel_.schedule(r, tick, how, may_insert, [&] { wakes = shared_from_this(); })) refuse_stopped();
-}
-
-/// Whether the place of `r` in the wheel, if it has one, is not in the first eighth of the time until it is due. Otherwise
-/// the driver would soon have to move it, which takes longer than to insert it now: with timers of 1 to 512 ms, which are
-/// set again after a millisecond, the driver takes 3 instead of 9 % of a processor.
-bool core::is_good_place(const record& r, tick_number due, time_point now) const noexcept {
-  // Differences of time points, and of ticks in nanoseconds, fit into 64 bits if these have no sign.
-  const auto nanoseconds = [](time_point t) {
-    return static_cast<std::uint64_t>(t.time_since_epoch().count());
-  };
-  const std::uint64_t ticks_later = static_cast<std::uint64_t>(due) - static_cast<std::uint64_t>(r.due);
-  const std::uint64_t until_due = nanoseconds(r.deadline()) - nanoseconds(now);
-  return ticks_later * static_cast<std::uint64_t>(grid_.length().count()) <= until_due - until_due / 8;
-}
-
-/// As insert(), for a timer that is locked and that no tick is due for.
-void core::insert_never_due(record& r) {
-  if (!is_open()) refuse_stopped();
-  wheel_.cancel(r);
-  r.set_due(never_tick);
-  set_never_due(r);
-}
-
 /// Numbers a wait of `r` that begins when the clock says `now`. In virtual time, which stands still, the numbers are
 /// counted; invalidate_wait() needs some in between.
-void core::begin_wait(record& r, time_point now) noexcept {
+void core::number_wait(record& r, time_point now) noexcept {
   const std::uint64_t least = r.arming.load(relaxed) + 1;
-  constexpr std::uint64_t room = 64;
-  const auto reading = static_cast<std::uint64_t>(now.time_since_epoch().count()) ^ std::uint64_t{1} << 63;
-  r.arming.store(is_virtual_ ? std::max(next_number() * room, least) : pool_.number(reading, least), relaxed);
+  if (is_virtual_) {
+    constexpr std::uint64_t room = 64;
+    r.arming.store(std::max(next_number() * room, least), relaxed);
+  } else {
+    const auto reading = static_cast<std::uint64_t>(now.time_since_epoch().count()) ^ std::uint64_t{1} << 63;
+    std::uint64_t& last = shards_.of(r).last_arming;
+    r.arming.store(last = std::max({reading, last + 1, least}), relaxed);
+  }
 }
 
-/// Makes `r`, which is locked, wait for `deadline`, and no longer for what it waits for now. If it is plain and was
-/// cancelled in the meantime, does nothing and returns false. Strong guarantee.
-bool core::arm(record& r, std::uint64_t generation, time_point deadline, tick_number tick, time_point now,
-               waking& wakes) {
-  const auto is_same = [&] { return r.generation() == generation; };
-  // If `r` is plain, cancel() may end it as soon as it is in the wheel, so all that changes in it changes before.
-  const auto moved = [&] {
+/// Makes `r`, whose shard is locked, wait for `deadline`, and no longer for what it waits for now. Strong guarantee.
+void core::wait(record& r, time_point deadline, tick_number tick, time_point now, waking& wakes) {
+  shard& s = shards_.of(r);
+  if (tick == never_tick) [[unlikely]] {
+    disarm(r);
+    if (r.wheel != nullptr) r.wheel->erase(r);
+    r.due = never_tick;
+    r.where = waits_in::never_due;
+    r.number = next_number();
+    ++s.counts.never_due;
+  } else {
+    s.wheel.schedule(r, tick);
+    if (shards_.note_key(s)) wakes = shared_from_this();
     leave_count(r);
     r.where = waits_in::wheel;
-    begin_wait(r, now);
-    r.set_deadline(deadline);
-    if (!r.periodic()) r.take_all_back();
-  };
-  // If stop() is in progress, it has not reached this record yet, because we hold the lock. So it finds the timer
-  // later.
-  if (tick != never_tick)
-    return wheel_.reschedule(r, tick, r.waits_as(), is_same, moved, [&] { wakes = shared_from_this(); });
-  if (!stop_waiting(r, is_same)) return false;
-  disarm(r);
-  wheel_.cancel(r);
-  r.set_due(tick);
-  r.set_deadline(deadline);
-  if (!r.periodic()) r.take_all_back();
-  set_never_due(r);
-  return true;
+    number_wait(r, now);
+  }
+  r.deadline = deadline;
 }
 
-/// As arm(), but for a periodic timer, and it cannot fail: if there is no memory, each pass tries again.
-void core::arm_surely(record& r, time_point deadline, tick_number tick, time_point now,
-                      waking& wakes) noexcept {
+/// As wait(), but it cannot fail: if there is no memory, each pass tries again.
+void core::wait_surely(record& r, time_point deadline, tick_number tick, time_point now,
+                       waking& wakes) noexcept {
   try {
-    arm(r, r.generation(), deadline, tick, now, wakes);
+    wait(r, deadline, tick, now, wakes);
   } catch (const std::bad_alloc&) {
     disarm(r);
-    wheel_.cancel(r);
-    r.set_due(tick);
-    begin_wait(r, now);
-    r.set_deadline(deadline);
+    if (r.wheel != nullptr) r.wheel->erase(r);
+    r.due = tick;
+    number_wait(r, now);
+    r.deadline = deadline;
     r.where = waits_in::no_memory;
     without_memory_.fetch_add(1, relaxed);
     wakes = shared_from_this();  // the driver tries again, and no longer sleeps past the timer's time
   }
 }
 
-/// Ends the wait of `r`, which is locked. In the wheel, it is parked.
+/// Ends the wait of `r`, whose shard is locked.
 void core::disarm(record& r) noexcept {
-  stop_waiting(r, [] { return true; });
   if (r.where == waits_in::nowhere) return;
+  if (r.where == waits_in::wheel) r.wheel->cancel(r);
   leave_count(r);
   r.where = waits_in::nowhere;
   r.invalidate_wait();
@@ -252,13 +225,7 @@ void core::disarm(record& r) noexcept {
 
 void core::leave_count(record& r) noexcept {
   if (r.where == waits_in::no_memory) without_memory_.fetch_sub(1, relaxed);
-  if (r.where == waits_in::never_due) never_due_.fetch_sub(1, std::memory_order_acquire);
-}
-
-void core::set_never_due(record& r) noexcept {
-  r.where = waits_in::never_due;
-  r.number = next_number();
-  never_due_.fetch_add(1, relaxed);
+  if (r.where == waits_in::never_due) --shards_.of(r).counts.never_due;
 }
 
 bool core::reschedule(timer_id id, time_point due, time_point now) {
@@ -269,24 +236,19 @@ bool core::reschedule(timer_id id, time_point due, time_point now) {
 }
 
 bool core::reschedule(timer_id id, time_point due, time_point now, waking& wakes) {
-  const timer_id_parts which = timer_id_access::parts(id);
-  record* const r = find(which);
-  if (r == nullptr) return false;
-  {
-    const record_lock hold(r->mutex);
-    const bool is_plain = r->plain.load(std::memory_order_acquire);
-    if (!r->live(which.generation) || stopped()) return false;
-    const bool is_periodic = !is_plain && r->periodic();
-    if (is_periodic && draining()) return false;  // it is about to be ended
-    tick_number tick = grid_.of_deadline(due, now);
-    if (!is_plain) tick = tick_of(*r, tick, due);
-    if (!arm(*r, which.generation, due, tick, now, wakes)) return false;
-    if (is_periodic) {
-      const submitted_runs::run* const oldest = r->oldest_submitted();
-      r->repeats->next.moved_to(due, r->submitted, oldest != nullptr ? &oldest->what : nullptr);
-      r->take_all_back();
-    }
+  shard_lock hold;
+  record* const r = find(id, hold);
+  if (r == nullptr || !r->live() || stopped()) return false;
+  if (r->periodic() && draining()) return false;  // it is about to be ended
+  tick_number tick = grid_.of_deadline(due, now);
+  if (!r->plain) tick = tick_of(*r, tick, due);
+  wait(*r, due, tick, now, wakes);
+  if (r->periodic()) {
+    const submitted_runs::run* const oldest = r->oldest_submitted();
+    r->repeats->next.moved_to(due, r->submitted, oldest != nullptr ? &oldest->what : nullptr);
   }
+  r->take_all_back();
+  hold.unlock();
   if (due == time_point::max()) endings_.wake();  // drain() no longer waits for it
   return true;
 }
@@ -405,24 +367,24 @@ std::size_t core::run_pass(time_point until, std::size_t limit) {
   return begun;
 }
 
-/// Takes everything that is due out of the wheel before any of it runs: what tasks make due is for the next pass.
+/// Takes everything that is due out of the wheels before any of it runs: what tasks make due is for the next pass.
 void core::collect(tick_number until) {
   for (;;) {
     const std::size_t room = ready_.make_room();
-    const std::size_t taken = wheel_.take_due(until, room, [this](shared_node& n, tick_number tick) {
-      ready_.push(static_cast<record&>(n), tick);
+    const std::size_t taken = shards_.take_due(until, room, [this](record& r, tick_number tick) {
+      r.where = waits_in::pass;
+      ready_.push(r, tick);
     });
     if (taken != room || room == 0) return;
   }
 }
 
-/// Calls visit(record&), with the record locked, for each timer that waits for memory. Nearly always there is none, so no
+/// Calls visit(record&), with its shard locked, for each timer that waits for memory. Nearly always there is none, so no
 /// list of them is kept, and all records are searched. Precondition: there is one.
 template <class Visit>
 void core::for_each_without_memory(Visit&& visit) {
   std::size_t left = without_memory_.load(relaxed);
-  pool_.any_of([&](record& r) {
-    const record_lock hold(r.mutex);
+  shards_.any_timer([&](record& r, const shard_lock&) {
     if (r.where != waits_in::no_memory) return false;
     visit(r);
     return --left == 0;
@@ -430,30 +392,29 @@ void core::for_each_without_memory(Visit&& visit) {
 }
 
 /// Inserts the timers that waited for memory into the wheel, or, if they are due at `until`, into the pass, which takes
-/// no memory. A timer waits for the same moment as before, so its `arming` stays: a stop() or drain() in progress may
-/// have found it.
+/// no memory. A timer waits for the same moment as before, so its `arming` stays.
 void core::retry_insertions(tick_number until) noexcept {
   for_each_without_memory([&](record& r) {
-    if (r.due_tick() <= until && ready_.make_room() != 0) {
-      ready_.push(r, r.due_tick());
+    if (r.due <= until && ready_.make_room() != 0) {
+      ready_.push(r, r.due);
+      r.where = waits_in::pass;
     } else {
+      shard& s = shards_.of(r);
       try {
-        // A drain() in progress waits for these. The driver itself inserts them, so no wake-up is needed.
-        const auto is_open = [this] { return !stopped(); };
-        if (!wheel_.schedule(r, r.due_tick(), r.waits_as(), is_open, [] {})) return;
+        s.wheel.schedule(r, r.due);
       } catch (const std::bad_alloc&) {
         return;
       }
+      shards_.note_key(s);  // the driver itself needs no wake-up
+      r.where = waits_in::wheel;
     }
-    leave_count(r);
-    r.where = waits_in::wheel;
+    without_memory_.fetch_sub(1, relaxed);
   });
 }
 
 /// Runs the task or submits it to the executor. Returns false if the entry leads to no run.
 bool core::begin(const ready_entry& entry, pass& p) {
   dispatch_result d = dispatch(entry, p);
-  if (d.overlapped != 0) own_shard(pool_).here.counts.overlapped += d.overlapped;
   switch (d.what) {
     case verdict::run_here:
       p.reading = run(*entry.timer, d.fact, p.reading, p.user.propagate_exceptions ? &p.thrown : nullptr);
@@ -475,17 +436,16 @@ bool core::begin(const ready_entry& entry, pass& p) {
 core::dispatch_result core::dispatch(const ready_entry& entry, pass& p) {
   dispatch_result d;
   record& r = *entry.timer;
-  record_lock hold(r.mutex);
-  if (!entry.is_current() || stopped()) return d;
+  shard_lock hold = lock(r);
+  if (!hold || !entry.is_current() || stopped()) return d;
   // The pass may contain a timer that another thread made due just now, after the time was read.
-  if (r.deadline() > p.reading) p.reading = now();
-  const bool is_plain = r.plain.load(relaxed);
-  d.what = p.user.run_on || (!is_plain && r.has_own_executor()) ? verdict::submit : verdict::run_here;
+  if (r.deadline > p.reading) p.reading = now();
+  d.what = p.user.run_on || r.has_own_executor() ? verdict::submit : verdict::run_here;
   d.fact.id = id_of(r);
-  d.fact.due = r.deadline();
+  d.fact.due = r.deadline;
   d.fact.run = 1;
-  if (!is_plain) d.fact.name = r.name();
-  if (!is_plain && r.periodic())
+  d.fact.name = r.name();
+  if (r.periodic())
     dispatch_periodic(hold, entry, p.reading, d);
   else
     dispatch_one_shot(hold, r, d);
@@ -493,9 +453,8 @@ core::dispatch_result core::dispatch(const ready_entry& entry, pass& p) {
   return d;
 }
 
-void core::dispatch_one_shot(record_lock& hold, record& r, dispatch_result& d) noexcept {
-  r.where = waits_in::nowhere;  // the wheel has let go of it
-  r.invalidate_wait();
+void core::dispatch_one_shot(shard_lock& hold, record& r, dispatch_result& d) noexcept {
+  disarm(r);
   d.fact.left = 0;
   if (d.what == verdict::run_here) {
     ++r.running;
@@ -507,7 +466,7 @@ void core::dispatch_one_shot(record_lock& hold, record& r, dispatch_result& d) n
   r.submit(d.ticket);
 }
 
-void core::dispatch_periodic(record_lock& hold, const ready_entry& entry, time_point reading,
+void core::dispatch_periodic(shard_lock& hold, const ready_entry& entry, time_point reading,
                              dispatch_result& d) {
   record& r = *entry.timer;
   const bool submits = d.what == verdict::submit;
@@ -519,7 +478,7 @@ void core::dispatch_periodic(record_lock& hold, const ready_entry& entry, time_p
   const time_point tick_begin = grid_.begin_of(grid_.at_or_before(reading));
   const repetition::step next = r.repeats->next.point_came({reading, tick_begin}, r.in_progress(), submits);
   await(r, next, reading);
-  d.overlapped = next.overlapped;
+  shards_.of(r).counts.overlapped += next.overlapped;
   if (!next.run) {
     d.what = verdict::dropped;
     if (!r.over()) return;
@@ -540,30 +499,34 @@ void core::dispatch_periodic(record_lock& hold, const ready_entry& entry, time_p
   r.submit({d.ticket, tick, *next.run});
 }
 
-/// Makes `r`, which is locked and in the pass, wait for what its repetition says.
+/// Makes `r`, whose shard is locked, and which was in the pass, wait for what its repetition says.
 void core::await(record& r, const repetition::step& next, time_point now) noexcept {
   if (!next.wait_for) return disarm(r);
   const tick_number tick = tick_of(r, grid_.of_point(*next.wait_for), *next.wait_for);
   if (next.is_late && tick <= ready_.collects_until) {  // it takes its turn in this pass
-    begin_wait(r, now);
-    r.set_deadline(*next.wait_for);
-    r.set_due(tick);
-    if (ready_.push_late(r, tick)) return;
+    number_wait(r, now);
+    if (ready_.push_late(r, tick)) {
+      r.deadline = *next.wait_for;
+      r.due = tick;
+      r.where = waits_in::late_pass;
+      return;
+    }
   }
   waking unused;  // the driver itself needs no wake-up
-  arm_surely(r, *next.wait_for, tick, now, unused);
+  wait_surely(r, *next.wait_for, tick, now, unused);
 }
 
-/// Counts a run of `r`, which is locked, that begins now, and the points that it reports as missed. (Only now: a run that
+/// Counts a run of `r`, whose shard is locked, that begins now, and the points that it reports as missed. (Only now: a run that
 /// was submitted may be taken back or rejected, and then reports nothing.) With its last run, the timer ceases to be
 /// pending. Unlocks `r`.
-void core::begin_run(record_lock& hold, record& r, std::uint64_t missed) noexcept {
-  if (missed != 0) own_shard(pool_).here.counts.missed += missed;
+void core::begin_run(shard_lock& hold, record& r, std::uint64_t missed) noexcept {
+  counters& counts = shards_.of(r).counts;
+  counts.missed += missed;
   ++r.running;
   if (r.over())
     end(r, ending::last_run);
   else
-    ++own_shard(pool_).here.counts.fired;
+    ++counts.fired;
   hold.unlock();
 }
 
@@ -576,7 +539,7 @@ time_point core::run(record& r, const firing& fact, time_point start, std::excep
   try {
     r.work(fact);
   } catch (...) {
-    ++own_shard(pool_).here.counts.failed;
+    failed_.fetch_add(1, relaxed);
     if (thrown != nullptr)
       *thrown = std::current_exception();
     else
@@ -592,7 +555,7 @@ time_point core::run(record& r, const firing& fact, time_point start, std::excep
 
 /// Called when a run is over: the timer ends with it or waits for its next run.
 void core::end_run(record& r, time_point ended) noexcept {
-  record_lock hold(r.mutex);
+  shard_lock hold(shards_.of(r).mutex);
   if (r.periodic()) {
     if (r.live() && draining()) end(r, ending::over);  // the search of drain() may have missed the timer
     // The last run of a timer that is no longer live stays "running" until its callable is destroyed.
@@ -606,15 +569,15 @@ void core::end_run(record& r, time_point ended) noexcept {
     }
   }
   // A timer that was cancelled or handed back is already counted.
-  if (r.state.load(relaxed) == life::completed) ++own_shard(pool_).here.counts.completed;
+  if (r.state == life::completed) ++shards_.of(r).counts.completed;
   release(hold, r, marker::kind::user_code);
 }
 
-/// Called when a run of `r`, which is locked and live, is over: what waited for that now waits for the driver.
+/// Called when a run of `r`, which is live and whose shard is locked, is over: what waited for that now waits for the driver.
 void core::rearm(record& r, time_point ended, waking& wakes) noexcept {
   if (r.in_progress()) return;
   const auto due = r.repeats->next.run_ended(ended, r.where != waits_in::nowhere);
-  if (due) arm_surely(r, *due, tick_of(r, grid_.of_deadline(*due, ended), *due), ended, wakes);
+  if (due) wait_surely(r, *due, tick_of(r, grid_.of_deadline(*due, ended), *due), ended, wakes);
 }
 
 void core::call_out(const void* listener, const std::function<void()>& handler) noexcept {
@@ -648,7 +611,7 @@ void core::submit(record& r, dispatch_result& d, const user_handlers& user) noex
   const bool dropped = executor_call_.end();
   if constexpr (is_checked) watch->check(d.fact);
   if (thrown) {
-    ++own_shard(pool_).here.counts.failed;
+    failed_.fetch_add(1, relaxed);
     drop_submission(r, d.ticket, d.fact, failure::threw);
     handlers_.report(error_source::executor, thrown, d.fact);
   } else if (dropped) {
@@ -662,8 +625,8 @@ void core::start(const job_ticket& ticket) noexcept {
   record& r = *static_cast<record*>(ticket.record);
   firing fact;
   {
-    record_lock hold(r.mutex);
-    if (stopped() || !r.redeem(ticket.number)) return;
+    shard_lock hold = lock(r);
+    if (!hold || stopped() || !r.redeem(ticket.number)) return;
     fact.id = id_of(r);
     fact.name = r.name();
     fact.left = r.left();
@@ -697,14 +660,14 @@ void core::drop_submission(record& r, run_ticket number, firing fact, failure wh
   const time_point reading = now();
   std::shared_ptr<const timer_options> own;  // keeps the name for the handler
   std::shared_ptr<rejection> says_which;
-  record_lock hold(r.mutex);
-  if (stopped() || !r.redeem(number)) return;
+  shard_lock hold = lock(r);
+  if (!hold || stopped() || !r.redeem(number)) return;
   fact.id = id_of(r);
-  if (!r.plain.load(relaxed)) own = r.own;
+  if (!r.plain) own = r.own;
   fact.name = r.name();
   fact.left = r.left();
   if (why == failure::rejected) says_which = task_access::rejecting(r.work);
-  if (why == failure::rejected && says_which == nullptr) ++own_shard(pool_).here.counts.rejected;
+  if (why == failure::rejected && says_which == nullptr) rejected_.fetch_add(1, relaxed);
   if (r.over() || (r.periodic() && draining())) {
     finish(hold, r, ending::over);
   } else {
@@ -716,7 +679,7 @@ void core::drop_submission(record& r, run_ticket number, firing fact, failure wh
   if (why != failure::rejected || stopped()) return;
   if (says_which == nullptr) return handlers_.report_rejected(fact);
   says_which->report_rejected(fact, now(), [this](const firing& run) {
-    ++own_shard(pool_).here.counts.rejected;
+    rejected_.fetch_add(1, relaxed);
     handlers_.report_rejected(run);
     return pending(run.id);  // the handler may have ended it
   });
@@ -725,21 +688,23 @@ void core::drop_submission(record& r, run_ticket number, firing fact, failure wh
 // How a timer ends.
 
 cancel_result core::cancel(timer_id id) {
-  const timer_id_parts which = timer_id_access::parts(id);
-  record* const r = find(which);
+  record* const r = record_of(id);
   if (r == nullptr) return cancel_result::gone;
-  // A plain timer that waits in the wheel is cancelled without a lock, and the record is then this call's own.
-  if (!r->cancel_in_place(which.generation)) return cancel_slowly(id);
-  r->invalidate_wait();
-  r->state.store(life::free, relaxed);
-  {
-    const own_shard mine(pool_);
-    mine.here.counts.count(ending::cancelled, false);
-    pool_.give_back(*r, mine);
+  shard* const s = shards_.lock(*r);
+  if (s == nullptr) return cancel_result::gone;
+  if (r->generation != timer_id_access::parts(id).generation || r->where != waits_in::wheel || !r->plain) {
+    s->mutex.unlock();
+    return cancel_slowly(id);
   }
+  // The same as end() and free_record(), for a plain timer in the wheel.
+  s->wheel.cancel(*r);
+  r->where = waits_in::nowhere;
+  r->invalidate_wait();
+  r->state = life::free;
+  ++r->generation;
+  s->counts.count(ending::cancelled, false);
+  shards::give_back(*r, *s);
   free_place();
-  // A drain() that begins now may be overlooked here, and not yet see what was counted: only a fence could prevent that.
-  // So drain() looks again by itself.
   if (draining()) endings_.wake();
   return cancel_result::cancelled;
 }
@@ -754,8 +719,8 @@ cancel_result core::cancel_slowly(timer_id id) {
 }
 
 void core::interrupt(timer_id id) noexcept {
-  const timer_id_parts which = timer_id_access::parts(id);
-  if (record* const r = find(which)) interrupt(*r, which.generation);
+  shard_lock hold;
+  if (record* const r = find(id, hold)) interrupt(*r, hold);
 }
 
 /// Asks the runs of one timer to stop. Their callbacks may still be running when the runs are over, and the record serves
@@ -765,53 +730,34 @@ struct core::request {
   std::uint64_t generation;
 };
 
-/// Does nothing if `r` serves another timer than the one of that generation, if one is given. The callbacks are inside a run
-/// of the timer, and may destroy the scheduler: nothing of it is used after them.
-void core::interrupt(record& r, std::optional<std::uint64_t> generation) noexcept {
-  std::shared_ptr<interruption> runs;
-  request asked{r, 0};
-  {
-    const record_lock hold(r.mutex);
-    asked.generation = r.generation();
-    if (asked.generation != generation.value_or(asked.generation) || r.running == 0 || r.destroying) return;
-    runs = task_access::interrupting(r.work);
-  }
+/// `hold` locks the shard of `r`; it is unlocked afterwards. The callbacks are inside a run of the timer, and may destroy
+/// the scheduler: nothing of it is used after them.
+void core::interrupt(record& r, shard_lock& hold) noexcept {
+  if (r.running == 0 || r.destroying) return hold.unlock();
+  const request asked{r, r.generation};
+  const std::shared_ptr<interruption> runs = task_access::interrupting(r.work);
+  hold.unlock();
   if (runs == nullptr) return;
   const marker here(marker::kind::request, this, &asked);
   runs->request_stop();
 }
 
-/// Precondition: stopped(). So a run that is not found here has seen that, or will, and does not begin.
+/// Precondition: stopped(). So a run that is not found here has seen that, or will, and does not begin. (A thread that has
+/// scheduled a task without seeing it has unlocked its shard before this thread locks it.)
 void core::interrupt_all() noexcept {
+  shards_.for_each([](const shard& s) { const std::lock_guard meets(s.mutex); });
   if (!interruption::any()) return;
-  pool_.for_each([this](record& r) { interrupt(r, {}); });
-}
-
-/// Ends the wait of `r`, which is locked, in the wheel or the pass, if it waits there; its node may stay in its place.
-/// Returns false if a cancel() that does not lock `r` was faster. still() returns whether `r` still serves the same timer.
-template <class Still>
-bool core::stop_waiting(record& r, Still&& still) noexcept {
-  if (r.where != waits_in::wheel) return true;
-  const auto may_leave = [&](node_word w) { return w.where() != place::parked && still(); };
-  const node_word found = r.word();
-  if (!may_leave(found)) return false;
-  // If the driver is just taking the node, or moving it, this waits for the lock.
-  if (!r.park(found) && !wheel_.take_out(r, may_leave)) return false;
-  r.where = waits_in::nowhere;
-  r.invalidate_wait();
-  return true;
+  shards_.for_each_timer([this](record& r, shard_lock& hold) { interrupt(r, hold); });
 }
 
 cancel_result core::cancel_and_wait(timer_id id) {
   const cancel_result result = cancel(id);
-  const timer_id_parts which = timer_id_access::parts(id);
-  record* const r = find(which);
-  if (r == nullptr || inside(id)) return result;
+  if (inside(id)) return result;
   const auto is_free = [&] {
-    const record_lock hold(r->mutex);
-    if (r->generation() != which.generation) return true;
-    r->awaited = true;
-    return false;
+    shard_lock hold;
+    record* const r = find(id, hold);
+    if (r != nullptr) r->awaited = true;
+    return r == nullptr;
   };
   wait_watched("cancel_and_wait()", time_point::max(),
                [&](time_point end) { return endings_.wait_until(end, is_free); });
@@ -831,22 +777,22 @@ bool core::wait_watched(const char* call, time_point end, Wait&& wait) {
   return wait(end);
 }
 
-/// The timer of `r`, which is locked, ceases to be pending: no further run starts. Counts it, and frees its place under
+/// The timer of `r`, whose shard is locked, ceases to be pending: no further run starts. Counts it, and frees its place under
 /// the limit. If no run is in progress, the caller releases the record; otherwise the end of that run does so.
 void core::end(record& r, ending how) noexcept {
   disarm(r);
   r.take_all_back();
   const bool completes = how == ending::last_run || how == ending::over;
-  r.state.store(completes ? life::completed : life::ended, relaxed);
+  r.state = completes ? life::completed : life::ended;
   // What is destroyed later may read the counters.
-  own_shard(pool_).here.counts.count(how, r.running != 0);
+  shards_.of(r).counts.count(how, r.running != 0);
   // Only now: there are never more timers pending than places.
-  if (how != ending::replaced && how != ending::refused) free_place();
+  if (how != ending::replaced) free_place();
 }
 
-/// Ends the timer of `r`, and releases the record unless a run is in progress. Precondition: `hold` locks `r`. It is
+/// Ends the timer of `r`, and releases the record unless a run is in progress. Precondition: `hold` locks its shard. It is
 /// unlocked afterwards.
-void core::finish(record_lock& hold, record& r, ending how) noexcept {
+void core::finish(shard_lock& hold, record& r, ending how) noexcept {
   end(r, how);
   if (r.running != 0) return hold.unlock();
   // What a pass, a job or the end of the scheduler destroys is inside it; what a cancel() destroys is not.
@@ -854,9 +800,9 @@ void core::finish(record_lock& hold, record& r, ending how) noexcept {
 }
 
 /// Destroys what a timer owned that has ended and has no run in progress, and frees its record. Precondition: `hold`
-/// locks `r`, or refers to its lock and only the caller is to release `r`. It is unlocked afterwards.
-void core::release(record_lock& hold, record& r, marker::kind what) noexcept {
-  if (r.plain.load(relaxed)) {
+/// locks its shard, or refers to that lock and only the caller is to release `r`. It is unlocked afterwards.
+void core::release(shard_lock& hold, record& r, marker::kind what) noexcept {
+  if (r.plain) {
     if (!hold.owns_lock()) hold.lock();
     return free_record(hold, r);
   }
@@ -875,26 +821,24 @@ void core::release(record_lock& hold, record& r, marker::kind what) noexcept {
 }
 
 /// Threads are woken only if one waits for this: cancel_and_wait() has left a note under the lock; drain() has raised its
-/// flag and then locked each record, so either it finds the timer gone, or its flag is seen here. Precondition: `hold`
-/// locks `r`. It is unlocked afterwards.
-void core::free_record(record_lock& hold, record& r) noexcept {
-  r.advance_generation();
-  r.invalidate_wait();
-  r.where = waits_in::wheel;
-  r.submitted = r.running = 0;
-  r.state.store(life::free, relaxed);
+/// flag and then locked each shard, so either it finds the timer gone, or its flag is seen here. Precondition: `hold` locks
+/// the shard of `r`. It is unlocked afterwards.
+void core::free_record(shard_lock& hold, record& r) noexcept {
+  ++r.generation;
+  r.running = 0;
+  r.plain = true;
+  r.state = life::free;
   const bool is_awaited = r.awaited;
   r.awaited = false;
-  hold.unlock();
-  pool_.give_back(r);
+  hold.release();
+  shards::give_back(r, shards_.of(r));
   if (is_awaited || draining()) endings_.wake();
 }
 
 /// Gives back the memory that ended timers have left.
 void core::shrink_to_fit() noexcept {
   if (abandoned()) return;
-  pool_.shrink_to_fit([this](record& r) { wheel_.cancel(r); });
-  wheel_.shrink_to_fit();
+  shards_.shrink_to_fit();
 }
 
 // Timers that are members of a group, and calls in two parts.
@@ -902,9 +846,9 @@ void core::shrink_to_fit() noexcept {
 timer_id core::schedule_member(record& r, time_point due, time_point now, timer_group& group, void* tag,
                                timer_id in_place_of, remainder& rest) {
   waking wakes;
-  record_lock made_hold(r.mutex, std::defer_lock);
-  record_lock old_hold;
-  record* const old = lock_both(r, made_hold, in_place_of, old_hold);
+  shard_lock made_hold(shards_.of(r).mutex, std::defer_lock);
+  shard_lock old_hold;
+  record* const old = lock_both(made_hold, in_place_of, old_hold);
   if (old == nullptr && max_pending_ != unlimited) {
     group.check_open();  // a closed group says so, even if the scheduler is full
     claim_place();
@@ -916,7 +860,6 @@ timer_id core::schedule_member(record& r, time_point due, time_point now, timer_
     if (old == nullptr) free_place();
     throw;
   }
-  made_hold.unlock();
   rest.wakes = wakes != nullptr;
   if (old != nullptr) {
     end(*old, ending::replaced);
@@ -925,56 +868,50 @@ timer_id core::schedule_member(record& r, time_point due, time_point now, timer_
   return id;
 }
 
-/// Locks the record of a new timer and the record of the timer `id`, in the order of their addresses, so that two
-/// threads never wait for each other. Returns the latter record. If that timer is not pending, returns null and does
-/// not keep its lock.
-record* core::lock_both(record& made, record_lock& made_hold, timer_id id, record_lock& old_hold) const {
-  const timer_id_parts which = timer_id_access::parts(id);
-  record* const r = find(which);
-  if (r == nullptr || r == &made || std::less<>()(&made, r)) made_hold.lock();
-  // r == &made if the id is stale and its record has just been taken again.
-  if (r == nullptr || r == &made) return nullptr;
-  __builtin_prefetch(&r->member, 1);
-  record_lock held(r->mutex);
-  if (!made_hold) made_hold.lock();
-  if (!r->live(which.generation)) return nullptr;
+/// Locks the shard of a new timer, to which `made_hold` refers, and that of the timer `id`, in the order of their addresses,
+/// so that two threads never wait for each other. Returns the record of that timer, with `old_hold` locking its shard if
+/// that is another one. If the timer is not pending, returns null.
+record* core::lock_both(shard_lock& made_hold, timer_id id, shard_lock& old_hold) const {
+  shard_lock held;
+  record* const r = find(id, held);
+  if (r == nullptr) return made_hold.lock(), nullptr;
+  const std::uint8_t number = r->shard.load(relaxed);
+  if (held.mutex() == made_hold.mutex()) {
+    made_hold.swap(held);
+  } else {
+    const bool is_first = std::less<>()(held.mutex(), made_hold.mutex());
+    if (!is_first) held.unlock();
+    made_hold.lock();
+    if (!is_first) held.lock();
+  }
+  const bool is_same =
+      r->shard.load(relaxed) == number && r->generation == timer_id_access::parts(id).generation;
+  if (!is_same || !r->live()) return nullptr;
   old_hold = std::move(held);
   return r;
 }
 
-/// Makes the new timer of `r`, which is locked, a member, and then makes it known to all. Either close() finds the
-/// timer in the group, and finds it pending because the record is locked until the timer is published; or the group is
+/// Makes the new timer of `r`, whose shard is locked, a member, and then makes it known to all. Either close() finds the
+/// timer in the group, and finds it pending because its shard is locked until the timer is published; or the group is
 /// found to be closed here.
 void core::publish_member(record& r, time_point due, tick_number tick, time_point now, timer_group& group,
                           void* tag, waking& wakes) {
   group.join(r, tag);
-  r.plain.store(false, relaxed);
-  r.state.store(life::live, relaxed);
-  r.set_deadline(due);
+  r.plain = false;
   try {
-    if (tick == never_tick)
-      insert_never_due(r);
-    else
-      insert(r, tick, now, wakes);
+    publish(r, due, tick, now, wakes);
   } catch (...) {
-    r.state.store(life::ended,
-                  relaxed);  // a visit of the group that waits for the lock then finds nothing to end
     group.withdraw(r);
     throw;
   }
 }
 
 cancel_result core::cancel(timer_id id, remainder& rest) noexcept {
-  const timer_id_parts which = timer_id_access::parts(id);
-  record* const r = find(which);
+  shard_lock hold;
+  record* const r = find(id, hold);
   if (r == nullptr) return cancel_result::gone;
-  __builtin_prefetch(&r->member, 1);
-  const record_lock hold(r->mutex);
-  const auto is_same = [&] { return r->generation() == which.generation; };
-  if (!is_same()) return cancel_result::gone;
   const bool is_running = r->running != 0;
   if (!r->live()) return is_running ? cancel_result::running : cancel_result::gone;
-  if (!stop_waiting(*r, is_same)) return cancel_result::gone;
   end(*r, ending::cancelled);
   if (!is_running) rest.ended = r;
   return is_running ? cancel_result::running : cancel_result::cancelled;
@@ -991,18 +928,16 @@ bool core::reschedule(timer_id id, time_point due, time_point now, remainder& re
 /// complete.
 void core::finish(const remainder& rest) noexcept {
   if (rest.ended != nullptr) {
-    record_lock hold(rest.ended->mutex, std::defer_lock);
+    shard_lock hold(shards_.of(*rest.ended).mutex, std::defer_lock);
     release(hold, *rest.ended, marker::kind::destruction);
   }
   if (rest.wakes) next_due_moved_earlier();
 }
 
 bool core::belongs(timer_id id, const timer_group& group) const {
-  const timer_id_parts which = timer_id_access::parts(id);
-  record* const r = find(which);
-  if (r == nullptr) return false;
-  const record_lock hold(r->mutex);
-  return r->generation() == which.generation && r->member.group == &group;
+  shard_lock hold;
+  const record* const r = find(id, hold);
+  return r != nullptr && r->member.group == &group;
 }
 
 template <class Visit>
@@ -1022,7 +957,7 @@ std::optional<timer_id> core::next_tagged(timer_group::cursor& members, const vo
 }
 
 bool core::inside(timer_id id) const {
-  const record* const r = find(timer_id_access::parts(id));
+  const record* const r = record_of(id);
   return r != nullptr && inside_any([r](const record& own) { return &own == r; });
 }
 
@@ -1037,8 +972,8 @@ bool core::inside_any(Is&& is) const {
   return marker::inside_any(this, [&](marker::kind what, const void* which) {
     if (what != marker::kind::request) return is(*static_cast<const record*>(which));
     const auto& asked = *static_cast<const request*>(which);
-    const record_lock hold(asked.of.mutex);
-    return asked.of.generation() == asked.generation && is(asked.of);
+    const shard_lock hold = lock(asked.of);
+    return hold && asked.of.generation == asked.generation && is(asked.of);
   });
 }
 
@@ -1071,7 +1006,7 @@ std::optional<std::vector<unfired>> core::stop_by(time_point end) {
   if (unfired_.load(relaxed) == unfired_list::unclaimed) {
     const std::size_t expected = pending() + 64;  // 64 for what other threads may schedule in the meantime
     list.reserve(expected);
-    found.reserve(3 * expected);  // each of the three searches may find the same timer
+    found.reserve(expected);
   }
   set_stopped();
   interrupt_all();
@@ -1106,7 +1041,7 @@ void core::set(unfired_list state) noexcept {
 }
 
 void core::set_stopped() noexcept {
-  stopped_.store(true, std::memory_order_seq_cst);
+  stopped_.store(true, relaxed);
   next_due_moved_earlier();  // for the driver to notice
 }
 
@@ -1123,60 +1058,43 @@ std::size_t core::in_flight() noexcept { return in_flight_.fetch_add(0, std::mem
 std::vector<std::string> core::names_of(const std::vector<candidate>& found) const {
   std::vector<std::string> names;
   for (std::size_t i = 0; i != found.size(); ++i) {
-    if (found[i].plain) continue;  // it has no name
-    record& r = *found[i].timer;
-    const record_lock hold(r.mutex);
-    if (!found[i].is_current() || r.name().empty()) continue;
+    const record& r = *found[i].timer;
+    const shard_lock hold = lock(r);
+    if (!hold || !found[i].is_current() || r.name().empty()) continue;
     names.resize(found.size());
     names[i] = r.name();
   }
   return names;
 }
 
-/// Finds all timers that wait, in the order in which stop() hands them back. A timer may be found twice. Precondition:
-/// stopped() or draining(). While draining, timers that are not periodic may be left out if they move in the meantime.
-///
-/// A pass and other calls may be in progress. By itself, a timer moves only from waiting for memory to the wheel or
-/// the pass, and from the wheel to the pass; the searches are in that order. Any other move is made under the record's
-/// lock, which the first search also takes, so the later searches find the timer where it is then. schedule() inserts
-/// nothing any more.
+core::found_in core::place_of(const record& r) noexcept {
+  if (r.in_progress()) return found_in::no_queue;
+  if (r.where == waits_in::wheel) return found_in::wheel;
+  if (r.where == waits_in::pass) return found_in::pass;
+  return r.where == waits_in::late_pass ? found_in::late_in_pass : found_in::no_queue;
+}
+
+/// Finds all timers that wait, in the order in which stop() hands them back. Ends those whose run in progress is their
+/// last. Precondition: stopped(). So nothing begins to wait any more.
 void core::find_unfired(std::vector<candidate>& found) {
-  pool_.for_each([&](record& r) { find_unqueued(r, found); });
-  wheel_.for_each([&](shared_node& n) {
-    auto& r = static_cast<record&>(n);
-    const node_word word = r.word();  // a plain timer may be cancelled at any time
+  shards_.for_each_timer([&](record& r, shard_lock& hold) {
+    if (!r.live()) return;
+    if (r.running != 0) return finish(hold, r, ending::over);
+    const found_in place = place_of(r);
     const std::uint64_t arming = r.arming.load(relaxed);
-    found.push_back({&r, word.generation(), arming, word.where() != place::guarded, r.due_tick(),
-                     found_in::wheel, arming});
-  });
-  ready_.for_each_current([&](const ready_entry& entry, bool is_late) {
-    const record& r = *entry.timer;
-    found.push_back({entry.timer, r.generation(), entry.arming, r.plain.load(relaxed), entry.tick,
-                     is_late ? found_in::late_in_pass : found_in::pass,
-                     is_late ? entry.arming : found.size()});
+    const auto next = r.first_run();
+    found.push_back(
+        {&r, r.generation, arming, next.tick, place, place == found_in::no_queue ? next.order : arming});
   });
   std::sort(found.begin(), found.end(), [](const candidate& a, const candidate& b) {
     return std::tie(a.tick, a.where, a.order) < std::tie(b.tick, b.where, b.order);
   });
 }
 
-/// Finds `r` if it is neither in the wheel nor in the pass, but with the executor, never due, or waiting for memory. If
-/// it is running, that run is its last.
-void core::find_unqueued(record& r, std::vector<candidate>& found) {
-  record_lock hold(r.mutex);
-  const waits_in where = r.where;
-  const bool is_unqueued = where == waits_in::never_due || where == waits_in::no_memory;
-  if ((!r.in_progress() && !is_unqueued) || !r.live()) return;
-  if (r.running != 0) return finish(hold, r, ending::over);
-  const auto next = r.first_run();
-  found.push_back({&r, r.generation(), r.arming.load(relaxed), r.plain.load(relaxed), next.tick,
-                   found_in::no_queue, next.order});
-}
-
 void core::hand_back(const candidate& c, std::string&& name, std::vector<unfired>& list) {
   record& r = *c.timer;
-  record_lock hold(r.mutex);
-  if (!c.is_current() || !stop_waiting(r, [&] { return c.is_current(); })) return;
+  shard_lock hold = lock(r);
+  if (!hold || !c.is_current()) return;
   const timer_id id = id_of(r);
   const time_point due = r.first_run().due;
   end(r, ending::returned);
@@ -1195,35 +1113,24 @@ void core::refuse_inside(const char* call) const {
 bool core::drain(duration limit) {
   refuse_inside("drain");
   if (abandoned()) return true;
-  std::vector<candidate> found;
-  found.reserve(3 * (pending() + 64));  // as in stop()
-  draining_.store(true, std::memory_order_seq_cst);
-  end_periodic_timers(found);
+  draining_.store(true, relaxed);
+  end_periodic_timers();
   if (!pass_time_until_drained(limit)) return false;
   set_stopped();
   return true;
 }
 
-/// Ends the periodic timers that it finds; a run in progress is their last. The others end by themselves: the flag is
-/// up, so a periodic timer that the driver dispatches later, or whose run ends later, waits for no further run, and
-/// none can be moved.
-void core::end_periodic_timers(std::vector<candidate>& found) {
-  find_unfired(found);
-  for (const candidate& c : found) {
-    if (c.plain) continue;
-    record_lock hold(c.timer->mutex);
-    if (c.is_current() && c.timer->periodic()) finish(hold, *c.timer, ending::over);
-  }
+/// Ends the periodic timers; a run in progress is their last. Those that are being scheduled find the flag up.
+void core::end_periodic_timers() {
+  shards_.for_each_timer([this](record& r, shard_lock& hold) {
+    if (r.live() && r.periodic()) finish(hold, r, ending::over);
+  });
 }
 
-/// (pending() is never too low here, because no timer is scheduled any more. It may be too high for a while: see cancel().)
-///
-/// Memory order: if the end of a timer is counted in what pending() has read, then so is, in the other two, what the thread
-/// that counted it had done before: a timer that is no longer never due, a pass or a job that has begun. The modifications
-/// here see to that. One that came before that thread's would make it acquire what is released here, and so pending() could
-/// not have read what it counted afterwards.
+/// (What has ended when its shard is read was ended by a pass or a job that has begun before: so in_flight() comes last.)
 bool core::drained() noexcept {
-  return pending() <= never_due_.fetch_add(0, std::memory_order_release) && in_flight() == 0;
+  const counters all = shards_.total();
+  return all.pending() <= all.never_due && in_flight() == 0;
 }
 
 bool core::pass_time_until_drained(duration limit) {
@@ -1236,12 +1143,8 @@ void core::stop_one_by_one() noexcept {
   set_stopped();
   interrupt_all();
   wait_for_others(marker::in_flight(this));
-  wheel_.for_each([](shared_node&) {});  // drops what could still be scheduled in its place
-  pool_.for_each([this](record& r) {
-    record_lock hold(r.mutex);
-    const std::uint64_t generation = r.generation();
-    const auto is_live = [&] { return r.live(generation); };
-    if (is_live() && stop_waiting(r, is_live)) finish(hold, r, ending::over);
+  shards_.for_each_timer([this](record& r, shard_lock& hold) {
+    if (r.live()) finish(hold, r, ending::over);
   });
 }
 
@@ -1267,108 +1170,28 @@ void core::retire() noexcept {
 // Queries, and what checked builds verify after each call.
 
 bool core::pending(timer_id id) const {
-  const timer_id_parts which = timer_id_access::parts(id);
-  record* const r = find(which);
-  if (r == nullptr) return false;
-  const record_lock hold(r->mutex);
-  return r->live(which.generation);
-}
-
-/// The deadline that `r`, which is locked, waits for. None if it waits for no moment, or is plain and was cancelled in
-/// the meantime.
-std::optional<time_point> core::deadline_of(record& r, std::uint64_t generation) {
-  switch (r.where) {
-    case waits_in::nowhere:
-      return std::nullopt;
-    case waits_in::never_due:
-      return time_point::max();
-    case waits_in::no_memory:
-    case waits_in::wheel:
-      break;
-  }
-  // A plain timer leaves the wheel without the record's lock, and then another timer may have the record.
-  for (;;) {
-    const node_word word = r.word();
-    if (word.generation() != generation) return std::nullopt;
-    if (const auto found = r.deadline_if(word)) return found;
-  }
+  shard_lock hold;
+  const record* const r = find(id, hold);
+  return r != nullptr && r->live();
 }
 
 std::optional<time_point> core::due(timer_id id) {
-  const timer_id_parts which = timer_id_access::parts(id);
-  record* const r = find(which);
-  if (r == nullptr) return std::nullopt;
-  const record_lock hold(r->mutex);
-  return r->live(which.generation) ? deadline_of(*r, which.generation) : std::nullopt;
+  shard_lock hold;
+  const record* const r = find(id, hold);
+  return r != nullptr && r->live() ? r->waits_for() : std::nullopt;
 }
 
-/// Whether a pass holds the timer of `r`, which is locked. Precondition: `in_pass` is in the order of records.
-bool core::has_entry(const std::vector<ready_entry>& in_pass, const record& r) {
-  const auto found =
-      std::lower_bound(in_pass.begin(), in_pass.end(), &r,
-                       [](const ready_entry& e, const record* timer) { return e.timer < timer; });
-  return found != in_pass.end() && found->timer == &r && found->is_current();
-}
-
-/// Adds the timer of `r` if it is pending or running. Returns false if it may be in the pass but is not in `in_pass`.
-///
-/// A record whose timer is under construction must be left alone, because the scheduling thread writes what is marked
-/// [new]. That timer is neither in the wheel nor in the pass, and no run of it is in progress; its state says that it
-/// waits in the wheel, as the state of a free record does.
-bool core::list_timer(record& r, const std::vector<ready_entry>& in_pass, std::vector<timer_info>& timers) {
-  const record_lock hold(r.mutex);
-  if (r.destroying) return true;
-  const waits_in where = r.where;
-  std::optional<time_point> due;
-  // A plain timer leaves the wheel without the record's lock, and then another timer may have the record.
-  node_word word = r.word();
-  if (where == waits_in::wheel &&
-      word.where() == place::out)  // if it is just being taken, the pass has it afterwards
-    wheel_.take_out(r, [&](node_word now) {
-      word = now;
-      return false;
-    });
-  bool is_plain = false;
-  for (;; word = r.word()) {
-    is_plain = r.plain.load(std::memory_order_acquire);
-    if (where != waits_in::wheel || !word.is_scheduled() || (due = r.deadline_if(word))) break;
-  }
-  if (!due) {
-    if (!r.live() && r.running == 0) return true;
-    if (where == waits_in::wheel && !r.in_progress() && !has_entry(in_pass, r)) return false;
-    if (where == waits_in::never_due) due = time_point::max();
-    if (where == waits_in::wheel || where == waits_in::no_memory) due = r.deadline();
-  }
-  timer_info info{.id = timer_id_access::make(number_, r.slot, word.generation()),
-                  .due = due,
-                  .runs = r.running,
-                  .running = r.running};
-  if (!is_plain) {
-    info.name = r.name();
-    info.periodic = r.periodic();
-    if (info.periodic) info.runs = r.repeats->next.runs() - r.submitted;
-  }
-  timers.push_back(std::move(info));
-  return true;
-}
-
-/// Visits each record once, so that a timer that moves in the meantime is neither left out nor listed twice. Visits
-/// again those that may have been in the pass, because timers enter the pass without a lock that is held here.
 std::vector<timer_info> core::list() {
   std::vector<timer_info> timers;
   if (abandoned()) return timers;
-  std::vector<record*> again;
-  std::vector<ready_entry> in_pass;
-  pool_.for_each([&](record& r) {
-    if (!list_timer(r, in_pass, timers)) again.push_back(&r);
+  shards_.for_each_timer([&](const record& r, const shard_lock&) {
+    if (r.destroying || (!r.live() && r.running == 0)) return;
+    timer_info info{.id = id_of(r), .due = r.waits_for(), .runs = r.running, .running = r.running};
+    info.name = r.name();
+    info.periodic = r.periodic();
+    if (info.periodic) info.runs = r.repeats->next.runs() - r.submitted;
+    timers.push_back(std::move(info));
   });
-  for (int looks = 0; looks != 3 && !again.empty(); ++looks) {  // timers under construction stay
-    in_pass.clear();
-    ready_.for_each_current([&](const ready_entry& entry, bool) { in_pass.push_back(entry); });
-    std::sort(in_pass.begin(), in_pass.end(),
-              [](const ready_entry& a, const ready_entry& b) { return a.timer < b.timer; });
-    std::erase_if(again, [&](record* r) { return list_timer(*r, in_pass, timers); });
-  }
   std::sort(timers.begin(), timers.end(), [](const timer_info& a, const timer_info& b) {
     return std::tuple(!a.due, a.due, a.id) < std::tuple(!b.due, b.due, b.id);
   });
@@ -1377,23 +1200,23 @@ std::vector<timer_info> core::list() {
 
 std::size_t core::pending() const noexcept {
   if (abandoned()) return 0;
-  return static_cast<std::size_t>(pool_.total().pending());
+  return static_cast<std::size_t>(shards_.total().pending());
 }
 
 statistics core::stats() const {
   statistics s;
   if (abandoned()) return s;
-  const counters c = pool_.total();
+  const counters c = shards_.total();
   s.pending = c.pending();
   s.scheduled = c.scheduled;
   s.fired = c.fired;
   s.completed = c.completed;
   s.cancelled = c.cancelled;
   s.returned = c.returned;
-  s.failed = c.failed;
+  s.failed = failed_.load(relaxed);
   s.missed = c.missed;
   s.overlapped = c.overlapped;
-  s.rejected = c.rejected;
+  s.rejected = rejected_.load(relaxed);
   s.wakeups = wakeups();
   s.lateness = meter_.lateness.snapshot();
   s.run_time = meter_.run_time.snapshot();
@@ -1402,12 +1225,12 @@ statistics core::stats() const {
 
 std::optional<time_point> core::next_due() {
   if (stopped()) return std::nullopt;
-  std::optional<tick_number> earliest = wheel_.next_due();
+  std::optional<tick_number> earliest = shards_.next_due();
   const auto consider = [&](tick_number tick) {
     if (!earliest || tick < *earliest) earliest = tick;
   };
   if (const auto in_pass = ready_.next_due()) consider(*in_pass);
-  if (without_memory_.load(relaxed) != 0) for_each_without_memory([&](record& r) { consider(r.due_tick()); });
+  if (without_memory_.load(relaxed) != 0) for_each_without_memory([&](record& r) { consider(r.due); });
   if (!earliest) return std::nullopt;
   return grid_.begin_of(*earliest);
 }
@@ -1417,11 +1240,10 @@ void core::dump(std::ostream& out) {
     out << "rondo: this is a copy of a scheduler in a child made by fork(); the driver is in the parent\n";
     return;
   }
-  picture p{.grid = grid_, .now = now(), .size = wheel_.buckets()};
-  describe(wheel_, p);
-  ready_.for_each_current([&](const auto&, bool) { ++p.ready; });
-  pool_.for_each([&](record& r) {
-    const record_lock hold(r.mutex);
+  picture p{.grid = grid_, .now = now(), .size = shards_.buckets()};
+  describe(shards_, p);
+  shards_.for_each_timer([&](const record& r, const shard_lock&) {
+    if (r.where == waits_in::pass || r.where == waits_in::late_pass) ++p.ready;
     if (r.where == waits_in::never_due) ++p.never_due;
     if (r.where == waits_in::no_memory) ++p.without_memory;
     p.submitted += r.submitted;
@@ -1433,9 +1255,9 @@ void core::dump(std::ostream& out) {
 }
 
 void core::end_call(const char* name) noexcept {
-  const std::size_t steps = wheel_.buckets() + pool_.slots() / 8;  // most slots are usually free
+  const std::size_t steps = shards_.buckets() + shards_.slots() / 8;  // most slots are usually free
   if (!abandoned() && checks_.enough_for(steps)) {
-    std::string wrong = fault();
+    std::string wrong = shards_.fault();
     if (wrong.empty()) wrong = fault_when_quiescent();
     if (!wrong.empty()) {
       dump(std::cerr);
@@ -1445,38 +1267,22 @@ void core::end_call(const char* name) noexcept {
   checks_.end();
 }
 
-/// Verifies what is true at any time, whether or not other calls are in progress.
-std::string core::fault() {
-  std::string wrong = wheel_.fault();
-  pool_.for_each([&](record& r) {
-    if (!wrong.empty()) return;
-    const record_lock hold(r.mutex);
-    wrong = r.fault();
-    if (!wrong.empty()) wrong = "the timer in slot " + std::to_string(r.slot) + ": " + wrong;
-  });
-  return wrong;
-}
-
 /// Verifies what is true when no other call, pass or job is in progress. Returns an empty string if one is, or if one
 /// begins in between.
 std::string core::fault_when_quiescent() {
   std::string wrong;
   const bool was_quiescent = checks_.alone_during([&] {
     census found;
-    // for_each() would drop cancelled nodes, but a check changes nothing.
-    wheel_.for_each_entry([&](std::optional<std::size_t>, tick_number, auto&& each) {
-      each([&](const shared_node&) { ++found.in_wheel; });
-    });
-    ready_.for_each_current([&](const auto&, bool) { ++found.in_pass; });
-    pool_.for_each([&](record& r) {
-      const record_lock hold(r.mutex);
+    shards_.for_each([&](const shard& s) { found.in_wheel += s.wheel.size; });
+    shards_.for_each_timer([&](const record& r, const shard_lock&) {
+      if (r.where == waits_in::pass || r.where == waits_in::late_pass) ++found.in_pass;
       if (r.where == waits_in::never_due) ++found.never_due;
       if (r.where == waits_in::no_memory) ++found.without_memory;
-      if (r.where == waits_in::nowhere) ++found.with_executor;  // no run is in progress
+      if (r.live() && r.where == waits_in::nowhere) ++found.with_executor;  // no run is in progress
     });
-    found.slots = pool_.slots();
-    found.free = pool_.free();
-    wrong = fault_of(pool_.total(), found);
+    found.slots = shards_.slots();
+    found.free = shards_.free();
+    wrong = fault_of(shards_.total(), found);
   });
   return was_quiescent ? wrong : "";
 }

@@ -22,10 +22,9 @@
 #include "scheduler/checked.hpp"
 #include "scheduler/ready_list.hpp"
 #include "scheduler/record.hpp"
-#include "scheduler/record_pool.hpp"
 #include "scheduler/run_meter.hpp"
+#include "scheduler/shards.hpp"
 #include "scheduler/stack_marker.hpp"
-#include "scheduler/striped_wheel.hpp"
 #include "scheduler/timer_group.hpp"
 #include "scheduler/user_handlers.hpp"
 #include "sync/sync.hpp"
@@ -47,15 +46,14 @@ constexpr time_point deadline_after(time_point now, duration delay) noexcept {
 ///                   ^        run_pass()              └> submit() ─> executor ─> start() ─┘     │
 ///                   └─────────────────────── rearm(), if it is periodic ────────────────────────┘
 ///
-/// finish() takes a timer that ends out of any of these places; stop() finds it in any of them.
+/// finish() takes a timer that ends out of any of these places; stop() finds it in any of them. Each arrow is one step
+/// under the lock of the timer's shard.
 ///
-/// Locks, in the order in which they may be nested: the wait point's, a record's (or two, those of a timer and of the
-/// new timer that replaces it, in the order of their addresses), that under which nodes move to their due ticks, a
-/// stripe's of the wheel (or two, in the order of their addresses), then one of: that of the stripes' next ticks, the
-/// ready list's, a group's, a shard's of the pool and then the depot's. Components on top may make calls with a
-/// `remainder` under their own locks. No lock is held while user code runs. No call that schedules or cancels takes a
-/// lock that all callers share, except for that of the next ticks, when a stripe's earliest tick changes, and the
-/// depot's, at most once in 64 calls.
+/// Locks, in the order in which they may be nested: the wait point's, a shard's (or two, those of a timer and of the new
+/// timer that replaces it, in the order of their addresses), then one of: that of the shards' next ticks, the ready list's,
+/// a group's, that of the table of records. Components on top may make calls with a `remainder` under their own locks. No
+/// lock is held while user code runs. No call that schedules or cancels takes a lock that all callers share, except for
+/// that of the next ticks, when a shard's earliest tick changes, and that of the table, at most once in 64 calls.
 class core : public job_host, public std::enable_shared_from_this<core> {
  public:
   /// Of two readings of a real clock, the later one shows which of two timers was scheduled later. Virtual time stands
@@ -152,9 +150,8 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   void abandon() noexcept;
   bool abandoned() const noexcept { return abandoned_; }
 
-  // Memory order: whoever depends on one of these holds the lock of a record, which stop() and drain() take after they have
-  // raised the flag; or is inside a pass, a job or a call of a handler; or sleeps where it is woken. A new timer depends on
-  // is_open().
+  // Memory order: whoever depends on one of these holds the lock of a shard, which stop() and drain() take after they have
+  // raised the flag; or is inside a pass, a job or a call of a handler; or sleeps where it is woken.
   bool stopped() const noexcept { return stopped_.load(std::memory_order_relaxed); }
   bool stopping() const noexcept { return stopped() || draining(); }
   bool draining() const noexcept { return draining_.load(std::memory_order_relaxed); }
@@ -188,9 +185,7 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   void call_out(const void* listener, const std::function<void()>& handler) noexcept;
 
  private:
-  using record_lock = std::unique_lock<sync::record_mutex>;
   using ready_entry = ready_list::entry;
-  using own_shard = record_pool::own_shard;
   using marker = stack_marker;
 
   static constexpr bool is_checked = checks && sync::can_check;
@@ -214,7 +209,6 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   struct dispatch_result {
     verdict what = verdict::stale;
     firing fact;
-    std::uint64_t overlapped = 0;  // points that were dropped
     // Only to submit:
     run_ticket ticket = 0;
     std::shared_ptr<const timer_options> own;  // the timer's options, or null
@@ -231,21 +225,18 @@ class core : public job_host, public std::enable_shared_from_this<core> {
     record* timer;
     std::uint64_t generation;
     std::uint64_t arming;
-    bool plain;
     tick_number tick;
     found_in where;
-    std::uint64_t order;  // among those of its tick that were found in the same way
+    std::uint64_t order;  // among those of its tick that were found in the same place
 
-    /// Whether the timer, which is locked, is still what it was. (The arming alone does not say that: between two timers of
-    /// a record, it belongs to neither. live() is checked last: if the record now serves another timer, other threads write
-    /// that state.)
+    /// Whether the timer, whose shard is locked, is still what it was.
     bool is_current() const noexcept {
-      return timer->arming.load(relaxed) == arming && timer->live(generation);
+      return timer->generation == generation && timer->live() && timer->arming.load(relaxed) == arming;
     }
   };
 
-  /// This core, if the driver must be woken once no lock is held any more. As soon as a timer is in the wheel and its
-  /// stripe is unlocked, its task may run and destroy the scheduler, so the core is kept from before that.
+  /// This core, if the driver must be woken once no lock is held any more. As soon as the shard of a timer that waits is
+  /// unlocked, its task may run and destroy the scheduler, so the core is kept from before that.
   using waking = std::shared_ptr<core>;
 
   class in_flight_guard;
@@ -255,24 +246,22 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   [[gnu::noinline]] record& take_limited_record();
   void claim_place();
   void free_place() noexcept;
-  record* find(const timer_id_parts&) const noexcept;
+  record* record_of(timer_id) const noexcept;
+  shard_lock lock(const record&) const noexcept;
+  record* find(timer_id, shard_lock& hold) const noexcept;
   timer_id id_of(const record&) const noexcept;
   std::uint64_t next_number() noexcept { return numbers_.fetch_add(1, relaxed) + 1; }
   /// The tick that `r`, which is not plain or new, takes for a deadline whose own tick this is.
   tick_number tick_of(const record& r, tick_number own, time_point due) const noexcept {
     return r.slack() == duration::zero() ? own : grid_.with_slack(own, due, r.slack());
   }
-  void begin_wait(record&, time_point now) noexcept;
-  bool is_open() const noexcept;
-  void insert(record&, tick_number, time_point now, waking&);
-  void insert_never_due(record&);
-  bool is_good_place(const record&, tick_number due, time_point now) const noexcept;
+  void publish(record&, time_point due, tick_number, time_point now, waking&);
   bool reschedule(timer_id, time_point due, time_point now, waking&);
-  bool arm(record&, std::uint64_t generation, time_point deadline, tick_number, time_point now, waking&);
-  void arm_surely(record&, time_point deadline, tick_number, time_point now, waking&) noexcept;
+  void wait(record&, time_point deadline, tick_number, time_point now, waking&);
+  void wait_surely(record&, time_point deadline, tick_number, time_point now, waking&) noexcept;
+  void number_wait(record&, time_point now) noexcept;
   void disarm(record&) noexcept;
   void leave_count(record&) noexcept;
-  void set_never_due(record&) noexcept;
 
   // A pass, and one run.
   void collect(tick_number until);
@@ -282,10 +271,10 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   // Flattened: with calls, a one-shot would take half as many instructions again from the wheel to its end.
   [[gnu::flatten]] bool begin(const ready_entry&, pass&);
   dispatch_result dispatch(const ready_entry&, pass&);
-  void dispatch_one_shot(record_lock&, record&, dispatch_result&) noexcept;
-  void dispatch_periodic(record_lock&, const ready_entry&, time_point reading, dispatch_result&);
+  void dispatch_one_shot(shard_lock&, record&, dispatch_result&) noexcept;
+  void dispatch_periodic(shard_lock&, const ready_entry&, time_point reading, dispatch_result&);
   void await(record&, const repetition::step&, time_point now) noexcept;
-  void begin_run(record_lock&, record&, std::uint64_t missed) noexcept;
+  void begin_run(shard_lock&, record&, std::uint64_t missed) noexcept;
   time_point run(record&, const firing&, time_point start, std::exception_ptr* thrown) noexcept;
   void end_run(record&, time_point ended) noexcept;
   void rearm(record&, time_point ended, waking&) noexcept;
@@ -297,30 +286,28 @@ class core : public job_host, public std::enable_shared_from_this<core> {
 
   // How it ends.
   [[gnu::noinline]] cancel_result cancel_slowly(timer_id);
-  template <class Still>
-  bool stop_waiting(record&, Still&&) noexcept;
   void end(record&, ending) noexcept;
-  void finish(record_lock&, record&, ending) noexcept;
-  void release(record_lock&, record&, stack_marker::kind) noexcept;
-  void free_record(record_lock&, record&) noexcept;
+  void finish(shard_lock&, record&, ending) noexcept;
+  void release(shard_lock&, record&, stack_marker::kind) noexcept;
+  void free_record(shard_lock&, record&) noexcept;
 
   template <class Wait>
   bool wait_watched(const char* call, time_point end, Wait&& wait);
 
   // Groups.
-  record* lock_both(record& made, record_lock& made_hold, timer_id, record_lock& old_hold) const;
+  record* lock_both(shard_lock& made_hold, timer_id, shard_lock& old_hold) const;
   void publish_member(record&, time_point due, tick_number, time_point now, timer_group&, void* tag, waking&);
   template <class Visit>
   void for_each_member(timer_group&, Visit&&) const;
 
   // The end of the scheduler.
+  static found_in place_of(const record&) noexcept;
   void find_unfired(std::vector<candidate>&);
-  void find_unqueued(record&, std::vector<candidate>&);
   std::vector<std::string> names_of(const std::vector<candidate>&) const;
   void hand_back(const candidate&, std::string&& name, std::vector<unfired>&);
-  void end_periodic_timers(std::vector<candidate>&);
+  void end_periodic_timers();
   struct request;
-  void interrupt(record&, std::optional<std::uint64_t> generation) noexcept;
+  void interrupt(record&, shard_lock&) noexcept;
   void interrupt_all() noexcept;
   template <class Is>
   bool inside_any(Is&&) const;
@@ -331,16 +318,11 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   std::size_t in_flight() noexcept;
 
   // Queries and checks.
-  std::optional<time_point> deadline_of(record&, std::uint64_t generation);
-  static bool has_entry(const std::vector<ready_entry>& in_pass, const record&);
-  bool list_timer(record&, const std::vector<ready_entry>& in_pass, std::vector<timer_info>&);
-  std::string fault();
   std::string fault_when_quiescent();
 
   std::uint32_t number_;  // of this scheduler in the process; changes when it is abandoned
   const tick_grid grid_;
-  striped_wheel wheel_;
-  record_pool pool_;
+  shards shards_;
   ready_list ready_;  // only the driver fills and empties it
   run_meter meter_;
   call_checks checks_;
@@ -362,8 +344,10 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   // The last number given out: to a submitted run, as its ticket, or to a timer that is never due. In virtual time, also
   // to each timer that is scheduled.
   sync::atomic<std::uint64_t> numbers_{0};
-  sync::atomic<std::size_t> never_due_{0};       // how many timers are never due
   sync::atomic<std::size_t> without_memory_{0};  // how many wait for memory; the driver reads it in each pass
+  // Counted also for timers that are gone.
+  std::atomic<std::uint64_t> failed_{0};
+  std::atomic<std::uint64_t> rejected_{0};
 };
 
 /// One call by the user. When it ends, a checked build verifies the scheduler, which the call may have destroyed.

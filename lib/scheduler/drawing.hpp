@@ -12,7 +12,7 @@
 #include <rondo/time.hpp>
 #include <rondo/timer_info.hpp>
 
-#include "scheduler/striped_wheel.hpp"
+#include "scheduler/shards.hpp"
 
 namespace rondo::detail {
 
@@ -27,13 +27,13 @@ struct picture {
     std::size_t nodes = 0;
   };
 
-  /// The far timers of all stripes.
+  /// The far timers of all shards.
   struct far_part {
     std::size_t nodes = 0;
     tick_number earliest = std::numeric_limits<tick_number>::max();  // of the nodes
     tick_number latest = std::numeric_limits<tick_number>::min();
     std::optional<tick_number> key{};  // their earliest key in the delay queue
-    bool key_is_late = false;          // in some stripe, a node is due before the key
+    bool key_is_late = false;          // in some shard, a node is due before the key
   };
 
   tick_grid grid;
@@ -50,24 +50,37 @@ struct picture {
   std::size_t without_memory = 0;  // there was no memory to insert them into the wheel
 
   std::vector<timer_info> named{};  // the timers that have a name, the earliest first
+
+  /// Adds the nodes of a bucket to those of another shard's bucket with the same number and key, if there is one.
+  void add(const bucket& more) {
+    const auto same = std::find_if(buckets.begin(), buckets.end(), [&](const bucket& b) {
+      return b.number == more.number && b.key == more.key;
+    });
+    if (same == buckets.end()) return buckets.push_back(more);
+    same->nodes += more.nodes;
+    if (more.nodes != 0) same->tick = more.tick;
+  }
 };
 
-/// Adds the contents of a wheel, read stripe by stripe. No stripe is locked while another one is, and none when it
-/// returns. O(buckets + nodes).
-inline void describe(const striped_wheel& wheel, picture& p) {
-  wheel.for_each_entry([&](std::optional<std::size_t> number, tick_number key, auto&& for_each_node) {
-    picture::far_part seen;
-    for_each_node([&](const shared_node& n) {
-      ++seen.nodes;
-      seen.earliest = std::min(seen.earliest, n.due_tick());
-      seen.latest = std::max(seen.latest, n.due_tick());
+/// Adds the contents of the wheels, read shard by shard. No shard is locked while another one is, and none when it returns.
+/// O(buckets + nodes).
+inline void describe(const shards& all, picture& p) {
+  all.for_each([&](const shard& s) {
+    const std::lock_guard hold(s.mutex);
+    s.wheel.for_each_entry([&](std::optional<std::size_t> number, tick_number key, auto&& for_each_node) {
+      picture::far_part seen;
+      for_each_node([&](const node& n) {
+        ++seen.nodes;
+        seen.earliest = std::min(seen.earliest, n.due);
+        seen.latest = std::max(seen.latest, n.due);
+      });
+      if (number) return p.add({*number, key, seen.earliest, seen.nodes});
+      p.far.nodes += seen.nodes;
+      p.far.earliest = std::min(p.far.earliest, seen.earliest);
+      p.far.latest = std::max(p.far.latest, seen.latest);
+      p.far.key = std::min(p.far.key.value_or(key), key);
+      p.far.key_is_late |= seen.earliest < key;
     });
-    if (number) return void(p.buckets.push_back({*number, key, seen.earliest, seen.nodes}));
-    p.far.nodes += seen.nodes;
-    p.far.earliest = std::min(p.far.earliest, seen.earliest);
-    p.far.latest = std::max(p.far.latest, seen.latest);
-    p.far.key = std::min(p.far.key.value_or(key), key);
-    p.far.key_is_late |= seen.earliest < key;
   });
 }
 

@@ -125,19 +125,6 @@ class ready_list {
     drop_first();
   }
 
-  /// Calls visit(entry, is_late) for each current entry, in no order. The entries of push_late() are late, except for one
-  /// that front() has returned.
-  template <class Visit>
-  void for_each_current(Visit&& visit) const {
-    const std::lock_guard hold(mutex_);
-    if (late_front_ && late_front_->is_current()) visit(*late_front_, false);
-    const std::size_t end = end_.load(std::memory_order_acquire);
-    for (std::size_t i = begin_.load(std::memory_order_acquire); i < end; ++i)
-      if (entries_[i].is_current()) visit(entries_[i], false);
-    for (const entry& e : late_)
-      if (e.is_current()) visit(e, true);
-  }
-
   /// The tick of the first current entry.
   std::optional<tick_number> next_due() const noexcept {
     const std::lock_guard hold(mutex_);

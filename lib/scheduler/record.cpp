@@ -4,9 +4,9 @@ namespace rondo::detail {
 
 /// Why the state is not a row of the table; empty if it is one.
 std::string record::fault_of_state(bool is_periodic) const {
-  switch (state.load(relaxed)) {
+  switch (state) {
     case life::free:
-      return "it is free, but waits or runs";
+      break;
     case life::live:
       if (where == waits_in::nowhere && !in_progress()) return "it is pending, but waits for nothing";
       if (is_periodic) return {};
@@ -21,12 +21,10 @@ std::string record::fault_of_state(bool is_periodic) const {
       if (where != waits_in::nowhere) return "it is over, but waits for a run";
       return {};
   }
-  return "its life has no name";
+  return "it serves no timer";
 }
 
 std::string record::fault() const {
-  // Free, waiting, or just being made by a schedule() that may be writing its state.
-  if (!in_progress() && where == waits_in::wheel) return {};
   if (!live()) return fault_of_state(false);  // perhaps what it owned is just being destroyed
   std::string wrong = fault_of_state(periodic());
   if (!wrong.empty() || !periodic()) return wrong;

@@ -11,13 +11,13 @@
 #include <string_view>
 #include <utility>
 
+#include <rondo/detail/wheel_core.hpp>
 #include <rondo/executor.hpp>
 #include <rondo/task.hpp>
 #include <rondo/time.hpp>
 
 #include "scheduler/handoff.hpp"
 #include "scheduler/repetition.hpp"
-#include "scheduler/striped_wheel.hpp"
 #include "sync/sync.hpp"
 
 namespace rondo::detail {
@@ -38,13 +38,15 @@ enum class life : std::uint8_t { free, live, completed, ended };
 
 /// Where a timer waits for its next run.
 enum class waits_in : std::uint8_t {
-  wheel,      // or the list of what is due in the pass in progress
+  wheel,      // its shard's
+  pass,       // what the driver has taken out of the wheels, and not yet begun
+  late_pass,  // as `pass`, among the late runs of bursts
   never_due,  // nothing: no tick of the clock is its due tick
   no_memory,  // there was none to insert it into the wheel; each pass tries again
   nowhere,
 };
 
-/// What a record knows about the group of its timer. The record's lock guards `group`, and the group's lock guards the
+/// What a record knows about the group of its timer. The shard's lock guards `group`, and the group's lock guards the
 /// list. Only the group knows `tag`.
 struct membership {
   timer_group* group = nullptr;  // null if none
@@ -56,23 +58,18 @@ struct membership {
 /// One timer. Records are pooled and never move, so a slot always refers to the same record; the generation tells
 /// whether the record still serves the same timer.
 ///
-/// `mutex` guards all members, with two exceptions. Until schedule() returns, only the scheduling thread knows the
-/// record, and it writes what is marked [new] without the lock. While a run is in progress, `work` belongs to that run.
-/// Atomics are written under the lock. They may be read without it: the reader then takes a lock and checks again.
+/// A record belongs to a shard, whose lock guards all members, with these exceptions. While the record is free, its
+/// thread may write `next_free` and what is marked [new]. While a run is in progress, `work` belongs to that run, and
+/// while `destroying`, what the timer owns belongs to the thread that destroys it.
 ///
-/// A plain timer that waits in the wheel is cancelled without a lock: cancel() changes the word of shared_node, and with it
-/// the generation, and then owns the record. So a thread that has locked such a record knows only that the timer was
-/// there. The thread may change the timer only after it has parked its node or taken it out of the wheel, and must read it
-/// with deadline_if(). No other timer needs this.
-///
-/// A free record may still be in the wheel, parked. The next timer that it serves is scheduled in that place, if that is
-/// possible.
+/// A free record may still be in the wheel, cancelled. The next timer that it serves is then scheduled in that place, if
+/// that is possible.
 ///
 /// The state of a timer is a row of this table. A flat enumeration would need the product of these columns: a periodic
 /// timer may wait, be submitted and run, all at the same time.
 ///
 ///     life              waits in                    submitted   running   next
-///     free              –                           0           0         live
+///     free              nowhere                     0           0         live
 ///     live, one-shot    anywhere but nowhere        0           0         live, completed, ended
 ///                       nowhere                     1           0         live, completed, ended
 ///     live, periodic    anywhere; nowhere only if   n           m         live, completed, ended
@@ -82,12 +79,11 @@ struct membership {
 /// `live` is what users call pending. `submitted` counts the runs that an executor has and that have not started,
 /// `running` counts those in progress. A timer is completed if its last run has begun, or if drain() or stop() has
 /// ended it. It is counted as completed when none of its runs is in progress any more. A timer has ended if it was
-/// cancelled or handed back, which is counted at once. A free record says that it waits in the wheel, so that schedule()
-/// writes only its life.
+/// cancelled or handed back, which is counted at once.
 ///
 /// Three cache lines: what every waiting timer needs; the callable; what an executor or a recurrence needs. Calls about
 /// a plain timer do not touch the third, and cancel() does not touch the second either.
-struct alignas(64) record : shared_node {
+struct alignas(64) record : node {
   /// A run that has not started.
   struct pending_run {
     time_point due;
@@ -95,65 +91,39 @@ struct alignas(64) record : shared_node {
     std::uint64_t order;  // among those of its tick
   };
 
-  explicit record(std::uint32_t own_slot) noexcept : slot(own_slot) {}
+  record(std::uint32_t own_slot, std::uint8_t own_shard) noexcept : slot(own_slot), shard(own_shard) {}
 
+  std::uint32_t slot;            // in the table of all records
+  std::uint64_t generation = 1;  // of the timer that it serves, or will serve
   // Numbers the waits for a certain moment, in the order in which they began: of timers that are due at the same tick, that
-  // with the lowest number runs first. Advances when the timer ceases to wait, so it never repeats. Written under the
-  // lock; the lists read it without.
+  // with the lowest number runs first. Advances when the timer ceases to wait, so it never repeats. The ready list reads it
+  // without the lock.
   sync::atomic<std::uint64_t> arming{1};
+  union {
+    time_point deadline{};  // exact, of the run that it waits for; `due` is its tick
+    record* next_free;      // while it is free
+  };
 
- private:
-  std::atomic<std::int64_t> deadline_or_next_free_{0};
-
- public:
-  std::uint32_t slot;  // in the pool
-  sync::record_mutex mutex;
+  // The shard's number, plus one; 0 in memory that reads as zero. Read without a lock, to find the lock.
+  std::atomic<std::uint8_t> shard;
+  life state = life::free;
   // The timer runs once, has no options of its own, is in no group, and its end destroys nothing. Also true for a free
-  // record. [new] Released: a thread that acquires it and then finds the timer's generation has the value of that
-  // timer.
-  std::atomic<bool> plain{true};
-  std::atomic<life> state{life::free};  // [new]
-  // In one byte, the last of the first line.
-  waits_in where : 2 = waits_in::wheel;
+  // record. [new]
+  bool plain = true;
+  waits_in where : 4 = waits_in::nowhere;
   bool awaited : 1 = false;     // a thread waits until the record is freed
   bool destroying : 1 = false;  // what it owns is being destroyed, without the lock
 
+  task work;  // [new]
   std::uint32_t submitted = 0;
   std::uint32_t running = 0;
-  task work;  // [new]
 
   std::unique_ptr<periodic_part> repeats;    // [new] null if it runs once
   std::shared_ptr<const timer_options> own;  // [new] null if it has none
-  union {
-    // While the timer is in no queue, one from a count for the whole scheduler: the ticket of a submitted
-    // one-shot, or the order among the timers that are never due.
-    std::uint64_t number = 0;
-    record* next_batch;  // while it is free, in the depot of the pool: the first of the next batch
-  };
+  // While the timer is in no queue, one from a count for the whole scheduler: the ticket of a submitted one-shot, or the
+  // order among the timers that are never due.
+  std::uint64_t number = 0;
   membership member;
-
-  /// [new] Exact, of the run that it waits for; `due` is its tick.
-  time_point deadline() const noexcept { return time_point(duration(deadline_or_next_free_.load(relaxed))); }
-  /// (Released: a thread that reads this deadline then finds a word that is not earlier.)
-  void set_deadline(time_point t) noexcept {
-    deadline_or_next_free_.store(t.time_since_epoch().count(), std::memory_order_release);
-  }
-  /// While it is free. (Others may read the deadline at any time, so both are one atomic number.)
-  record* next_free() const noexcept {
-    const auto address = static_cast<std::intptr_t>(deadline_or_next_free_.load(relaxed));
-    return reinterpret_cast<record*>(address);  // NOLINT(performance-no-int-to-ptr)
-  }
-  void set_next_free(record* r) noexcept {
-    deadline_or_next_free_.store(reinterpret_cast<std::intptr_t>(r), std::memory_order_release);
-  }
-
-  /// The deadline of a timer that waits in the wheel, if the word is still `seen`.
-  std::optional<time_point> deadline_if(node_word seen) const noexcept {
-    const duration found(deadline_or_next_free_.load(std::memory_order_acquire));
-    return word().bits == seen.bits ? std::optional(time_point(found)) : std::nullopt;
-  }
-  /// What it is in the wheel while it waits there.
-  place waits_as() const noexcept { return plain.load(relaxed) ? place::waiting : place::guarded; }
 
   /// Keeps options that are not the defaults. Precondition: the record is new. Throws std::invalid_argument if the slack is
   /// negative, and std::bad_alloc.
@@ -163,34 +133,36 @@ struct alignas(64) record : shared_node {
                                   std::to_string(with.slack.count()) + " ns");
     if (!with.run_on && with.name.empty() && with.slack == duration::zero()) return;
     own = std::make_shared<const timer_options>(std::move(with));
-    plain.store(false, std::memory_order_release);
+    plain = false;
   }
   /// How late it may be. Precondition: it is not plain, or new.
   duration slack() const noexcept { return own == nullptr ? duration::zero() : own->slack; }
-  bool has_own_executor() const noexcept { return !plain.load(relaxed) && own != nullptr && own->run_on; }
+  bool has_own_executor() const noexcept { return !plain && own != nullptr && own->run_on; }
   /// Valid as long as `own` is held.
   std::string_view name() const noexcept {
-    return plain.load(relaxed) || own == nullptr ? std::string_view() : std::string_view(own->name);
+    return plain || own == nullptr ? std::string_view() : std::string_view(own->name);
   }
 
-  bool live() const noexcept { return state.load(relaxed) == life::live; }
-  /// Whether the record, which is locked, serves the timer with that generation, and the timer is pending.
-  bool live(std::uint64_t g) const noexcept { return generation() == g && live(); }
+  /// The deadline that it waits for; none if it waits for no moment.
+  std::optional<time_point> waits_for() const noexcept {
+    if (where == waits_in::nowhere) return std::nullopt;
+    return where == waits_in::never_due ? time_point::max() : deadline;
+  }
+  bool live() const noexcept { return state == life::live; }
   /// Whether a run is submitted or in progress.
   bool in_progress() const noexcept { return running != 0 || submitted != 0; }
-  bool periodic() const noexcept { return !plain.load(relaxed) && repeats != nullptr; }
+  bool periodic() const noexcept { return !plain && repeats != nullptr; }
 
-  // A record whose memory the pool has given back reads as zero. Nobody who knows a timer takes such a record for that
-  // timer's, because generations and armings are never 0. Otherwise it is like a free record, except for `slot` and
-  // `plain`.
+  // A free record whose memory has been given back reads as zero, and belongs to no shard.
 
-  /// Turns a record that reads as zero into a free one. Others may be reading it, with ids of timers that are gone.
-  /// Precondition: it never had a later generation or arming than these.
+  /// Makes it a free one again. Precondition: it never had a later generation or arming than these.
   void revive(std::uint32_t own_slot, std::uint64_t own_generation, std::uint64_t own_arming) noexcept {
     slot = own_slot;
+    generation = own_generation;
     arming.store(own_arming, relaxed);
-    set(node_word::of(own_generation, place::out));
-    plain.store(true, relaxed);
+    plain = true;
+    where = waits_in::nowhere;
+    rank = near_bit;
   }
 
   /// Invalidates the current wait: what the timer waited for will not come.
@@ -206,8 +178,8 @@ struct alignas(64) record : shared_node {
     ++submitted;
     repeats->submitted.submit(run);
   }
-  /// Returns whether the ticket was valid. It no longer is. May also be called for a job of a timer that is gone, while
-  /// schedule() makes a new timer of the record: that timer has nothing submitted, and what is new is not read.
+  /// Returns whether the ticket was valid. It no longer is. May also be called for a job of a timer that is gone: what
+  /// serves another timer, or is being made another one, has nothing submitted with that ticket.
   bool redeem(run_ticket ticket) noexcept {
     if (submitted == 0) return false;
     if (periodic() ? !repeats->submitted.redeem(ticket) : number != ticket) return false;
@@ -237,18 +209,17 @@ struct alignas(64) record : shared_node {
   pending_run first_run() const noexcept {
     const submitted_runs::run* const run = oldest_submitted();
     return run != nullptr ? pending_run{run->what.due, run->tick, run->number}
-                          : pending_run{deadline(), due_tick(), number};
+                          : pending_run{deadline, due, number};
   }
 
   void destroy_what_it_owns() noexcept {
     work.reset();
     own.reset();
     repeats.reset();
-    plain.store(true, relaxed);
   }
 
-  /// Describes what is wrong with it, or returns an empty string: see rondo/detail/checks.hpp. Precondition: locked.
-  /// Reads what is marked [new] only once the record is known to all, so it may be called at any time.
+  /// Describes what is wrong with it, or returns an empty string: see rondo/detail/checks.hpp. Preconditions: locked, and
+  /// not free.
   std::string fault() const;
 
  private:

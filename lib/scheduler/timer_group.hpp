@@ -126,7 +126,7 @@ class timer_group::cursor {
     const std::lock_guard hold(group_.mutex_);
     if (next_ == nullptr) return false;
     // A member's generation does not change: its record is freed only after it has left.
-    visit(place{next_->slot, next_->generation()}, *next_);
+    visit(place{next_->slot, next_->generation}, *next_);
     skip(*next_);
     return true;
   }

@@ -15,12 +15,9 @@
 /// of which locks a thread holds.
 namespace rondo::detail::sync {
 
-using moving_mutex = short_lock;
-using stripe_mutex = short_lock;
-using queue_mutex = short_lock;
-using record_mutex = short_lock;
 using shard_mutex = short_lock;
-using depot_mutex = short_lock;
+using queue_mutex = short_lock;
+using table_mutex = short_lock;
 using list_mutex = short_lock;
 
 using waiting_mutex = std::mutex;
@@ -29,15 +26,12 @@ using condition = std::condition_variable;
 template <class T>
 using atomic = std::atomic<T>;
 
-/// Stripes of the wheel: this many threads can use it without contention.
-inline constexpr std::size_t stripes = 16;
-// Takes about 0.1 ms, during which other threads wait for the stripe's lock.
-inline constexpr std::uint32_t redistributed_at_a_time = 4096;
-
-/// Shards of the record pool. Each of the first ones belongs to one thread, which uses it without a lock.
+/// Each of the first shards belongs to one thread.
 inline constexpr std::size_t own_shards = thread_numbers::exclusive;
 inline constexpr std::size_t shared_shards = 8;
-// A record that reads as zero is free, if the system gives memory back: see record_pool::shrink_to_fit().
+// Takes about 0.1 ms, during which other threads wait for the shard's lock.
+inline constexpr std::uint32_t redistributed_at_a_time = 4096;
+// A record that reads as zero is free, if the system gives memory back: see shards::shrink_to_fit().
 inline constexpr bool drops_pages = true;
 // Checked builds verify the scheduler after each call.
 inline constexpr bool can_check = true;

@@ -109,7 +109,7 @@ std::optional<far_lists::key> far_lists::earliest(tick_number known) noexcept {
        i = marked_at_or_after(i + 1))
     if (const key of_list = earliest_of(lists[i]); of_list.due < result.due || result.at_it == nullptr)
       result = of_list;
-  // In a wheel that threads share, all nodes found may just have been cancelled. They are dropped now.
+  // If all nodes found had been cancelled, they are dropped now.
   return result.at_it != nullptr ? result : earliest(known);
 }
 
@@ -166,8 +166,7 @@ std::string far_lists::fault_of(const chain& list, tick_number begin, const IsHe
   std::string wrong = list.fault(pool_);
   list.for_each(pool_, [&](const node& n) {
     const chunk_pool::chunk c = n.position / chunk_pool::chunk_slots;
-    const bool is_in_place =
-        is_here(n.due) || ((pool_.drop_in_shared != nullptr || !n.is_near()) && n.due >= begin);
+    const bool is_in_place = is_here(n.due) || (!n.is_near() && n.due >= begin);
     if (wrong.empty() && (!is_in_place || n.due < pool_.chunks[c].earliest))
       wrong = "a node due at tick " + std::to_string(n.due) + " is not in its place";
   });

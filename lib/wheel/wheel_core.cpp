@@ -22,42 +22,40 @@ std::size_t checked_buckets(std::size_t buckets) {
   return std::bit_ceil(buckets);
 }
 
-wheel_core::wheel_core(std::size_t buckets, tick_number now, int low_bits, chunk_pool::drop_function* drop)
+wheel_core::wheel_core(std::size_t buckets, tick_number now)
     : mask_(checked_buckets(buckets) - 1),
-      low_bits_(low_bits),
-      block_shift_(std::max(static_cast<int>(std::bit_width(mask_)) - window_block_bits, 0) + low_bits),
+      block_shift_(std::max(static_cast<int>(std::bit_width(mask_)) - window_block_bits, 0)),
       buckets_(mask_ + 1),
       future_(pool_, block_shift_),
       past_(pool_),
       queue_(mask_ + 2),
       last_ranks_(mask_ + 1) {
-  pool_.drop_in_shared = drop;
   move_window(now);
 }
 
-bool wheel_core::insert_slowly(node& n, tick_number due) {
-  const bool is_earliest = make_room(due);
+void wheel_core::insert_slowly(node& n, tick_number due) {
+  make_room(due);
   add(n, due);
-  return is_earliest;
 }
 
-bool wheel_core::make_room(tick_number due) {
+void wheel_core::make_room(tick_number due) {
   if (in_window(due)) return make_room_in_bucket(due);
   (due < window_begin_ ? past_ : future_).make_room(due);
-  if (far_queued_ && far_key_ <= due) return false;
+  if (far_queued_ && far_key_ <= due) return;
   far_queued_ = far_key_is_exact_ = true;
   far_key_ = due;
   update_window_end();
-  return queue_.set(buckets_.size(), due);
+  queue_.set(buckets_.size(), due);
 }
 
-bool wheel_core::make_room_in_bucket(tick_number due) {
+void wheel_core::make_room_in_bucket(tick_number due) {
   bucket& b = buckets_[bucket_of(due)];
   const bool is_new = b.nodes.first == 0;
   b.nodes.make_room(pool_);
   b.due = due;
-  if (is_new) last_ranks_[bucket_of(due)] = 0;
-  return is_new && queue_.set(bucket_of(due), due);
+  if (!is_new) return;
+  last_ranks_[bucket_of(due)] = 0;
+  queue_.set(bucket_of(due), due);
 }
 
 void wheel_core::add(node& n, tick_number due) noexcept {
@@ -68,7 +66,6 @@ void wheel_core::add(node& n, tick_number due) noexcept {
     buckets_[bucket_of(due)].nodes.push_at_once(n);
   else
     past_.add(n, due);
-  if (is_shared()) return;
   n.rank = is_far ? next_far_rank() : node::after_far;
   if (is_eager_ && last_far_rank_ >= trial_ends_) is_eager_ = false;
 }
@@ -77,12 +74,10 @@ void wheel_core::move(node& n, tick_number due) {
   if (n.is_cancelled()) {
     note_refused();
     n.wheel->erase(n);
-    n.wheel = nullptr;
-    insert(n, due, due >> low_bits_);
+    insert(n, due);
   } else {
     make_room(due);
     n.wheel->erase(n);
-    --n.wheel->size;
     add(n, due);
   }
   n.due = due;
@@ -109,13 +104,13 @@ void wheel_core::note_refused() noexcept {
 wheel_core::open_tick wheel_core::try_open() {
   open_tick t{nullptr, queue_.top_due};
   // If far nodes are not in order, all nodes of a tick are gathered before it is opened.
-  const bool gathers = queue_.top > mask_ || (!far_in_order_ && far_queued_ && far_key_ <= t.due);
+  const bool gathers = queue_.top > mask_ || (must_gather() && far_queued_ && far_key_ <= t.due);
   if (gathers && far_key_is_exact_) {
     t.nodes = gather_far(t.due);
   } else if (gathers) {
     correct_far_key();
   } else if (bucket& b = buckets_[queue_.top]; b.nodes.front(pool_) != nullptr) {
-    if (last_ranks_[queue_.top] == out_of_order) sort(queue_.top);
+    if (in_order && last_ranks_[queue_.top] == out_of_order) sort(queue_.top);
     t.nodes = &b.nodes;
   } else {
     correct_key();
@@ -181,19 +176,7 @@ void wheel_core::correct_key() noexcept {
   correct_far_key();
 }
 
-node* wheel_core::find_earliest() noexcept {
-  if (queue_.top <= mask_) {
-    if (node* const n = buckets_[queue_.top].nodes.scheduled_front(pool_)) return n;
-    correct_key();
-    return nullptr;
-  }
-  const tick_number key = far_key_;
-  node* const earliest = correct_far_key();
-  return far_key_ == key ? earliest : nullptr;
-}
-
-/// Returns a node due at the corrected key, or null if none is known.
-node* wheel_core::correct_far_key() noexcept {
+void wheel_core::correct_far_key() noexcept {
   std::optional<far_lists::key> key = past_.earliest(far_key_);
   if (!key) key = future_.earliest(far_key_);
   far_queued_ = key.has_value();
@@ -206,7 +189,6 @@ node* wheel_core::correct_far_key() noexcept {
     queue_.set(buckets_.size(), far_key_);
   }
   update_window_end();
-  return key ? key->at_it : nullptr;
 }
 
 /// Moves a far node to its bucket. Returns false if it is due after the last one. (If its bucket has chunks, their tick
@@ -220,7 +202,6 @@ struct wheel_core::bucket_mover {
       wheel.make_room_in_bucket(n.due);
       nodes.push_at_once(n);
     }
-    if (wheel.is_shared()) return true;
     std::uint64_t& last_rank = wheel.last_ranks_[index];
     last_rank = n.rank < last_rank ? out_of_order : n.rank;
     n.rank ^= node::far_bit | node::near_bit;
@@ -238,15 +219,13 @@ chain* wheel_core::gather_far(tick_number due) {
     // The list of `due` is the first one: correct_key() has dropped earlier lists, whose nodes were erased.
     chain* const nodes = past_.single_block();
     if (nodes == nullptr && past_.rest.first == 0) past_.move_base(due);
-    if (nodes == nullptr && is_shared())
-      far_key_is_exact_ = false;  // the node may have been cancelled, and dropped
     return nodes;
   }
   if (due > buckets_last_) move_window(due);
   redistribute();
   const bucket& b = buckets_[bucket_of(due)];
   // Redistributing everything before its nodes would take too long.
-  if (future_.rest.first != 0 && (!far_in_order_ || b.due != due || b.nodes.first == 0)) {
+  if (future_.rest.first != 0 && (must_gather() || b.due != due || b.nodes.first == 0)) {
     future_.extract(due, part, bucket_mover{*this});
     update_window_end();
   }
@@ -256,7 +235,7 @@ chain* wheel_core::gather_far(tick_number due) {
 /// Moves the window to the block of `first`. Precondition: no node is due before that.
 void wheel_core::move_window(tick_number first) noexcept {
   window_begin_ = first >> block_shift_ << block_shift_;
-  const auto others = static_cast<tick_number>((std::uint64_t{mask_} + 1) << low_bits_) - 1;
+  const auto others = static_cast<tick_number>(mask_);
   if (__builtin_add_overflow(window_begin_, others, &buckets_last_))
     buckets_last_ = std::numeric_limits<tick_number>::max();
   future_.move_base(buckets_last_);
@@ -313,7 +292,7 @@ std::string wheel_core::fault() const {
   if (wrong.empty()) wrong = queue_.fault();
   std::size_t cancelled = 0;
   for_each_linked([&](const node& n) {
-    if (!is_shared() && n.is_cancelled()) ++cancelled;
+    if (n.is_cancelled()) ++cancelled;
     if (wrong.empty() && n.wheel != this)
       wrong = "it holds a node due at tick " + std::to_string(n.due) + ", in no wheel, or in another";
   });
@@ -327,8 +306,7 @@ std::string wheel_core::fault_of_bucket(std::size_t index) const {
   const bucket& b = buckets_[index];
   std::string wrong = b.nodes.fault(pool_);
   b.nodes.for_each(pool_, [&](const node& n) {
-    const bool is_near = is_shared() || n.is_near();
-    if (wrong.empty() && (n.due != b.due || bucket_of(n.due) != index || !is_near))
+    if (wrong.empty() && (n.due != b.due || bucket_of(n.due) != index || !n.is_near()))
       wrong =
           "its tick is " + std::to_string(b.due) + ", but it holds a node due at " + std::to_string(n.due);
   });
@@ -346,8 +324,8 @@ std::string wheel_core::fault_of_far_nodes() const {
   bool is_exact = false;
   const auto check = [&](const node& n, bool is_near) {
     const bool is_outside = is_near ? n.due < window_begin_ : n.due >= window_begin_ && n.due > window_last_;
-    is_exact |= n.due == far_key_ && (is_shared() || !n.is_cancelled());
-    if (!is_outside || (!is_shared() && n.is_near() != is_near))
+    is_exact |= n.due == far_key_ && !n.is_cancelled();
+    if (!is_outside || n.is_near() != is_near)
       wrong = "a far node due at tick " + std::to_string(n.due) + " is in the wrong store";
     else if (wrong.empty() && (!far_queued_ || n.due < far_key_))
       wrong = "a node due at tick " + std::to_string(n.due) + " is before the key";
@@ -355,8 +333,7 @@ std::string wheel_core::fault_of_far_nodes() const {
   past_.for_each([&](const node& n) { check(n, true); });
   future_.for_each([&](const node& n) { check(n, false); });
   if (!wrong.empty()) return wrong;
-  if (far_queued_ && far_key_is_exact_ && !is_exact && !is_shared())
-    return "no far node is due at the exact key";
+  if (far_queued_ && far_key_is_exact_ && !is_exact) return "no far node is due at the exact key";
   const std::optional<tick_number> key = queue_.due_of(buckets_.size());
   const bool agree = far_queued_ ? key == far_key_ : !key;
   return agree ? "" : "the wheel and the delay queue disagree on the key of the far nodes";

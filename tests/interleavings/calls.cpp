@@ -104,7 +104,7 @@ TEST_CASE("reschedule or list, and a cancel after which the record is reused for
 
 TEST_CASE("due, and a cancel after which the record is reused for another timer") {
   const part look{"looks", [](stage& s) { s.look_at_due(0, 1ms); }};
-  for (const duration due : {2ms, 3ms}) {  // in another stripe, and in the same
+  for (const duration due : {2ms, 3ms}) {
     const part cancel_and_schedule{"cancels and schedules", [due](stage& s) {
                                      s.cancel(0);
                                      s.add_plain(due);

@@ -16,7 +16,7 @@
 #include "scheduler/checked.hpp"
 #include "scheduler/handoff.hpp"
 #include "scheduler/ready_list.hpp"
-#include "scheduler/record_pool.hpp"
+#include "scheduler/shards.hpp"
 #include "sync/number_set.hpp"
 #include "sync/short_lock.hpp"
 #include "sync/wait_point.hpp"
@@ -24,9 +24,8 @@
 namespace interleavings_components {
 
 using namespace rondo::test;
-using rondo::detail::counters;
 using rondo::detail::record;
-using rondo::detail::record_pool;
+using rondo::detail::shards;
 
 /// Waits until another check can succeed.
 struct until_it_changes {
@@ -99,59 +98,59 @@ TEST_CASE("a thread that waits notices what another one has made true") {
   });
 }
 
-/// A pool with 192 free records: 128 in the shared shard, and 64 in the depot. The first two threads have a shard each;
-/// the others, and the thread that prepares, share one.
-struct pool_in_use {
-  record_pool pool;
+/// 192 records of the shard that the first thread has.
+struct shards_in_use {
+  shards all{2, 0};
   std::vector<record*> kept;
 
-  pool_in_use() {
-    std::vector<record*> taken;
-    for (int i = 0; i != 192; ++i) taken.push_back(&pool.take());
-    for (record* const r : taken) give_back(*r);
+  shards_in_use() {
+    for (int i = 0; i != 192; ++i) kept.push_back(&all.take());
   }
   void give_back(record& r) {
-    ++record_pool::own_shard(pool).here.counts.ended;
-    pool.give_back(r);
+    all.of(r).mutex.lock();
+    shards::give_back(r, all.of(r));
   }
-  void check() {
+  void check(std::size_t most) {
     const std::set<record*> different(kept.begin(), kept.end());
     expect(different.size() == kept.size(), "a record is given to one thread only");
-    expect(pool.total().pending() == kept.size(), "all are counted");
-    std::size_t records = 0;
-    pool.for_each([&](const record& r) { expect(r.slot == records++, "each slot has a record"); });
-    expect(records == 192 || records == 256, "records stay, and one batch is new at most");
-    expect(pool.free() == records - kept.size(), "no record is lost");
+    expect(all.free() + kept.size() == all.slots(), "no record is lost");
+    expect(all.slots() <= most, "records are used again");
   }
 };
 
-TEST_CASE("records go through the depot from thread to thread, and each goes to one thread") {
-  const rondo::detail::sync::with_own_shards here;
+TEST_CASE("records go back to their shard from other threads, and each is given to one thread") {
   check_small([] {
-    const auto p = std::make_shared<pool_in_use>();
-    const auto take = [p] {
-      record& taken = p->pool.take();
+    rondo::detail::sync::number_of_all = 0;
+    const auto s = std::make_shared<shards_in_use>();
+    rondo::detail::sync::number_of_all = rondo::detail::sync::own_shards;
+    rondo::detail::sync::threads_have_own_shards = true;
+    record* const last = s->kept.back();
+    s->kept.pop_back();
+    const auto take = [s] {
+      record& taken = s->all.take();
       const unwatched its_own;
-      p->kept.push_back(&taken);
+      s->kept.push_back(&taken);
     };
-    const auto give_back = [p] { p->give_back(p->pool.take()); };
-    return scenario{{{"takes", take}, {"takes too", take}, {"gives back", give_back}}, [p] { p->check(); }};
+    return scenario{{{"takes", take}, {"gives back", [s, last] { s->give_back(*last); }}}, [s] {
+                      rondo::detail::sync::threads_have_own_shards = false;
+                      s->check(256);
+                    }};
   });
 }
 
 TEST_CASE("threads that share a shard lose no records") {
   check_small([] {
     struct state {
-      record_pool pool;  // with one shard
+      shards all{2, 0};  // with one shard
       std::size_t count_after_taking_all() {
-        for (std::size_t left = pool.free(); left != 0; --left) pool.take();
-        return pool.slots();
+        for (std::size_t left = all.free(); left != 0; --left) all.take();
+        return all.slots();
       }
     };
     const auto s = std::make_shared<state>();
-    const auto take = [s] { s->pool.take(); };
+    const auto take = [s] { s->all.take(); };
     return scenario{{{"takes", take}, {"takes too", take}}, [s] {
-                      const std::size_t slots = s->pool.slots();
+                      const std::size_t slots = s->all.slots();
                       expect(s->count_after_taking_all() == slots, "all free records can be taken");
                     }};
   });
@@ -161,15 +160,16 @@ TEST_CASE("a slot that another thread has not handed over is unknown, or has a r
   check_small([] {
     constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
     struct state {
-      record_pool pool;
+      shards all{2, 0};
       explored_atomic<std::uint32_t> slot{none};
     };
     const auto s = std::make_shared<state>();
-    const auto take = [s] { s->slot.store(s->pool.take().slot, std::memory_order_relaxed); };
+    const auto take = [s] { s->slot.store(s->all.take().slot, std::memory_order_relaxed); };
     const auto find = [s] {
       const std::uint32_t slot = s->slot.load(std::memory_order_relaxed);
-      const record* const found = slot != none ? s->pool.find(slot) : nullptr;
+      const record* const found = slot != none ? s->all.at_slot(slot) : nullptr;
       expect(found == nullptr || found->slot == slot, "it is that of the slot");
+      if (found != nullptr) s->all.lock(*found)->mutex.unlock();
     };
     return scenario{{{"takes", take}, {"finds", find}}};
   });
@@ -204,7 +204,7 @@ TEST_CASE(
 /// The list of a pass with one entry, whose timer may have been cancelled. The driver adds another one and pops both.
 struct list_in_use {
   rondo::detail::ready_list list;
-  record first{0}, second{1};
+  record first{0, 1}, second{1, 1};
   explored_atomic<int> popping;
 
   explicit list_in_use(bool first_is_cancelled) {
@@ -230,14 +230,6 @@ void check_list(bool first_is_cancelled, const std::function<void(list_in_use&)>
     const auto s = std::make_shared<list_in_use>(first_is_cancelled);
     return scenario{{{"driver", [s] { s->drive(); }}, {"reader", [s, read] { read(*s); }}},
                     [s] { s->check(); }};
-  });
-}
-
-TEST_CASE("a timer is in the list of a pass until it is popped") {
-  check_list(false, [](list_in_use& s) {
-    int found = 0;
-    s.list.for_each_current([&](const auto&, bool) { ++found; });
-    expect(found >= 1 || s.is_popping(), "one is there, or is being popped");
   });
 }
 

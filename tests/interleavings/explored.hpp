@@ -73,9 +73,6 @@ class explored_mutex {
   bool held_ = false;
 };
 
-/// Called once, before the next lock of a stripe.
-inline std::function<void()> before_stripe_lock;
-
 /// A lock of the library.
 template <lock_rank Rank>
 class ranked_mutex : public explored_mutex {
@@ -84,7 +81,6 @@ class ranked_mutex : public explored_mutex {
 
   void lock() {
     const unwatched here;
-    if (Rank == lock_rank::stripe && before_stripe_lock) std::exchange(before_stripe_lock, nullptr)();
     explored_mutex::lock();
     held_locks::add(Rank, this);
     if (planted.not_locked == Rank) unlock();

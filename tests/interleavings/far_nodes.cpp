@@ -15,11 +15,11 @@ using namespace rondo;
 using namespace rondo::test;
 
 template <std::size_t Buckets>
-using far_wheel = wheel_in_use<8, Buckets>;
+using far_wheel = wheel_in_use<8, Buckets, 1>;
 template <std::size_t Buckets>
-using full_wheel = wheel_in_use<8 + 40, Buckets>;
+using full_wheel = wheel_in_use<8 + 64, Buckets, 1>;
 
-/// All nodes are in one stripe and in one far list, the one for 128 … 255. Node 7 is not in the wheel.
+/// All nodes are in one shard and in one far list, the one for 128 … 255. Node 7 is not in the wheel.
 template <class Wheel>
 void far_away(Wheel& w) {
   w.schedule(0, 132);
@@ -69,13 +69,13 @@ void without_memory(Wheel& w) {
 /// A user's calls for node 0, which is due at 132, or for node 7.
 template <class Wheel>
 std::vector<std::function<void(Wheel&)>> calls() {
-  const auto move_to = [](tick_number to) { return [=](Wheel& w) { w.move(0, to); }; };
+  const auto move_to = [](tick_number to) { return [=](Wheel& w) { w.schedule(0, to); }; };
   const auto schedule_at = [](tick_number due) { return [=](Wheel& w) { w.schedule(7, due); }; };
   return {[](Wheel& w) { w.cancel(0); },
           move_to(128),
           move_to(132),  // behind the others of that tick
           move_to(160),
-          move_to(7),  // in the other stripe
+          move_to(7),
           move_to(10000),
           move_to(4),  // overdue, if the window has passed it
           schedule_at(128),
@@ -127,7 +127,7 @@ void check_cancelling_and_moving(void (*prepare)(Wheel&)) {
           w.cancel(4);
         },
         [=](Wheel& w) {
-          w.move(5, due);
+          w.schedule(5, due);
           w.schedule(7, 132);
         });
 }
@@ -168,7 +168,7 @@ void check_earliest(void (*prepare)(Wheel&)) {
                         {[](Wheel& w) { w.decide_sleep(); }, [=](Wheel& w) { w.schedule(7, due); },
                          [](Wheel& w) {
                            for (const std::size_t i : {0U, 1U, 2U, 4U, 5U}) w.cancel(i);
-                           w.move(6, 131);
+                           w.schedule(6, 131);
                          }}),
         few);
 }
@@ -180,16 +180,15 @@ TEST_CASE("far nodes: the driver sees the earliest node or is notified of it") {
   check_earliest(overdue<far_wheel<2>>);
 }
 
-TEST_CASE(
-    "the only node that is overdue is cancelled in place, while the driver looks for the earliest one") {
+TEST_CASE("the only node that is overdue is cancelled, while the driver looks for the earliest one") {
   const auto one_of_two_is_overdue = [](far_wheel<2>& w) {
     w.schedule(7, 400);
     w.take(400);
     w.schedule(0, 132);
     w.schedule(1, 1000);
   };
-  const auto looks = [](far_wheel<2>& w) { w.wheel.next_due(); };
-  const auto cancels = [](far_wheel<2>& w) { w.cancel_in_place(0); };
+  const auto looks = [](far_wheel<2>& w) { w.all.next_due(); };
+  const auto cancels = [](far_wheel<2>& w) { w.cancel(0); };
   check_every_schedule(on_wheel<far_wheel<2>>(one_of_two_is_overdue, {looks, cancels}));
 }
 

@@ -35,17 +35,14 @@ class held_list {
 };
 
 thread_local constinit held_list held_here{};
-std::array<std::atomic<std::size_t>, 9> taken_so_far{};
+std::array<std::atomic<std::size_t>, 6> taken_so_far{};
 std::atomic<std::size_t> disorders_so_far{0};
 
 std::ptrdiff_t count_of(lock_rank rank) {
   return std::count_if(held_here.begin(), held_here.end(), [rank](const held& h) { return h.rank == rank; });
 }
 
-bool may_be_inside(lock_rank outer, lock_rank inner) {
-  return inner > outer && outer <= lock_rank::shard &&
-         (outer != lock_rank::shard || inner == lock_rank::depot);
-}
+bool may_be_inside(lock_rank outer, lock_rank inner) { return inner > outer && outer <= lock_rank::shard; }
 
 }  // namespace
 
@@ -53,8 +50,7 @@ std::size_t held_locks::count() { return held_here.size(); }
 
 void held_locks::add(lock_rank rank, const void* lock) {
   for (const held& outer : held_here) {
-    const bool may_be_two = rank == lock_rank::stripe || rank == lock_rank::record;
-    const bool second = may_be_two && count_of(rank) == 1 && std::less<>()(outer.lock, lock);
+    const bool second = rank == lock_rank::shard && count_of(rank) == 1 && std::less<>()(outer.lock, lock);
     if (!may_be_inside(outer.rank, rank) && !second) ++disorders_so_far;
   }
   held_here.add({rank, lock});

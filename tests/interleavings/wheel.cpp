@@ -36,8 +36,8 @@ TEST_CASE("wheel: a node is scheduled while others are taken") {
   for (const tick_number due : {0, 1, 2, 4})
     check_every_schedule(
         on_wheel({[](wheel_type& w) {
-                   w.schedule(1, 2);
-                   w.schedule(2, 4);
+                   w.schedule(2, 2);
+                   w.schedule(1, 4);
                  }},
                  {[=](wheel_type& w) { w.schedule(0, due); }, [](wheel_type& w) { w.take(2); }}));
 }
@@ -67,7 +67,7 @@ TEST_CASE("wheel: a bucket whose due node is cancelled, and whose key is correct
                                 }},
                                 {[](wheel_type& w) {
                                    w.cancel(0);
-                                   w.wheel.next_due();
+                                   w.all.next_due();
                                  },
                                  [](wheel_type& w) { w.take(2); }}));
 }
@@ -112,29 +112,11 @@ TEST_CASE(
           few);
 }
 
-TEST_CASE("a wheel whose stripes are not locked fails") {
-  planted.not_locked = lock_rank::stripe;
+TEST_CASE("shards that are not locked fail") {
+  planted.not_locked = lock_rank::shard;
   const auto e = explore_and_tell(asking_and_scheduling<wheel_type>(4, 2));
   planted = {};
   CHECK(e.failure != "");
-}
-
-TEST_CASE("a node that the driver is about to move is scheduled in a stripe that the driver has not locked") {
-  const auto due_after_its_place = [](wheel_in_use<3>& w) {
-    w.schedule(0, 2);
-    w.cancel_in_place(0);
-    w.schedule_in_place(0, 4);
-    w.schedule(1, 3);
-  };
-  const auto looks = [](wheel_in_use<3>& w) { w.wheel.next_due(); };
-  const auto owner = [](wheel_in_use<3>& w) {
-    w.cancel(0);
-    w.schedule(0, 3);
-    w.cancel_in_place(0);
-    w.schedule_in_place(0, 4);
-    w.cancel(1);
-  };
-  check_small(on_wheel<wheel_in_use<3>>(due_after_its_place, {looks, owner}), 3, 1);
 }
 
 }  // namespace interleavings_wheel

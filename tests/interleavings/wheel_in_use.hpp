@@ -1,93 +1,77 @@
 // A wheel under the explorer, and its invariants.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <functional>
 #include <limits>
-#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "interleavings/explorations.hpp"
 #include "interleavings/explored.hpp"
-#include "scheduler/striped_wheel.hpp"
+#include "scheduler/shards.hpp"
 
 namespace rondo::test {
 
-struct explored_node : detail::shared_node {
-  bool is_inside() const { return detail::node_word{word_.peek()}.is_scheduled(); }
-};
-
-/// Two stripes, few buckets, and some nodes. As the wheel requires, only one thread schedules, moves and cancels node
-/// i, and only one thread takes due nodes.
-template <std::size_t Nodes, std::size_t Buckets = 2>
+/// The wheels of two shards, with few buckets, and some timers: the even ones are in the first shard. Only one thread
+/// schedules, moves and cancels timer i, and only one thread takes due timers.
+template <std::size_t Nodes, std::size_t Buckets = 2, std::size_t Shards = 2>
 struct wheel_in_use {
-  detail::striped_wheel wheel{Buckets, 0};
-  std::array<explored_node, Nodes> nodes;
+  detail::shards all{Buckets, 0};
+  std::array<detail::record*, Nodes> nodes{};
   std::array<int, Nodes> scheduled{}, cancelled{}, taken{};
   std::vector<tick_number> taken_ticks;
-  explored_atomic<bool> notified;  // set when the top has moved earlier
+  explored_atomic<bool> notified;  // set when the earliest tick has moved earlier
 
-  void schedule(std::size_t i, tick_number due) {
-    const auto may_insert = [&] {
-      const unwatched here;
-      order_[i] = ++steps_;
-      return true;
-    };
-    wheel.schedule(nodes[i], due, detail::place::waiting, may_insert, [this] { notified.store(true); });
-    const unwatched here;
-    ++scheduled[i];
+  wheel_in_use() {
+    for (std::size_t i = 0; i != Nodes; ++i) {
+      detail::sync::number_of_all = i % Shards;
+      nodes[i] = &all.take();
+    }
+    detail::sync::number_of_all = detail::sync::own_shards;
   }
-  void move(std::size_t i, tick_number due) {
-    const auto may_move = [&] {
-      const unwatched here;
-      if (!nodes[i].is_inside()) ++scheduled[i];
-      return true;
-    };
-    const auto moved = [&] {
-      const unwatched here;
-      order_[i] = ++steps_;
-    };
-    wheel.reschedule(nodes[i], due, detail::place::waiting, may_move, moved,
-                     [this] { notified.store(true); });
+
+  /// Schedules or moves.
+  void schedule(std::size_t i, tick_number due) {
+    detail::shard& s = all.of(*nodes[i]);
+    const std::lock_guard hold(s.mutex);
+    const bool was_inside = nodes[i]->is_scheduled();
+    s.wheel.schedule(*nodes[i], due);
+    if (all.note_key(s)) notified.store(true);
+    const unwatched here;
+    scheduled[i] += was_inside ? 0 : 1;
+    due_[i] = due;
   }
   void cancel(std::size_t i) {
-    const bool was_scheduled = wheel.cancel(nodes[i]);
+    detail::shard& s = all.of(*nodes[i]);
+    const std::lock_guard hold(s.mutex);
+    if (!nodes[i]->is_scheduled()) return;
+    s.wheel.cancel(*nodes[i]);
     const unwatched here;
-    cancelled[i] += was_scheduled ? 1 : 0;
-  }
-  void cancel_in_place(std::size_t i) {
-    const bool was_scheduled = nodes[i].cancel_in_place(nodes[i].generation());
-    const unwatched here;
-    cancelled[i] += was_scheduled ? 1 : 0;
-  }
-  /// Schedules node `i` where it lies, if it can stay there.
-  void schedule_in_place(std::size_t i, tick_number due) {
-    if (!wheel.schedule_in_place(nodes[i], due, detail::place::waiting)) return schedule(i, due);
-    const unwatched here;
-    ++scheduled[i];
-    order_[i] = ++steps_;
+    ++cancelled[i];
+    due_[i].reset();
   }
   void take(tick_number to, std::size_t limit = unlimited) {
-    wheel.take_due(to, limit, [this, to](detail::shared_node& taken_node, tick_number tick) {
+    all.take_due(to, limit, [this, to](detail::record& n, tick_number tick) {
       const unwatched here;
-      const auto& n = static_cast<explored_node&>(taken_node);
-      expect(n.due == tick, "a node is taken at its tick");
-      expect(tick <= to, "a node is not taken before its tick");
-      for (const explored_node& other : nodes)  // the stripe is locked
-        expect(!other.is_inside() || (other.due - tick) % 2 != 0 || comes_before(n, other),
-               "nodes of a stripe are taken in the order of ticks, and within a tick in the order of "
-               "scheduling");
+      expect(n.due == tick, "a timer is taken at its tick");
+      expect(tick <= to, "a timer is not taken before its tick");
+      for (const detail::record* const other : nodes)  // the shard is locked
+        expect(!other->is_scheduled() || &all.of(*other) != &all.of(n) || n.due <= other->due,
+               "timers of a shard are taken in the order of ticks");
       taken_ticks.push_back(tick);
       ++taken[number_of(n)];
+      due_[number_of(n)].reset();
     });
   }
   /// Checks that next_due() is exact: its last step reads what it returns.
   std::optional<tick_number> ask() {
-    const std::optional<tick_number> due = wheel.next_due();
+    const std::optional<tick_number> due = all.next_due();
     const unwatched here;
     expect(due == earliest(), "next_due() is exact");
     return due;
@@ -107,45 +91,39 @@ struct wheel_in_use {
 
   void check() {
     std::array<int, Nodes> inside{};
-    std::map<tick_number, const explored_node*> last;
-    wheel.for_each([&](const detail::shared_node& visited) {
-      const auto& n = static_cast<const explored_node&>(visited);
-      ++inside[number_of(n)];
-      const explored_node*& before = last[n.due];
-      expect(before == nullptr || comes_before(*before, n), "nodes of a tick are in the order of scheduling");
-      before = &n;
+    all.for_each([&](detail::shard& s) {
+      s.wheel.for_each([&](detail::node& n) { ++inside[number_of(static_cast<detail::record&>(n))]; });
     });
     for (std::size_t i = 0; i != Nodes; ++i) {
-      expect(cancelled[i] + taken[i] + inside[i] == scheduled[i], "a node leaves the wheel once");
-      expect(nodes[i].is_inside() == (inside[i] == 1), "a node knows whether it is in the wheel");
+      expect(cancelled[i] + taken[i] + inside[i] == scheduled[i], "a timer leaves the wheel once");
+      expect(nodes[i]->is_scheduled() == (inside[i] == 1), "a timer knows whether it is in the wheel");
     }
-    const std::string wrong = wheel.fault();
+    const std::string wrong = all.fault();
     expect(wrong.empty(), wrong.c_str());
     const std::optional<tick_number> due = ask();
     expect(!sleeps_ || notified.load() || !due || (sleeping_until_ && *sleeping_until_ <= *due),
-           "a driver that sleeps past the earliest node is notified");
+           "a driver that sleeps past the earliest timer is notified");
   }
-  /// Takes all remaining nodes.
+  /// Takes all remaining timers.
   void take_rest() {
     take(std::numeric_limits<tick_number>::max());
-    for (const explored_node& n : nodes) expect(!n.is_inside(), "all nodes are taken in the end");
+    for (const detail::record* const n : nodes) expect(!n->is_scheduled(), "all timers are taken in the end");
     check();
   }
 
  private:
-  std::size_t number_of(const explored_node& n) const { return static_cast<std::size_t>(&n - nodes.data()); }
-  bool comes_before(const explored_node& a, const explored_node& b) const {
-    return a.due < b.due || (a.due == b.due && order_[number_of(a)] < order_[number_of(b)]);
+  std::size_t number_of(const detail::record& r) const {
+    return static_cast<std::size_t>(std::find(nodes.begin(), nodes.end(), &r) - nodes.begin());
   }
   std::optional<tick_number> earliest() const {
     std::optional<tick_number> earliest;
-    for (const explored_node& n : nodes)
-      if (n.is_inside() && (!earliest || n.due_tick() < *earliest)) earliest = n.due_tick();
+    for (const auto& due : due_)
+      if (due && (!earliest || *due < *earliest)) earliest = due;
     return earliest;
   }
 
-  std::array<int, Nodes> order_{};  // in which they were last scheduled or moved
-  int steps_ = 0;
+  std::array<std::optional<tick_number>, Nodes>
+      due_{};  // of the timers about which the others have been told
   bool sleeps_ = false;
   std::optional<tick_number> sleeping_until_;
 };

@@ -35,10 +35,11 @@ class wheel_model {
     return true;
   }
 
-  /// Takes out the next node that advance(to) must fire.
-  std::optional<node_id> fire_next(tick_number to) {
+  /// Takes out the next node that advance(to) must fire; or `wanted`, if that is due at the same tick.
+  std::optional<node_id> fire_next(tick_number to, std::optional<node_id> wanted = {}) {
     if (queue_.empty() || queue_.begin()->due > to) return std::nullopt;
-    const entry first = *queue_.begin();
+    entry first = *queue_.begin();
+    if (wanted && due(*wanted) == first.due) first.id = *wanted;
     cancel(first.id);
     if (now_ < first.due) now_ = first.due;
     return first.id;

@@ -25,8 +25,6 @@ using namespace std::chrono_literals;
 using namespace rondo;
 using namespace rondo::detail;
 
-using wheel = rondo::detail::striped_wheel;
-
 /// The picture of a scheduler that began at the clock's epoch.
 picture picture_at(duration now, std::size_t size, duration tick = 1ms) {
   return {.grid = tick_grid(tick, time_point()), .now = time_point(now), .size = size};
@@ -297,29 +295,30 @@ TEST_CASE("the stream's flags, width, fill and locale do not affect the drawing,
   CHECK(out.width() == 1000);
 }
 
-picture described(const wheel& w) {
-  picture p = picture_at(0s, w.buckets());
-  rondo::detail::describe(w, p);
-  return p;
-}
-
-void schedule(wheel& w, shared_node& n, tick_number due) {
-  w.schedule(
-      n, due, place::waiting, [] { return true; }, [] {});
-}
+/// The wheel of this thread's shard, which is the only one.
+struct one_shard {
+  explicit one_shard(std::size_t buckets) : all(buckets, 0), wheel(all.of(all.take()).wheel) {}
+  picture described() const {
+    picture p = picture_at(0s, all.buckets());
+    rondo::detail::describe(all, p);
+    return p;
+  }
+  shards all;
+  wheel_core& wheel;
+};
 
 TEST_CASE("the description of a wheel has its buckets, far nodes and keys left behind") {
-  wheel w(8, 0);
-  CHECK(described(w).buckets.empty());
-  CHECK_FALSE(described(w).far.key.has_value());
-  std::array<shared_node, 5> n;
-  schedule(w, n[0], 2);
-  schedule(w, n[1], 17);
-  schedule(w, n[2], 2);
-  schedule(w, n[3], 18);
-  schedule(w, n[4], 5);
+  one_shard w(8);
+  CHECK(w.described().buckets.empty());
+  CHECK_FALSE(w.described().far.key.has_value());
+  std::array<node, 5> n;
+  w.wheel.schedule(n[0], 2);
+  w.wheel.schedule(n[1], 17);
+  w.wheel.schedule(n[2], 2);
+  w.wheel.schedule(n[3], 18);
+  w.wheel.schedule(n[4], 5);
   const auto check_bucket = [&](std::size_t i, std::size_t number, tick_number key, std::size_t nodes) {
-    const picture::bucket b = described(w).buckets.at(i);
+    const picture::bucket b = w.described().buckets.at(i);
     CHECK(b.number == number);
     CHECK(b.key == key);
     CHECK(b.nodes == nodes);
@@ -327,50 +326,50 @@ TEST_CASE("the description of a wheel has its buckets, far nodes and keys left b
   };
   check_bucket(0, 2, 2, 2);
   check_bucket(1, 5, 5, 1);
-  CHECK(described(w).buckets.size() == 2);
-  CHECK(described(w).far.nodes == 2);
-  CHECK(described(w).far.earliest == 17);
-  CHECK(described(w).far.latest == 18);
-  CHECK(described(w).far.key == 17);
-  CHECK_FALSE(described(w).far.key_is_late);
-  w.cancel(n[0]);
-  w.cancel(n[2]);
+  CHECK(w.described().buckets.size() == 2);
+  CHECK(w.described().far.nodes == 2);
+  CHECK(w.described().far.earliest == 17);
+  CHECK(w.described().far.latest == 18);
+  CHECK(w.described().far.key == 17);
+  CHECK_FALSE(w.described().far.key_is_late);
+  w.wheel.cancel(n[0]);
+  w.wheel.cancel(n[2]);
   check_bucket(0, 2, 2, 0);
-  w.cancel(n[1]);
-  CHECK(described(w).far.earliest == 18);
-  CHECK(described(w).far.key == 17);
-  CHECK(w.next_due() == 5);  // corrects the key of the bucket
+  w.wheel.cancel(n[1]);
+  CHECK(w.described().far.earliest == 18);
+  CHECK(w.described().far.key == 17);
+  CHECK(w.wheel.next_due() == 5);  // corrects the key of the bucket
   check_bucket(0, 5, 5, 1);
-  w.cancel(n[4]);
-  CHECK(w.next_due() == 18);  // and the key of the far nodes
-  CHECK(described(w).buckets.empty());
-  CHECK(described(w).far.key == 18);
-  w.cancel(n[3]);
-  CHECK(described(w).far.nodes == 0);
-  CHECK(described(w).far.key == 18);
-  CHECK_FALSE(w.next_due().has_value());
-  CHECK_FALSE(described(w).far.key.has_value());
+  w.wheel.cancel(n[4]);
+  CHECK(w.wheel.next_due() == 18);  // and the key of the far nodes
+  CHECK(w.described().buckets.empty());
+  CHECK(w.described().far.key == 18);
+  w.wheel.cancel(n[3]);
+  CHECK(w.described().far.nodes == 0);
+  CHECK(w.described().far.key == 18);
+  CHECK_FALSE(w.wheel.next_due().has_value());
+  CHECK_FALSE(w.described().far.key.has_value());
 }
 
 TEST_CASE("descriptions of random wheels have each node once, and no late key") {
   for (const std::uint64_t seed : rondo::test::seeds("wheels looked at", 10)) {
     CAPTURE(seed);
     rondo::test::dice dice(seed);
-    wheel w(16, 0);
-    std::vector<shared_node> nodes(500);
+    one_shard w(16);
+    std::vector<node> nodes(500);
     std::map<tick_number, std::size_t> expected;
     for (int step = 0; step != 3000; ++step) {
-      shared_node& n = nodes[dice.roll(nodes.size())];
-      if (n.word().is_scheduled()) {
+      node& n = nodes[dice.roll(nodes.size())];
+      if (n.is_scheduled()) {
         if (--expected[n.due] == 0) expected.erase(n.due);
-        w.cancel(n);
+        w.wheel.cancel(n);
       } else {
-        schedule(w, n, static_cast<tick_number>(dice.roll(dice.one_in(4) ? 5000 : 50)) - 20);
+        w.wheel.schedule(n, static_cast<tick_number>(dice.roll(dice.one_in(4) ? 5000 : 50)) - 20);
         ++expected[n.due];
       }
-      if (dice.one_in(50)) w.next_due();
+      if (dice.one_in(50)) w.wheel.next_due();
     }
-    const picture p = described(w);
+    const picture p = w.described();
     for (const picture::bucket& b : p.buckets) {
       CHECK((static_cast<std::size_t>(b.key) & 15) == b.number);
       if (b.nodes == 0) continue;
@@ -386,7 +385,8 @@ TEST_CASE("descriptions of random wheels have each node once, and no late key") 
     CHECK(p.far.latest == expected.rbegin()->first);
     CHECK(*p.far.key <= p.far.earliest);
     CHECK_FALSE(p.far.key_is_late);
-    for (shared_node& n : nodes) w.cancel(n);
+    for (node& n : nodes)
+      if (n.is_scheduled()) w.wheel.cancel(n);
   }
 }
 

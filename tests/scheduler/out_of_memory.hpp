@@ -34,7 +34,7 @@ struct world {
   /// The runs until nothing is left, in order, each with its deadline.
   std::string rest() {
     runs.clear();
-    time.advance(1000h);
+    time.advance(2000h);
     std::string s;
     for (const firing& f : runs)
       s += std::to_string(std::find(ids.begin(), ids.end(), f.id) - ids.begin()) + '@' +
@@ -43,19 +43,26 @@ struct world {
   }
 };
 
-/// A world in which moving a timer to `remote` needs memory, because the pool of that stripe has none left.
+/// Calls schedule_after(duration) until the wheel needs memory for the next timer.
+template <class ScheduleAfter>
+void use_up_chunks(ScheduleAfter&& schedule_after) {
+  for (int i = 0; i != 70; ++i)
+    schedule_after(2000h);  // the last of them brings enough records for those that follow
+  const failing_new failing;
+  try {
+    for (duration span = 8ms; span < 1000h; span *= 8)  // each timer in its own far list
+      for (int i = 1; i != 8; ++i) schedule_after(i * span);
+  } catch (const std::bad_alloc&) {
+  }
+  if (!failing.struck()) FAIL("there is memory left");
+}
+
+/// A world in which moving a remote timer to an earlier tick needs memory.
 struct full_world : world {
-  static constexpr duration remote = 1000h;
+  static constexpr std::size_t remote = 64;  // the number of the first of 70 that are due after 2000 h
 
   full_world() {
-    time.cancel(time.schedule_after(1ms, recording(runs)));  // so there are enough records
-    const failing_new failing;
-    try {
-      for (duration span = 8ms; span < remote; span *= 8)  // each timer in its own far list
-        for (int i = 1; i != 8; ++i) time.schedule_after(i * span, recording(runs));
-    } catch (const std::bad_alloc&) {
-    }
-    REQUIRE(failing.struck());
+    use_up_chunks([this](duration after) { ids.push_back(time.schedule_after(after, recording(runs))); });
   }
 };
 

@@ -75,16 +75,17 @@ TEST_CASE("stop() without memory changes nothing") {
   CHECK(time.advance(1ms) == 2);
 }
 
-TEST_CASE("drain() without memory can be called again") {
+TEST_CASE("drain() needs no memory of its own") {
   manual_timer time;
   int runs = 0;
   time.schedule_after(1ms, counting(runs));
   time.schedule_every(1ms, counting(runs));
+  bool is_drained = false;
   {
     const failing_new failing;
-    CHECK_THROWS_AS(time.drain(1s), std::bad_alloc);
+    is_drained = time.drain(1s);
   }
-  CHECK(time.drain(1s));
+  CHECK(is_drained);
   CHECK(runs == 1);
 }
 
@@ -111,7 +112,7 @@ TEST_CASE("drain() that runs out of memory at any point can be called again, and
     CHECK(time.stats().completed == 709);
     CHECK(adds_up(time.stats()));
     if (!struck) {
-      CHECK(k > 2);
+      CHECK(k > 1);
       return;
     }
   }

@@ -328,6 +328,7 @@ TEST_CASE("a task whose run ends on another thread without memory for the next r
     return core->run_pass(time_point::max(), unlimited);
   };
   CHECK(pass(1ms) == 1);
+  use_up_chunks([&](duration after) { schedule_on(*core, at(1ms) + after, at(1ms), doing_nothing()); });
   const int wakes_before = core->wakes;
   {
     const failing_new failing;

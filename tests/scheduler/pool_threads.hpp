@@ -1,4 +1,4 @@
-// Threads that have, or share, shards of a record pool.
+// Threads that have, or share, shards.
 #pragma once
 
 #include <condition_variable>

@@ -1,4 +1,4 @@
-// The pool of records, on its own, gives memory back, and no record is ever mistaken for an earlier one.
+// Shards on their own give the memory of free records back, and no record is ever mistaken for an earlier one.
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -9,54 +9,23 @@
 #include <doctest/doctest.h>
 
 #include "failing_new.hpp"
-#include "scheduler/pool_threads.hpp"
-#include "scheduler/record_pool.hpp"
 #include "scheduler/seeds.hpp"
+#include "scheduler/shards_in_use.hpp"
 #include "sync/pages.hpp"
 
 namespace scheduler_shrink_pool {
 
 using namespace rondo::test;
-using rondo::detail::node_word;
-using rondo::detail::place;
 using rondo::detail::record;
-using rondo::detail::record_pool;
 
-struct pool_in_use {
-  record_pool pool;
-  std::vector<record*> taken;
-
-  void take(std::size_t thread, std::size_t count) {
-    pool_threads::on(thread, [&] {
-      for (std::size_t i = 0; i != count; ++i) taken.push_back(&pool.take());
-    });
-  }
-  void end(record& r) {
-    r.set(node_word::of(r.generation() + 1, place::out));
-    r.invalidate_wait();
-    pool.give_back(r);
-  }
-  void give_back_all(std::size_t thread) {
-    pool_threads::on(thread, [&] {
-      for (record* const r : taken) end(*r);
-    });
-    taken.clear();
-  }
+struct pool_in_use : shards_in_use {
   void shrink(std::size_t thread) {
-    pool_threads::on(thread, [&] { pool.shrink_to_fit([](record&) {}); });
+    pool_threads::on(thread, [&] { all.shrink_to_fit(); });
   }
   std::size_t zeros() const {
     std::size_t count = 0;
-    for (std::uint32_t slot = 0; slot != pool.slots(); ++slot)
-      count += pool.find(slot)->generation() == 0 ? 1U : 0U;
-    return count;
-  }
-  std::size_t visited() const {
-    std::size_t count = 0;
-    pool.for_each([&](const record& r) {
-      CHECK(r.generation() != 0);
-      ++count;
-    });
+    for (std::uint32_t slot = 0; slot != all.slots(); ++slot)
+      count += all.at_slot(slot)->generation == 0 ? 1U : 0U;
     return count;
   }
 };
@@ -70,27 +39,25 @@ TEST_CASE("all free records lose their memory, and are used again before new one
     CAPTURE(count);
     pool_in_use p;
     p.take(0, count);
-    const std::size_t slots = p.pool.slots();
+    const std::size_t slots = p.all.slots();
     for (int round = 0; round != 3; ++round) {
       p.give_back_all(0);
       p.shrink(0);
       CHECK(p.zeros() == slots);
-      CHECK(p.visited() == 0);
-      CHECK(p.pool.free() == slots);
+      CHECK(p.all.free() == slots);
       p.take(0, count);
-      CHECK(p.pool.slots() == slots);
-      CHECK(p.pool.free() == slots - count);
+      CHECK(p.all.slots() == slots);
+      CHECK(p.all.free() == slots - count);
       std::set<std::uint32_t> distinct;
       for (const record* const r : p.taken) {
         distinct.insert(r->slot);
-        CHECK(p.pool.find(r->slot) == r);
+        CHECK(p.all.at_slot(r->slot) == r);
         CHECK(r->plain);
         CHECK_FALSE(r->live());
         CHECK_FALSE(r->work);
         CHECK(r->wheel == nullptr);
       }
       CHECK(distinct.size() == count);
-      CHECK(p.visited() == slots);
     }
   }
 }
@@ -101,15 +68,14 @@ TEST_CASE("a record in use keeps the memory of its block, and does not change") 
   record* const stays = p.taken[500];
   p.taken.erase(p.taken.begin() + 500);
   stays->number = 17;
-  const std::uint64_t generation = stays->generation();
+  const std::uint64_t generation = stays->generation;
   p.give_back_all(0);
-  const std::size_t slots = p.pool.slots();
+  const std::size_t slots = p.all.slots();
   p.shrink(0);
   CHECK(p.zeros() == slots - 64);
-  CHECK(p.visited() == 64);
   CHECK(stays->number == 17);
-  CHECK(stays->generation() == generation);
-  CHECK(p.pool.free() == slots - 1);
+  CHECK(stays->generation == generation);
+  CHECK(p.all.free() == slots - 1);
   pool_threads::on(0, [&] { p.end(*stays); });
   p.shrink(0);
   CHECK(p.zeros() == slots);
@@ -122,49 +88,29 @@ TEST_CASE(
     p.take(0, 1000);
     p.give_back_all(thread);
     p.shrink(0);
-    CHECK(p.zeros() == p.pool.slots());
+    CHECK(p.zeros() == p.all.slots());
   }
-  p.take(0, 6400);
+  p.take(1, 6400);
   p.give_back_all(1);
   p.shrink(0);
-  CHECK(p.zeros() >= p.pool.slots() - 3 * 64);
-  CHECK(p.zeros() <= p.pool.slots() - 64);
-  CHECK(p.pool.free() == p.pool.slots());
+  CHECK(p.zeros() >= p.all.slots() - 3 * 64);
+  CHECK(p.zeros() <= p.all.slots() - 64);
+  CHECK(p.all.free() == p.all.slots());
   p.shrink(1);
-  CHECK(p.zeros() == p.pool.slots());
-}
-
-TEST_CASE("a record whose lock is held keeps the memory of its block until the next call") {
-  pool_in_use p;
-  p.take(0, 640);
-  p.give_back_all(0);
-  record& locked = *p.pool.find(200);
-  locked.mutex.lock();
-  p.shrink(0);
-  CHECK(p.visited() == 64);
-  CHECK(locked.generation() != 0);
-  locked.mutex.unlock();
-  for (std::uint32_t slot = 192; slot != 256; ++slot) {  // no lock is left locked
-    record& r = *p.pool.find(slot);
-    CHECK(r.mutex.try_lock());
-    r.mutex.unlock();
-  }
-  CHECK(p.pool.free() == p.pool.slots());
-  p.shrink(0);
-  CHECK(p.visited() == 0);
+  CHECK(p.zeros() == p.all.slots());
 }
 
 TEST_CASE("generations and armings never repeat") {
   pool_in_use p;
   p.take(0, 128);
   record& busy = *p.taken[0];
-  busy.set(node_word::of(busy.generation() + 1000, place::out));
+  busy.generation += 1000;
   for (int i = 0; i != 5000; ++i) busy.invalidate_wait();
   p.give_back_all(0);
   p.shrink(0);
   p.take(0, 128);
   for (const record* const r : p.taken) {
-    CHECK(r->generation() >= 1002);
+    CHECK(r->generation >= 1002);
     CHECK(r->arming.load() >= 5002);
   }
   // Records with lower numbers lose their memory later. The higher numbers must not be forgotten then.
@@ -175,7 +121,7 @@ TEST_CASE("generations and armings never repeat") {
   p.shrink(0);
   p.take(0, 500);
   for (const record* const r : p.taken) {
-    CHECK(r->generation() >= 1004);
+    CHECK(r->generation >= 1004);
     CHECK(r->arming.load() >= 5004);
   }
 }
@@ -185,20 +131,20 @@ TEST_CASE("without memory for its own work the pool gives nothing back, and lose
   pool_in_use p;
   p.take(0, 1000);
   p.give_back_all(0);
-  const std::size_t slots = p.pool.slots();
+  const std::size_t slots = p.all.slots();
   for (const std::size_t after : {0U, 1U}) {
     bool struck = false;
     pool_threads::on(0, [&] {
       const failing_new memory(after);
-      p.pool.shrink_to_fit([](record&) {});
+      p.all.shrink_to_fit();
       struck = memory.struck();
     });
     CHECK(struck);
   }
   CHECK(p.zeros() == 0);
-  CHECK(p.pool.free() == slots);
+  CHECK(p.all.free() == slots);
   p.take(0, 1000);
-  CHECK(p.pool.slots() == slots);
+  CHECK(p.all.slots() == slots);
   p.give_back_all(0);
   p.shrink(0);
   CHECK(p.zeros() == slots);
@@ -224,10 +170,10 @@ TEST_CASE(
             const record& r = *p.taken[i];
             const auto had = last.find(r.slot);
             if (had != last.end()) {
-              CHECK(r.generation() > had->second.first);
+              CHECK(r.generation > had->second.first);
               CHECK(r.arming.load() > had->second.second);
             }
-            last[r.slot] = {r.generation(), r.arming.load()};
+            last[r.slot] = {r.generation, r.arming.load()};
           }
           break;
         default:
@@ -238,8 +184,7 @@ TEST_CASE(
             }
           });
       }
-      CHECK(p.pool.free() + p.taken.size() == p.pool.slots());
-      CHECK(p.visited() + p.zeros() == p.pool.slots());
+      CHECK(p.all.free() + p.taken.size() == p.all.slots());
     }
   }
 }

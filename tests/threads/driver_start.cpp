@@ -51,8 +51,8 @@ TEST_CASE("if a driver cannot be started, the error names it and nothing is left
 
 #endif
 
-/// Schedules timers in the far future, each in its own far list, until that would allocate: then the pool of the only
-/// stripe has no chunk left. The pool of records should still have some records.
+/// Schedules timers in the far future, each in its own far list, until that would allocate: then the wheel has no chunk left.
+/// There should still be some records.
 void use_up_chunks(timer& t) {
   const failing_new failing;
   try {

@@ -328,23 +328,4 @@ TEST_CASE(
   CHECK(far_nodes() == 3);
 }
 
-TEST_CASE("with stripes and locks, thousands of timers that enter the window three at a time fire in order") {
-  using kind = rondo::test::striped;
-  using striped = kind::node;
-  kind::wheel<striped> w(64);
-  std::deque<striped> timers(3000);
-  for (std::size_t i = 0; i != timers.size(); ++i) w.schedule(timers[i], 10'000 + scattered(i, 200));
-  const striped* before = nullptr;
-  const auto number = [&](const striped* t) {
-    return std::find_if(timers.begin(), timers.end(), [&](const striped& other) { return &other == t; });
-  };
-  const std::size_t fired = w.advance(20'000, [&](striped& t) {
-    REQUIRE(w.now() == t.due());
-    if (before != nullptr && before->due() == t.due()) REQUIRE(number(before) < number(&t));
-    before = &t;
-  });
-  CHECK(fired == timers.size());
-  CHECK(w.fault() == "");
-}
-
 }  // namespace wheel_far

@@ -27,9 +27,7 @@ struct world {
 
   node& add(tick_number due) {
     node& n = nodes.emplace_back();
-    n.due = due;
-    wheel.insert(n, due, due);
-    n.wheel = &wheel;
+    wheel.schedule(n, due);
     return n;
   }
   /// Takes at most `limit` nodes.
@@ -273,25 +271,6 @@ TEST_CASE("a node in the window that is in a far store is found") {
   CHECK(w.wheel.fault() == "");
   n.due = 1003;
   CHECK(w.wheel.fault() == "a far node due at tick 1003 is in the wrong store");
-}
-
-TEST_CASE(
-    "nodes in a shared wheel that are not in their place, or say that they are in no wheel, are found") {
-  using kind = rondo::test::striped;
-  kind::wheel<kind::node> w(8);
-  kind::node n;
-  w.schedule(n, 5);
-  auto& shared = static_cast<rondo::detail::shared_node&>(n);
-  CHECK(shared.set_due_in_place(6));
-  CHECK(w.fault() == "");
-  shared.set_due(6);
-  CHECK(w.fault() == "bucket 0: its tick is 5, but it holds a node due at 6");
-  shared.set_due(5);
-  const auto scheduled = shared.word();
-  shared.set(scheduled.with(rondo::detail::place::out));
-  CHECK(w.fault() == "it holds a node that says it is in no wheel");
-  shared.set(scheduled);
-  CHECK(w.fault() == "");
 }
 
 }  // namespace wheel_faults

@@ -14,15 +14,11 @@
 
 #include "failing_new.hpp"
 #include "recording.hpp"
-#include "scheduler/striped_wheel.hpp"
 #include "wheel_kinds.hpp"
 
 namespace wheel_in_place {
 
 using namespace wheel_test;
-using rondo::detail::place;
-using rondo::detail::shared_node;
-using rondo::detail::striped_wheel;
 using rondo::test::small_parts;
 
 /// The number of cancelled nodes that are still in their slots. Also checks that for_each() does not visit these.
@@ -321,59 +317,6 @@ TEST_CASE("the first and the last tick, and everything between, can be left in p
   w.advance(last_tick, [&](timer& t) { seen(t); });
   const std::string at = "@" + std::to_string(last_tick);
   CHECK(seen.text() == "b" + at + " a" + at);
-}
-
-TEST_CASE("a move that is refused loses no node that is later scheduled for that tick") {
-  constexpr tick_number earlier = 16 * 1000, refused = 16 * 100'000;  // of one stripe
-  striped_wheel w(16, 0);
-  shared_node first, moved, later;
-  const auto schedule = [&](shared_node& n, tick_number due) {
-    w.schedule(
-        n, due, place::waiting, [] { return true; }, [] {});
-  };
-  schedule(first, earlier);
-  schedule(moved, earlier);
-  const bool has_moved = w.reschedule(
-      moved, refused, place::waiting, [] { return false; }, [] {}, [] {});
-  CHECK_FALSE(has_moved);
-  CHECK(w.fault() == "");
-  schedule(later, refused);
-  CHECK(w.fault() == "");
-  std::vector<tick_number> taken;
-  w.take_due(refused, 3, [&](shared_node&, tick_number t) { taken.push_back(t); });
-  CHECK(taken == std::vector{earlier, earlier, refused});
-}
-
-/// A node that another thread cancels while the wheel is searched: after it has been asked for so many times.
-struct node_of_another_thread : rondo::detail::node {
-  int asked_before_cancelled = 0;
-};
-
-bool drop_if_cancelled(rondo::detail::node& n) noexcept {
-  return static_cast<node_of_another_thread&>(n).asked_before_cancelled-- == 0;
-}
-
-TEST_CASE("a search that finds only timers which are just being cancelled goes on with later ones") {
-  constexpr tick_number overdue = 3, far = 100'000, farther = 200'000;
-  rondo::detail::wheel_core w(8, 1000, 0, &drop_if_cancelled);
-  std::array<node_of_another_thread, 2> nodes;
-  const auto insert = [&](node_of_another_thread& n, tick_number due) {
-    w.insert<true>(n, n.due = due, due);
-    n.wheel = &w;
-    n.asked_before_cancelled = due == farther ? std::numeric_limits<int>::max() : 1;
-  };
-  for (const tick_number first : {overdue, far}) {
-    CAPTURE(first);
-    insert(nodes[0], first);
-    insert(nodes[1], farther);
-    CHECK(w.find_earliest() == nullptr);  // the key was corrected
-    CHECK(w.fault() == "");
-    CHECK(w.next_key() == farther);
-    CHECK(w.find_earliest() == &nodes[1]);
-    w.unlink(nodes[1]);
-    CHECK(w.find_earliest() == nullptr);
-    CHECK(w.next_key() == rondo::detail::never_tick);
-  }
 }
 
 }  // namespace wheel_in_place

@@ -111,11 +111,8 @@ class RONDO_EXPORT chunk_pool {
     ++holes[c];
     return true;
   }
-  /// Makes a cancelled node one that is in no wheel, and returns true. Returns false for a node that is not cancelled.
-  using drop_function = bool(node&) noexcept;
   /// If the node is cancelled, it leaves its slot, which the caller must empty, and the node must not be used any more.
   bool drop_if_cancelled(node& n) noexcept {
-    if (drop_in_shared != nullptr) return drop_in_shared(n);
     if (!n.is_cancelled()) return false;
     n.wheel = nullptr;
     --cancelled;
@@ -167,7 +164,6 @@ class RONDO_EXPORT chunk_pool {
   std::vector<std::uint8_t> holes;  // of chunks, by number; an array of its own, which stays in the cache
   std::vector<chunk_info> chunks;   // by number
   std::size_t cancelled = 0;        // the number of nodes that were cancelled, but are still in their slots
-  drop_function* drop_in_shared = nullptr;  // not null if threads share the wheel
 
  private:
   std::vector<segment> segments_;  // by number
@@ -242,13 +238,6 @@ class RONDO_EXPORT chain {
     for (chunk_pool::chunk c = first; c != 0; c = pool.chunks[c].next)
       for (node* const n : slots(c, pool))
         if (n != nullptr) visit(*n);
-  }
-
-  /// Drops the cancelled nodes, but merges nothing. O(slots).
-  void drop_cancelled(chunk_pool& pool) noexcept {
-    for (chunk_pool::chunk c = first; c != 0; c = pool.chunks[c].next)
-      for (node*& slot : slots(c, pool))
-        if (slot != nullptr) pool.erase_if_cancelled(slot, c);
   }
 
   /// See detail/checks.hpp. O(slots).

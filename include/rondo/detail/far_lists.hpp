@@ -132,10 +132,6 @@ class RONDO_EXPORT far_lists {
     for (const chain& list : lists) list.for_each(pool_, visit);
     rest.for_each(pool_, visit);
   }
-  void drop_cancelled() noexcept {
-    for (chain& list : lists) list.drop_cancelled(pool_);
-    rest.drop_cancelled(pool_);
-  }
 
   /// See detail/checks.hpp. O(nodes).
   std::string fault() const;

@@ -69,61 +69,26 @@ RONDO_EXPORT std::size_t checked_buckets(std::size_t buckets);
 
 class RONDO_EXPORT wheel_core {
  public:
-  /// All ticks of a wheel agree in their lowest `low_bits` bits, so the window has `buckets << low_bits` ticks. If `drop`
-  /// is given, threads share the wheel: a lock guards it, but without the lock any thread may cancel a node and schedule it
-  /// again. Such a wheel does not use node::rank, and takes the nodes of a tick in any order. Throws std::invalid_argument
-  /// and std::bad_alloc.
-  explicit wheel_core(std::size_t buckets, tick_number now = 0, int low_bits = 0,
-                      chunk_pool::drop_function* drop = nullptr);
+  /// Throws std::invalid_argument and std::bad_alloc.
+  explicit wheel_core(std::size_t buckets, tick_number now = 0);
   wheel_core(const wheel_core&) = delete;
   wheel_core& operator=(const wheel_core&) = delete;
 
-  /// Inserts `n`, and returns whether next_key() has become earlier. The caller sets n.due and n.wheel. `own` is
-  /// `due >> low_bits`; rondo::wheel knows that this is `due`, which saves two of 36 instructions. Strong guarantee.
-  /// Preconditions: `n` is in no wheel; `is_shared` says whether threads share this one.
-  template <bool is_shared = false>
-  bool insert(node& n, tick_number due, tick_number own) {
-    if (due > window_last_) {
-      if (due > far_after_ && future_.add_at_once(n, due)) {
-        if constexpr (!is_shared) n.rank = next_far_rank();
-        return false;
-      }
-    } else {
-      bucket& b = buckets_[static_cast<std::size_t>(own) & mask_];
-      if (b.due == due && b.nodes.push_at_once(n)) {
-        if constexpr (!is_shared) n.rank = node::after_far;
-        return false;
-      }
-    }
-    return insert_slowly(n, due);
-  }
-
-  // insert() in two steps, for a node that is in a wheel: first what may fail, with the same result and guarantee, and
-  // after erase() the rest.
-  bool make_room(tick_number due);
-  void add(node& n, tick_number due) noexcept;
-
-  /// Moves `n`, which is in this wheel or another, perhaps cancelled. Sets n.due and n.wheel, and adjusts `size` of both
-  /// wheels. Strong guarantee.
-  void move(node& n, tick_number due);
-  /// Moves `n` to a tick that is not before its present one, or schedules it again after cancel(), if `n` may stay where
-  /// it is; returns false if not. Sets n.due. Precondition: `n` is in this wheel, perhaps cancelled.
-  bool move_in_place(node& n, tick_number due) noexcept {
-    if (n.is_near() || due < n.due) return false;
-    if (n.is_cancelled()) {
-      --pool_.cancelled;
+  /// Schedules `n`, or moves it from its present place, in this wheel or another. Strong guarantee.
+  void schedule(node& n, tick_number due) {
+    if (n.wheel == nullptr) {
+      insert(n, due);
+      n.due = due;
+      n.wheel = this;
       ++size;
-    } else if (n.due == far_key_) {
-      far_key_is_exact_ = false;
+    } else if (n.wheel != this || !move_in_place(n, due)) {
+      move(n, due);
     }
-    n.due = due;
-    n.rank = next_far_rank();
-    far_in_order_ = false;
-    return true;
   }
   /// Cancels `n`. If it is not near, it stays in its slot, n.wheel stays as it is, and n.due must not change until
-  /// move_in_place() or erase(). Precondition: `n` is scheduled in this wheel.
+  /// schedule() or erase(). Precondition: `n` is scheduled in this wheel.
   void cancel(node& n) noexcept {
+    --size;
     if (n.due == far_key_) far_key_is_exact_ = false;
     if (n.is_near() || is_eager_) {
       n.wheel = nullptr;
@@ -136,10 +101,13 @@ class RONDO_EXPORT wheel_core {
   }
   /// Removes `n` from its slot. Precondition: `n` is in this wheel, perhaps cancelled.
   void erase(node& n) noexcept {
-    if (n.is_cancelled())
+    if (n.is_cancelled()) {
       --pool_.cancelled;
-    else if (n.due == far_key_)
-      far_key_is_exact_ = false;
+    } else {
+      --size;
+      if (n.due == far_key_) far_key_is_exact_ = false;
+    }
+    n.wheel = nullptr;
     pool_.erase(n.position);
   }
 
@@ -159,7 +127,7 @@ class RONDO_EXPORT wheel_core {
     move_on(to);
     return {nullptr, 0};
   }
-  /// A step of open(), for a wheel that others may use in between: corrects an early key, or redistributes a part. The
+  /// A step of open(), for those who unlock the wheel in between: corrects an early key, or redistributes a part. The
   /// tick is open if nothing was left to do. Precondition: next_key() is not never_tick.
   open_tick try_open();
   /// Removes the first node of an open tick. Returns null if none is left, or if another tick is the earliest now.
@@ -170,6 +138,8 @@ class RONDO_EXPORT wheel_core {
     if (n == nullptr) return nullptr;
     t.nodes->pop_front(pool_);
     if (t.due == far_key_) far_key_is_exact_ = false;
+    n->wheel = nullptr;
+    --size;
     return n;
   }
   /// Must be called after the last take(), unless that threw. Throws std::bad_alloc; then no node is lost.
@@ -188,32 +158,6 @@ class RONDO_EXPORT wheel_core {
   void correct_key() noexcept;
   /// The due tick of the earliest node, or none if there is no node. Corrects early keys.
   std::optional<tick_number> next_due() noexcept;
-
-  // For a wheel that threads share.
-
-  /// Removes the nodes of an open tick, as long as leaves(node&) returns true. Precondition: the lock has been held since
-  /// the tick was opened.
-  template <class Leaves>
-  void take_while(open_tick t, Leaves&& leaves) noexcept {
-    if (t.due == far_key_) far_key_is_exact_ = false;
-    for (node* n = t.nodes->front(pool_); n != nullptr && leaves(*n); n = t.nodes->front(pool_))
-      t.nodes->pop_front(pool_);
-  }
-  /// A node due at next_key(), or null if there was none, and the key was corrected. Drops the cancelled nodes that it
-  /// finds. Precondition: the queue is not empty.
-  node* find_earliest() noexcept;
-  /// Drops all cancelled nodes. O(buckets + nodes).
-  void drop_cancelled() noexcept {
-    for (bucket& b : buckets_) b.nodes.drop_cancelled(pool_);
-    past_.drop_cancelled();
-    future_.drop_cancelled();
-    far_key_is_exact_ = false;
-  }
-  /// Removes `n` from its slot. Precondition: `n` is in this wheel.
-  void unlink(node& n) noexcept {
-    if (n.due == far_key_) far_key_is_exact_ = false;
-    pool_.erase(n.position);
-  }
 
   /// Gives back the chunks, segments, tables and far lists that hold no node. Nodes do not move. O(buckets + segments),
   /// plus O(1) for each chunk of cancelled nodes. While a tick is open, the far lists that take() may read stay.
@@ -250,7 +194,7 @@ class RONDO_EXPORT wheel_core {
       visit(std::optional<std::size_t>(), *key, [&](auto&& f) {
         past_.for_each(f);
         future_.for_each([&](node& n) {
-          if (is_shared() || !n.is_cancelled()) f(n);
+          if (!n.is_cancelled()) f(n);
         });
       });
   }
@@ -260,11 +204,14 @@ class RONDO_EXPORT wheel_core {
   /// After some of the calls of rondo::wheel, verifies the invariants and `size`, and calls die() if one is broken.
   void check_periodically(const char* after) noexcept;
 
-  /// The number of nodes. Only rondo::wheel counts them.
+  /// The number of scheduled nodes.
   std::size_t size = 0;
   /// How many far nodes are redistributed at a time, and how many are searched for cancelled ones. A part of 4,096 takes
   /// about 0.1 ms, because most nodes miss the cache. Tests choose smaller parts.
   std::uint32_t part = 4096;
+  /// Whether the nodes of a tick are taken in the order of scheduling. If not, they are never gathered and sorted, and the
+  /// caller puts them in order.
+  bool in_order = true;
 
  private:
   /// Holds the nodes of one tick of the window. It has chunks if and only if it has an entry in the delay queue.
@@ -276,14 +223,11 @@ class RONDO_EXPORT wheel_core {
 
   struct bucket_mover;
 
-  bool is_shared() const noexcept { return pool_.drop_in_shared != nullptr; }
-
   // The window has eight blocks, so that it moves by an eighth of its length: 64 ticks of 512.
   static constexpr int window_block_bits = 3;
 
-  std::size_t bucket_of(tick_number t) const noexcept {
-    return static_cast<std::size_t>(t >> low_bits_) & mask_;
-  }
+  std::size_t bucket_of(tick_number t) const noexcept { return static_cast<std::size_t>(t) & mask_; }
+  bool must_gather() const noexcept { return in_order && !far_in_order_; }
   bool in_window(tick_number t) const noexcept { return t >= window_begin_ && t <= window_last_; }
 
   // While two thirds of all nodes are cancelled ones, and so many more, cancel() sweeps a chunk now and then. Without that,
@@ -301,12 +245,51 @@ class RONDO_EXPORT wheel_core {
   static constexpr std::uint64_t eager = 16 * tried;
   void note_refused() noexcept;
 
+  /// Inserts `n`, which is in no wheel. The caller sets n.due and n.wheel. Strong guarantee.
+  void insert(node& n, tick_number due) {
+    if (due > window_last_) {
+      if (due > far_after_ && future_.add_at_once(n, due)) {
+        n.rank = next_far_rank();
+        return;
+      }
+    } else {
+      bucket& b = buckets_[bucket_of(due)];
+      if (b.due == due && b.nodes.push_at_once(n)) {
+        n.rank = node::after_far;
+        return;
+      }
+    }
+    insert_slowly(n, due);
+  }
   // Not inlined: otherwise the fast path would save registers for it.
-  [[gnu::noinline]] bool insert_slowly(node& n, tick_number due);
-  bool make_room_in_bucket(tick_number due);
+  [[gnu::noinline]] void insert_slowly(node& n, tick_number due);
+  // insert() in two steps, for a node that is in a wheel: first what may fail, with the same guarantee, and after erase()
+  // the rest.
+  void make_room(tick_number due);
+  void add(node& n, tick_number due) noexcept;
+  void make_room_in_bucket(tick_number due);
+
+  /// Moves `n`, which is in this wheel or another, perhaps cancelled. Strong guarantee.
+  void move(node& n, tick_number due);
+  /// Moves `n` to a tick that is not before its present one, or schedules it again after cancel(), if `n` may stay where
+  /// it is; returns false if not. Precondition: `n` is in this wheel, perhaps cancelled.
+  bool move_in_place(node& n, tick_number due) noexcept {
+    if (n.is_near() || due < n.due) return false;
+    if (n.is_cancelled()) {
+      --pool_.cancelled;
+      ++size;
+    } else if (n.due == far_key_) {
+      far_key_is_exact_ = false;
+    }
+    n.due = due;
+    n.rank = next_far_rank();
+    far_in_order_ = false;
+    return true;
+  }
+
   std::uint64_t next_far_rank() noexcept { return last_far_rank_ += node::rank_step; }
   void sort(std::size_t index);
-  node* correct_far_key() noexcept;
+  void correct_far_key() noexcept;
   chain* gather_far(tick_number due);
   void move_window(tick_number first) noexcept;
   void move_on(tick_number first);
@@ -319,7 +302,6 @@ class RONDO_EXPORT wheel_core {
   // The order is that of insert().
   tick_number window_last_ = 0;  // precedes the tick of the last bucket while redistribution is in progress
   std::size_t mask_;
-  int low_bits_;
   int block_shift_;
   std::vector<bucket> buckets_;
   tick_number far_after_ = 0;  // every later tick has a list in `future_`, and is not before the key

@@ -10,12 +10,9 @@
 
 namespace rondo::detail::sync {
 
-using moving_mutex = test::ranked_mutex<test::lock_rank::moving>;
-using stripe_mutex = test::ranked_mutex<test::lock_rank::stripe>;
-using queue_mutex = test::ranked_mutex<test::lock_rank::queue>;
-using record_mutex = test::ranked_mutex<test::lock_rank::record>;
 using shard_mutex = test::ranked_mutex<test::lock_rank::shard>;
-using depot_mutex = test::ranked_mutex<test::lock_rank::depot>;
+using queue_mutex = test::ranked_mutex<test::lock_rank::queue>;
+using table_mutex = test::ranked_mutex<test::lock_rank::table>;
 using list_mutex = test::ranked_mutex<test::lock_rank::list>;
 
 using waiting_mutex = test::ranked_mutex<test::lock_rank::waiting>;
@@ -24,16 +21,16 @@ using condition = test::explored_condition;
 template <class T>
 using atomic = test::explored_atomic<T>;
 
-inline constexpr std::size_t stripes = 2;                    // even and odd ticks
 inline constexpr std::uint32_t redistributed_at_a_time = 1;  // so that it is always interrupted
-
 inline constexpr std::size_t own_shards = 2;
 inline constexpr std::size_t shared_shards = 1;
 inline constexpr bool drops_pages = false;  // explored objects must not lose their memory
 inline constexpr bool can_check = false;    // the checks would be steps; the tests check more
 
-/// Whether the first two threads of a scenario have a shard each. Otherwise all share one, so that each use is a step.
+/// Whether the first two threads of a scenario have a shard each. Otherwise all have this number, by which they share a
+/// shard, so that each use is a step.
 inline bool threads_have_own_shards = false;
+inline std::size_t number_of_all = own_shards;
 
 /// While one lives, they have.
 struct with_own_shards {
@@ -44,7 +41,7 @@ struct with_own_shards {
 };
 
 inline std::size_t thread_number() noexcept {
-  return threads_have_own_shards ? test::this_thread() : own_shards;
+  return threads_have_own_shards ? test::this_thread() : number_of_all;
 }
 
 }  // namespace rondo::detail::sync

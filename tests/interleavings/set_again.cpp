@@ -1,17 +1,17 @@
-// Timers that are cancelled and set again in their place in the wheel, interleaved with the driver, which drops, moves and
-// fires what it finds there, and with everything else that looks for timers.
+// Timers that are cancelled and set again, with the same record and in the same slot of the wheel, interleaved with the
+// driver and with everything else that looks for timers.
 #include "interleavings/stage.hpp"
 
 #include <vector>
 
-namespace interleavings_parked {
+namespace interleavings_set_again {
 
 using namespace rondo;
 using namespace rondo::test;
 
-/// A callable that owns nothing makes a timer that anybody may cancel without a lock.
-enum class kind { plain, guarded };
-constexpr kind kinds[]{kind::plain, kind::guarded};
+/// Cancelling a timer whose callable owns something takes two steps.
+enum class kind { plain, owning };
+constexpr kind kinds[]{kind::plain, kind::owning};
 
 void add(stage& s, kind which, duration due) {
   if (which == kind::plain)
@@ -27,13 +27,13 @@ auto due_now(kind which) {
     virtual_time::move_to(at(2ms));
   };
 }
-/// Timer 1 is due 3 ms after its place, which is that of timer 0, and comes now.
-auto in_an_early_place(kind which, duration place = 2ms) {
+/// Timer 1 is due 3 ms after timer 0, whose record it has, and which was due now.
+auto set_again(kind which, duration now = 2ms) {
   return [=](stage& s) {
-    add(s, which, place);
+    add(s, which, now);
     s.cancel(0);
-    add(s, which, place + 3ms);
-    virtual_time::move_to(at(place));
+    add(s, which, now + 3ms);
+    virtual_time::move_to(at(now));
   };
 }
 
@@ -58,46 +58,46 @@ const part ask{"driver asks", [](stage& s) { s.core().next_due(); }};
 const part stop{"stops", [](stage& s) { s.stop(); }};
 const part shrink{"shrinks", [](stage& s) { s.core().shrink_to_fit(); }};
 
-TEST_CASE("a timer that is set again in its place, and the driver that finds it there") {
+TEST_CASE("a timer that is set again, and the driver") {
   for (const kind which : kinds)
     for (const part& driver : {pass, ask}) {
       check_every_schedule(on_stage(due_now(which), {sets_again(0, which, 5ms), driver}));
       check_every_schedule(on_stage(due_now(which), {sets_again(0, which, 2ms), driver}));
-      check_every_schedule(on_stage(in_an_early_place(which), {sets_again(1, which, 6ms), driver}));
-      check_every_schedule(on_stage(in_an_early_place(which), {sets_again(1, which, 1ms), driver}));
+      check_every_schedule(on_stage(set_again(which), {sets_again(1, which, 6ms), driver}));
+      check_every_schedule(on_stage(set_again(which), {sets_again(1, which, 1ms), driver}));
     }
 }
 
-TEST_CASE("a timer that the driver moves to its due tick, and other calls about it") {
+TEST_CASE("a timer that was set again, the driver, and other calls about it") {
   for (const kind which : kinds)
     for (const part& driver : {pass, ask})
       for (const part& other :
            {cancels(1), moves(1, 3ms), moves(1, 9ms), moves(1, duration::max()), looks(1, 5ms), shrink, stop})
-        check_every_schedule(on_stage(in_an_early_place(which), {driver, other}));
+        check_every_schedule(on_stage(set_again(which), {driver, other}));
 }
 
-TEST_CASE("a timer that is set again in its place, and calls that look for all timers") {
+TEST_CASE("a timer that is set again, and calls that look for all timers") {
   for (const kind which : kinds) {
     for (const part& other : {stop, shrink, looks(0, 2ms)})
       check_every_schedule(on_stage(due_now(which), {sets_again(0, which, 5ms), other}));
     for (const part& other : {stop, shrink, looks(1, 5ms)})
-      check_every_schedule(on_stage(in_an_early_place(which), {sets_again(1, which, 6ms), other}));
+      check_every_schedule(on_stage(set_again(which), {sets_again(1, which, 6ms), other}));
   }
 }
 
-TEST_CASE("a timer that the driver moves to a stripe that was searched already") {
+TEST_CASE("a timer that was set again, the driver and a stop") {
   for (const kind which : kinds)
     for (const part& driver : {pass, ask})
-      check_every_schedule(on_stage(in_an_early_place(which, 3ms), {driver, stop}));
+      check_every_schedule(on_stage(set_again(which, 3ms), {driver, stop}));
 }
 
-TEST_CASE("a timer that is moved while it is cancelled in its place") {
+TEST_CASE("a timer that is moved while it is cancelled") {
   const auto pending = [](stage& s) { s.add_plain(2ms); };
   for (const duration to : {duration(1ms), duration(4ms), duration(5ms), duration::max()})
     check_every_schedule(on_stage(pending, {moves(0, to), cancels(0)}));
 }
 
-TEST_CASE("a drain and a timer that is set again in its place") {
+TEST_CASE("a drain and a timer that is set again") {
   for (const kind which : kinds) {
     const auto pending = [=](stage& s) { add(s, which, 5ms); };
     const part drain{"drains", [=](stage& s) { s.drain(which == kind::plain ? 1ms : 0ms); }};
@@ -109,7 +109,7 @@ TEST_CASE("a drain and a timer that is set again in its place") {
   }
 }
 
-TEST_CASE("a stop or drain, and a timer that is set again in a place that is not yet due") {
+TEST_CASE("a stop or drain, and a timer that is set again before it is due") {
   for (const kind which : kinds) {
     const auto pending = [=](stage& s) { add(s, which, 5ms); };
     check_every_schedule(on_stage(pending, {stop, sets_again(0, which, 6ms)}));
@@ -122,9 +122,9 @@ TEST_CASE("a stop or drain, and a timer that is set again in a place that is not
   }
 }
 
-TEST_CASE("a stop, the driver that moves a timer, and a timer that is set again") {
+TEST_CASE("a stop, the driver, and a timer that is set again") {
   for (const kind which : kinds)
-    check_every_schedule(on_stage(in_an_early_place(which), {stop, sets_again(1, which, 6ms), pass}), few);
+    check_every_schedule(on_stage(set_again(which), {stop, sets_again(1, which, 6ms), pass}), few);
 }
 
-}  // namespace interleavings_parked
+}  // namespace interleavings_set_again
