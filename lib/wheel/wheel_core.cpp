@@ -267,7 +267,7 @@ void wheel_core::shrink_to_fit(bool is_open) noexcept {
     nodes.release(pool_);
     queue_.set(b, std::nullopt);
   }
-  pool_.sweep(pool_.chunks_in_use());
+  if (pool_.cancelled != 0) pool_.sweep(pool_.chunks_in_use());
   past_.shrink_to_fit(is_open);
   future_.shrink_to_fit(false);
   if (far_queued_ && past_.surely_empty() && future_.surely_empty()) {
