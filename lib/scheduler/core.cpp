@@ -139,8 +139,9 @@ timer_id core::schedule(record& r, time_point due, time_point now) {
   const timer_id id = id_of(r);  // as soon as the shard is unlocked, others may use the record
   waking wakes;
   {
-    const std::lock_guard hold(shards_.of(r).mutex);
-    publish(r, due, tick, now, wakes);
+    shard& s = shards_.of(r);
+    const std::lock_guard hold(s.mutex);
+    publish(s, r, due, tick, now, wakes);
   }
   if (wakes != nullptr) wakes->next_due_moved_earlier();
   return id;
@@ -148,11 +149,11 @@ timer_id core::schedule(record& r, time_point due, time_point now) {
 
 /// Makes a new timer, whose shard is locked, known to all, unless the scheduler is stopped or draining. stop() and drain()
 /// raise a flag, and then visit each record with its shard locked: so they find the timer, or the flag is seen here.
-void core::publish(record& r, time_point due, tick_number tick, time_point now, waking& wakes) {
+void core::publish(shard& s, record& r, time_point due, tick_number tick, time_point now, waking& wakes) {
   if (stopping()) refuse_stopped();
-  wait(r, due, tick, now, wakes);
+  wait(s, r, due, tick, now, wakes);
   r.state = life::live;
-  ++shards_.of(r).counts.scheduled;
+  ++s.counts.scheduled;
 }
 
 time_point core::make_periodic(record& r, const recurrence& when, time_point now) {
@@ -165,21 +166,20 @@ time_point core::make_periodic(record& r, const recurrence& when, time_point now
 
 /// Numbers a wait of `r` that begins when the clock says `now`. In virtual time, which stands still, the numbers are
 /// counted; invalidate_wait() needs some in between.
-void core::number_wait(record& r, time_point now) noexcept {
+void core::number_wait(shard& s, record& r, time_point now) noexcept {
   const std::uint64_t least = r.arming.load(relaxed) + 1;
   if (is_virtual_) {
     constexpr std::uint64_t room = 64;
     r.arming.store(std::max(next_number() * room, least), relaxed);
   } else {
     const auto reading = static_cast<std::uint64_t>(now.time_since_epoch().count()) ^ std::uint64_t{1} << 63;
-    std::uint64_t& last = shards_.of(r).last_arming;
-    r.arming.store(last = std::max({reading, last + 1, least}), relaxed);
+    s.last_arming = std::max({reading, s.last_arming + 1, least});
+    r.arming.store(s.last_arming, relaxed);
   }
 }
 
-/// Makes `r`, whose shard is locked, wait for `deadline`, and no longer for what it waits for now. Strong guarantee.
-void core::wait(record& r, time_point deadline, tick_number tick, time_point now, waking& wakes) {
-  shard& s = shards_.of(r);
+/// Makes `r`, whose shard `s` is locked, wait for `deadline`, and no longer for what it waits for now. Strong guarantee.
+void core::wait(shard& s, record& r, time_point deadline, tick_number tick, time_point now, waking& wakes) {
   if (tick == never_tick) [[unlikely]] {
     disarm(r);
     if (r.wheel != nullptr) r.wheel->erase(r);
@@ -192,7 +192,7 @@ void core::wait(record& r, time_point deadline, tick_number tick, time_point now
     if (shards_.note_key(s)) wakes = shared_from_this();
     leave_count(r);
     r.where = waits_in::wheel;
-    number_wait(r, now);
+    number_wait(s, r, now);
   }
   r.deadline = deadline;
 }
@@ -201,12 +201,12 @@ void core::wait(record& r, time_point deadline, tick_number tick, time_point now
 void core::wait_surely(record& r, time_point deadline, tick_number tick, time_point now,
                        waking& wakes) noexcept {
   try {
-    wait(r, deadline, tick, now, wakes);
+    wait(shards_.of(r), r, deadline, tick, now, wakes);
   } catch (const std::bad_alloc&) {
     disarm(r);
     if (r.wheel != nullptr) r.wheel->erase(r);
     r.due = tick;
-    number_wait(r, now);
+    number_wait(shards_.of(r), r, now);
     r.deadline = deadline;
     r.where = waits_in::no_memory;
     without_memory_.fetch_add(1, relaxed);
@@ -242,7 +242,7 @@ bool core::reschedule(timer_id id, time_point due, time_point now, waking& wakes
   if (r->periodic() && draining()) return false;  // it is about to be ended
   tick_number tick = grid_.of_deadline(due, now);
   if (!r->plain) tick = tick_of(*r, tick, due);
-  wait(*r, due, tick, now, wakes);
+  wait(shards_.of(*r), *r, due, tick, now, wakes);
   if (r->periodic()) {
     const submitted_runs::run* const oldest = r->oldest_submitted();
     r->repeats->next.moved_to(due, r->submitted, oldest != nullptr ? &oldest->what : nullptr);
@@ -504,7 +504,7 @@ void core::await(record& r, const repetition::step& next, time_point now) noexce
   if (!next.wait_for) return disarm(r);
   const tick_number tick = tick_of(r, grid_.of_point(*next.wait_for), *next.wait_for);
   if (next.is_late && tick <= ready_.collects_until) {  // it takes its turn in this pass
-    number_wait(r, now);
+    number_wait(shards_.of(r), r, now);
     if (ready_.push_late(r, tick)) {
       r.deadline = *next.wait_for;
       r.due = tick;
@@ -899,7 +899,7 @@ void core::publish_member(record& r, time_point due, tick_number tick, time_poin
   group.join(r, tag);
   r.plain = false;
   try {
-    publish(r, due, tick, now, wakes);
+    publish(shards_.of(r), r, due, tick, now, wakes);
   } catch (...) {
     group.withdraw(r);
     throw;

@@ -255,11 +255,11 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   tick_number tick_of(const record& r, tick_number own, time_point due) const noexcept {
     return r.slack() == duration::zero() ? own : grid_.with_slack(own, due, r.slack());
   }
-  void publish(record&, time_point due, tick_number, time_point now, waking&);
+  void publish(shard&, record&, time_point due, tick_number, time_point now, waking&);
   bool reschedule(timer_id, time_point due, time_point now, waking&);
-  void wait(record&, time_point deadline, tick_number, time_point now, waking&);
+  void wait(shard&, record&, time_point deadline, tick_number, time_point now, waking&);
   void wait_surely(record&, time_point deadline, tick_number, time_point now, waking&) noexcept;
-  void number_wait(record&, time_point now) noexcept;
+  void number_wait(shard&, record&, time_point now) noexcept;
   void disarm(record&) noexcept;
   void leave_count(record&) noexcept;
 
