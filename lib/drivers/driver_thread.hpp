@@ -16,37 +16,31 @@
 
 namespace rondo::detail {
 
-/// Usage: the driver calls reset(), reads the earliest deadline, and calls wait_until() with it. A thread that makes
-/// something due earlier calls ring() afterwards. If that happens after the driver has read the deadline, the wait ends
-/// at once, so no ring is lost.
+/// Usage: the driver reads the earliest deadline, and calls wait_until() with it. A thread that makes something due earlier
+/// calls ring() afterwards. If that happens after the driver has read the deadline, the wait ends at once, so no ring is
+/// lost.
 class alarm {
  public:
-  void reset() noexcept {
-    const std::lock_guard hold(mutex_);
-    rung_ = false;
-  }
-
   void ring() noexcept {
     const std::lock_guard hold(mutex_);
     rung_ = true;
     if (asleep_) rung_or_due_.notify_one();
   }
 
-  /// Sleeps until `t` or ring(), whichever is earlier; without `t`, until ring().
+  /// Sleeps until `t` or ring(), whichever is earlier; without `t`, until ring(). Returns at once if ring() was called since the
+  /// last call, or if it is not before `t`.
   void wait_until(std::optional<time_point> t, time_point now) {
     std::unique_lock hold(mutex_);
-    if (rung_ || (t && *t <= now)) return;
-    asleep_ = true;
-    do {
-      bool in_time = true;
-      if (t)
-        in_time = rung_or_due_.wait_until(hold, *t) == std::cv_status::no_timeout;
-      else
+    asleep_ = !t || now < *t;
+    while (asleep_ && !rung_) {
+      if (!t)
         rung_or_due_.wait(hold);
+      else if (rung_or_due_.wait_until(hold, *t) == std::cv_status::timeout)
+        asleep_ = false;
       ++wakeups_;
-      if (!in_time) break;
-    } while (!rung_);
+    }
     asleep_ = false;
+    rung_ = false;
   }
 
   std::uint64_t wakeups() const noexcept {
@@ -70,7 +64,6 @@ inline constexpr duration memory_retry = std::chrono::milliseconds(10);
 /// due earlier or stops the core rings the bell afterwards.
 inline void drive(core& core, alarm& bell) noexcept {
   while (!core.stopped()) {
-    bell.reset();
     try {
       core.run_pass(time_point::max(), unlimited);
       const std::optional<time_point> due = core.next_due();

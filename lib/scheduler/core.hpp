@@ -50,10 +50,10 @@ constexpr time_point deadline_after(time_point now, duration delay) noexcept {
 /// under the lock of the timer's shard.
 ///
 /// Locks, in the order in which they may be nested: the wait point's, a shard's (or two, those of a timer and of the new
-/// timer that replaces it, in the order of their addresses), then one of: that of the shards' next ticks, the ready list's,
-/// a group's, that of the table of records. Components on top may make calls with a `remainder` under their own locks. No
-/// lock is held while user code runs. No call that schedules or cancels takes a lock that all callers share, except for
-/// that of the next ticks, when a shard's earliest tick changes, and that of the table, at most once in 64 calls.
+/// timer that replaces it, in the order of their addresses), then one of: the ready list's, a group's, that of the table of
+/// records. Components on top may make calls with a `remainder` under their own locks. No lock is held while user code runs.
+/// No call that schedules or cancels takes a lock that all callers share, except for that of the table, at most once in 64
+/// calls.
 class core : public job_host, public std::enable_shared_from_this<core> {
  public:
   /// Of two readings of a real clock, the later one shows which of two timers was scheduled later. Virtual time stands

@@ -23,9 +23,9 @@ namespace rondo::detail {
 /// Late runs of a burst join while the pass is in progress, each when the previous run begins. They are in a separate
 /// heap, and take their turn among the others.
 ///
-/// One thread at a time drives: it fills and empties the list. Other threads read it under the lock. The driver takes
-/// the lock to change entries between `begin_` and `end_`, but not merely to move `begin_` or `end_`: entries in
-/// between do not change without the lock.
+/// One thread at a time drives: it fills and empties the list. Other threads read it under the lock, unless `size_` says
+/// that it is empty. The driver takes the lock to change entries between `begin_` and `end_`, but not merely to move `begin_`
+/// or to push behind `end_`: entries in between do not change without the lock.
 class ready_list {
  public:
   struct entry {
@@ -64,21 +64,7 @@ class ready_list {
   /// Returns how many calls of push() are legal now: 1 … batch, but perhaps 0 if the list is not empty and there is no
   /// memory.
   std::size_t make_room() noexcept {
-    const std::lock_guard hold(mutex_);
-    const std::size_t begin = begin_.load(relaxed);
-    if (end_.load(relaxed) == entries_.size() &&
-        begin >= entries_.size() / 2) {  // the entries before are done
-      std::copy(entries_.begin() + static_cast<std::ptrdiff_t>(begin), entries_.end(), entries_.begin());
-      begin_.store(0, relaxed);
-      end_.store(entries_.size() - begin, relaxed);
-    }
-    if (end_.load(relaxed) == entries_.size()) {
-      try {
-        entries_.resize(entries_.size() * 2);
-      } catch (const std::bad_alloc&) {
-        // The pass makes do with what it has; the rest is for the next one.
-      }
-    }
+    if (end_.load(relaxed) == entries_.size()) make_more_room();
     return std::min(entries_.size() - end_.load(relaxed), batch);
   }
 
@@ -88,6 +74,7 @@ class ready_list {
     is_in_order_ &= !is_before(pushed, last_);
     last_ = entries_[end] = pushed;
     end_.store(end + 1, std::memory_order_release);
+    size_.store(size_.load(relaxed) + 1, relaxed);
   }
 
   /// Returns false if there is no memory.
@@ -99,6 +86,7 @@ class ready_list {
       return false;
     }
     std::push_heap(late_.begin(), late_.end(), comes_later);
+    size_.store(size_.load(relaxed) + 1, relaxed);
     return true;
   }
 
@@ -119,6 +107,7 @@ class ready_list {
     if (late_front_) {
       const std::lock_guard hold(mutex_);
       late_front_.reset();
+      size_.store(size_.load(relaxed) - 1, std::memory_order_release);
       return;
     }
     front_is_known_ = false;
@@ -127,6 +116,7 @@ class ready_list {
 
   /// The tick of the first current entry.
   std::optional<tick_number> next_due() const noexcept {
+    if (size_.load(std::memory_order_acquire) == 0) return std::nullopt;
     const std::lock_guard hold(mutex_);
     std::optional<tick_number> due;
     const std::size_t end = end_.load(std::memory_order_acquire);
@@ -165,10 +155,28 @@ class ready_list {
               is_before);
   }
 
+  /// Moves the entries to the front if there is much room, or makes the list longer.
+  [[gnu::noinline]] void make_more_room() noexcept {
+    const std::lock_guard hold(mutex_);
+    const std::size_t begin = begin_.load(relaxed);
+    if (begin >= entries_.size() / 2) {  // the entries before are done
+      std::copy(entries_.begin() + static_cast<std::ptrdiff_t>(begin), entries_.end(), entries_.begin());
+      begin_.store(0, relaxed);
+      end_.store(entries_.size() - begin, relaxed);
+      return;
+    }
+    try {
+      entries_.resize(entries_.size() * 2);
+    } catch (const std::bad_alloc&) {
+      // The pass makes do with what it has; the rest is for the next one.
+    }
+  }
+
   void drop_first() noexcept {
     const std::size_t begin = begin_.load(relaxed) + 1;
     begin_.store(begin, std::memory_order_release);
-    if (begin == end_.load(relaxed)) restart();
+    size_.store(size_.load(relaxed) - 1, std::memory_order_release);
+    if (begin == end_.load(relaxed) && entries_.size() > kept) give_memory_back();
   }
 
   /// Compares with the first of the others that is current. Entries after those that a limit has left may be due before
@@ -188,17 +196,16 @@ class ready_list {
     return late_front_;
   }
 
-  /// Called when all entries have been taken. Keeps the memory for later entries, unless there is much of it.
-  void restart() noexcept {
+  /// Precondition: all entries have been taken.
+  [[gnu::noinline]] void give_memory_back() noexcept {
     const std::lock_guard hold(mutex_);
-    begin_.store(0, relaxed);
-    end_.store(0, relaxed);
-    if (entries_.size() <= kept) return;
     try {
       entries_ = std::vector<entry>(batch);
     } catch (const std::bad_alloc&) {
       // The list keeps the memory that it has.
     }
+    begin_.store(0, relaxed);
+    end_.store(0, relaxed);
   }
 
   mutable sync::list_mutex mutex_;
@@ -206,6 +213,7 @@ class ready_list {
   // Of the entries to come. Only the driver changes them, so it reads them relaxed.
   index begin_{0};
   index end_{0};
+  index size_{0};  // also of late entries
   // Of the filling in progress: how many entries were there before, what was pushed last, and whether what was pushed is
   // in order.
   std::size_t left_ = 0;

@@ -75,9 +75,10 @@ struct alignas(128) shard {
   record* free = nullptr;
   std::uint32_t free_count = 0;
   alignas(128) mutable sync::shard_mutex mutex;
+  // The wheel's next_key(), as long as nobody holds the lock. The driver reads it without the lock.
+  sync::atomic<tick_number> next{never_tick};
   record* returned = nullptr;
   std::uint64_t last_arming = 0;
-  tick_number known_key = never_tick;  // of the wheel: what the driver knows
   counters counts;
   wheel_core wheel;
 };

@@ -29,32 +29,48 @@ std::uint32_t shards::known_slots() const noexcept {
   return slots_.load(relaxed);
 }
 
+shards::candidate shards::first() const noexcept {
+  candidate found;
+  const std::size_t end = end_.load();
+  for (std::size_t i = 0; i != end; ++i) {
+    shard* const s = all_[i].load();
+    if (s == nullptr) continue;
+    const tick_number due = s->next.load();
+    if (due < found.due) found = {s, due};
+  }
+  return found;
+}
+
 std::optional<tick_number> shards::next_due() noexcept {
   for (;;) {
-    const candidate first = this->first();
-    if (first.due == never_tick) return std::nullopt;
-    shard& s = *all_[first.shard].load(relaxed);
-    const std::lock_guard hold(s.mutex);
-    const auto is_exact = [&] { return s.wheel.next_key() == never_tick || s.wheel.key_is_exact(); };
-    for (int left = corrected_at_a_time; left != 0 && !is_exact(); --left) s.wheel.correct_key();
-    note_key(s);
-    const candidate now = this->first();
-    if (is_exact() && now.shard == first.shard && now.due == s.wheel.next_key() && now.due != never_tick)
-      return now.due;
+    const candidate found = first();
+    if (found.of != nullptr) {
+      shard& s = *found.of;
+      const std::lock_guard hold(s.mutex);
+      const auto is_exact = [&] { return s.wheel.next_key() == never_tick || s.wheel.key_is_exact(); };
+      for (int left = corrected_at_a_time; left != 0 && !is_exact(); --left) s.wheel.correct_key();
+      note_key(s);
+      if (!is_exact() || s.wheel.next_key() != found.due) continue;
+    }
+    raise_awaited(found.due);
+    if (first().due < found.due) continue;
+    if (found.of == nullptr) return std::nullopt;
+    return found.due;
   }
 }
 
-bool shards::note_new_key(shard& s) noexcept {
-  s.known_key = s.wheel.next_key();
-  const std::size_t i = s.number - std::size_t{1};
-  const std::lock_guard hold(first_mutex_);
-  const bool is_earlier = s.known_key < next_[first_];
-  next_[i] = s.known_key;
-  if (is_earlier)
-    first_ = i;
-  else if (i == first_)
-    first_ = static_cast<std::size_t>(std::min_element(next_.begin(), next_.end()) - next_.begin());
-  return is_earlier;
+/// Returns whether it was higher. Then the caller wakes the driver.
+bool shards::lower_awaited(tick_number key) noexcept {
+  tick_number awaited = awaited_.load();
+  while (key < awaited)
+    if (awaited_.compare_exchange_weak(awaited, key)) return true;
+  return false;
+}
+
+void shards::raise_awaited(tick_number key) noexcept {
+  tick_number awaited = awaited_.load();
+  while (awaited < key && !awaited_.compare_exchange_weak(awaited, key)) {
+  }
 }
 
 counters shards::total() const noexcept {
@@ -71,11 +87,8 @@ std::string shards::fault() const {
   for_each([&](const shard& s) {
     const std::lock_guard hold(s.mutex);
     if (wrong.empty()) wrong = s.wheel.fault();
-    const std::lock_guard hold_first(first_mutex_);
-    const tick_number known = next_[s.number - std::size_t{1}];
-    if (wrong.empty() && (s.known_key != s.wheel.next_key() || known != s.known_key))
+    if (wrong.empty() && s.next.load(relaxed) != s.wheel.next_key())
       wrong = "a shard's next tick is not its key";
-    if (wrong.empty() && known < next_[first_]) wrong = "a shard comes before the first one";
   });
   for_each_timer([&](record& r, shard_lock&) {
     if (!wrong.empty()) return;
@@ -123,7 +136,8 @@ shard& shards::made(std::size_t index) {
   fresh->wheel.part = sync::redistributed_at_a_time;
   const std::lock_guard hold(table_mutex_);
   if (shard* const s = all_[index].load(relaxed)) return *s;  // another thread that shares it was faster
-  all_[index].store(fresh.get(), std::memory_order_release);
+  all_[index].store(fresh.get());                             // where first() finds it
+  if (index >= end_.load(relaxed)) end_.store(index + 1);
   return *fresh.release();
 }
 

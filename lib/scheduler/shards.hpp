@@ -69,10 +69,12 @@ class block_set {
 /// memory is allocated, records are made in these blocks again, perhaps for another shard, with generations that none of
 /// their timers had.
 ///
-/// The earliest tick. `next_` has the next_key() of each shard's wheel, and `first_` says which shard has the earliest one.
-/// `first_mutex_` guards both; it is taken under a shard's lock, only when that shard's key has changed. So a driver that
-/// asks for the first shard sees all keys at one moment: a key that becomes the earliest after that moment was compared
-/// with what the driver saw, or with something earlier.
+/// The earliest tick. Each shard has the next_key() of its wheel in an atomic, `next`. A driver that is about to sleep
+/// raises `awaited_` to the tick until which it will, and then reads each `next` once more. Who has stored an earlier `next`
+/// reads `awaited_` afterwards. Of two such threads, at least one sees what the other has stored, because all four accesses
+/// are sequentially consistent: so either the driver finds the earlier tick, or it is woken. Whoever wakes it lowers
+/// `awaited_`, so that it is woken once. `awaited_` is never lower than what a driver sleeps for and nobody will wake it from;
+/// where it is higher, a driver is woken for nothing.
 class shards {
   static constexpr std::size_t count = sync::own_shards + sync::shared_shards;
   // How many records are made, or taken back from the returned ones, at a time.
@@ -85,9 +87,7 @@ class shards {
 
  public:
   /// Throws std::invalid_argument unless 1 <= buckets <= max_buckets.
-  shards(std::size_t buckets, tick_number now) : buckets_(checked_buckets(buckets)), begin_(now) {
-    next_.fill(never_tick);
-  }
+  shards(std::size_t buckets, tick_number now) : buckets_(checked_buckets(buckets)), begin_(now) {}
   shards(const shards&) = delete;
   shards& operator=(const shards&) = delete;
   ~shards();
@@ -140,9 +140,14 @@ class shards {
     return slot < slots_.load(std::memory_order_acquire) ? &at(slot) : nullptr;
   }
 
-  /// Tells all that the wheel of a shard, which is locked, may have another next_key(). Returns whether the earliest of all
-  /// shards has become earlier.
-  bool note_key(shard& s) noexcept { return s.wheel.next_key() != s.known_key && note_new_key(s); }
+  /// Must be called before a shard is unlocked whose wheel may have another next_key(). Returns whether a driver must be woken.
+  bool note_key(shard& s) noexcept {
+    const tick_number key = s.wheel.next_key();
+    const tick_number before = s.next.load(relaxed);
+    if (key == before) return false;
+    s.next.store(key);
+    return key < before && key < awaited_.load() && lower_awaited(key);
+  }
 
   /// Takes the timers due at or before `to` out of the wheels, and calls on_due(record&, tick) for each, at most `limit`
   /// times, with its shard locked. Returns the number of calls. The earliest ticks come first, unless others are scheduled
@@ -153,8 +158,11 @@ class shards {
     std::size_t taken = 0;
     while (taken != limit) {
       const candidate first = this->first();
-      if (first.due > to || first.due == never_tick) break;
-      shard& s = *all_[first.shard].load(relaxed);
+      if (first.due > to || first.of == nullptr) {
+        raise_awaited(first.due);
+        break;
+      }
+      shard& s = *first.of;
       const std::lock_guard hold(s.mutex);
       if (s.wheel.next_key() > to || s.wheel.next_key() == never_tick) continue;
       const key_update update{*this, s};
@@ -215,9 +223,10 @@ class shards {
     return s.number <= sync::own_shards && s.number == sync::thread_number() + 1;
   }
 
+  /// The shard with the earliest `next`; null if no timer is in a wheel.
   struct candidate {
-    std::size_t shard;
-    tick_number due;
+    shard* of = nullptr;
+    tick_number due = never_tick;
   };
 
   /// Notes the key at the end of a step, also if that throws.
@@ -274,19 +283,15 @@ class shards {
   void put_units_aside(std::vector<std::uint64_t>& found) noexcept;
   void put_aside(std::uint32_t first_block) noexcept;
 
-  [[gnu::noinline]] bool note_new_key(shard&) noexcept;
-  candidate first() const noexcept {
-    const std::lock_guard hold(first_mutex_);
-    return {first_, next_[first_]};
-  }
+  candidate first() const noexcept;
+  bool lower_awaited(tick_number key) noexcept;
+  void raise_awaited(tick_number key) noexcept;
 
   const std::size_t buckets_;
   const tick_number begin_;
   std::array<sync::atomic<shard*>, count> all_{};
-
-  std::array<tick_number, count> next_;
-  std::size_t first_ = 0;
-  mutable sync::queue_mutex first_mutex_;
+  sync::atomic<std::size_t> end_{0};  // no shard has this index or a greater one
+  sync::atomic<tick_number> awaited_{never_tick};
 
   // Guards the creation of shards and of records, and the next three members.
   mutable sync::table_mutex table_mutex_;

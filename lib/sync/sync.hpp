@@ -16,7 +16,6 @@
 namespace rondo::detail::sync {
 
 using shard_mutex = short_lock;
-using queue_mutex = short_lock;
 using table_mutex = short_lock;
 using list_mutex = short_lock;
 

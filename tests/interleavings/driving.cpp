@@ -123,7 +123,7 @@ void reset_after_the_look(detail::core& core, detail::alarm& bell) {
     const auto due = core.next_due();
     if (core.stopped()) break;
     const time_point reading = core.now();
-    bell.reset();
+    bell.wait_until(reading, reading);
     bell.wait_until(due, reading);
   }
 }

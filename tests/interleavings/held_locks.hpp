@@ -8,11 +8,11 @@ namespace rondo::test {
 /// In the order in which they may be nested: the last three only inside any of the others. A thread may hold one lock of
 /// a rank at a time, or two shards (of a timer and of the one that replaces it), in the order of their addresses. (`keys` is
 /// the lock of keyed timers.)
-enum class lock_rank : std::size_t { keys, waiting, shard, table, queue, list };
+enum class lock_rank : std::size_t { keys, waiting, shard, table, list };
 
 /// For the printout of a schedule.
 constexpr const char* name_of(lock_rank rank) noexcept {
-  constexpr const char* names[]{"keys", "waiting", "shard", "table", "queue", "list"};
+  constexpr const char* names[]{"keys", "waiting", "shard", "table", "list"};
   return names[static_cast<std::size_t>(rank)];
 }
 

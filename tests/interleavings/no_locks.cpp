@@ -73,12 +73,12 @@ void check_so_far() {
 
 TEST_CASE("the core takes the locks that the test provides") {
   const std::size_t shards = held_locks::taken(lock_rank::shard);
-  const std::size_t others = held_locks::taken(lock_rank::queue);
+  const std::size_t others = held_locks::taken(lock_rank::table);
   const auto core = std::make_shared<probe>(options{}, at(0s));
   core->after(1ms, watched());
   core->advance(1ms);
   CHECK(held_locks::taken(lock_rank::shard) > shards);
-  CHECK(held_locks::taken(lock_rank::queue) > others);
+  CHECK(held_locks::taken(lock_rank::table) > others);
 }
 
 TEST_CASE("no lock is held in inline tasks, in destructors and in on_error") {

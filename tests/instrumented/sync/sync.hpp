@@ -11,7 +11,6 @@
 namespace rondo::detail::sync {
 
 using shard_mutex = test::ranked_mutex<test::lock_rank::shard>;
-using queue_mutex = test::ranked_mutex<test::lock_rank::queue>;
 using table_mutex = test::ranked_mutex<test::lock_rank::table>;
 using list_mutex = test::ranked_mutex<test::lock_rank::list>;
 
