@@ -13,7 +13,7 @@ namespace detail {
 
 /// Identifies the run of a timer that a job represents.
 struct job_ticket {
-  void* record = nullptr;
+  std::uint32_t slot = 0;    // of the timer's record
   std::uint64_t number = 0;  // unique among the runs of the scheduler
   time_point due;
   duration lateness{};  // when it was submitted

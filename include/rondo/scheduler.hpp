@@ -295,17 +295,17 @@ class RONDO_EXPORT scheduler {
   /// that part was read. Costs as much as list(). Throws what the stream throws, and std::bad_alloc.
   void dump(std::ostream& out) const;
 
-  /// Releases memory left over from a burst of timers: to operator delete and, on Linux, to the system. On other
-  /// systems the memory of ended timers, about 200 bytes each, is kept for later timers. Ids stay valid: those of ended
-  /// timers remain `gone` forever. Timers and their order do not change either.
+  /// Releases memory left over from a burst of timers: to operator delete and, with glibc, from there to the system (by
+  /// malloc_trim(), so also what other parts of the process have freed). Ids stay valid: those of ended timers remain
+  /// `gone` forever. Timers and their order do not change either.
   ///
   /// What remains: each pending timer keeps the memory of up to 63 neighbours (12 KiB), and so does each of up to 128
-  /// ended timers for every other thread that has scheduled timers; a list of due timers keeps at most 1.5 MB.
-  /// Measured: 222 MB after a million timers have ended, and 5 MB after this call, as a process with a
-  /// new scheduler takes.
+  /// ended timers for every other thread that has scheduled timers. While a pass is in progress, all memory stays of a
+  /// thread whose timers are still to run in it; a list of due timers keeps at most 1.5 MB. Measured: 206 MB after a million
+  /// timers have ended, and 5 MB after this call, as a process with a new scheduler takes.
   ///
-  /// Runs no user code and throws nothing: if it cannot allocate its own work space (one bit per timer), it releases
-  /// less. O(buckets + timers that were pending at once): about a third of a second to a second after a million timers.
+  /// Runs no user code and throws nothing: if it cannot allocate its own work space (one byte for 64 timers), it
+  /// releases less. O(buckets + timers that were pending at once): a tenth to half a second after a million timers.
   /// Other calls need not wait that long, but those about timers of one thread wait while that thread's wheel is searched for
   /// cancelled timers, if it has any left.
   void shrink_to_fit();

@@ -17,7 +17,12 @@
 #include "scheduler/drawing.hpp"
 #include "scheduler/timer_group.hpp"
 #include "values/fresh_seed.hpp"
+#include "platform.hpp"
 #include "values/interruption.hpp"
+
+#if RONDO_HAS_MALLOC_TRIM
+#include <malloc.h>
+#endif
 
 namespace rondo::detail {
 
@@ -82,25 +87,13 @@ timer_id core::id_of(const record& r) const noexcept {
   return timer_id_access::make(number_, r.slot, r.generation);
 }
 
-/// The record that serves, or served, a timer of this scheduler; null for other ids.
-record* core::record_of(timer_id id) const noexcept {
-  const timer_id_parts which = timer_id_access::parts(id);
-  return which.scheduler == number_ ? shards_.at_slot(which.slot) : nullptr;
-}
-
-/// Locks the shard of a record whose timer may be gone. If the record has no shard any more, the lock is not owned.
-shard_lock core::lock(const record& r) const noexcept {
-  shard* const s = shards_.lock(r);
-  return s != nullptr ? shard_lock(s->mutex, std::adopt_lock) : shard_lock();
-}
-
 /// The record that serves the timer, with its shard locked by `hold`; or null, and `hold` owns nothing.
 record* core::find(timer_id id, shard_lock& hold) const noexcept {
-  record* const r = record_of(id);
-  if (r == nullptr) return nullptr;
-  hold = lock(*r);
-  if (hold && r->generation == timer_id_access::parts(id).generation) return r;
-  if (hold) hold.unlock();
+  const timer_id_parts which = timer_id_access::parts(id);
+  if (which.scheduler != number_) return nullptr;
+  record* const r = shards_.find(which.slot, hold);
+  if (r == nullptr || r->generation == which.generation) return r;
+  hold.unlock();
   return nullptr;
 }
 
@@ -360,8 +353,6 @@ std::size_t core::run_pass(time_point until, std::size_t limit) {
     const auto entry = ready_.front();
     if (!entry) break;
     if (begin(*entry, p)) ++begun;
-    // Only now, and not if stop() has kept it from beginning: until a timer has begun, stop() finds it here.
-    if (!stopped()) ready_.pop();
     if (p.thrown) std::rethrow_exception(std::move(p.thrown));
   }
   return begun;
@@ -395,11 +386,12 @@ void core::for_each_without_memory(Visit&& visit) {
 /// no memory. A timer waits for the same moment as before, so its `arming` stays.
 void core::retry_insertions(tick_number until) noexcept {
   for_each_without_memory([&](record& r) {
+    shard& s = shards_.of(r);
     if (r.due <= until && ready_.make_room() != 0) {
       ready_.push(r, r.due);
+      shards::note_listed(s, 1);
       r.where = waits_in::pass;
     } else {
-      shard& s = shards_.of(r);
       try {
         s.wheel.schedule(r, r.due);
       } catch (const std::bad_alloc&) {
@@ -412,16 +404,18 @@ void core::retry_insertions(tick_number until) noexcept {
   });
 }
 
-/// Runs the task or submits it to the executor. Returns false if the entry leads to no run.
+/// Removes the first entry, and runs the task or submits it to the executor. Returns false if the entry leads to no run.
 bool core::begin(const ready_entry& entry, pass& p) {
   dispatch_result d = dispatch(entry, p);
+  ready_.pop();
+  shards_.note_unlisted(*entry.timer);
   switch (d.what) {
     case verdict::run_here:
       p.reading = run(*entry.timer, d.fact, p.reading, p.user.propagate_exceptions ? &p.thrown : nullptr);
       end_run(*entry.timer, p.reading);
       return true;
     case verdict::submit:
-      submit(*entry.timer, d, p.user);
+      submit(d, p.user);
       p.reading = now();
       return true;
     case verdict::stale:
@@ -436,8 +430,8 @@ bool core::begin(const ready_entry& entry, pass& p) {
 core::dispatch_result core::dispatch(const ready_entry& entry, pass& p) {
   dispatch_result d;
   record& r = *entry.timer;
-  shard_lock hold = lock(r);
-  if (!hold || !entry.is_current() || stopped()) return d;
+  shard_lock hold(shards_.of(r).mutex);
+  if (!entry.is_current() || stopped()) return d;
   // The pass may contain a timer that another thread made due just now, after the time was read.
   if (r.deadline > p.reading) p.reading = now();
   d.what = p.user.run_on || r.has_own_executor() ? verdict::submit : verdict::run_here;
@@ -504,8 +498,10 @@ void core::await(record& r, const repetition::step& next, time_point now) noexce
   if (!next.wait_for) return disarm(r);
   const tick_number tick = tick_of(r, grid_.of_point(*next.wait_for), *next.wait_for);
   if (next.is_late && tick <= ready_.collects_until) {  // it takes its turn in this pass
-    number_wait(shards_.of(r), r, now);
+    shard& s = shards_.of(r);
+    number_wait(s, r, now);
     if (ready_.push_late(r, tick)) {
+      shards::note_listed(s, 1);
       r.deadline = *next.wait_for;
       r.due = tick;
       r.where = waits_in::late_pass;
@@ -593,7 +589,8 @@ void core::call_out(const void* listener, const std::function<void()>& handler) 
 
 // Runs that go through an executor: handoff.hpp explains how this works.
 
-void core::submit(record& r, dispatch_result& d, const user_handlers& user) noexcept {
+void core::submit(dispatch_result& d, const user_handlers& user) noexcept {
+  const std::uint32_t slot = timer_id_access::parts(d.fact.id).slot;
   std::exception_ptr thrown;
   const marker here(marker::kind::user_code, this);
   if (!meter_.is_shared) meter_.is_shared = true;  // it stays in other processors' caches
@@ -604,7 +601,7 @@ void core::submit(record& r, dispatch_result& d, const user_handlers& user) noex
   try {
     const executor& run_on = own != nullptr && own->run_on ? own->run_on : user.run_on;
     run_on(job(shared_from_this(),
-               job_ticket{&r, d.ticket, d.fact.due, d.fact.lateness, d.fact.run, d.fact.missed}));
+               job_ticket{slot, d.ticket, d.fact.due, d.fact.lateness, d.fact.run, d.fact.missed}));
   } catch (...) {
     thrown = std::current_exception();
   }
@@ -612,32 +609,30 @@ void core::submit(record& r, dispatch_result& d, const user_handlers& user) noex
   if constexpr (is_checked) watch->check(d.fact);
   if (thrown) {
     failed_.fetch_add(1, relaxed);
-    drop_submission(r, d.ticket, d.fact, failure::threw);
+    drop_submission(slot, d.ticket, d.fact, failure::threw);
     handlers_.report(error_source::executor, thrown, d.fact);
   } else if (dropped) {
-    drop_submission(r, d.ticket, d.fact, failure::rejected);
+    drop_submission(slot, d.ticket, d.fact, failure::rejected);
   }
 }
 
 void core::start(const job_ticket& ticket) noexcept {
   if (abandoned()) return;
   const in_flight_guard guard(*this);
-  record& r = *static_cast<record*>(ticket.record);
   firing fact;
-  {
-    shard_lock hold = lock(r);
-    if (!hold || stopped() || !r.redeem(ticket.number)) return;
-    fact.id = id_of(r);
-    fact.name = r.name();
-    fact.left = r.left();
-    begin_run(hold, r, ticket.missed);
-  }
+  shard_lock hold;
+  record* const r = shards_.find(ticket.slot, hold);
+  if (r == nullptr || stopped() || !r->redeem(ticket.number)) return;
+  fact.id = id_of(*r);
+  fact.name = r->name();
+  fact.left = r->left();
+  begin_run(hold, *r, ticket.missed);
   const time_point start = now();
   fact.due = ticket.due;
   fact.lateness = saturating_difference(start, ticket.due);
   fact.run = ticket.run;
   fact.missed = ticket.missed;
-  end_run(r, run(r, fact, start, nullptr));
+  end_run(*r, run(*r, fact, start, nullptr));
 }
 
 void core::drop(const job_ticket& ticket) noexcept {
@@ -650,18 +645,20 @@ void core::drop(const job_ticket& ticket) noexcept {
   fact.lateness = ticket.lateness;
   fact.run = ticket.run;
   fact.missed = ticket.missed;
-  drop_submission(*static_cast<record*>(ticket.record), ticket.number, fact, failure::rejected);
+  drop_submission(ticket.slot, ticket.number, fact, failure::rejected);
 }
 
 /// Called when a submitted run will not happen. Does nothing if the run has started or was taken back. If the run was
 /// rejected, calls on_rejected after the timer has ended or waits for its next run. Precondition: a stack marker marks
 /// user code.
-void core::drop_submission(record& r, run_ticket number, firing fact, failure why) noexcept {
+void core::drop_submission(std::uint32_t slot, run_ticket number, firing fact, failure why) noexcept {
   const time_point reading = now();
   std::shared_ptr<const timer_options> own;  // keeps the name for the handler
   std::shared_ptr<rejection> says_which;
-  shard_lock hold = lock(r);
-  if (!hold || stopped() || !r.redeem(number)) return;
+  shard_lock hold;
+  record* const found = shards_.find(slot, hold);
+  if (found == nullptr || stopped() || !found->redeem(number)) return;
+  record& r = *found;
   fact.id = id_of(r);
   if (!r.plain) own = r.own;
   fact.name = r.name();
@@ -688,11 +685,12 @@ void core::drop_submission(record& r, run_ticket number, firing fact, failure wh
 // How a timer ends.
 
 cancel_result core::cancel(timer_id id) {
-  record* const r = record_of(id);
-  if (r == nullptr) return cancel_result::gone;
-  shard* const s = shards_.lock(*r);
+  const timer_id_parts which = timer_id_access::parts(id);
+  shard* const s = which.scheduler == number_ ? shards_.of(which.slot) : nullptr;
   if (s == nullptr) return cancel_result::gone;
-  if (r->generation != timer_id_access::parts(id).generation || r->where != waits_in::wheel || !r->plain) {
+  s->mutex.lock();
+  record* const r = s->at(which.slot);
+  if (r == nullptr || r->generation != which.generation || r->where != waits_in::wheel || !r->plain) {
     s->mutex.unlock();
     return cancel_slowly(id);
   }
@@ -723,18 +721,11 @@ void core::interrupt(timer_id id) noexcept {
   if (record* const r = find(id, hold)) interrupt(*r, hold);
 }
 
-/// Asks the runs of one timer to stop. Their callbacks may still be running when the runs are over, and the record serves
-/// another timer.
-struct core::request {
-  record& of;
-  std::uint64_t generation;
-};
-
 /// `hold` locks the shard of `r`; it is unlocked afterwards. The callbacks are inside a run of the timer, and may destroy
 /// the scheduler: nothing of it is used after them.
 void core::interrupt(record& r, shard_lock& hold) noexcept {
   if (r.running == 0 || r.destroying) return hold.unlock();
-  const request asked{r, r.generation};
+  const timer_id asked = id_of(r);
   const std::shared_ptr<interruption> runs = task_access::interrupting(r.work);
   hold.unlock();
   if (runs == nullptr) return;
@@ -835,10 +826,13 @@ void core::free_record(shard_lock& hold, record& r) noexcept {
   if (is_awaited || draining()) endings_.wake();
 }
 
-/// Gives back the memory that ended timers have left.
+/// Gives back the memory that ended timers have left: to operator delete, and from there to the system, if it can be asked to.
 void core::shrink_to_fit() noexcept {
   if (abandoned()) return;
   shards_.shrink_to_fit();
+#if RONDO_HAS_MALLOC_TRIM
+  malloc_trim(0);
+#endif
 }
 
 // Timers that are members of a group, and calls in two parts.
@@ -872,21 +866,22 @@ timer_id core::schedule_member(record& r, time_point due, time_point now, timer_
 /// so that two threads never wait for each other. Returns the record of that timer, with `old_hold` locking its shard if
 /// that is another one. If the timer is not pending, returns null.
 record* core::lock_both(shard_lock& made_hold, timer_id id, shard_lock& old_hold) const {
+  const std::uint32_t slot = timer_id_access::parts(id).slot;
   shard_lock held;
-  record* const r = find(id, held);
+  record* r = find(id, held);
   if (r == nullptr) return made_hold.lock(), nullptr;
-  const std::uint8_t number = r->shard.load(relaxed);
   if (held.mutex() == made_hold.mutex()) {
     made_hold.swap(held);
   } else {
     const bool is_first = std::less<>()(held.mutex(), made_hold.mutex());
     if (!is_first) held.unlock();
     made_hold.lock();
-    if (!is_first) held.lock();
+    if (!is_first) {
+      held.lock();
+      r = shards_.of(slot)->at(slot);
+    }
   }
-  const bool is_same =
-      r->shard.load(relaxed) == number && r->generation == timer_id_access::parts(id).generation;
-  if (!is_same || !r->live()) return nullptr;
+  if (r == nullptr || id_of(*r) != id || !r->live()) return nullptr;
   old_hold = std::move(held);
   return r;
 }
@@ -957,8 +952,7 @@ std::optional<timer_id> core::next_tagged(timer_group::cursor& members, const vo
 }
 
 bool core::inside(timer_id id) const {
-  const record* const r = record_of(id);
-  return r != nullptr && inside_any([r](const record& own) { return &own == r; });
+  return inside_any([&](const record& own) { return id_of(own) == id; });
 }
 
 bool core::inside_tagged(const timer_group& group, const void* tag) const {
@@ -971,9 +965,10 @@ template <class Is>
 bool core::inside_any(Is&& is) const {
   return marker::inside_any(this, [&](marker::kind what, const void* which) {
     if (what != marker::kind::request) return is(*static_cast<const record*>(which));
-    const auto& asked = *static_cast<const request*>(which);
-    const shard_lock hold = lock(asked.of);
-    return hold && asked.of.generation == asked.generation && is(asked.of);
+    // A stop callback may still be running when the run that it asked is over, and its timer is gone.
+    shard_lock hold;
+    const record* const asked = find(*static_cast<const timer_id*>(which), hold);
+    return asked != nullptr && is(*asked);
   });
 }
 
@@ -1058,11 +1053,11 @@ std::size_t core::in_flight() noexcept { return in_flight_.fetch_add(0, std::mem
 std::vector<std::string> core::names_of(const std::vector<candidate>& found) const {
   std::vector<std::string> names;
   for (std::size_t i = 0; i != found.size(); ++i) {
-    const record& r = *found[i].timer;
-    const shard_lock hold = lock(r);
-    if (!hold || !found[i].is_current() || r.name().empty()) continue;
+    shard_lock hold;
+    const record* const r = find(found[i].id, hold);
+    if (r == nullptr || !found[i].waits(*r) || r->name().empty()) continue;
     names.resize(found.size());
-    names[i] = r.name();
+    names[i] = r->name();
   }
   return names;
 }
@@ -1083,8 +1078,7 @@ void core::find_unfired(std::vector<candidate>& found) {
     const found_in place = place_of(r);
     const std::uint64_t arming = r.arming.load(relaxed);
     const auto next = r.first_run();
-    found.push_back(
-        {&r, r.generation, arming, next.tick, place, place == found_in::no_queue ? next.order : arming});
+    found.push_back({id_of(r), arming, next.tick, place, place == found_in::no_queue ? next.order : arming});
   });
   std::sort(found.begin(), found.end(), [](const candidate& a, const candidate& b) {
     return std::tie(a.tick, a.where, a.order) < std::tie(b.tick, b.where, b.order);
@@ -1092,14 +1086,14 @@ void core::find_unfired(std::vector<candidate>& found) {
 }
 
 void core::hand_back(const candidate& c, std::string&& name, std::vector<unfired>& list) {
-  record& r = *c.timer;
-  shard_lock hold = lock(r);
-  if (!hold || !c.is_current()) return;
-  const timer_id id = id_of(r);
+  shard_lock hold;
+  record* const found = find(c.id, hold);
+  if (found == nullptr || !c.waits(*found)) return;
+  record& r = *found;
   const time_point due = r.first_run().due;
   end(r, ending::returned);
   hold.unlock();
-  list.push_back({id, due, std::move(r.work), std::move(name)});  // moving a callable is user code
+  list.push_back({c.id, due, std::move(r.work), std::move(name)});  // moving a callable is user code
   hold.lock();
   if (r.running == 0)
     release(hold, r, marker::kind::user_code);  // its executor may stop or destroy the scheduler

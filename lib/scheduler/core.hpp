@@ -222,17 +222,14 @@ class core : public job_host, public std::enable_shared_from_this<core> {
 
   /// A timer that stop() has found but not yet taken.
   struct candidate {
-    record* timer;
-    std::uint64_t generation;
+    timer_id id;
     std::uint64_t arming;
     tick_number tick;
     found_in where;
     std::uint64_t order;  // among those of its tick that were found in the same place
 
-    /// Whether the timer, whose shard is locked, is still what it was.
-    bool is_current() const noexcept {
-      return timer->generation == generation && timer->live() && timer->arming.load(relaxed) == arming;
-    }
+    /// Whether the timer, whose shard is locked, still waits for the same.
+    bool waits(const record& r) const noexcept { return r.live() && r.arming.load(relaxed) == arming; }
   };
 
   /// This core, if the driver must be woken once no lock is held any more. As soon as the shard of a timer that waits is
@@ -246,8 +243,6 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   [[gnu::noinline]] record& take_limited_record();
   void claim_place();
   void free_place() noexcept;
-  record* record_of(timer_id) const noexcept;
-  shard_lock lock(const record&) const noexcept;
   record* find(timer_id, shard_lock& hold) const noexcept;
   timer_id id_of(const record&) const noexcept;
   std::uint64_t next_number() noexcept { return numbers_.fetch_add(1, relaxed) + 1; }
@@ -280,9 +275,9 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   void rearm(record&, time_point ended, waking&) noexcept;
 
   // Runs that go through an executor.
-  void submit(record&, dispatch_result&, const user_handlers&) noexcept;
+  void submit(dispatch_result&, const user_handlers&) noexcept;
   enum class failure { rejected, threw };
-  void drop_submission(record&, run_ticket, firing, failure) noexcept;
+  void drop_submission(std::uint32_t slot, run_ticket, firing, failure) noexcept;
 
   // How it ends.
   [[gnu::noinline]] cancel_result cancel_slowly(timer_id);
@@ -306,7 +301,6 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   std::vector<std::string> names_of(const std::vector<candidate>&) const;
   void hand_back(const candidate&, std::string&& name, std::vector<unfired>&);
   void end_periodic_timers();
-  struct request;
   void interrupt(record&, shard_lock&) noexcept;
   void interrupt_all() noexcept;
   template <class Is>

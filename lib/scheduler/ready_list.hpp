@@ -179,13 +179,12 @@ class ready_list {
     if (begin == end_.load(relaxed) && entries_.size() > kept) give_memory_back();
   }
 
-  /// Compares with the first of the others that is current. Entries after those that a limit has left may be due before
-  /// these, so an entry that is not current says nothing about those after it.
-  bool late_one_is_first() noexcept {
-    while (begin_.load(relaxed) != end_.load(relaxed) && !entries_[begin_.load(relaxed)].is_current())
-      drop_first();
-    return begin_.load(relaxed) == end_.load(relaxed) ||
-           late_.front().tick < entries_[begin_.load(relaxed)].tick;
+  /// Entries after those that a limit has left may be due before these. So an entry that is not current says nothing about
+  /// those after it, and comes first.
+  bool late_one_is_first() const noexcept {
+    if (begin_.load(relaxed) == end_.load(relaxed)) return true;
+    const entry& other = entries_[begin_.load(relaxed)];
+    return other.is_current() && late_.front().tick < other.tick;
   }
 
   std::optional<entry> take_late() noexcept {

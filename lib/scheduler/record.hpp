@@ -33,7 +33,7 @@ struct periodic_part {
 struct record;
 class timer_group;
 
-/// What a timer is. Memory that reads as zero is free, too.
+/// What a timer is.
 enum class life : std::uint8_t { free, live, completed, ended };
 
 /// Where a timer waits for its next run.
@@ -55,8 +55,8 @@ struct membership {
   void* tag = nullptr;
 };
 
-/// One timer. Records are pooled and never move, so a slot always refers to the same record; the generation tells
-/// whether the record still serves the same timer.
+/// One timer. Records are used again and do not move. The slot of an id refers to one record at a time; the generation tells
+/// whether the record serves the timer of that id.
 ///
 /// A record belongs to a shard, whose lock guards all members, with these exceptions. While the record is free, its
 /// thread may write `next_free` and what is marked [new]. While a run is in progress, `work` belongs to that run, and
@@ -91,9 +91,7 @@ struct alignas(64) record : node {
     std::uint64_t order;  // among those of its tick
   };
 
-  record(std::uint32_t own_slot, std::uint8_t own_shard) noexcept : slot(own_slot), shard(own_shard) {}
-
-  std::uint32_t slot;            // in the table of all records
+  std::uint32_t slot = 0;        // see record_slot
   std::uint64_t generation = 1;  // of the timer that it serves, or will serve
   // Numbers the waits for a certain moment, in the order in which they began: of timers that are due at the same tick, that
   // with the lowest number runs first. Advances when the timer ceases to wait, so it never repeats. The ready list reads it
@@ -104,8 +102,6 @@ struct alignas(64) record : node {
     record* next_free;      // while it is free
   };
 
-  // The shard's number, plus one; 0 in memory that reads as zero. Read without a lock, to find the lock.
-  std::atomic<std::uint8_t> shard;
   life state = life::free;
   // The timer runs once, has no options of its own, is in no group, and its end destroys nothing. Also true for a free
   // record. [new]
@@ -152,18 +148,6 @@ struct alignas(64) record : node {
   /// Whether a run is submitted or in progress.
   bool in_progress() const noexcept { return running != 0 || submitted != 0; }
   bool periodic() const noexcept { return !plain && repeats != nullptr; }
-
-  // A free record whose memory has been given back reads as zero, and belongs to no shard.
-
-  /// Makes it a free one again. Precondition: it never had a later generation or arming than these.
-  void revive(std::uint32_t own_slot, std::uint64_t own_generation, std::uint64_t own_arming) noexcept {
-    slot = own_slot;
-    generation = own_generation;
-    arming.store(own_arming, relaxed);
-    plain = true;
-    where = waits_in::nowhere;
-    rank = near_bit;
-  }
 
   /// Invalidates the current wait: what the timer waited for will not come.
   void invalidate_wait() noexcept { arming.store(arming.load(relaxed) + 1, relaxed); }

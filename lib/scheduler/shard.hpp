@@ -1,9 +1,12 @@
 // A lock, a wheel, the timers that wait in it, and their counts.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
+#include <vector>
 
 #include <rondo/detail/ticks.hpp>
 #include <rondo/detail/wheel_core.hpp>
@@ -62,25 +65,58 @@ struct counters {
 
 using shard_lock = std::unique_lock<sync::shard_mutex>;
 
+/// The records that are allocated at a time.
+struct record_block {
+  static constexpr std::size_t size = 64;
+  std::array<record, size> records;
+};
+
+/// The number of a record in its scheduler: the shard, and the place in one of its blocks.
+struct record_slot {
+  static constexpr std::uint32_t most_shards = 64;
+
+  static std::uint32_t shard(std::uint32_t slot) noexcept { return slot % most_shards; }
+  static std::size_t block(std::uint32_t slot) noexcept { return slot / most_shards / record_block::size; }
+  static std::size_t in_block(std::uint32_t slot) noexcept { return slot / most_shards % record_block::size; }
+  static std::uint32_t of(std::uint32_t shard, std::size_t block, std::size_t in_block) noexcept {
+    return static_cast<std::uint32_t>(block * record_block::size + in_block) * most_shards + shard;
+  }
+};
+
 /// What a thread has that schedules timers. A timer stays in the shard in which it was scheduled until it ends, and the
 /// shard's lock guards all about it. Free records of a shard that belongs to one thread are that thread's, without the
 /// lock; it has a few, and the others are returned under the lock. Where threads share a shard, all are returned ones.
-struct alignas(128) shard {
-  shard(std::uint8_t own_number, std::size_t buckets, tick_number now)
+struct alignas(128) shard {  // NOLINT(clang-analyzer-optin.performance.Padding)
+  shard(std::uint32_t own_number, std::size_t buckets, tick_number now)
       : number(own_number), wheel(buckets, now) {
     wheel.in_order = false;  // the ready list puts what is due in order, with that of the other shards
   }
 
-  const std::uint8_t number;  // as in record::shard
-  record* free = nullptr;
+  const std::uint32_t number;  // among all shards of the scheduler
   std::uint32_t free_count = 0;
+  record* free = nullptr;
   alignas(128) mutable sync::shard_mutex mutex;
   // The wheel's next_key(), as long as nobody holds the lock. The driver reads it without the lock.
   sync::atomic<tick_number> next{never_tick};
   record* returned = nullptr;
   std::uint64_t last_arming = 0;
+  // Null where the memory of a block was given back. No timer of these had `first_generation`, or a later one.
+  std::vector<std::unique_ptr<record_block>> blocks;
+  std::size_t gaps = 0;  // how many are null
+  std::uint64_t first_generation = 1;
+  // How many entries of the ready list refer to its records. Only the driver changes it: up under the lock.
+  sync::atomic<std::size_t> listed{0};
   counters counts;
   wheel_core wheel;
+
+  /// The record with that slot, or null if its memory was given back. Precondition: the slot is one of this shard's.
+  record* at(std::uint32_t slot) const noexcept {
+    const std::size_t b = record_slot::block(slot);
+    if (b >= blocks.size() || blocks[b] == nullptr) return nullptr;
+    return &blocks[b]->records[record_slot::in_block(slot)];
+  }
+  /// Makes free records, linked. Throws std::bad_alloc.
+  record* add_block();
 };
 
 }  // namespace rondo::detail

@@ -2,31 +2,24 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <mutex>
 #include <new>
-#include <numeric>
 #include <utility>
 #include <vector>
-
-#include "sync/pages.hpp"
 
 namespace rondo::detail {
 
 shards::~shards() {
-  for (std::uint32_t slot = 0; slot != slots_.load(relaxed); ++slot) std::destroy_at(&at(slot));
-  for (auto& segment : segments_) ::operator delete(segment.load(relaxed), segment_alignment());
   for (const auto& each : all_) delete each.load(relaxed);
 }
 
-/// The number of slots. A record that is made later is made by a thread that sees what this one did before.
-std::uint32_t shards::known_slots() const noexcept {
+/// No shard has this index or a greater one. Those that are made later are made by threads that see what this one did before.
+std::size_t shards::known_end() const noexcept {
   const std::lock_guard hold(table_mutex_);
-  return slots_.load(relaxed);
+  return end_.load(relaxed);
 }
 
 shards::candidate shards::first() const noexcept {
@@ -98,8 +91,17 @@ std::string shards::fault() const {
   return wrong;
 }
 
+std::size_t shards::slots() const noexcept {
+  std::size_t found = 0;
+  for_each([&](const shard& s) {
+    const std::lock_guard hold(s.mutex);
+    found += (s.blocks.size() - s.gaps) * record_block::size;
+  });
+  return found;
+}
+
 std::size_t shards::free() const noexcept {
-  std::size_t found = static_cast<std::size_t>(aside_.size()) * block;
+  std::size_t found = 0;
   for_each([&](const shard& s) {
     for (const record* const list : {s.free, s.returned})
       for (const record* r = list; r != nullptr; r = r->next_free) ++found;
@@ -112,11 +114,11 @@ std::size_t shards::free() const noexcept {
 record& shards::refill(std::size_t own) {
   shard& s = made(own);
   const std::lock_guard hold(s.mutex);
-  if (s.returned == nullptr) s.returned = make_block(s);
+  if (s.returned == nullptr) s.returned = s.add_block();
   record* const first = s.returned;
   record* last = first;
   s.free_count = 0;
-  for (; last->next_free != nullptr && s.free_count != block - 1; ++s.free_count) last = last->next_free;
+  for (; last->next_free != nullptr && s.free_count != taken_back - 1; ++s.free_count) last = last->next_free;
   s.free = first == last ? nullptr : first->next_free;
   s.returned = std::exchange(last->next_free, nullptr);
   return *first;
@@ -125,172 +127,122 @@ record& shards::refill(std::size_t own) {
 record& shards::take_shared(std::size_t shared) {
   shard& s = made(shared);
   const std::lock_guard hold(s.mutex);
-  if (s.returned == nullptr) s.returned = make_block(s);
+  if (s.returned == nullptr) s.returned = s.add_block();
   return *std::exchange(s.returned, s.returned->next_free);
 }
 
 /// The shard with that index, which is made if there is none.
 shard& shards::made(std::size_t index) {
   if (shard* const s = all_[index].load(std::memory_order_acquire)) return *s;
-  auto fresh = std::make_unique<shard>(static_cast<std::uint8_t>(index + 1), buckets_, begin_);
+  auto fresh = std::make_unique<shard>(static_cast<std::uint32_t>(index), buckets_, begin_);
   fresh->wheel.part = sync::redistributed_at_a_time;
   const std::lock_guard hold(table_mutex_);
   if (shard* const s = all_[index].load(relaxed)) return *s;  // another thread that shares it was faster
-  all_[index].store(fresh.get());                             // where first() finds it
+  // In this order: who finds the shard may use it at once, and then first() must look there.
   if (index >= end_.load(relaxed)) end_.store(index + 1);
+  all_[index].store(fresh.get());
   return *fresh.release();
 }
 
-/// Makes free records for `s`, linked. Precondition: `s` is locked.
-record* shards::make_block(shard& s) {
-  const std::lock_guard hold(table_mutex_);
+record* shard::add_block() {
+  constexpr std::size_t most = std::size_t{1} << 20;  // what a slot has bits for
+  const auto gap = gaps != 0 ? std::find(blocks.begin(), blocks.end(), nullptr) : blocks.end();
+  const auto b = static_cast<std::size_t>(gap - blocks.begin());
+  if (b == most) throw std::bad_alloc();
+  auto made = std::make_unique<record_block>();
   record* all = nullptr;
-  if (aside_.size() != 0) {
-    const auto first = static_cast<std::uint32_t>(aside_.take_first()) * block;
-    for (std::uint32_t slot = first + block; slot-- != first;) {
-      record& r = at(slot);
-      r.revive(slot, least_generation_, least_arming_);
-      r.next_free = std::exchange(all, &r);
-      r.shard.store(s.number, std::memory_order_release);
-    }
-    return all;
-  }
-  const std::uint32_t first = slots_.load(relaxed);
-  if (first > std::numeric_limits<std::uint32_t>::max() - block) throw std::bad_alloc();
-  auto& segment = segments_[segment_of(first)];
-  if (segment.load(relaxed) == nullptr)
-    segment.store(static_cast<record*>(
-                      ::operator new(sizeof(record) * size_of(segment_of(first)), segment_alignment())),
-                  relaxed);
-  for (std::uint32_t slot = first + block; slot-- != first;) {
-    record& r = *std::construct_at(&at(slot), slot, s.number);
+  for (std::size_t i = record_block::size; i-- != 0;) {
+    record& r = made->records[i];
+    r.slot = record_slot::of(number, b, i);
+    r.generation = first_generation;
     r.next_free = std::exchange(all, &r);
   }
-  slots_.store(first + block, std::memory_order_release);
+  if (gap == blocks.end()) {
+    blocks.push_back(std::move(made));
+  } else {
+    *gap = std::move(made);
+    --gaps;
+  }
   return all;
 }
 
-// How memory of free records is given back and used again.
-
-/// The alignment with which blocks begin where pages do.
-std::align_val_t shards::segment_alignment() noexcept {
-  if constexpr (sync::drops_pages) return std::align_val_t{std::max(alignof(record), page_size())};
-  return std::align_val_t{alignof(record)};
-}
-
-/// How many blocks fill whole pages, or 0 if no memory can be given back. With pages of 4 KiB, it is one.
-std::uint32_t shards::droppable_blocks() noexcept {
-  constexpr std::size_t block_bytes = block * sizeof(record);
-  if (!sync::drops_pages || !drops_pages()) return 0;
-  return static_cast<std::uint32_t>(std::lcm(block_bytes, page_size()) / block_bytes);
-}
+// How memory is given back.
 
 void shards::shrink_to_fit() noexcept {
-  if constexpr (sync::drops_pages) {
-    if (droppable_blocks() != 0) {
-      record* left = gather();
-      std::vector<std::uint64_t> found = find_blocks(left);
-      if (!found.empty()) {
-        put_units_aside(found);
-        left = nullptr;
-        for (std::uint32_t b = 0; b != found.size(); ++b)
-          for (; found[b] != 0; found[b] &= found[b] - 1) {
-            record& r = at(b * block + static_cast<std::uint32_t>(std::countr_zero(found[b])));
-            r.next_free = std::exchange(left, &r);
-          }
-      }
-      while (left != nullptr) {
-        record& r = *std::exchange(left, left->next_free);
-        shard& s = of(r);
-        s.mutex.lock();
-        give_back(r, s);
-      }
-    }
-  }
   for_each([this](shard& s) {
+    shrink(s);
     const std::lock_guard hold(s.mutex);
+    for (; !s.blocks.empty() && s.blocks.back() == nullptr; --s.gaps) s.blocks.pop_back();
+    s.blocks.shrink_to_fit();
     s.wheel.shrink_to_fit();
     note_key(s);
   });
 }
 
-/// Takes the free records that the caller can have: its own, and the returned ones. They leave the wheels.
-record* shards::gather() noexcept {
+void shards::shrink(shard& s) noexcept {
+  record* const left = drop_blocks(s, gather(s));
+  if (left == nullptr) return;
+  record* last = left;
+  while (last->next_free != nullptr) last = last->next_free;
+  const std::lock_guard hold(s.mutex);
+  last->next_free = std::exchange(s.returned, left);
+}
+
+/// Takes the free records that the caller can have: its own, and the returned ones. They leave the wheel.
+record* shards::gather(shard& s) noexcept {
   record* all = nullptr;
-  for_each([&](shard& s) {
-    std::array<record*, 2> lists{};
-    {
-      const std::lock_guard hold(s.mutex);
-      lists[0] = std::exchange(s.returned, nullptr);
-      if (is_own(s)) {
-        lists[1] = std::exchange(s.free, nullptr);
-        s.free_count = 0;
-      }
+  std::array<record*, 2> lists{};
+  {
+    const std::lock_guard hold(s.mutex);
+    lists[0] = std::exchange(s.returned, nullptr);
+    if (is_own(s)) {
+      lists[1] = std::exchange(s.free, nullptr);
+      s.free_count = 0;
     }
-    for (record* list : lists)
-      while (list != nullptr) {
-        record& r = *std::exchange(list, list->next_free);
-        const std::lock_guard hold(s.mutex);
-        if (r.wheel != nullptr) r.wheel->erase(r);
-        r.next_free = std::exchange(all, &r);
-      }
-  });
+  }
+  for (record* list : lists)
+    while (list != nullptr) {
+      record& r = *std::exchange(list, list->next_free);
+      const std::lock_guard hold(s.mutex);
+      if (r.wheel != nullptr) r.wheel->erase(r);
+      r.next_free = std::exchange(all, &r);
+    }
   return all;
 }
 
-/// Returns, for each block, a bit for each of its records that is in `all`. Empty if there is no memory; otherwise
-/// `aside_` has room for all blocks.
-std::vector<std::uint64_t> shards::find_blocks(record* all) noexcept {
-  std::vector<std::uint64_t> found;
+/// Gives back the blocks of which all records are in `free`. Returns the other records.
+record* shards::drop_blocks(shard& s, record* free) noexcept {
+  std::vector<std::uint8_t> found;  // of each block, how many of its records are in `free`
   try {
-    found.resize(slots() / block);
-    const std::lock_guard hold(table_mutex_);
-    aside_.reserve(found.size());
+    found.resize(block_count(s));
   } catch (const std::bad_alloc&) {
-    return {};
+    return free;
   }
-  for (; all != nullptr; all = all->next_free)
-    found[all->slot / block] |= std::uint64_t{1} << all->slot % block;
-  return found;
+  for (const record* r = free; r != nullptr; r = r->next_free) ++found[record_slot::block(r->slot)];
+  record* left = nullptr;
+  while (free != nullptr) {
+    record& r = *std::exchange(free, free->next_free);
+    if (found[record_slot::block(r.slot)] != record_block::size) r.next_free = std::exchange(left, &r);
+  }
+  for (std::size_t b = 0; b != found.size(); ++b)
+    if (found[b] == record_block::size) left = drop_block(s, b, left);
+  return left;
 }
 
-/// Puts the blocks aside that fill whole pages and are complete, and removes them from `found`.
-void shards::put_units_aside(std::vector<std::uint64_t>& found) noexcept {
-  static_assert(block == 64);  // bits
-  const std::uint64_t unit = droppable_blocks();
-  std::uint64_t begin = 0;  // of a segment; a unit lies within one
-  for (std::uint64_t size = 1; begin < found.size(); begin += std::exchange(size, 2 * size)) {
-    const std::uint64_t end = std::min<std::uint64_t>(begin + size, found.size());
-    for (std::uint64_t first = begin; first + unit <= end; first += unit) {
-      const auto of_unit = found.begin() + static_cast<std::ptrdiff_t>(first);
-      const auto is_there = [](std::uint64_t bits) { return bits == ~std::uint64_t{0}; };
-      if (!std::all_of(of_unit, of_unit + static_cast<std::ptrdiff_t>(unit), is_there)) continue;
-      put_aside(static_cast<std::uint32_t>(first));
-      std::fill_n(of_unit, unit, 0);
-    }
+/// Gives back a block of free records that are the caller's, or, if the driver still looks at some of the shard's, adds them
+/// to `left`, which it returns.
+record* shards::drop_block(shard& s, std::size_t block, record* left) noexcept {
+  std::unique_ptr<record_block> dropped;  // destroyed without the lock
+  const std::lock_guard hold(s.mutex);
+  const bool is_looked_at = s.listed.load(std::memory_order_acquire) != 0;
+  for (record& r : s.blocks[block]->records) {
+    s.first_generation = std::max(s.first_generation, r.generation);
+    if (is_looked_at) r.next_free = std::exchange(left, &r);
   }
-}
-
-/// Gives back the memory of a unit whose records are free and belong to the caller, if the system takes it. (It does not
-/// if the memory is locked.) The blocks of a unit may belong to several shards.
-void shards::put_aside(std::uint32_t first_block) noexcept {
-  const std::uint32_t blocks = droppable_blocks();
-  const std::uint32_t begin = first_block * block;
-  const std::uint32_t end = begin + blocks * block;
-  std::uint64_t generation = 0;
-  std::uint64_t arming = 0;
-  for (std::uint32_t slot = begin; slot != end; ++slot) {
-    record& r = at(slot);
-    const shard_lock hold(of(r).mutex);
-    generation = std::max(generation, r.generation);
-    arming = std::max(arming, r.arming.load(relaxed));
-    r.shard.store(0, relaxed);  // from now on, nobody reads it
-  }
-  const std::lock_guard hold(table_mutex_);
-  drop_pages(&at(begin), sizeof(record) * (end - begin));
-  least_generation_ = std::max(least_generation_, generation);
-  least_arming_ = std::max(least_arming_, arming);
-  for (std::uint32_t b = 0; b != blocks; ++b) aside_.insert(first_block + b);
+  if (is_looked_at) return left;
+  dropped = std::move(s.blocks[block]);
+  ++s.gaps;
+  return left;
 }
 
 }  // namespace rondo::detail

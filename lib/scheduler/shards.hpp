@@ -4,10 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -24,50 +22,12 @@
 
 namespace rondo::detail {
 
-/// A set of block numbers, as bits. Only one thread at a time may use it.
-class block_set {
- public:
-  std::uint64_t size() const noexcept { return size_; }
-  bool contains(std::size_t block) const noexcept {
-    return block / bits < words_.size() && (words_[block / bits] >> block % bits & 1U) != 0;
-  }
-
-  /// Makes it legal to insert() all numbers below `end`. Strong guarantee.
-  void reserve(std::size_t end) {
-    if (words_.size() * bits < end) words_.resize((end + bits - 1) / bits);
-  }
-  /// Precondition: it does not contain `block`.
-  void insert(std::size_t block) noexcept {
-    words_[block / bits] |= std::uint64_t{1} << block % bits;
-    if (block / bits < first_) first_ = block / bits;
-    ++size_;
-  }
-  /// Removes and returns the smallest number. Precondition: the set is not empty.
-  std::size_t take_first() noexcept {
-    while (words_[first_] == 0) ++first_;
-    const std::size_t block = first_ * bits + static_cast<std::size_t>(std::countr_zero(words_[first_]));
-    words_[first_] &= words_[first_] - 1;
-    --size_;
-    return block;
-  }
-
- private:
-  static constexpr std::size_t bits = 64;
-
-  std::vector<std::uint64_t> words_;
-  std::size_t first_ = 0;  // no word before it has a bit set
-  std::uint64_t size_ = 0;
-};
-
 /// Each thread that schedules timers has a shard, from its first timer on; beyond 32 such threads, the others share eight.
 /// A thread that ends leaves its shard, with the timers in it, to a later thread. All members may be called from any
 /// thread.
 ///
-/// Records are made in blocks, each for one shard. They do not move until the scheduler is destroyed, so anybody may find
-/// the record of an id at any time; but all else about it needs the lock of its shard. shrink_to_fit() gives the pages of
-/// blocks whose records are all free back to the system, and puts these blocks aside; they then read as zero. Before new
-/// memory is allocated, records are made in these blocks again, perhaps for another shard, with generations that none of
-/// their timers had.
+/// Records do not move. shrink_to_fit() gives back the blocks whose records are all free, so everything about a record needs
+/// the lock of its shard, which its slot tells: even whether it is still there.
 ///
 /// The earliest tick. Each shard has the next_key() of its wheel in an atomic, `next`. A driver that is about to sleep
 /// raises `awaited_` to the tick until which it will, and then reads each `next` once more. Who has stored an earlier `next`
@@ -77,13 +37,13 @@ class block_set {
 /// where it is higher, a driver is woken for nothing.
 class shards {
   static constexpr std::size_t count = sync::own_shards + sync::shared_shards;
-  // How many records are made, or taken back from the returned ones, at a time.
-  static constexpr std::uint32_t block = 64;
+  static_assert(count <= record_slot::most_shards);
   // How many early keys the driver corrects, and how many timers it takes out, while others wait for a shard's lock.
   static constexpr int corrected_at_a_time = 8;
   static constexpr std::size_t taken_at_a_time = 64;
-  // How many free records a thread keeps for itself.
-  static constexpr std::uint32_t most_free = 2 * block;
+  // How many free records a thread takes back from the returned ones, and how many it keeps for itself.
+  static constexpr std::uint32_t taken_back = record_block::size;
+  static constexpr std::uint32_t most_free = 2 * taken_back;
 
  public:
   /// Throws std::invalid_argument unless 1 <= buckets <= max_buckets.
@@ -118,26 +78,19 @@ class shards {
   }
 
   /// The shard of a record that the caller has taken, or that serves a timer.
-  shard& of(const record& r) const noexcept {
-    return *all_[r.shard.load(relaxed) - std::size_t{1}].load(relaxed);
+  shard& of(const record& r) const noexcept { return *all_[record_slot::shard(r.slot)].load(relaxed); }
+  /// The shard that has the record with that slot; null if the caller knows of no such record.
+  shard* of(std::uint32_t slot) const noexcept {
+    return all_[record_slot::shard(slot)].load(std::memory_order_acquire);
   }
-  /// Locks the shard of a record, and returns it; or null if the record has none any more, because its timer is gone.
-  shard* lock(const record& r) const noexcept {
-    for (;;) {
-      const std::uint8_t number = r.shard.load(relaxed);
-      if (number == 0) [[unlikely]]
-        return nullptr;
-      shard* const s = all_[number - std::size_t{1}].load(std::memory_order_acquire);
-      s->mutex.lock();
-      // Only who holds that lock takes the record out of the shard.
-      if (r.shard.load(relaxed) == number) [[likely]]
-        return s;
-      s->mutex.unlock();
-    }
-  }
-  /// The record of that slot, or null if there never was one.
-  record* at_slot(std::uint32_t slot) const noexcept {
-    return slot < slots_.load(std::memory_order_acquire) ? &at(slot) : nullptr;
+  /// The record with that slot, with its shard locked by `hold`; or null, and `hold` owns nothing.
+  record* find(std::uint32_t slot, shard_lock& hold) const noexcept {
+    shard* const s = of(slot);
+    if (s == nullptr) return nullptr;
+    hold = shard_lock(s->mutex);
+    record* const r = s->at(slot);
+    if (r == nullptr) hold.unlock();
+    return r;
   }
 
   /// Must be called before a shard is unlocked whose wheel may have another next_key(). Returns whether a driver must be woken.
@@ -149,8 +102,18 @@ class shards {
     return key < before && key < awaited_.load() && lower_awaited(key);
   }
 
-  /// Takes the timers due at or before `to` out of the wheels, and calls on_due(record&, tick) for each, at most `limit`
-  /// times, with its shard locked. Returns the number of calls. The earliest ticks come first, unless others are scheduled
+  /// Counts entries of the ready list about records of a shard, which is locked. As long as there is one, its records stay.
+  static void note_listed(shard& s, std::size_t entries) noexcept {
+    s.listed.store(s.listed.load(relaxed) + entries, relaxed);
+  }
+  /// An entry about that record is no longer used.
+  void note_unlisted(const record& r) noexcept {
+    shard& s = of(r);
+    s.listed.store(s.listed.load(relaxed) - 1, std::memory_order_release);
+  }
+
+  /// Takes the timers due at or before `to` out of the wheels, notes that each is listed, and calls on_due(record&, tick) for
+  /// it, at most `limit` times, with its shard locked. Returns the number of calls. The earliest ticks come first, unless others are scheduled
   /// at the same time. A shard is unlocked between two parts of redistribution: see wheel_core::try_open(). Throws
   /// std::bad_alloc.
   template <class OnDue>
@@ -168,9 +131,11 @@ class shards {
       const key_update update{*this, s};
       const wheel_core::open_tick tick = s.wheel.try_open();
       if (tick.nodes == nullptr) continue;
-      const std::size_t end = std::min(limit, taken + taken_at_a_time);
+      const std::size_t begin = taken;
+      const std::size_t end = std::min(limit, begin + taken_at_a_time);
       for (node* n = nullptr; taken != end && (n = s.wheel.take(tick)) != nullptr; ++taken)
         on_due(static_cast<record&>(*n), tick.due);
+      note_listed(s, taken - begin);
       s.wheel.close(tick);
     }
     return taken;
@@ -181,7 +146,7 @@ class shards {
   /// The sum over all shards, read one after another. It includes what was counted before.
   counters total() const noexcept;
   /// How many records there are.
-  std::size_t slots() const noexcept { return slots_.load(relaxed); }
+  std::size_t slots() const noexcept;
   /// How many of them are free. Precondition: no other call is in progress.
   std::size_t free() const noexcept;
 
@@ -189,9 +154,9 @@ class shards {
   /// one did before.
   template <class Visit>
   void for_each(Visit&& visit) const {
-    known_slots();
-    for (const auto& each : all_)
-      if (shard* const s = each.load(std::memory_order_acquire); s != nullptr) visit(*s);
+    const std::size_t end = known_end();
+    for (std::size_t i = 0; i != end; ++i)
+      if (shard* const s = all_[i].load(std::memory_order_acquire); s != nullptr) visit(*s);
   }
   /// Calls visit(record&, shard_lock&) for each timer, with its shard locked; visit may unlock it. Visits all timers that are
   /// there all the time, and those of threads that do not yet see what this one did before.
@@ -205,13 +170,15 @@ class shards {
   /// As for_each_timer(), but ends with the first timer for which it returns true.
   template <class Predicate>
   void any_timer(Predicate&& holds) const {
-    const std::uint32_t end = known_slots();
-    for (std::uint32_t first = 0; first != end; first += block)
-      if (any_of_block(first, holds)) return;
+    bool found = false;
+    for_each([&](const shard& s) {
+      if (!found) found = any_of(s, holds);
+    });
   }
 
-  /// Gives back memory that no timer needs. Locks are held only briefly. Does nothing about records if there is no memory
-  /// for its own work, a bit for each of them. O(buckets + free records).
+  /// Gives back memory that no timer needs. Locks are held only briefly. Does nothing about the records of a shard if there is
+  /// no memory for its own work, a byte for each block, or if the pass in progress has timers of that shard to come.
+  /// O(buckets + free records).
   void shrink_to_fit() noexcept;
 
   /// See detail/checks.hpp. May be called at any time. O(buckets + records).
@@ -220,7 +187,7 @@ class shards {
  private:
   /// Whether the shard belongs to the calling thread alone.
   static bool is_own(const shard& s) noexcept {
-    return s.number <= sync::own_shards && s.number == sync::thread_number() + 1;
+    return s.number < sync::own_shards && s.number == sync::thread_number();
   }
 
   /// The shard with the earliest `next`; null if no timer is in a wheel.
@@ -236,37 +203,24 @@ class shards {
     shard& of;
   };
 
-  // Segment s holds block * 2^s records, so that a slot is found with a count of leading zeros. A segment's memory is
-  // allocated at once, but touched only when records are made.
-  static std::size_t segment_of(std::uint32_t slot) noexcept {
-    return static_cast<std::size_t>(std::bit_width(slot / block + 1)) - 1;
+  std::size_t known_end() const noexcept;
+  static std::size_t block_count(const shard& s) noexcept {
+    const std::lock_guard hold(s.mutex);
+    return s.blocks.size();
   }
-  static std::uint64_t begin_of(std::size_t segment) noexcept {
-    return ((std::uint64_t{1} << segment) - 1) * block;
-  }
-  /// (If std::size_t has 32 bits, memory runs out before the size of a segment overflows, because the segments before
-  /// it together are about as large.)
-  static std::size_t size_of(std::size_t segment) noexcept { return std::size_t{block} << segment; }
 
-  /// Precondition: the caller has acquired a number of slots that includes this one, has made the record or got it from
-  /// somebody, or has locked the table. So it knows the segment.
-  record& at(std::uint32_t slot) const noexcept {
-    const std::size_t s = segment_of(slot);
-    return segments_[s].load(relaxed)[slot - begin_of(s)];
-  }
-  std::uint32_t known_slots() const noexcept;
-
+  /// A shard is locked for one block at a time. Since `holds` may unlock it, the block may go in between.
   template <class Predicate>
-  bool any_of_block(std::uint32_t first, Predicate&& holds) const {
-    shard_lock hold;
-    for (std::uint32_t slot = first; slot != first + block; ++slot) {
-      record& r = at(slot);
-      if (!hold.owns_lock()) {
-        shard* const s = lock(r);
-        if (s == nullptr) return false;  // the block is aside
-        hold = shard_lock(s->mutex, std::adopt_lock);
+  static bool any_of(const shard& s, Predicate&& holds) {
+    const std::size_t end = block_count(s);
+    for (std::size_t b = 0; b != end; ++b) {
+      shard_lock hold(s.mutex);
+      for (std::size_t i = 0; i != record_block::size; ++i) {
+        if (!hold.owns_lock()) hold = shard_lock(s.mutex);
+        if (b >= s.blocks.size() || s.blocks[b] == nullptr) break;
+        record& r = s.blocks[b]->records[i];
+        if (r.state != life::free && holds(r, hold)) return true;
       }
-      if (r.state != life::free && holds(r, hold)) return true;
     }
     return false;
   }
@@ -275,13 +229,10 @@ class shards {
   [[gnu::noinline]] record& refill(std::size_t own);
   [[gnu::noinline]] record& take_shared(std::size_t shared);
   shard& made(std::size_t index);
-  record* make_block(shard&);
-  static std::align_val_t segment_alignment() noexcept;
-  static std::uint32_t droppable_blocks() noexcept;
-  record* gather() noexcept;
-  std::vector<std::uint64_t> find_blocks(record* all) noexcept;
-  void put_units_aside(std::vector<std::uint64_t>& found) noexcept;
-  void put_aside(std::uint32_t first_block) noexcept;
+  void shrink(shard&) noexcept;
+  static record* gather(shard&) noexcept;
+  static record* drop_blocks(shard&, record* free) noexcept;
+  static record* drop_block(shard&, std::size_t block, record* left) noexcept;
 
   candidate first() const noexcept;
   bool lower_awaited(tick_number key) noexcept;
@@ -293,14 +244,7 @@ class shards {
   sync::atomic<std::size_t> end_{0};  // no shard has this index or a greater one
   sync::atomic<tick_number> awaited_{never_tick};
 
-  // Guards the creation of shards and of records, and the next three members.
-  mutable sync::table_mutex table_mutex_;
-  block_set aside_;  // blocks whose memory was given back
-  // The generation and arming that records made from these blocks get: not less than any of them had.
-  std::uint64_t least_generation_ = 1;
-  std::uint64_t least_arming_ = 1;
-  sync::atomic<std::uint32_t> slots_{0};  // records made so far
-  std::array<sync::atomic<record*>, 27> segments_{};
+  mutable sync::table_mutex table_mutex_;  // guards the creation of shards
 };
 
 }  // namespace rondo::detail

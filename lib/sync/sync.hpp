@@ -30,8 +30,6 @@ inline constexpr std::size_t own_shards = thread_numbers::exclusive;
 inline constexpr std::size_t shared_shards = 8;
 // Takes about 0.1 ms, during which other threads wait for the shard's lock.
 inline constexpr std::uint32_t redistributed_at_a_time = 4096;
-// A record that reads as zero is free, if the system gives memory back: see shards::shrink_to_fit().
-inline constexpr bool drops_pages = true;
 // Checked builds verify the scheduler after each call.
 inline constexpr bool can_check = true;
 

@@ -167,9 +167,9 @@ TEST_CASE("a slot that another thread has not handed over is unknown, or has a r
     const auto take = [s] { s->slot.store(s->all.take().slot, std::memory_order_relaxed); };
     const auto find = [s] {
       const std::uint32_t slot = s->slot.load(std::memory_order_relaxed);
-      const record* const found = slot != none ? s->all.at_slot(slot) : nullptr;
+      rondo::detail::shard_lock hold;
+      const record* const found = slot != none ? s->all.find(slot, hold) : nullptr;
       expect(found == nullptr || found->slot == slot, "it is that of the slot");
-      if (found != nullptr) s->all.lock(*found)->mutex.unlock();
     };
     return scenario{{{"takes", take}, {"finds", find}}};
   });
@@ -204,7 +204,7 @@ TEST_CASE(
 /// The list of a pass with one entry, whose timer may have been cancelled. The driver adds another one and pops both.
 struct list_in_use {
   rondo::detail::ready_list list;
-  record first{0, 1}, second{1, 1};
+  record first, second;
   explored_atomic<int> popping;
 
   explicit list_in_use(bool first_is_cancelled) {

@@ -18,7 +18,7 @@ using record = rondo::detail::record;
 
 /// A timer that waits for its only run.
 struct one_shot_record : record {
-  one_shot_record() : record(0, 1) {
+  one_shot_record() {
     state = life::live;
     where = waits_in::wheel;
   }
@@ -26,7 +26,7 @@ struct one_shot_record : record {
 
 /// A periodic timer that waits for its first run.
 struct periodic_record : record {
-  explicit periodic_record(const rondo::recurrence& when = rondo::every(1ms)) : record(0, 1) {
+  explicit periodic_record(const rondo::recurrence& when = rondo::every(1ms)) {
     repeats = std::make_unique<periodic_part>(periodic_part{{when, when.first(at(0s), 0)}, {}});
     plain = false;
     state = life::live;

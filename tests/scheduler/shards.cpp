@@ -49,12 +49,15 @@ TEST_CASE("a record goes back to its shard, whoever gives it back") {
 
 TEST_CASE("a slot that was never in use has no record") {
   shards_in_use s;
-  CHECK(s.all.at_slot(0) == nullptr);
-  s.take(0, 65);  // one block, and a second one that leaves room in its segment
-  CHECK(s.all.at_slot(s.taken[0]->slot) == s.taken[0]);
-  const auto slots = static_cast<std::uint32_t>(s.all.slots());
-  CHECK(s.all.at_slot(slots - 1) != nullptr);
-  CHECK(s.all.at_slot(slots) == nullptr);
+  CHECK(s.find(0) == nullptr);
+  s.take(0, 65);  // two blocks
+  const std::uint32_t slot = s.taken[0]->slot;
+  CHECK(s.find(slot) == s.taken[0]);
+  using rondo::detail::record_slot;
+  const std::uint32_t number = record_slot::shard(slot);
+  CHECK(s.find(record_slot::of(number, 1, 63)) != nullptr);
+  CHECK(s.find(record_slot::of(number, 2, 0)) == nullptr);
+  CHECK(s.find(slot + 1) == nullptr);  // of a shard that no thread has
 }
 
 TEST_CASE("a thread that takes and gives back a few records at a time always uses the same ones") {

@@ -19,6 +19,10 @@ struct shards_in_use {
       for (std::size_t i = 0; i != count; ++i) taken.push_back(&all.take());
     });
   }
+  detail::record* find(std::uint32_t slot) const {
+    detail::shard_lock hold;
+    return all.find(slot, hold);
+  }
   /// As the end of a timer.
   void end(detail::record& r) {
     detail::shard& s = all.of(r);

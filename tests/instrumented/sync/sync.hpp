@@ -23,8 +23,7 @@ using atomic = test::explored_atomic<T>;
 inline constexpr std::uint32_t redistributed_at_a_time = 1;  // so that it is always interrupted
 inline constexpr std::size_t own_shards = 2;
 inline constexpr std::size_t shared_shards = 1;
-inline constexpr bool drops_pages = false;  // explored objects must not lose their memory
-inline constexpr bool can_check = false;    // the checks would be steps; the tests check more
+inline constexpr bool can_check = false;  // the checks would be steps; the tests check more
 
 /// Whether the first two threads of a scenario have a shard each. Otherwise all have this number, by which they share a
 /// shard, so that each use is a step.
