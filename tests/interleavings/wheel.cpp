@@ -112,6 +112,25 @@ TEST_CASE(
           few);
 }
 
+TEST_CASE(
+    "wheel: the driver sees the earliest node or is notified of it, although its shard is only made now") {
+  const auto in_new_shard = [](wheel_type& w) { w.schedule_in_shared_shard(0, 4); };
+  const auto later_in_it = [](wheel_type& w) { w.schedule_in_shared_shard(2, 5); };
+  for (const bool two_make_it : {false, true})
+    check_every_schedule(
+        [=] {
+          const auto w = std::make_shared<wheel_type>();
+          w->schedule(1, 2);
+          w->cancel(1);  // its key remains: it is what the driver has waited for
+          w->notified.store(false);
+          scenario what{{{"driver", [=] { w->decide_sleep(); }}, {"user", [=] { in_new_shard(*w); }}},
+                        [=] { w->check(); }};
+          if (two_make_it) what.threads.push_back({"user", [=] { later_in_it(*w); }});
+          return what;
+        },
+        two_make_it ? std::optional(few) : std::nullopt);
+}
+
 TEST_CASE("shards that are not locked fail") {
   planted.not_locked = lock_rank::shard;
   const auto e = explore_and_tell(asking_and_scheduling<wheel_type>(4, 2));

@@ -47,6 +47,11 @@ struct wheel_in_use {
     scheduled[i] += was_inside ? 0 : 1;
     due_[i] = due;
   }
+  /// Schedules a timer that was not scheduled yet in the shard that threads share, which is made if there is none.
+  void schedule_in_shared_shard(std::size_t i, tick_number due) {
+    nodes[i] = &all.take();
+    schedule(i, due);
+  }
   void cancel(std::size_t i) {
     detail::shard& s = all.of(*nodes[i]);
     const std::lock_guard hold(s.mutex);
