@@ -11,6 +11,8 @@ void one_is_due(stage& s) {
   s.add(1ms);
   virtual_time::move_to(at(1ms));
 }
+using act = std::function<void(stage&)>;
+
 void two_are_due(stage& s) {
   s.add(1ms);
   s.add(1ms);
@@ -38,6 +40,25 @@ TEST_CASE("pass and reschedule") {
 TEST_CASE("pass and schedule") {
   for (const duration due : {duration(0ms), duration(1ms), duration(2ms), duration(3ms), duration::max()})
     check_every_schedule(on_stage(one_is_due, {pass, {"schedules", [=](stage& s) { s.add(due); }}}));
+}
+
+TEST_CASE("memory of a timer is given back while a pass, or a call about it, may still meet its record") {
+  const auto plain_is_due = [](stage& s) {
+    s.add_plain(1ms);
+    virtual_time::move_to(at(1ms));
+  };
+  const part cancel_and_shrink{"cancels and shrinks", [](stage& s) {
+                                 s.cancel(0);
+                                 s.core().shrink_to_fit();
+                               }};
+  const part shrink{"shrinks", [](stage& s) { s.core().shrink_to_fit(); }};
+  for (const auto& prepare : {act(one_is_due), act(plain_is_due)}) {
+    check_every_schedule(on_stage(prepare, {pass, cancel_and_shrink}), few);
+    check_every_schedule(on_stage(prepare, {pass, shrink}), few);
+    check_every_schedule(on_stage(prepare, {cancel, cancel_and_shrink}), few);
+    check_every_schedule(on_stage(prepare, {cancel_and_shrink, {"lists", [](stage& s) { s.list(0); }}}), few);
+    check_every_schedule(on_stage(prepare, {cancel_and_shrink, moving(2ms)}), few);
+  }
 }
 
 TEST_CASE("cancel and cancel") {
