@@ -114,7 +114,7 @@ struct options {
 ///   periodic timer that has not ended. pending(), next_due() and stats() are exact when no other call is in progress.
 /// - No user code (a task, its destructor, a handler, an executor) runs while a lock of the library is held.
 /// - Cost: scheduling and cancelling take amortised O(1) time. In the long run they do not allocate for callables of up
-///   to 48 bytes. The memory of an ended timer, about 200 bytes, is kept for later timers until shrink_to_fit() is
+///   to 48 bytes. The memory of an ended timer, 128 bytes, is kept for later timers until shrink_to_fit() is
 ///   called.
 /// - The clock is steady_clock: it does not follow the wall clock. On Linux it stops while the machine is suspended, so
 ///   timers then fire later by the wall clock, and none of their runs is missed. After a jump (the clock kept running
@@ -299,7 +299,7 @@ class RONDO_EXPORT scheduler {
   /// malloc_trim(), so also what other parts of the process have freed). Ids stay valid: those of ended timers remain
   /// `gone` forever. Timers and their order do not change either.
   ///
-  /// What remains: each pending timer keeps the memory of up to 63 neighbours (12 KiB), and so does each of up to 128
+  /// What remains: each pending timer keeps the memory of up to 63 neighbours (8 KiB), and so does each of up to 128
   /// ended timers for every other thread that has scheduled timers. While a pass is in progress, all memory stays of a
   /// thread whose timers are still to run in it; a list of due timers keeps at most 1.5 MB. Measured: 206 MB after a million
   /// timers have ended, and 5 MB after this call, as a process with a new scheduler takes.

@@ -137,7 +137,7 @@ cancel_result keyed_call::cancel(keyed_entry& e) noexcept {
 /// forgotten here, under the lock that is held anyway.
 void keyed_call::forget_ended(keyed_entry& e, timer_id old) noexcept {
   if (ended_ == nullptr) return;
-  ended_->member.tag = nullptr;
+  ended_->member().tag = nullptr;
   e.remove(old);
 }
 

@@ -125,8 +125,8 @@ void core::discard(record& r, bool is_member) noexcept {
 
 timer_id core::schedule(record& r, time_point due, time_point now) {
   tick_number tick = grid_.of_deadline(due, now);
-  if (r.plain)
-    r.plain = task_access::trivial_to_destroy(r.work);
+  if (r.plain())
+    r.kind = task_access::trivial_to_destroy(r.work) ? timer_kind::plain : timer_kind::one_shot;
   else
     tick = tick_of(r, tick, due);
   const timer_id id = id_of(r);  // as soon as the shard is unlocked, others may use the record
@@ -151,9 +151,9 @@ void core::publish(shard& s, record& r, time_point due, tick_number tick, time_p
 
 time_point core::make_periodic(record& r, const recurrence& when, time_point now) {
   const recurrence::occurrence first = when.first(now, fresh_seed());
-  r.repeats = std::make_unique<periodic_part>(periodic_part{{when, first}, {}});
-  r.plain = false;
-  if (r.has_own_executor() || handlers_.has_executor()) r.repeats->submitted.reserve_one();
+  r.with_extra().repeats = std::make_unique<periodic_part>(periodic_part{{when, first}, {}});
+  r.kind = timer_kind::periodic;
+  if (r.has_own_executor() || handlers_.has_executor()) r.repeats().submitted.reserve_one();
   return first.due;
 }
 
@@ -178,7 +178,7 @@ void core::wait(shard& s, record& r, time_point deadline, tick_number tick, time
     if (r.wheel != nullptr) r.wheel->erase(r);
     r.due = never_tick;
     r.where = waits_in::never_due;
-    r.number = next_number();
+    r.number() = next_number();
     ++s.counts.never_due;
   } else {
     s.wheel.schedule(r, tick);
@@ -202,6 +202,7 @@ void core::wait_surely(record& r, time_point deadline, tick_number tick, time_po
     number_wait(shards_.of(r), r, now);
     r.deadline = deadline;
     r.where = waits_in::no_memory;
+    r.number() = next_number();
     without_memory_.fetch_add(1, relaxed);
     wakes = shared_from_this();  // the driver tries again, and no longer sleeps past the timer's time
   }
@@ -234,11 +235,11 @@ bool core::reschedule(timer_id id, time_point due, time_point now, waking& wakes
   if (r == nullptr || !r->live() || stopped()) return false;
   if (r->periodic() && draining()) return false;  // it is about to be ended
   tick_number tick = grid_.of_deadline(due, now);
-  if (!r->plain) tick = tick_of(*r, tick, due);
+  if (!r->plain()) tick = tick_of(*r, tick, due);
   wait(shards_.of(*r), *r, due, tick, now, wakes);
   if (r->periodic()) {
     const submitted_runs::run* const oldest = r->oldest_submitted();
-    r->repeats->next.moved_to(due, r->submitted, oldest != nullptr ? &oldest->what : nullptr);
+    r->repeats().next.moved_to(due, r->submitted(), oldest != nullptr ? &oldest->what : nullptr);
   }
   r->take_all_back();
   hold.unlock();
@@ -456,21 +457,22 @@ void core::dispatch_one_shot(shard_lock& hold, record& r, dispatch_result& d) no
     return hold.unlock();
   }
   d.ticket = next_number();
-  d.own = r.own;
+  d.own = r.own();
   r.submit(d.ticket);
 }
 
 void core::dispatch_periodic(shard_lock& hold, const ready_entry& entry, time_point reading,
                              dispatch_result& d) {
   record& r = *entry.timer;
+  periodic_part& repeats = r.repeats();
   const bool submits = d.what == verdict::submit;
   if (draining()) {
     d.what = verdict::ended;
     return finish(hold, r, ending::over);
   }
-  if (submits) r.repeats->submitted.reserve_one();
+  if (submits) repeats.submitted.reserve_one();
   const time_point tick_begin = grid_.begin_of(grid_.at_or_before(reading));
-  const repetition::step next = r.repeats->next.point_came({reading, tick_begin}, r.in_progress(), submits);
+  const repetition::step next = repeats.next.point_came({reading, tick_begin}, r.in_progress(), submits);
   await(r, next, reading);
   shards_.of(r).counts.overlapped += next.overlapped;
   if (!next.run) {
@@ -484,10 +486,10 @@ void core::dispatch_periodic(shard_lock& hold, const ready_entry& entry, time_po
   d.fact.due = next.run->due;
   d.fact.run = next.run->run;
   d.fact.missed = next.missed;
-  if (r.repeats->next.ends()) d.fact.left = r.left();
+  if (repeats.next.ends()) d.fact.left = r.left();
   if (!submits) return begin_run(hold, r, next.missed);
   d.ticket = next_number();
-  d.own = r.own;
+  d.own = r.own();
   const tick_number tick =
       is_later ? tick_of(r, grid_.of_deadline(d.fact.due, reading), d.fact.due) : entry.tick;
   r.submit({d.ticket, tick, *next.run});
@@ -572,7 +574,7 @@ void core::end_run(record& r, time_point ended) noexcept {
 /// Called when a run of `r`, which is live and whose shard is locked, is over: what waited for that now waits for the driver.
 void core::rearm(record& r, time_point ended, waking& wakes) noexcept {
   if (r.in_progress()) return;
-  const auto due = r.repeats->next.run_ended(ended, r.where != waits_in::nowhere);
+  const auto due = r.repeats().next.run_ended(ended, r.where != waits_in::nowhere);
   if (due) wait_surely(r, *due, tick_of(r, grid_.of_deadline(*due, ended), *due), ended, wakes);
 }
 
@@ -660,7 +662,7 @@ void core::drop_submission(std::uint32_t slot, run_ticket number, firing fact, f
   if (found == nullptr || stopped() || !found->redeem(number)) return;
   record& r = *found;
   fact.id = id_of(r);
-  if (!r.plain) own = r.own;
+  own = r.own();
   fact.name = r.name();
   fact.left = r.left();
   if (why == failure::rejected) says_which = task_access::rejecting(r.work);
@@ -690,7 +692,7 @@ cancel_result core::cancel(timer_id id) {
   if (s == nullptr) return cancel_result::gone;
   s->mutex.lock();
   record* const r = s->at(which.slot);
-  if (r == nullptr || r->generation != which.generation || r->where != waits_in::wheel || !r->plain) {
+  if (r == nullptr || r->generation != which.generation || r->where != waits_in::wheel || !r->plain()) {
     s->mutex.unlock();
     return cancel_slowly(id);
   }
@@ -793,7 +795,7 @@ void core::finish(shard_lock& hold, record& r, ending how) noexcept {
 /// Destroys what a timer owned that has ended and has no run in progress, and frees its record. Precondition: `hold`
 /// locks its shard, or refers to that lock and only the caller is to release `r`. It is unlocked afterwards.
 void core::release(shard_lock& hold, record& r, marker::kind what) noexcept {
-  if (r.plain) {
+  if (r.plain()) {
     if (!hold.owns_lock()) hold.lock();
     return free_record(hold, r);
   }
@@ -802,11 +804,11 @@ void core::release(shard_lock& hold, record& r, marker::kind what) noexcept {
     hold.unlock();
   }
   const marker here(what, this, &r);  // keeps this core if what is destroyed destroys the scheduler
-  timer_group* const group = r.member.group;
+  timer_group* const group = r.group();
   r.destroy_what_it_owns();
   if (group != nullptr) group->leave(r, id_of(r));
   hold.lock();
-  if (group != nullptr) r.member = {};
+  if (group != nullptr) r.member() = {};
   r.destroying = false;
   free_record(hold, r);
 }
@@ -817,7 +819,7 @@ void core::release(shard_lock& hold, record& r, marker::kind what) noexcept {
 void core::free_record(shard_lock& hold, record& r) noexcept {
   ++r.generation;
   r.running = 0;
-  r.plain = true;
+  r.kind = timer_kind::plain;
   r.state = life::free;
   const bool is_awaited = r.awaited;
   r.awaited = false;
@@ -840,6 +842,7 @@ void core::shrink_to_fit() noexcept {
 timer_id core::schedule_member(record& r, time_point due, time_point now, timer_group& group, void* tag,
                                timer_id in_place_of, remainder& rest) {
   waking wakes;
+  r.with_extra();
   shard_lock made_hold(shards_.of(r).mutex, std::defer_lock);
   shard_lock old_hold;
   record* const old = lock_both(made_hold, in_place_of, old_hold);
@@ -892,7 +895,7 @@ record* core::lock_both(shard_lock& made_hold, timer_id id, shard_lock& old_hold
 void core::publish_member(record& r, time_point due, tick_number tick, time_point now, timer_group& group,
                           void* tag, waking& wakes) {
   group.join(r, tag);
-  r.plain = false;
+  if (r.plain()) r.kind = timer_kind::one_shot;
   try {
     publish(shards_.of(r), r, due, tick, now, wakes);
   } catch (...) {
@@ -932,7 +935,7 @@ void core::finish(const remainder& rest) noexcept {
 bool core::belongs(timer_id id, const timer_group& group) const {
   shard_lock hold;
   const record* const r = find(id, hold);
-  return r != nullptr && r->member.group == &group;
+  return r != nullptr && r->group() == &group;
 }
 
 template <class Visit>
@@ -946,7 +949,7 @@ void core::for_each_member(timer_group& group, Visit&& visit) const {
 std::optional<timer_id> core::next_tagged(timer_group::cursor& members, const void* tag) const {
   timer_id id;
   const bool is_one = members.next([&](const auto& place, const record& r) {
-    if (r.member.tag == tag) id = timer_id_access::make(number_, place.slot, place.generation);
+    if (r.member().tag == tag) id = timer_id_access::make(number_, place.slot, place.generation);
   });
   return is_one ? std::optional(id) : std::nullopt;
 }
@@ -956,7 +959,7 @@ bool core::inside(timer_id id) const {
 }
 
 bool core::inside_tagged(const timer_group& group, const void* tag) const {
-  return inside_any([&](const record& own) { return own.member.group == &group && own.member.tag == tag; });
+  return inside_any([&](const record& own) { return own.group() == &group && own.member().tag == tag; });
 }
 
 /// Whether the caller is inside a run of a timer, or the destruction of its callable, whose record is(record) returns true
@@ -1183,7 +1186,7 @@ std::vector<timer_info> core::list() {
     timer_info info{.id = id_of(r), .due = r.waits_for(), .runs = r.running, .running = r.running};
     info.name = r.name();
     info.periodic = r.periodic();
-    if (info.periodic) info.runs = r.repeats->next.runs() - r.submitted;
+    if (info.periodic) info.runs = r.repeats().next.runs() - r.submitted();
     timers.push_back(std::move(info));
   });
   std::sort(timers.begin(), timers.end(), [](const timer_info& a, const timer_info& b) {
@@ -1240,7 +1243,7 @@ void core::dump(std::ostream& out) {
     if (r.where == waits_in::pass || r.where == waits_in::late_pass) ++p.ready;
     if (r.where == waits_in::never_due) ++p.never_due;
     if (r.where == waits_in::no_memory) ++p.without_memory;
-    p.submitted += r.submitted;
+    p.submitted += r.submitted();
     p.running += r.running;
   });
   p.named = list();

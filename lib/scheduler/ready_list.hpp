@@ -142,7 +142,7 @@ class ready_list {
   }
   static bool comes_later(const entry& a, const entry& b) noexcept { return is_before(b, a); }
 
-  // The timer was set long ago, and its record lies anywhere in memory. A plain timer needs two lines.
+  // The timer was set long ago, and its record lies anywhere in memory. It has two lines.
   static void prefetch(const record& r) noexcept {
     const char* const begin = reinterpret_cast<const char*>(&r);
     for (std::size_t line = 0; line != 2; ++line) __builtin_prefetch(begin + 64 * line, 1);

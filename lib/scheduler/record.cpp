@@ -9,15 +9,17 @@ std::string record::fault_of_state(bool is_periodic) const {
       break;
     case life::live:
       if (where == waits_in::nowhere && !in_progress()) return "it is pending, but waits for nothing";
+      if (wheel != nullptr &&
+          (where == waits_in::never_due || where == waits_in::no_memory || (is_submitted && !is_periodic)))
+        return "its node is in a wheel, but has a number instead of a rank";
       if (is_periodic) return {};
       if (running != 0) return "it runs once and is running, but is still pending";
-      if (submitted > 1) return "it runs once, but " + std::to_string(submitted) + " runs are submitted";
-      if (submitted == 1 && where != waits_in::nowhere)
+      if (is_submitted && where != waits_in::nowhere)
         return "it runs once, but waits although it is submitted";
       return {};
     case life::completed:
     case life::ended:
-      if (submitted != 0) return "it is over, but its runs in the executor would start";
+      if (is_submitted) return "it is over, but its runs in the executor would start";
       if (where != waits_in::nowhere) return "it is over, but waits for a run";
       return {};
   }
@@ -26,13 +28,18 @@ std::string record::fault_of_state(bool is_periodic) const {
 
 std::string record::fault() const {
   if (!live()) return fault_of_state(false);  // perhaps what it owned is just being destroyed
+  const bool has_options_or_group =
+      extra != nullptr && (extra->own != nullptr || extra->member.group != nullptr);
+  if (periodic() != (extra != nullptr && extra->repeats != nullptr) || (plain() && has_options_or_group))
+    return "its kind does not match what it has";
   std::string wrong = fault_of_state(periodic());
   if (!wrong.empty() || !periodic()) return wrong;
-  if (repeats->submitted.size() != submitted)
-    return "the executor has " + std::to_string(submitted) + " runs of it, but " +
-           std::to_string(repeats->submitted.size()) + " are known";
+  const std::size_t known = repeats().submitted.size();
+  if (is_submitted ? known == 0 : known != 0)
+    return "the executor has " + std::string(is_submitted ? "" : "no ") + "runs of it, but " +
+           std::to_string(known) + " are known";
   if (over()) return "no run of it is to come, but it is still pending";
-  if (repeats->next.runs() < submitted) return "more of its runs are submitted than have begun";
+  if (repeats().next.runs() < known) return "more of its runs are submitted than have begun";
   return {};
 }
 

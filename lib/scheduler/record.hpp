@@ -36,6 +36,13 @@ class timer_group;
 /// What a timer is.
 enum class life : std::uint8_t { free, live, completed, ended };
 
+/// What it takes to run and to end a timer.
+enum class timer_kind : std::uint8_t {
+  plain,     // runs once, has no options of its own, is in no group, and its end destroys nothing
+  one_shot,  // any other that runs once
+  periodic,
+};
+
 /// Where a timer waits for its next run.
 enum class waits_in : std::uint8_t {
   wheel,      // its shard's
@@ -55,6 +62,13 @@ struct membership {
   void* tag = nullptr;
 };
 
+/// What only a timer has that is periodic, has options of its own, or is in a group.
+struct extra_part {
+  std::shared_ptr<const timer_options> own;  // null if it has none
+  std::unique_ptr<periodic_part> repeats;    // null if it runs once
+  membership member;
+};
+
 /// One timer. Records are used again and do not move. The slot of an id refers to one record at a time; the generation tells
 /// whether the record serves the timer of that id.
 ///
@@ -63,7 +77,7 @@ struct membership {
 /// while `destroying`, what the timer owns belongs to the thread that destroys it.
 ///
 /// A free record may still be in the wheel, cancelled. The next timer that it serves is then scheduled in that place, if
-/// that is possible.
+/// that is possible. It also keeps its extra part, empty, so that members of groups allocate nothing in the long run.
 ///
 /// The state of a timer is a row of this table. A flat enumeration would need the product of these columns: a periodic
 /// timer may wait, be submitted and run, all at the same time.
@@ -76,13 +90,12 @@ struct membership {
 ///                       n + m > 0
 ///     completed, ended  nowhere                     0           m         free
 ///
-/// `live` is what users call pending. `submitted` counts the runs that an executor has and that have not started,
+/// `live` is what users call pending. submitted() counts the runs that an executor has and that have not started,
 /// `running` counts those in progress. A timer is completed if its last run has begun, or if drain() or stop() has
 /// ended it. It is counted as completed when none of its runs is in progress any more. A timer has ended if it was
 /// cancelled or handed back, which is counted at once.
 ///
-/// Three cache lines: what every waiting timer needs; the callable; what an executor or a recurrence needs. Calls about
-/// a plain timer do not touch the third, and cancel() does not touch the second either.
+/// Two cache lines: what every waiting timer needs; the callable. cancel() of a plain timer does not touch the second.
 struct alignas(64) record : node {
   /// A run that has not started.
   struct pending_run {
@@ -91,7 +104,14 @@ struct alignas(64) record : node {
     std::uint64_t order;  // among those of its tick
   };
 
-  std::uint32_t slot = 0;        // see record_slot
+  std::uint32_t slot = 0;  // see record_slot
+  life state = life::free;
+  timer_kind kind = timer_kind::plain;  // of a free record, too [new]
+  waits_in where : 4 = waits_in::nowhere;
+  bool awaited : 1 = false;       // a thread waits until the record is freed
+  bool destroying : 1 = false;    // what it owns is being destroyed, without the lock
+  bool is_submitted : 1 = false;  // an executor has runs that have not started
+  std::uint32_t running = 0;
   std::uint64_t generation = 1;  // of the timer that it serves, or will serve
   // Numbers the waits for a certain moment, in the order in which they began: of timers that are due at the same tick, that
   // with the lowest number runs first. Advances when the timer ceases to wait, so it never repeats. The ready list reads it
@@ -102,25 +122,20 @@ struct alignas(64) record : node {
     record* next_free;      // while it is free
   };
 
-  life state = life::free;
-  // The timer runs once, has no options of its own, is in no group, and its end destroys nothing. Also true for a free
-  // record. [new]
-  bool plain = true;
-  waits_in where : 4 = waits_in::nowhere;
-  bool awaited : 1 = false;     // a thread waits until the record is freed
-  bool destroying : 1 = false;  // what it owns is being destroyed, without the lock
+  task work;                          // [new]
+  std::unique_ptr<extra_part> extra;  // [new] perhaps null
 
-  task work;  // [new]
-  std::uint32_t submitted = 0;
-  std::uint32_t running = 0;
+  /// While the timer is in no queue, one from a count for the whole scheduler: the ticket of a submitted one-shot, or the
+  /// order among the timers that are never due or wait for memory. It is where the rank is, because the node is in no wheel
+  /// then.
+  std::uint64_t& number() noexcept { return rank; }
+  std::uint64_t number() const noexcept { return rank; }
 
-  std::unique_ptr<periodic_part> repeats;    // [new] null if it runs once
-  std::shared_ptr<const timer_options> own;  // [new] null if it has none
-  // While the timer is in no queue, one from a count for the whole scheduler: the ticket of a submitted one-shot, or the
-  // order among the timers that are never due.
-  std::uint64_t number = 0;
-  membership member;
-
+  /// The extra part. Precondition: the record is new. Throws std::bad_alloc; strong guarantee.
+  extra_part& with_extra() {
+    if (extra == nullptr) extra = std::make_unique<extra_part>();
+    return *extra;
+  }
   /// Keeps options that are not the defaults. Precondition: the record is new. Throws std::invalid_argument if the slack is
   /// negative, and std::bad_alloc.
   void keep(timer_options&& with) {
@@ -128,16 +143,24 @@ struct alignas(64) record : node {
       throw std::invalid_argument("rondo: slack must not be negative, but is " +
                                   std::to_string(with.slack.count()) + " ns");
     if (!with.run_on && with.name.empty() && with.slack == duration::zero()) return;
-    own = std::make_shared<const timer_options>(std::move(with));
-    plain = false;
+    with_extra().own = std::make_shared<const timer_options>(std::move(with));
+    kind = timer_kind::one_shot;
   }
-  /// How late it may be. Precondition: it is not plain, or new.
-  duration slack() const noexcept { return own == nullptr ? duration::zero() : own->slack; }
-  bool has_own_executor() const noexcept { return !plain && own != nullptr && own->run_on; }
-  /// Valid as long as `own` is held.
+  /// Its options; null if it has none.
+  std::shared_ptr<const timer_options> own() const noexcept { return has_own() ? extra->own : nullptr; }
+  duration slack() const noexcept { return has_own() ? extra->own->slack : duration::zero(); }
+  bool has_own_executor() const noexcept { return has_own() && extra->own->run_on; }
+  /// Valid as long as own() is held.
   std::string_view name() const noexcept {
-    return plain || own == nullptr ? std::string_view() : std::string_view(own->name);
+    return has_own() ? std::string_view(extra->own->name) : std::string_view();
   }
+
+  /// Precondition: it is periodic.
+  periodic_part& repeats() const noexcept { return *extra->repeats; }
+  /// Precondition: it is, or will be, in a group.
+  membership& member() const noexcept { return extra->member; }
+  /// Its group, or null.
+  timer_group* group() const noexcept { return extra != nullptr ? extra->member.group : nullptr; }
 
   /// The deadline that it waits for; none if it waits for no moment.
   std::optional<time_point> waits_for() const noexcept {
@@ -146,60 +169,67 @@ struct alignas(64) record : node {
   }
   bool live() const noexcept { return state == life::live; }
   /// Whether a run is submitted or in progress.
-  bool in_progress() const noexcept { return running != 0 || submitted != 0; }
-  bool periodic() const noexcept { return !plain && repeats != nullptr; }
+  bool in_progress() const noexcept { return running != 0 || is_submitted; }
+  bool plain() const noexcept { return kind == timer_kind::plain; }
+  bool periodic() const noexcept { return kind == timer_kind::periodic; }
+  /// How many runs an executor has that have not started.
+  std::size_t submitted() const noexcept {
+    if (!is_submitted) return 0;
+    return periodic() ? repeats().submitted.size() : 1;
+  }
 
   /// Invalidates the current wait: what the timer waited for will not come.
   void invalidate_wait() noexcept { arming.store(arming.load(relaxed) + 1, relaxed); }
 
   /// Records that a one-shot is submitted.
   void submit(run_ticket ticket) noexcept {
-    ++submitted;
-    number = ticket;
+    is_submitted = true;
+    number() = ticket;
   }
   /// Records that a run of a periodic timer is submitted.
   void submit(const submitted_runs::run& run) noexcept {
-    ++submitted;
-    repeats->submitted.submit(run);
+    is_submitted = true;
+    repeats().submitted.submit(run);
   }
   /// Returns whether the ticket was valid. It no longer is. May also be called for a job of a timer that is gone: what
   /// serves another timer, or is being made another one, has nothing submitted with that ticket.
   bool redeem(run_ticket ticket) noexcept {
-    if (submitted == 0) return false;
-    if (periodic() ? !repeats->submitted.redeem(ticket) : number != ticket) return false;
-    --submitted;
+    if (!is_submitted) return false;
+    if (periodic() ? !repeats().submitted.redeem(ticket) : number() != ticket) return false;
+    is_submitted = periodic() && repeats().submitted.size() != 0;
     return true;
   }
   void take_all_back() noexcept {
-    if (submitted == 0) return;
-    submitted = 0;
-    if (periodic()) repeats->submitted.take_all_back();
+    if (!is_submitted) return;
+    is_submitted = false;
+    if (periodic()) repeats().submitted.take_all_back();
   }
 
   /// How many runs have not begun; none if nothing limits them.
   std::optional<std::uint64_t> left() const noexcept {
     if (!periodic()) return 0;
-    return repeats->next.ends() ? std::optional(repeats->next.left() + submitted) : std::nullopt;
+    return repeats().next.ends() ? std::optional(repeats().next.left() + submitted()) : std::nullopt;
   }
   /// Whether no further run will start.
-  bool over() const noexcept { return submitted == 0 && (!periodic() || repeats->next.over()); }
+  bool over() const noexcept { return !is_submitted && (!periodic() || repeats().next.over()); }
 
   /// The oldest submitted run of a periodic timer, or null.
   const submitted_runs::run* oldest_submitted() const noexcept {
-    return periodic() ? repeats->submitted.oldest() : nullptr;
+    return periodic() ? repeats().submitted.oldest() : nullptr;
   }
   /// The run that comes first: the oldest submitted one, or the one that the timer waits for. Precondition: there is
   /// one.
   pending_run first_run() const noexcept {
     const submitted_runs::run* const run = oldest_submitted();
     return run != nullptr ? pending_run{run->what.due, run->tick, run->number}
-                          : pending_run{deadline, due, number};
+                          : pending_run{deadline, due, number()};
   }
 
   void destroy_what_it_owns() noexcept {
     work.reset();
-    own.reset();
-    repeats.reset();
+    if (extra == nullptr) return;
+    extra->own.reset();
+    extra->repeats.reset();
   }
 
   /// Describes what is wrong with it, or returns an empty string: see rondo/detail/checks.hpp. Preconditions: locked, and
@@ -207,6 +237,7 @@ struct alignas(64) record : node {
   std::string fault() const;
 
  private:
+  bool has_own() const noexcept { return !plain() && extra != nullptr && extra->own != nullptr; }
   std::string fault_of_state(bool is_periodic) const;
 };
 

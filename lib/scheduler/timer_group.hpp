@@ -15,8 +15,8 @@
 
 namespace rondo::detail {
 
-/// The timers of one owner. It is a list of their records, linked through the records, so membership takes no
-/// additional memory. The core adds a record to its group before the timer is known to others, and removes it when the
+/// The timers of one owner. It is a list of their records, linked through their extra parts, so joining allocates nothing.
+/// The core adds a record to its group before the timer is known to others, and removes it when the
 /// callable is destroyed or handed back.
 ///
 /// A group with members keeps itself alive, so it may outlive its owner. All member functions may be called from any
@@ -37,13 +37,13 @@ class timer_group {
   }
 
   /// Adds `r`. left() will get `tag`; if that is null, left() is not called. Throws stopped_error if the group is
-  /// closed. Precondition: `r` is locked, and serves a timer that nobody knows yet.
+  /// closed. Preconditions: `r` is locked, has an extra part, and serves a timer that nobody knows yet.
   void join(record& r, void* tag) {
     const std::lock_guard hold(mutex_);
     refuse_if_closed();
     if (last_ == nullptr) kept_ = self();
-    r.member = {this, last_, nullptr, tag};
-    (last_ != nullptr ? last_->member.next : first_) = &r;
+    r.member() = {this, last_, nullptr, tag};
+    (last_ != nullptr ? last_->member().next : first_) = &r;
     last_ = &r;
   }
 
@@ -57,13 +57,13 @@ class timer_group {
   /// group alive.
   void withdraw(record& r) noexcept {
     const auto last = remove(r);
-    r.member = {};
+    r.member() = {};
   }
 
   /// Removes the timer of `r`, which has ended. What it owned has been destroyed or handed back. Calls left().
   /// Preconditions: no lock is held, and a stack marker marks the timer's destruction, because user code may run.
   void leave(record& r, timer_id id) noexcept {
-    if (r.member.tag != nullptr) left(r.member.tag, id);
+    if (r.member().tag != nullptr) left(r.member().tag, id);
     const auto last = remove(r);  // destroyed without the lock; may be the last reference to the group
   }
 
@@ -139,9 +139,9 @@ class timer_group::cursor {
     if (next_ == &r && last_ == &r)
       next_ = last_ = nullptr;
     else if (next_ == &r)
-      next_ = r.member.next;
+      next_ = r.member().next;
     else if (last_ == &r)
-      last_ = r.member.previous;
+      last_ = r.member().previous;
   }
 
   timer_group& group_;
@@ -153,8 +153,9 @@ class timer_group::cursor {
 inline std::shared_ptr<void> timer_group::remove(record& r) noexcept {
   const std::lock_guard hold(mutex_);
   for (cursor* c = cursors_; c != nullptr; c = c->after_) c->skip(r);
-  (r.member.previous != nullptr ? r.member.previous->member.next : first_) = r.member.next;
-  (r.member.next != nullptr ? r.member.next->member.previous : last_) = r.member.previous;
+  const membership& place = r.member();
+  (place.previous != nullptr ? place.previous->member().next : first_) = place.next;
+  (place.next != nullptr ? place.next->member().previous : last_) = place.previous;
   return first_ == nullptr ? std::move(kept_) : nullptr;
 }
 

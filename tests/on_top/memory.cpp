@@ -40,6 +40,21 @@ TEST_CASE("a scope keeps nothing of timers that have ended") {
   CHECK(scope.pending() == 0);
 }
 
+TEST_CASE("in the long run, timers of a scope and of keyed timers allocate nothing") {
+  manual_timer time;
+  timer_scope scope(time);
+  keyed_timers<int> timers(time);
+  std::size_t before = 0;
+  for (int i = 0; i != 20'000; ++i) {
+    if (i == 5'000) before = allocations();
+    const auto id = scope.schedule_after(i % 7 * 1ms, [] {});
+    if (i % 3 == 0) scope.cancel(id);
+    timers.set_after(i % 10, 50ms, [] {});
+    if (i % 2 == 0) time.advance(1ms);
+  }
+  CHECK(allocations() == before);
+}
+
 TEST_CASE("a scope and keyed timers keep nothing of timers that were refused") {
   manual_timer time(options{.max_pending = 0});
   timer_scope scope(time);

@@ -67,7 +67,7 @@ TEST_CASE("the memory of a pending timer") {
                    [&](int i) { wheel.schedule(requests[static_cast<std::size_t>(i)], 30'000 + i % 1000); }),
           41);
   }
-  SUBCASE("of a scheduler") { check(bytes_of(plain), 210); }
+  SUBCASE("of a scheduler") { check(bytes_of(plain), 146); }
   SUBCASE("with a name") {
     check(bytes_of([&](int i) { time.schedule_after(delay(i), work, {.name = "report"}); }), 306);
   }
@@ -87,7 +87,7 @@ TEST_CASE("the memory of a pending timer") {
     check(bytes_of([&](int i) { keyed.set_after(i, delay(i), work); }), 267);
   }
   SUBCASE("a coroutine that sleeps") {
-    check(bytes_of([&](int) { sleep(time).coroutine.resume(); }), 402);
+    check(bytes_of([&](int) { sleep(time).coroutine.resume(); }), 338);
   }
 }
 

@@ -7,6 +7,7 @@
 #include "scheduler/checked.hpp"
 #include "scheduler/record.hpp"
 #include "scheduler/shard.hpp"
+#include "scheduler/timer_group.hpp"
 #include "scheduler/virtual_time.hpp"
 
 namespace scheduler_faults {
@@ -27,14 +28,14 @@ struct one_shot_record : record {
 /// A periodic timer that waits for its first run.
 struct periodic_record : record {
   explicit periodic_record(const rondo::recurrence& when = rondo::every(1ms)) {
-    repeats = std::make_unique<periodic_part>(periodic_part{{when, when.first(at(0s), 0)}, {}});
-    plain = false;
+    with_extra().repeats = std::make_unique<periodic_part>(periodic_part{{when, when.first(at(0s), 0)}, {}});
+    kind = timer_kind::periodic;
     state = life::live;
     where = waits_in::wheel;
   }
   /// The run of the point that it waits for begins.
   void begin() {
-    repeats->next.point_came({at(1ms), at(1ms)}, in_progress(), false);
+    repeats().next.point_came({at(1ms), at(1ms)}, in_progress(), false);
     ++running;
   }
 };
@@ -90,15 +91,58 @@ TEST_CASE("contradictions in a record are found") {
     once.where = waits_in::never_due;
     CHECK(once.fault() == "it runs once, but waits although it is submitted");
   }
-  SUBCASE("its only run is submitted twice") {
+  SUBCASE("its only run is submitted, and it is still in the wheel") {
+    wheel_core all(8);
+    all.schedule(once, 1);
     once.submit(1);
-    once.submit(2);
-    CHECK(once.fault() == "it runs once, but 2 runs are submitted");
+    CHECK(once.fault() == "its node is in a wheel, but has a number instead of a rank");
+  }
+  SUBCASE("it is never due, and it is still in the wheel") {
+    wheel_core all(8);
+    all.schedule(once, 1);
+    once.where = waits_in::never_due;
+    CHECK(once.fault() == "its node is in a wheel, but has a number instead of a rank");
+  }
+  SUBCASE("it waits for memory, and it is still in the wheel") {
+    wheel_core all(8);
+    all.schedule(once, 1);
+    once.where = waits_in::no_memory;
+    CHECK(once.fault() == "its node is in a wheel, but has a number instead of a rank");
+  }
+  SUBCASE("it runs once, and has a recurrence") {
+    periodic_record often;
+    often.kind = timer_kind::one_shot;
+    CHECK(often.fault() == "its kind does not match what it has");
+  }
+  SUBCASE("it is periodic, and has no recurrence") {
+    once.kind = timer_kind::periodic;
+    CHECK(once.fault() == "its kind does not match what it has");
+  }
+  SUBCASE("it is plain, and has options") {
+    once.keep({.name = "report"});
+    CHECK(once.name() == "report");
+    once.kind = timer_kind::plain;
+    CHECK(once.fault() == "its kind does not match what it has");
+  }
+  SUBCASE("it is plain, and in a group") {
+    struct group : timer_group {
+      std::shared_ptr<void> self() noexcept override { return nullptr; }
+    } all;
+    once.with_extra();
+    all.join(once, nullptr);
+    CHECK(once.fault() == "its kind does not match what it has");
   }
   SUBCASE("it has an unknown ticket") {
     periodic_record often;
-    ++often.submitted;
-    CHECK(often.fault() == "the executor has 1 runs of it, but 0 are known");
+    often.is_submitted = true;
+    CHECK(often.fault() == "the executor has runs of it, but 0 are known");
+  }
+  SUBCASE("it has a ticket that is not valid") {
+    periodic_record often;
+    often.begin();
+    often.submit({1, 0, {}});
+    often.is_submitted = false;
+    CHECK(often.fault() == "the executor has no runs of it, but 1 are known");
   }
   SUBCASE("a run is submitted that has not begun") {
     periodic_record often;

@@ -15,11 +15,11 @@ submitted_runs::run run(run_ticket number) { return {number, static_cast<rondo::
 TEST_CASE("the ticket of a one-shot is valid once") {
   record once;
   once.submit(3);
-  CHECK(once.submitted == 1);
+  CHECK(once.submitted() == 1);
   CHECK_FALSE(once.redeem(2));
   SUBCASE("and is redeemed") {
     CHECK(once.redeem(3));
-    CHECK(once.submitted == 0);
+    CHECK(once.submitted() == 0);
   }
   SUBCASE("or taken back") { once.take_all_back(); }
   CHECK_FALSE(once.redeem(3));

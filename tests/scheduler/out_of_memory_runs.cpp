@@ -139,7 +139,10 @@ TEST_CASE("many periodic tasks are armed again without memory, each for its own 
   SUBCASE("they come back from stop()") {
     const auto list = time.stop();
     REQUIRE(list.size() == 40);
-    for (const auto& u : list) CHECK(u.due == at(150ms));
+    for (std::size_t i = 0; i != list.size(); ++i) {
+      CHECK(list[i].due == at(150ms));
+      CHECK(list[i].id == ids[i]);
+    }
   }
   CHECK(adds_up(time.stats()));
 }

@@ -15,7 +15,7 @@ using rondo::detail::record;
 using rondo::test::shards_in_use;
 
 #if !defined(RONDO_CHECKS)
-static_assert(sizeof(record) == 192 || sizeof(void*) != 8);
+static_assert(sizeof(record) == 128 || sizeof(void*) != 8);
 #endif
 
 TEST_CASE("records that one thread takes and another gives back are used again") {

@@ -21,7 +21,7 @@ struct node {
   node() noexcept {}  // NOLINT(modernize-use-equals-default)
 
   // `rank` is the node's place in the order of scheduling, times four, plus one of these bits, or none if the node was
-  // cancelled, but is still in a far list.
+  // cancelled, but is still in a far list. While the node is in no wheel, it is the owner's.
   static constexpr std::uint64_t far_bit = 1;   // in a far list of the future, where it may be moved in place
   static constexpr std::uint64_t near_bit = 2;  // in a bucket, or overdue
   static constexpr std::uint64_t state_bits = 3;
