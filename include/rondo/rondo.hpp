@@ -20,6 +20,7 @@
 #include <rondo/timer_id.hpp>
 #include <rondo/timer_info.hpp>
 #include <rondo/timer_scope.hpp>
+#include <rondo/trace.hpp>
 #include <rondo/wheel.hpp>
 
 /// A timer library: see the front page, or README.md.

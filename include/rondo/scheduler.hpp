@@ -28,6 +28,8 @@
 
 namespace rondo {
 
+class trace;
+
 namespace detail {
 struct core_access;
 }
@@ -93,6 +95,9 @@ struct options {
   /// This option is for loops that handle all exceptions in one place. A `timer`, whose thread has no caller, refuses
   /// it: its constructor throws std::invalid_argument.
   bool propagate_exceptions = false;
+  /// Records what the scheduler does: see rondo/trace.hpp. Several schedulers may share one. By default nothing is
+  /// recorded.
+  std::shared_ptr<trace> traced_by = {};
 };
 
 /// Runs tasks at given times. Three classes derive from it: `timer` has its own thread, `polled_timer` is driven by

@@ -28,11 +28,12 @@ class alarm {
   }
 
   /// Sleeps until `t` or ring(), whichever is earlier; without `t`, until ring(). Returns at once if ring() was called since the
-  /// last call, or if it is not before `t`.
-  void wait_until(std::optional<time_point> t, time_point now) {
+  /// last call, or if it is not before `t`. Says why it returns.
+  woken wait_until(std::optional<time_point> t, time_point now) {
     std::unique_lock hold(mutex_);
     asleep_ = !t || now < *t;
-    while (asleep_ && !rung_) {
+    bool has_slept = false;
+    for (; asleep_ && !rung_; has_slept = true) {
       if (!t)
         rung_or_due_.wait(hold);
       else if (rung_or_due_.wait_until(hold, *t) == std::cv_status::timeout)
@@ -40,7 +41,9 @@ class alarm {
       ++wakeups_;
     }
     asleep_ = false;
+    const woken why = rung_ ? woken::rung : woken::due;
     rung_ = false;
+    return has_slept ? why : woken::awake;
   }
 
   std::uint64_t wakeups() const noexcept {
@@ -63,16 +66,18 @@ inline constexpr duration memory_retry = std::chrono::milliseconds(10);
 /// Until the core is stopped, runs what is due and sleeps on `bell` until more is due. A thread that makes something
 /// due earlier or stops the core rings the bell afterwards.
 inline void drive(core& core, alarm& bell) noexcept {
+  woken why = woken::awake;
   while (!core.stopped()) {
     try {
-      core.run_pass(time_point::max(), unlimited);
+      core.run_pass(time_point::max(), unlimited, why);
       const std::optional<time_point> due = core.next_due();
       if (core.stopped()) break;
       const time_point reading = core.now();
-      bell.wait_until(due ? std::optional(std::min(*due, reading + longest_wait)) : std::nullopt, reading);
+      why = bell.wait_until(due ? std::optional(std::min(*due, reading + longest_wait)) : std::nullopt,
+                            reading);
     } catch (const std::bad_alloc&) {
       // Nothing is lost: what is due runs when there is memory again.
-      bell.wait_until(core.now() + memory_retry, core.now());
+      why = bell.wait_until(core.now() + memory_retry, core.now());
     }
   }
 }

@@ -112,7 +112,7 @@ class manual_core final : public core {
       if (++passes > passes_at_one_instant)
         throw std::logic_error("rondo: a chain of zero delays went on for " +
                                std::to_string(passes_at_one_instant) + " passes at one instant");
-      begun += run_pass(end, unlimited);
+      begun += run_pass(end, unlimited, woken::advanced);
     }
   }
 

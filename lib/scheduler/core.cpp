@@ -58,6 +58,7 @@ core::core(const options& o, time_point start, kind_of_time time)
       grid_(checked_tick(o.tick), start),
       shards_(o.buckets, grid_.at_or_before(start)),
       handlers_({o.run_on, o.on_error, o.on_slow, o.on_rejected, o.propagate_exceptions}),
+      trace_(o.traced_by, number_, o.name, time == kind_of_time::virtual_time),
       slow_after_(checked_slow_after(o.slow_after)),
       max_pending_(o.max_pending),
       is_virtual_(time == kind_of_time::virtual_time) {}
@@ -338,7 +339,7 @@ class core::in_flight_guard {
   const marker here_;
 };
 
-std::size_t core::run_pass(time_point until, std::size_t limit) {
+std::size_t core::run_pass(time_point until, std::size_t limit, woken why) {
   const in_flight_guard guard(*this);
   const auto user = handlers_.get();
   if (stopped() || user == nullptr) return 0;
@@ -349,6 +350,10 @@ std::size_t core::run_pass(time_point until, std::size_t limit) {
     collect(due);
     if (without_memory_.load(relaxed) != 0) retry_insertions(due);
   }
+  return trace_ ? run_collected_traced(p, limit, why) : run_collected(p, limit);
+}
+
+std::size_t core::run_collected(pass& p, std::size_t limit) {
   std::size_t begun = 0;
   while (begun != limit && !stopped()) {
     const auto entry = ready_.front();
@@ -357,6 +362,21 @@ std::size_t core::run_pass(time_point until, std::size_t limit) {
     if (p.thrown) std::rethrow_exception(std::move(p.thrown));
   }
   return begun;
+}
+
+/// A loop may poll often, so what found nothing due is not recorded. (But a driver thread has a reason to wake.)
+[[gnu::noinline]] std::size_t core::run_collected_traced(pass& p, std::size_t limit, woken why) {
+  const bool is_asked = why == woken::polled || why == woken::advanced;
+  if (is_asked && !ready_.front()) return 0;
+  struct traced_pass {
+    core& of;
+    time_point begin;
+    recorder::place here;
+    ~traced_pass() { recorder::end(here, saturating_difference(of.now(), begin)); }
+  };
+  const traced_pass in_trace{*this, p.reading, trace_.pass(p.reading, why)};
+  p.reading = now();  // what it took to collect is no part of the first run
+  return run_collected(p, limit);
 }
 
 /// Takes everything that is due out of the wheels before any of it runs: what tasks make due is for the next pass.
@@ -411,11 +431,19 @@ bool core::begin(const ready_entry& entry, pass& p) {
   ready_.pop();
   shards_.note_unlisted(*entry.timer);
   switch (d.what) {
-    case verdict::run_here:
-      p.reading = run(*entry.timer, d.fact, p.reading, p.user.propagate_exceptions ? &p.thrown : nullptr);
+    case verdict::run_here: {
+      std::exception_ptr* const thrown = p.user.propagate_exceptions ? &p.thrown : nullptr;
+      p.reading = trace_ ? run_traced(traced::run, *entry.timer, d.fact, p.reading,
+                                      driver_waited_from(entry, d.fact), thrown)
+                         : run(*entry.timer, d.fact, p.reading, thrown);
       end_run(*entry.timer, p.reading);
       return true;
+    }
     case verdict::submit:
+      if (trace_) {
+        p.reading = submit_traced(entry, d, p);
+        return true;
+      }
       submit(d, p.user);
       p.reading = now();
       return true;
@@ -477,6 +505,7 @@ void core::dispatch_periodic(shard_lock& hold, const ready_entry& entry, time_po
   shards_.of(r).counts.overlapped += next.overlapped;
   if (!next.run) {
     d.what = verdict::dropped;
+    if (trace_ && next.overlapped != 0) trace_.note(traced::overlapped, d.fact, reading, next.overlapped);
     if (!r.over()) return;
     d.what = verdict::ended;
     return finish(hold, r, ending::over);
@@ -551,6 +580,26 @@ time_point core::run(record& r, const firing& fact, time_point start, std::excep
   return now();
 }
 
+/// As run(), and records it. `from` is as recorder::run() says.
+[[gnu::noinline]] time_point core::run_traced(traced what, record& r, const firing& fact, time_point start,
+                                              time_point from, std::exception_ptr* thrown) noexcept {
+  const recorder::place here = trace_.run(what, fact, start, from);
+  const time_point ended = run(r, fact, start, thrown);
+  recorder::end(here, saturating_difference(ended, start));
+  return ended;
+}
+
+/// Since when only the driver has kept an entry from starting: its deadline and its tick have come, and it was set. (Its
+/// first wait says when that was, unless time is virtual.)
+[[gnu::noinline]] time_point core::driver_waited_from(const ready_entry& entry,
+                                                      const firing& fact) const noexcept {
+  time_point from = std::max(fact.due, grid_.begin_of(entry.tick));
+  if (fact.run == 1 && !is_virtual_)
+    from = std::max(from,
+                    time_point(duration(static_cast<duration::rep>(entry.arming ^ std::uint64_t{1} << 63))));
+  return from;
+}
+
 /// Called when a run is over: the timer ends with it or waits for its next run.
 void core::end_run(record& r, time_point ended) noexcept {
   shard_lock hold(shards_.of(r).mutex);
@@ -618,6 +667,17 @@ void core::submit(dispatch_result& d, const user_handlers& user) noexcept {
   }
 }
 
+/// As submit(), and records it. Returns the time at which the executor returned.
+[[gnu::noinline]] time_point core::submit_traced(const ready_entry& entry, dispatch_result& d,
+                                                 pass& p) noexcept {
+  const recorder::place here =
+      trace_.run(traced::hand_over, d.fact, p.reading, driver_waited_from(entry, d.fact));
+  submit(d, p.user);
+  const time_point ended = now();
+  recorder::end(here, saturating_difference(ended, p.reading));
+  return ended;
+}
+
 void core::start(const job_ticket& ticket) noexcept {
   if (abandoned()) return;
   const in_flight_guard guard(*this);
@@ -634,7 +694,9 @@ void core::start(const job_ticket& ticket) noexcept {
   fact.lateness = saturating_difference(start, ticket.due);
   fact.run = ticket.run;
   fact.missed = ticket.missed;
-  end_run(*r, run(*r, fact, start, nullptr));
+  const time_point handed_over = saturating_add(ticket.due, ticket.lateness);
+  end_run(*r, trace_ ? run_traced(traced::job, *r, fact, start, handed_over, nullptr)
+                     : run(*r, fact, start, nullptr));
 }
 
 void core::drop(const job_ticket& ticket) noexcept {
@@ -665,6 +727,7 @@ void core::drop_submission(std::uint32_t slot, run_ticket number, firing fact, f
   own = r.own();
   fact.name = r.name();
   fact.left = r.left();
+  if (trace_) trace_.note(why == failure::rejected ? traced::rejected : traced::threw, fact, reading, 0);
   if (why == failure::rejected) says_which = task_access::rejecting(r.work);
   if (why == failure::rejected && says_which == nullptr) rejected_.fetch_add(1, relaxed);
   if (r.over() || (r.periodic() && draining())) {

@@ -29,6 +29,7 @@
 #include "scheduler/user_handlers.hpp"
 #include "sync/sync.hpp"
 #include "sync/wait_point.hpp"
+#include "trace/recorder.hpp"
 
 namespace rondo::detail {
 
@@ -142,7 +143,7 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   /// Runs, or submits to the executor, what is due both at `until` and now, at most `limit` runs; the rest is left for
   /// the next call. Returns the number of runs. Throws std::bad_alloc and, if users want that, what a task throws; call
   /// again after that.
-  std::size_t run_pass(time_point until, std::size_t limit);
+  std::size_t run_pass(time_point until, std::size_t limit, woken why = woken::polled);
 
   /// Must be called in a child made by fork(), where there is no driver: this is only a copy of a core that may have
   /// been changing, and its locks may never be free. From now on, everything that users may call reports this or does
@@ -259,6 +260,8 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   void leave_count(record&) noexcept;
 
   // A pass, and one run.
+  std::size_t run_collected(pass&, std::size_t limit);
+  std::size_t run_collected_traced(pass&, std::size_t limit, woken why);
   void collect(tick_number until);
   template <class Visit>
   void for_each_without_memory(Visit&& visit);
@@ -271,11 +274,15 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   void await(record&, const repetition::step&, time_point now) noexcept;
   void begin_run(shard_lock&, record&, std::uint64_t missed) noexcept;
   time_point run(record&, const firing&, time_point start, std::exception_ptr* thrown) noexcept;
+  time_point run_traced(traced, record&, const firing&, time_point start, time_point from,
+                        std::exception_ptr* thrown) noexcept;
+  time_point driver_waited_from(const ready_entry&, const firing&) const noexcept;
   void end_run(record&, time_point ended) noexcept;
   void rearm(record&, time_point ended, waking&) noexcept;
 
   // Runs that go through an executor.
   void submit(dispatch_result&, const user_handlers&) noexcept;
+  time_point submit_traced(const ready_entry&, dispatch_result&, pass&) noexcept;
   enum class failure { rejected, threw };
   void drop_submission(std::uint32_t slot, run_ticket, firing, failure) noexcept;
 
@@ -322,6 +329,7 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   call_checks checks_;
   shared_handlers handlers_;
   executor_call executor_call_;
+  const recorder trace_;
   const duration slow_after_;
   const std::size_t max_pending_;
   const bool is_virtual_;
