@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <ctime>
 #include <deque>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -284,6 +286,35 @@ TEST_CASE("metrics for Prometheus") {
   std::ostringstream out;
   print(out, timer.stats());
   CHECK(out.str().starts_with(scraped.substr(1)));
+}
+
+void say_why(const rondo::trace& trace, std::ostream& out) {
+  for (const auto& run : trace.late(10ms)) {
+    out << run.name << " was " << run.lateness / 1ms << " ms late: " << run.behind_tasks / 1ms
+        << " behind tasks";
+    if (!run.longest_name.empty()) out << " (" << run.longest_name << ')';
+    out << ", " << run.in_executor / 1ms << " in its executor, " << run.woken_late / 1ms << " asleep, "
+        << run.in_pass / 1ms << " in the wheel\n";
+  }
+}
+
+TEST_CASE("my timers are late") {
+  const auto trace = std::make_shared<rondo::trace>();
+  rondo::manual_timer timer(rondo::options{.traced_by = trace});
+  timer.schedule_after(1s, [&] { timer.elapse(30ms); }, {.name = "backup"});
+  timer.schedule_after(1s, [] {}, {.name = "report"});
+  timer.elapse(1001ms);
+  timer.advance(0ms);
+  std::ostringstream out;
+  say_why(*trace, out);
+  CHECK(out.str() ==
+        "report was 31 ms late: 30 behind tasks (backup), 0 in its executor, 1 asleep, 0 in the wheel\n");
+  {
+    std::ofstream file("timers.json");
+    trace->write(file);
+  }
+  CHECK(std::filesystem::file_size("timers.json") > 500);
+  std::filesystem::remove("timers.json");
 }
 
 }  // namespace readme_more_recipes
