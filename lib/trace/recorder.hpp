@@ -48,15 +48,15 @@ enum class traced : std::uint8_t {
 class traced_thread {
  public:
   static std::uint32_t number() noexcept {
-    if (number_ == 0) [[unlikely]]
-      number_ = next();
-    return number_;
+    if (own_number == 0) [[unlikely]]
+      own_number = next();
+    return own_number;
   }
 
  private:
   static std::uint32_t next() noexcept;
 
-  RONDO_THREAD_LOCAL static constinit std::uint32_t number_;
+  RONDO_THREAD_LOCAL static constinit std::uint32_t own_number;
 };
 
 /// Does nothing but say so if the scheduler has no trace. All other members require that it has one. Lock-free.

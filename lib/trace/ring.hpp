@@ -119,8 +119,8 @@ class trace_ring {
 
   // The state: the lower half of the event's number, its label, and whether it is complete.
   static word state_of(std::uint64_t number, label l) noexcept {
-    return number << 32 | word{l.thread} << 8 | word{l.is_virtual} << 7 | word{l.is_named} << 6 |
-           word{l.kind} << 1;
+    return number << 32 | word{l.thread} << 8 | word{l.is_virtual ? 1U : 0U} << 7 |
+           word{l.is_named ? 1U : 0U} << 6 | word{l.kind} << 1;
   }
   static label label_of(word state) noexcept {
     return {.kind = static_cast<std::uint8_t>(state >> 1 & 31U),

@@ -30,7 +30,7 @@ std::string scheduler_name(const trace_ring::content& says) {
 
 }  // namespace
 
-snapshot::snapshot(const trace_ring& ring) : is_complete(false) {
+snapshot::snapshot(const trace_ring& ring) {
   std::map<timer_id, std::size_t> known;
   ring.for_each([&](const trace_ring::event& e, std::string_view name) { add(e, name, known); });
   is_complete = ring.lost() == 0;

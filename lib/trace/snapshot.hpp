@@ -47,7 +47,7 @@ struct snapshot {
   std::vector<event> events;  // in the order in which they began; of one thread, exactly
   std::vector<timer> timers;
   std::map<std::uint32_t, std::string> schedulers;  // their names
-  bool is_complete;                                 // no event was lost
+  bool is_complete = false;                         // no event was lost
 
  private:
   void add(const trace_ring::event&, std::string_view name, std::map<timer_id, std::size_t>& known);

@@ -64,7 +64,7 @@ class timeline {
 
   std::size_t first_after(time_point) const noexcept;
   void move_tally(std::size_t first, std::size_t last);
-  void count(std::size_t segment, int sign);
+  void count(std::size_t which, int sign);
 
   std::vector<segment> segments_;
   std::vector<sums> before_;  // of all segments before each, and of all

@@ -16,7 +16,7 @@
 namespace rondo {
 namespace detail {
 
-RONDO_THREAD_LOCAL constinit std::uint32_t traced_thread::number_ = 0;
+RONDO_THREAD_LOCAL constinit std::uint32_t traced_thread::own_number = 0;
 
 std::uint32_t traced_thread::next() noexcept {
   static std::atomic<std::uint32_t> numbers{0};

@@ -96,10 +96,10 @@ void trace_events::write_names(std::ostream& out) {
   const auto name = [&](std::string_view what, std::uint32_t scheduler, std::uint32_t track) {
     begin('M', scheduler, track, {});
     add_text("name", what);
-    add(",\"args\":{\"name\":\"");
+    add(R"(,"args":{"name":")");
   };
   const auto close = [&] {
-    add("\"}");
+    add(R"("})");
     end(out);
   };
   std::uint32_t last = 0;
@@ -137,18 +137,18 @@ void trace_events::write_deadlines(std::ostream& out) {
       length = std::min(length, saturating_difference(std::get<1>(deadlines_[next]), due));
     begin('X', scheduler, deadlines_track, due);
     add_duration("dur", length);
-    add(",\"name\":\"");
+    add(R"(,"name":")");
     add_timer(all_.events[first].timer);
     if (next - i > 1) {
       add(" and ");
       add_number(next - i - 1);
       add(" more");
     }
-    add("\"");
+    add(R"(")");
     end(out);
     for (; i != next; ++i) {
       begin('s', scheduler, deadlines_track, due);
-      add(",\"name\":\"wait\",\"cat\":\"rondo\",\"id\":");
+      add(R"(,"name":"wait","cat":"rondo","id":)");
       add_number(std::get<2>(deadlines_[i]) + 1);
       end(out);
     }
@@ -161,21 +161,21 @@ void trace_events::write_event(std::ostream& out, std::size_t which) {
   const bool is_over = e.end != time_point::max();
   begin(!e.takes_time() ? 'i' : is_over ? 'X' : 'B', e.scheduler, track, e.begin);
   if (e.takes_time() && is_over) add_duration("dur", e.end - e.begin);
-  if (!e.takes_time()) add(",\"s\":\"t\"");
-  add(",\"name\":\"");
+  if (!e.takes_time()) add(R"(,"s":"t")");
+  add(R"(,"name":")");
   add(verb(e.what));
   if (e.what != traced::pass) add_timer(e.timer);
-  add("\",\"args\":{");
+  add(R"(","args":{)");
   if (e.what == traced::pass) {
-    add("\"woken by\":\"");
+    add(R"("woken by":")");
     add(reason(e.why));
-    add("\"}");
+    add(R"("})");
     return end(out);
   }
-  add("\"run\":");
+  add(R"("run":)");
   add_number(e.run);
   if (e.what == traced::missed || e.what == traced::overlapped) {
-    add(",\"points\":");
+    add(R"(,"points":)");
     add_number(e.count);
   }
   add_duration("due", e.due.time_since_epoch());
@@ -185,12 +185,12 @@ void trace_events::write_event(std::ostream& out, std::size_t which) {
   const auto start = starts_.find({e.timer, e.run});
   if (!e.takes_time() || start == starts_.end()) return;
   begin(e.is_run() ? 'f' : 't', e.scheduler, track, e.begin);
-  add(",\"bp\":\"e\",\"name\":\"wait\",\"cat\":\"rondo\",\"id\":");
+  add(R"(,"bp":"e","name":"wait","cat":"rondo","id":)");
   add_number(start->second + 1);
   end(out);
   if (!e.is_run()) return;
   begin('C', e.scheduler, track, e.begin);
-  add(",\"name\":\"lateness\",\"args\":{\"us\":");
+  add(R"(,"name":"lateness","args":{"us":)");
   add_microseconds(parts_[which].whole.count());
   add("}");
   end(out);
@@ -205,20 +205,20 @@ void trace_events::add_lateness(std::size_t which) noexcept {
   add_duration("in executor", p.in_executor);
   add_duration("in pass", p.in_pass);
   if (p.longest == tally::nobody) return;
-  add(",\"waited most for\":\"");
+  add(R"(,"waited most for":")");
   add_timer(p.longest);
-  add("\"");
+  add(R"(")");
 }
 
 void trace_events::begin(char phase, std::uint32_t scheduler, std::uint32_t track, time_point t) noexcept {
   line_.assign(std::exchange(is_first_, false) ? "\n" : ",\n");
-  add("{\"ph\":\"");
+  add(R"({"ph":")");
   line_.push_back(phase);
-  add("\",\"pid\":");
+  add(R"(","pid":)");
   add_number(scheduler);
-  add(",\"tid\":");
+  add(R"(,"tid":)");
   add_number(track);
-  add(",\"ts\":");
+  add(R"(,"ts":)");
   add_microseconds(t.time_since_epoch().count());
 }
 
@@ -236,7 +236,7 @@ void trace_events::add(std::string_view text) noexcept { line_.append(text); }
 
 void trace_events::add_number(std::uint64_t number) noexcept {
   std::array<char, 20> digits{};
-  const auto last = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
+  char* const last = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
   line_.append(digits.data(), last);
 }
 
@@ -251,17 +251,17 @@ void trace_events::add_microseconds(std::int64_t nanoseconds) noexcept {
 }
 
 void trace_events::add_text(std::string_view key, std::string_view text) noexcept {
-  add(",\"");
+  add(R"(,")");
   add(key);
-  add("\":\"");
+  add(R"(":")");
   add(text);
-  add("\"");
+  add(R"(")");
 }
 
 void trace_events::add_duration(std::string_view key, duration d) noexcept {
-  add(",\"");
+  add(R"(,")");
   add(key);
-  add("\":");
+  add(R"(":)");
   add_microseconds(d.count());
 }
 

@@ -46,7 +46,7 @@ class trace_events {
   void add_escaped(std::string_view) noexcept;
   void add_duration(std::string_view key, duration) noexcept;
   void add_timer(std::size_t) noexcept;
-  void add_lateness(std::size_t event) noexcept;
+  void add_lateness(std::size_t which) noexcept;
   void end(std::ostream&);
   void write_line(std::ostream&) const;
 
