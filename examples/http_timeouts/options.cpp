@@ -1,6 +1,9 @@
 #include "options.hpp"
 
+#include <fmt/core.h>
+
 #include <CLI/CLI.hpp>
+#include <cstdio>
 #include <string>
 
 #include "common/command_line.hpp"
@@ -63,11 +66,20 @@ command_line read_command_line(int argc, char** argv) {
                                 "or 'asio', a steady_timer for each")
                      ->check(CLI::IsMember({"rondo", "asio"}))
                      ->type_name("WHICH");
+  auto* trace = app.add_option("--trace", chosen.trace,
+                               "Write what Rondo's scheduler did to this file, which\nui.perfetto.dev opens")
+                    ->type_name("FILE")
+                    ->always_capture_default(false);
   app.add_flag("--compare", chosen.compare, "Run both in turn, and show their figures side by side")
-      ->excludes(timers);
+      ->excludes(timers)
+      ->excludes(trace);
   if (const std::optional<int> status = common::read(app, argc, argv)) return {chosen, status};
   for (std::size_t i = 0; i < phases; ++i) chosen.limits[i] = std::chrono::milliseconds(limits[i]);
   if (with == "asio") chosen.with = timers::asio;
+  if (with == "asio" && !chosen.trace.empty()) {
+    fmt::print(stderr, "http_timeouts: --trace: Asio's timers are not traced\n");
+    return {chosen, 2};
+  }
   return {chosen, std::nullopt};
 }
 

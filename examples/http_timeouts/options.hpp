@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <optional>
+#include <string>
 
 namespace http_timeouts {
 
@@ -28,6 +29,7 @@ struct options {
       std::chrono::milliseconds(3000), std::chrono::milliseconds(1000), std::chrono::milliseconds(2000)};
   timers with = timers::rondo;
   bool compare = false;
+  std::string trace;  // the file for it; empty: none
 
   std::chrono::milliseconds limit(phase p) const noexcept { return limits[index_of(p)]; }
 };

@@ -3,7 +3,9 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/write.hpp>
 #include <boost/system/system_error.hpp>
+#include <fstream>
 #include <memory>
+#include <rondo/trace.hpp>
 #include <unordered_map>
 
 #include "connection.hpp"
@@ -15,8 +17,9 @@ namespace {
 template <class Timeouts>
 class server {
  public:
-  server(const options& chosen, descriptor listening, descriptor orders)
-      : chosen_(chosen), acceptor_(io_), orders_(io_, orders.release()) {
+  template <class... ForTimeouts>
+  server(const options& chosen, descriptor listening, descriptor orders, const ForTimeouts&... more)
+      : chosen_(chosen), timeouts_(more...), acceptor_(io_), orders_(io_, orders.release()) {
     acceptor_.assign(tcp::v4(), listening.release());
     acceptor_.non_blocking(true);
     timeouts_.drive(io_);
@@ -126,10 +129,17 @@ class server {
 }  // namespace
 
 void serve(const options& chosen, descriptor listening, descriptor orders) {
-  if (chosen.with == timers::rondo)
-    server<rondo_timeouts>(chosen, std::move(listening), std::move(orders)).run();
-  else
-    server<asio_timeouts>(chosen, std::move(listening), std::move(orders)).run();
+  if (chosen.with == timers::asio)
+    return server<asio_timeouts>(chosen, std::move(listening), std::move(orders)).run();
+  std::shared_ptr<rondo::trace> trace;
+  std::ofstream file;
+  if (!chosen.trace.empty()) {
+    trace = std::make_shared<rondo::trace>();
+    file.exceptions(std::ios::failbit | std::ios::badbit);
+    file.open(chosen.trace);
+  }
+  server<rondo_timeouts>(chosen, std::move(listening), std::move(orders), trace).run();
+  if (trace != nullptr) trace->write(file);
 }
 
 }  // namespace http_timeouts

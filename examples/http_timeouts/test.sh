@@ -23,7 +23,7 @@ few="--connections 200 --slow 30 --idle 1500 --request 600"
 case $2 in
   help)
     run 0 --help
-    for option in connections slow rate seconds idle header request timers compare; do
+    for option in connections slow rate seconds idle header request timers compare trace; do
       shows "--$option "
     done
     ;;
@@ -38,6 +38,8 @@ case $2 in
     complains --idle 9
     complains --timers best
     complains --compare --timers rondo
+    complains --compare --trace trace.json
+    complains --timers asio --trace trace.json
     (
       ulimit -n 100
       complains --connections 100
@@ -48,6 +50,16 @@ case $2 in
     run 0 $few --rate 1000 --seconds 2 --header 300 --timers "$2"
     served
     shows "^ *$2 *\$"
+    ;;
+  trace)
+    run 0 $few --rate 1000 --seconds 1 --header 300 --trace trace.json
+    served
+    python3 -c '
+import json
+events = json.load(open("trace.json"))["traceEvents"]
+runs = [e for e in events if e["ph"] == "X" and "late" in e.get("args", {})]
+assert len(runs) >= 200, len(runs)
+' || fail "the trace does not have the timeouts"
     ;;
   closed_loop)
     run 0 $few --rate 0 --seconds 1 --header 300

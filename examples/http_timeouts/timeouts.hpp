@@ -18,6 +18,7 @@
 #include <memory>
 #include <rondo/event_fd.hpp>
 #include <rondo/polled_timer.hpp>
+#include <rondo/trace.hpp>
 
 #include "options.hpp"
 
@@ -30,6 +31,10 @@ using clock = std::chrono::steady_clock;
 // connection. Declare it before the io_context, so that the handlers, which own the connections, are destroyed first.
 class rondo_timeouts {
  public:
+  // `trace` may be null.
+  explicit rondo_timeouts(std::shared_ptr<rondo::trace> trace)
+      : timer_(rondo::options{.traced_by = std::move(trace)}) {}
+
   // From now on `io` runs due timers, and does not run out of work until stop().
   void drive(boost::asio::io_context& io) {
     // The stream closes its descriptor, so it gets a copy.
