@@ -64,12 +64,12 @@ const part drop_and_drain{"drains", [](stage& s) {
 
 TEST_CASE("a timer that waits for memory, pass and stop from inside") {
   for (const duration now : {1ms, 2ms})
-    check_every_schedule(on_stage(one_waits_for_memory(now), {pass, stop_from_inside}));
+    check_every_schedule(on_stage(one_waits_for_memory(now), {pass, stop_from_inside}), 2);
 }
 
 TEST_CASE("a timer that waits for memory, pass and drain") {
   for (const duration now : {1ms, 2ms})
-    check_every_schedule(on_stage(one_waits_for_memory(now), {pass, drop_and_drain}));
+    check_every_schedule(on_stage(one_waits_for_memory(now), {pass, drop_and_drain}), 2);
 }
 
 TEST_SUITE_END();
