@@ -894,7 +894,7 @@ void core::free_record(shard_lock& hold, record& r) noexcept {
 /// Gives back the memory that ended timers have left: to operator delete, and from there to the system, if it can be asked to.
 void core::shrink_to_fit() noexcept {
   if (abandoned()) return;
-  shards_.shrink_to_fit();
+  shards_.shrink_to_fit(ready_);
 #if RONDO_HAS_MALLOC_TRIM
   malloc_trim(0);
 #endif

@@ -130,6 +130,9 @@ class ready_list {
     return due;
   }
 
+  /// Returns when no other thread reads entries that have been popped.
+  void wait_for_readers() const noexcept { const std::lock_guard meets(mutex_); }
+
  private:
   using index = sync::atomic<std::size_t>;
 

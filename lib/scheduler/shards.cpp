@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "scheduler/ready_list.hpp"
+
 namespace rondo::detail {
 
 shards::~shards() {
@@ -168,9 +170,9 @@ record* shard::add_block() {
 
 // How memory is given back.
 
-void shards::shrink_to_fit() noexcept {
-  for_each([this](shard& s) {
-    shrink(s);
+void shards::shrink_to_fit(const ready_list& pass) noexcept {
+  for_each([&](shard& s) {
+    shrink(s, pass);
     const std::lock_guard hold(s.mutex);
     for (; !s.blocks.empty() && s.blocks.back() == nullptr; --s.gaps) s.blocks.pop_back();
     s.blocks.shrink_to_fit();
@@ -179,8 +181,13 @@ void shards::shrink_to_fit() noexcept {
   });
 }
 
-void shards::shrink(shard& s) noexcept {
-  record* const left = drop_blocks(s, gather(s));
+void shards::shrink(shard& s, const ready_list& pass) noexcept {
+  record* left = gather(s);
+  // Free records of the caller are not listed anew. Who still reads an entry that was popped has the list's lock.
+  if (s.listed.load(std::memory_order_acquire) == 0) {
+    pass.wait_for_readers();
+    left = drop_blocks(s, left);
+  }
   if (left == nullptr) return;
   record* last = left;
   while (last->next_free != nullptr) last = last->next_free;
@@ -226,24 +233,18 @@ record* shards::drop_blocks(shard& s, record* free) noexcept {
     if (found[record_slot::block(r.slot)] != record_block::size) r.next_free = std::exchange(left, &r);
   }
   for (std::size_t b = 0; b != found.size(); ++b)
-    if (found[b] == record_block::size) left = drop_block(s, b, left);
+    if (found[b] == record_block::size) drop_block(s, b);
   return left;
 }
 
-/// Gives back a block of free records that are the caller's, or, if the driver still looks at some of the shard's, adds them
-/// to `left`, which it returns.
-record* shards::drop_block(shard& s, std::size_t block, record* left) noexcept {
+/// Gives back a block of free records that are the caller's.
+void shards::drop_block(shard& s, std::size_t block) noexcept {
   std::unique_ptr<record_block> dropped;  // destroyed without the lock
   const std::lock_guard hold(s.mutex);
-  const bool is_looked_at = s.listed.load(std::memory_order_acquire) != 0;
-  for (record& r : s.blocks[block]->records) {
+  for (const record& r : s.blocks[block]->records)
     s.first_generation = std::max(s.first_generation, r.generation);
-    if (is_looked_at) r.next_free = std::exchange(left, &r);
-  }
-  if (is_looked_at) return left;
   dropped = std::move(s.blocks[block]);
   ++s.gaps;
-  return left;
 }
 
 }  // namespace rondo::detail

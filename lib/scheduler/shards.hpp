@@ -22,6 +22,8 @@
 
 namespace rondo::detail {
 
+class ready_list;
+
 /// Each thread that schedules timers has a shard, from its first timer on; beyond 32 such threads, the others share eight.
 /// A thread that ends leaves its shard, with the timers in it, to a later thread. All members may be called from any
 /// thread.
@@ -179,7 +181,7 @@ class shards {
   /// Gives back memory that no timer needs. Locks are held only briefly. Does nothing about the records of a shard if there is
   /// no memory for its own work, a byte for each block, or if the pass in progress has timers of that shard to come.
   /// O(buckets + free records).
-  void shrink_to_fit() noexcept;
+  void shrink_to_fit(const ready_list&) noexcept;
 
   /// See detail/checks.hpp. May be called at any time. O(buckets + records).
   std::string fault() const;
@@ -229,10 +231,10 @@ class shards {
   [[gnu::noinline]] record& refill(std::size_t own);
   [[gnu::noinline]] record& take_shared(std::size_t shared);
   shard& made(std::size_t index);
-  void shrink(shard&) noexcept;
+  static void shrink(shard&, const ready_list&) noexcept;
   static record* gather(shard&) noexcept;
   static record* drop_blocks(shard&, record* free) noexcept;
-  static record* drop_block(shard&, std::size_t block, record* left) noexcept;
+  static void drop_block(shard&, std::size_t block) noexcept;
 
   candidate first() const noexcept;
   bool lower_awaited(tick_number key) noexcept;

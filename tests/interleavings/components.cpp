@@ -244,6 +244,35 @@ TEST_CASE("what is due next is in the list of a pass until it is popped") {
   });
 }
 
+TEST_CASE("a record is deleted when nobody reads the list of a pass any more in which it was") {
+  struct state {
+    shards all{2, 0};
+    rondo::detail::ready_list list;
+    record& cancelled = all.take();
+
+    state() {
+      list.make_room();
+      list.push(cancelled, 1);
+      shards::note_listed(all.of(cancelled), 1);
+      cancelled.invalidate_wait();
+      all.of(cancelled).mutex.lock();
+      shards::give_back(cancelled, all.of(cancelled));
+    }
+    void pop_and_shrink() {
+      list.front();
+      list.pop();
+      all.note_unlisted(cancelled);
+      all.shrink_to_fit(list);
+      expect(all.slots() == 0, "its block is deleted");
+    }
+  };
+  check_small([] {
+    const auto s = std::make_shared<state>();
+    return scenario{{{"driver", [s] { s->pop_and_shrink(); }}, {"reader", [s] { s->list.next_due(); }}},
+                    [] {}};
+  });
+}
+
 /// Each call changes two values, one after the other.
 scenario reading_when_quiescent() {
   struct state {

@@ -6,12 +6,14 @@
 #include <vector>
 
 #include "scheduler/pool_threads.hpp"
+#include "scheduler/ready_list.hpp"
 #include "scheduler/shards.hpp"
 
 namespace rondo::test {
 
 struct shards_in_use {
   detail::shards all{8, 0};
+  detail::ready_list pass;
   std::vector<detail::record*> taken;
 
   void take(std::size_t thread, std::size_t count) {

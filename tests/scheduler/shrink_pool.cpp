@@ -20,7 +20,7 @@ using rondo::detail::record;
 
 struct pool_in_use : shards_in_use {
   void shrink(std::size_t thread) {
-    pool_threads::on(thread, [&] { all.shrink_to_fit(); });
+    pool_threads::on(thread, [&] { all.shrink_to_fit(pass); });
   }
 };
 
@@ -173,7 +173,7 @@ TEST_CASE("without memory for its own work the pool gives nothing back, and lose
   bool struck = false;
   pool_threads::on(0, [&] {
     const failing_new memory;
-    p.all.shrink_to_fit();
+    p.all.shrink_to_fit(p.pass);
     struck = memory.struck();
   });
   CHECK(struck);
