@@ -52,7 +52,7 @@ class RONDO_EXPORT trace {
 
   /// A run that was late, and what it waited for. The four parts add up to the lateness, and none is negative.
   struct late_run {
-    timer_id id = {};
+    timer_id id = {};       ///< of its timer
     std::string name = {};  ///< that of its timer; empty if it has none
     std::uint64_t run = 0;  ///< as firing::run
     time_point due = {};    ///< its exact deadline
