@@ -24,7 +24,7 @@ using detail::trace_ring;
 
 TEST_CASE("a trace without room is refused") {
   CHECK_THROWS_WITH_AS(trace(0), doctest::Contains("not for 0"), std::invalid_argument);
-  CHECK_THROWS_AS(trace(std::numeric_limits<std::size_t>::max()), std::bad_alloc);
+  CHECK_THROWS_AS(trace{std::numeric_limits<std::size_t>::max()}, std::bad_alloc);
 }
 
 std::vector<std::uint64_t> contents(const trace_ring& ring) {
