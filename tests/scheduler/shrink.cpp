@@ -39,7 +39,7 @@ void check_names_nothing(manual_timer& time, timer_id id) {
 }
 
 TEST_CASE("the memory of a burst goes back to the system, whether its timers fired or were cancelled" *
-          doctest::skip(emulated || !failing_new::available || RONDO_HAS_MALLOC_TRIM == 0)) {
+          doctest::skip(memory_is_slow || RONDO_HAS_MALLOC_TRIM == 0)) {
   constexpr std::size_t count = a_million;
   constexpr auto bytes = count * static_cast<std::size_t>(record_bytes);
   for (const bool fires : {true, false}) {
