@@ -1315,8 +1315,9 @@ void core::dump(std::ostream& out) {
 }
 
 void core::end_call(const char* name) noexcept {
-  const std::size_t steps = shards_.buckets() + shards_.slots() / 8;  // most slots are usually free
-  if (!abandoned() && checks_.enough_for(steps)) {
+  // Most slots are usually free. (In a copy made by fork(), the shards' locks may never be free.)
+  const auto steps = [this] { return shards_.buckets() + shards_.slots() / 8; };
+  if (!abandoned() && checks_.enough_for(steps())) {
     std::string wrong = shards_.fault();
     if (wrong.empty()) wrong = fault_when_quiescent();
     if (!wrong.empty()) {
