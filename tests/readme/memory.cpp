@@ -67,27 +67,27 @@ TEST_CASE("the memory of a pending timer") {
                    [&](int i) { wheel.schedule(requests[static_cast<std::size_t>(i)], 30'000 + i % 1000); }),
           41);
   }
-  SUBCASE("of a scheduler") { check(bytes_of(plain), 146); }
+  SUBCASE("of a scheduler") { check(bytes_of(plain), 137); }
   SUBCASE("with a name") {
-    check(bytes_of([&](int i) { time.schedule_after(delay(i), work, {.name = "report"}); }), 306);
+    check(bytes_of([&](int i) { time.schedule_after(delay(i), work, {.name = "report"}); }), 298);
   }
   SUBCASE("with an executor of its own") {
     const rondo::on here([](rondo::job j) { j(); });
-    check(bytes_of([&](int i) { time.schedule_after(delay(i), work, here); }), 338);
+    check(bytes_of([&](int i) { time.schedule_after(delay(i), work, here); }), 330);
   }
   SUBCASE("periodic") {
     check(bytes_of([&](int i) { time.schedule_every(delay(i), work); }), 498);
   }
   SUBCASE("of a scope") {
     rondo::timer_scope scope(time);
-    check(bytes_of([&](int i) { scope.schedule_after(delay(i), work); }), 210);
+    check(bytes_of([&](int i) { scope.schedule_after(delay(i), work); }), 201);
   }
   SUBCASE("of keyed timers") {
     rondo::keyed_timers<int> keyed(time);
-    check(bytes_of([&](int i) { keyed.set_after(i, delay(i), work); }), 267);
+    check(bytes_of([&](int i) { keyed.set_after(i, delay(i), work); }), 258);
   }
   SUBCASE("a coroutine that sleeps") {
-    check(bytes_of([&](int) { sleep(time).coroutine.resume(); }), 338);
+    check(bytes_of([&](int) { sleep(time).coroutine.resume(); }), 329);
   }
 }
 
