@@ -1334,7 +1334,10 @@ std::string core::fault_when_quiescent() {
   std::string wrong;
   const bool was_quiescent = checks_.alone_during([&] {
     census found;
-    shards_.for_each([&](const shard& s) { found.in_wheel += s.wheel.size; });
+    shards_.for_each([&](const shard& s) {
+      const std::lock_guard hold(s.mutex);
+      found.in_wheel += s.wheel.size;
+    });
     shards_.for_each_timer([&](const record& r, const shard_lock&) {
       if (r.where == waits_in::pass || r.where == waits_in::late_pass) ++found.in_pass;
       if (r.where == waits_in::never_due) ++found.never_due;

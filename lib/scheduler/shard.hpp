@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -92,8 +93,8 @@ struct alignas(128) shard {  // NOLINT(clang-analyzer-optin.performance.Padding)
     wheel.in_order = false;  // the ready list puts what is due in order, with that of the other shards
   }
 
-  const std::uint32_t number;  // among all shards of the scheduler
-  std::uint32_t free_count = 0;
+  const std::uint32_t number;                // among all shards of the scheduler
+  std::atomic<std::uint32_t> free_count{0};  // only its thread changes it
   record* free = nullptr;
   alignas(128) mutable sync::shard_mutex mutex;
   // The wheel's next_key(), as long as nobody holds the lock. The driver reads it without the lock.

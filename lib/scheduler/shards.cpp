@@ -105,8 +105,9 @@ std::size_t shards::slots() const noexcept {
 std::size_t shards::free() const noexcept {
   std::size_t found = 0;
   for_each([&](const shard& s) {
-    for (const record* const list : {s.free, s.returned})
-      for (const record* r = list; r != nullptr; r = r->next_free) ++found;
+    const std::lock_guard hold(s.mutex);
+    found += s.free_count.load(relaxed);
+    for (const record* r = s.returned; r != nullptr; r = r->next_free) ++found;
   });
   return found;
 }
@@ -119,8 +120,9 @@ record& shards::refill(std::size_t own) {
   if (s.returned == nullptr) s.returned = s.add_block();
   record* const first = s.returned;
   record* last = first;
-  s.free_count = 0;
-  for (; last->next_free != nullptr && s.free_count != taken_back - 1; ++s.free_count) last = last->next_free;
+  std::uint32_t left = 0;
+  for (; last->next_free != nullptr && left != taken_back - 1; ++left) last = last->next_free;
+  s.free_count.store(left, relaxed);
   s.free = first == last ? nullptr : first->next_free;
   s.returned = std::exchange(last->next_free, nullptr);
   return *first;
@@ -204,7 +206,7 @@ record* shards::gather(shard& s) noexcept {
     lists[0] = std::exchange(s.returned, nullptr);
     if (is_own(s)) {
       lists[1] = std::exchange(s.free, nullptr);
-      s.free_count = 0;
+      s.free_count.store(0, relaxed);
     }
   }
   for (record* list : lists)

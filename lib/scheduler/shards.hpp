@@ -65,17 +65,17 @@ class shards {
     shard* const s = all_[thread].load(relaxed);
     if (s == nullptr || s->free == nullptr) [[unlikely]]
       return refill(thread);
-    --s->free_count;
+    s->free_count.store(s->free_count.load(relaxed) - 1, relaxed);
     return *std::exchange(s->free, s->free->next_free);
   }
   /// Unlocks `s`, the shard of `r`. Precondition: `r` is free, and only the caller knows of it.
   static void give_back(record& r, shard& s) noexcept {
-    if (!is_own(s) || s.free_count == most_free) {
+    if (!is_own(s) || s.free_count.load(relaxed) == most_free) {
       r.next_free = std::exchange(s.returned, &r);
       return s.mutex.unlock();
     }
     s.mutex.unlock();
-    ++s.free_count;
+    s.free_count.store(s.free_count.load(relaxed) + 1, relaxed);
     r.next_free = std::exchange(s.free, &r);
   }
 
@@ -149,7 +149,7 @@ class shards {
   counters total() const noexcept;
   /// How many records there are.
   std::size_t slots() const noexcept;
-  /// How many of them are free. Precondition: no other call is in progress.
+  /// How many of them are free. Exact if no other call is in progress. O(returned records).
   std::size_t free() const noexcept;
 
   /// Calls visit(shard&) for each shard, without a lock. Shards that are made later are made by threads that see what this
