@@ -78,9 +78,9 @@ TEST_CASE("a child ends, whatever other threads were doing when the process fork
     users.emplace_back([&] {
       while (!over) {
         const auto id = t.schedule_after(20us, [] {});
-        t.schedule_after(1ms, [] {});
+        // A starved driver fires fewer than these threads could set.
+        if (t.stats().pending < 1'000) t.schedule_after(1ms, [] {});
         t.cancel(id);
-        static_cast<void>(t.stats());
       }
     });
   }
