@@ -51,7 +51,9 @@ std::unique_ptr<web_server> listen(const options& chosen, const station& shown, 
       web_source{.look = [&shown] { return shown.look(); },
                  .wheel = [&shown] { return shown.wheel(); },
                  .failing = [&shown](const std::string& find) { return shown.failing(find); },
-                 .past = [&past] { return past.all(); }},
+                 .past = [&past] { return past.all(); },
+                 .late_reasons = [&shown] { return shown.late_reasons(); },
+                 .write_trace = [&shown](std::ostream& out) { shown.write_trace(out); }},
       chosen.stale_limit);
   fmt::print("Listening on {}\n", server->url());
   return server;

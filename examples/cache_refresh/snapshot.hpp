@@ -72,6 +72,13 @@ inline double stale_share(const key_counts& keys) {
   return all == 0 ? 0 : static_cast<double>(keys.stale + keys.empty) / static_cast<double>(all);
 }
 
+// Why loads began late.
+struct late_reason {
+  std::string reason;
+  std::uint64_t runs = 0;
+  rondo::duration longest{};  // their longest lateness
+};
+
 // Keys whose last load failed.
 struct failing_keys {
   std::size_t all = 0;

@@ -1,6 +1,7 @@
 #include "station.hpp"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "common/usage.hpp"
@@ -12,10 +13,13 @@ namespace {
 using clock = rondo::scheduler::clock;
 
 constexpr const char* driver_name = "refresh";
+// A minute of 2,000 loads per second. They take 8 MiB.
+constexpr std::size_t traced_events = 131'072;
 
 // A turn of the wheel takes 2.5 s, slow enough to watch.
-rondo::options timer_options() {
+rondo::options timer_options(std::shared_ptr<rondo::trace> trace = nullptr) {
   rondo::options chosen;
+  chosen.traced_by = std::move(trace);
   chosen.tick = std::chrono::milliseconds(5);
   chosen.buckets = 512;
   chosen.name = driver_name;
@@ -67,7 +71,8 @@ station::station(const options& chosen, origin& from, const std::vector<std::str
       ledger_(names.size()),
       loader_({chosen.policy.loads_at_once, chosen.policy.load_deadline, chosen.soft_ttl}, *chaotic_, names,
               measured_, landings_),
-      timer_(timer_options()),
+      trace_(chosen.listen.empty() ? nullptr : std::make_shared<rondo::trace>(traced_events)),
+      timer_(timer_options(trace_)),
       cache_(timer_, chosen.policy, [this](record_cache::load begun) { loader_.begin(std::move(begun)); }) {
   before_ = usage_now();
   news_ = from.watch([this](const std::string& key) { news(key); });
@@ -178,6 +183,30 @@ wheel_picture station::wheel() const {
         {each.number, names_[each.key], bucket_of(each.began), each.succeeded, each.ended - each.began});
   }
   return picture;
+}
+
+std::vector<late_reason> station::late_reasons() const {
+  if (trace_ == nullptr) return {};
+  std::vector<late_reason> found{{"the timer ran other tasks", 0, {}},
+                                 {"the system woke the timer late", 0, {}},
+                                 {"the timer's ticks and its own work", 0, {}}};
+  const rondo::time_point a_minute_ago = timer_.now() - std::chrono::minutes(1);
+  for (const rondo::trace::late_run& run : trace_->late(2 * timer_options().tick)) {
+    if (run.due < a_minute_ago) continue;
+    const std::array parts{run.behind_tasks, run.woken_late, run.in_executor + run.in_pass};
+    const auto most = std::max_element(parts.begin(), parts.end());
+    late_reason& reason = found[static_cast<std::size_t>(most - parts.begin())];
+    ++reason.runs;
+    reason.longest = std::max(reason.longest, run.lateness);
+  }
+  std::erase_if(found, [](const late_reason& reason) { return reason.runs == 0; });
+  std::sort(found.begin(), found.end(),
+            [](const late_reason& a, const late_reason& b) { return a.runs > b.runs; });
+  return found;
+}
+
+void station::write_trace(std::ostream& out) const {
+  if (trace_ != nullptr) trace_->write(out);
 }
 
 failing_keys station::failing(const std::string& find) const {

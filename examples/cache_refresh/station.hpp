@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <iosfwd>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include <rondo/timer.hpp>
+#include <rondo/trace.hpp>
 
 #include "landings.hpp"
 #include "ledger.hpp"
@@ -51,6 +53,10 @@ class station {
   snapshot look() const;
   wheel_picture wheel() const;
   failing_keys failing(const std::string& find) const;  // see find_failing()
+  // Why loads of the last minute began more than two ticks late, the most frequent reason first. None if the program does not
+  // listen.
+  std::vector<late_reason> late_reasons() const;
+  void write_trace(std::ostream&) const;  // nothing if the program does not listen
 
   // Call it after stop(). Ends early, with the rest unread, at the first failure, after two seconds or when `enough`
   // returns true.
@@ -71,6 +77,7 @@ class station {
   landings landings_;
   ledger ledger_;
   loader loader_;
+  const std::shared_ptr<rondo::trace> trace_;  // null if the program does not listen
   rondo::timer timer_;
   const rondo::time_point first_tick_ = timer_.now();
   record_cache cache_;

@@ -10,6 +10,7 @@ all checks pass, 1 if not, 77 if there is no browser to test with.
 
 import argparse
 import base64
+import json
 import os
 import pathlib
 import re
@@ -267,6 +268,22 @@ def test_figures(browser, program, failures):
     failures.check(keys[0] == sum(keys[1:]) > 0, f"keys: {keys[0]:.0f} are {keys[1:]}")
 
 
+def test_late(browser, program, failures):
+    def answer(path):
+        with urllib.request.urlopen(program.url + path, timeout=LIMIT) as said:
+            return json.load(said)
+
+    for each in answer("late.json"):
+        failures.check(each["runs"] > 0 and each["longest"] > 0.01, f"late for a reason: {each}")
+    reasons = [{"reason": name, "runs": 1234, "longest": 0.025} for name in "abcd"]
+    rows = browser.run(f"""fillLate({json.dumps(reasons)});
+        return [...byId("late-rows").rows].map((row) => [...row.cells].map((cell) => cell.textContent));""")
+    failures.check(rows == [[name, "1,234", "25.0 ms"] for name in "abc"], f"the three most frequent reasons: {rows}")
+    file = browser.run("return document.querySelector('a[download]').getAttribute('href')")
+    runs = [each for each in answer(file)["traceEvents"] if each["ph"] == "X"]
+    failures.check(len(runs) > 100, f"{len(runs)} runs and passes are in the trace")
+
+
 def test_contrast(browser, failures, what, dark):
     seen = browser.run(CONTRASTS)
     failures.check((seen["ground"] < 0.05) == dark, f"{what}: the background's luminance is {seen['ground']:.2f}")
@@ -401,6 +418,7 @@ def test_all(browser, program, failures, pictures, ripe):
     save("phone", "innerHeight")
     browser.size(1240, 900)
     test_still(browser, failures)
+    test_late(browser, program, failures)
     for error in browser.errors():
         failures.check(False, f"in the console: {error}")
     test_lost(browser, program, failures)

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <ostream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -26,6 +27,7 @@ using namespace std::chrono_literals;
 using cache_refresh::failing_keys;
 using cache_refresh::history;
 using cache_refresh::key_counts;
+using cache_refresh::late_reason;
 using cache_refresh::snapshot;
 using cache_refresh::web_server;
 using cache_refresh::wheel_picture;
@@ -47,6 +49,7 @@ struct served {
   failing_keys failing;
   std::string searched;
   std::vector<history::sample> past;
+  std::vector<late_reason> late;
   web_server server{"127.0.0.1:0",
                     {.look =
                          [this] {
@@ -59,7 +62,9 @@ struct served {
                            searched = find;
                            return failing;
                          },
-                     .past = [this] { return past; }},
+                     .past = [this] { return past; },
+                     .late_reasons = [this] { return late; },
+                     .write_trace = [](std::ostream& out) { out << R"({"traceEvents": []})"; }},
                     stale_limit};
 };
 
@@ -177,6 +182,26 @@ TEST_CASE_FIXTURE(served, "web: the history is served as JSON, an array for each
             R"({"at": [1.0, 2.0], "loads": [100.0, 0.3333], "failed": [2.5, 0.0], "stale": [0.25, 1.0]})"));
 }
 
+TEST_CASE_FIXTURE(served, "web: the reasons for late loads are served as JSON") {
+  late = {{"the timer ran other tasks", 3, 25ms}, {"the system woke the timer late", 1, 12ms}};
+  const auto answer = get(server, "/late.json");
+  REQUIRE(answer);
+  CHECK(answer->get_header_value("Content-Type") == "application/json");
+  CHECK(nlohmann::json::parse(answer->body) == nlohmann::json::parse(R"([
+    {"reason": "the timer ran other tasks", "runs": 3, "longest": 0.025},
+    {"reason": "the system woke the timer late", "runs": 1, "longest": 0.012}])"));
+  late.clear();
+  CHECK(nlohmann::json::parse(get(server, "/late.json")->body) == nlohmann::json::array());
+}
+
+TEST_CASE_FIXTURE(served, "web: the trace is served as a file to download") {
+  const auto answer = get(server, "/trace.json");
+  REQUIRE(answer);
+  CHECK(answer->get_header_value("Content-Type") == "application/json");
+  CHECK(answer->get_header_value("Content-Disposition") == "attachment; filename=trace.json");
+  CHECK(answer->body == R"({"traceEvents": []})");
+}
+
 TEST_CASE("web: ten failures in a row over five seconds are an outage, more keys than the limit a part") {
   using cache_refresh::grade;
   snapshot now;
@@ -232,7 +257,8 @@ TEST_CASE_FIXTURE(served, "web: HEAD works; unknown paths and other methods get 
   std::string url = server.url();
   url.pop_back();
   httplib::Client client(url);
-  for (const char* path : {"/", "/state.json", "/failing.json", "/history.json", "/metrics", "/healthz"}) {
+  for (const char* path : {"/", "/state.json", "/failing.json", "/history.json", "/late.json", "/trace.json",
+                           "/metrics", "/healthz"}) {
     CAPTURE(path);
     const auto head = client.Head(path);
     REQUIRE(head);

@@ -35,6 +35,7 @@ async function poll() {
     if (step < 0 || step > 5) askForPast();  // another run, a pause, or this page is new
     fill();
     if (answers % 2 === 0) askForFailing();
+    if (answers % 20 === 0) askForLate();
     redraw();
     if (answers++ % 10 === 0) describe();
   }
@@ -47,6 +48,11 @@ async function askForPast() {
     remember(samples);
     redraw();
   }
+}
+
+async function askForLate() {
+  const reasons = await ask("late.json");
+  if (reasons) fillLate(reasons);
 }
 
 let search = 0;  // only the answer to the latest question counts

@@ -188,6 +188,19 @@ function fillFailing({ all, matching, first }) {
   }));
 }
 
+function fillLate(reasons) {
+  byId("late-rows").replaceChildren(...reasons.slice(0, 3).map((each) => {
+    const row = document.createElement("tr");
+    const reason = document.createElement("th");
+    reason.scope = "row";
+    reason.textContent = each.reason;
+    row.append(reason);
+    row.insertCell().textContent = whole(each.runs);
+    row.insertCell().textContent = duration(each.longest);
+    return row;
+  }));
+}
+
 function describe() {
   const wheel = latest.wheel;
   const buckets = wheel.this_turn.length;

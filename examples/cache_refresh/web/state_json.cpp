@@ -138,6 +138,13 @@ std::string failing_json(const failing_keys& all) {
   return text_of({{"all", all.all}, {"matching", all.matching}, {"first", std::move(first)}});
 }
 
+std::string late_json(const std::vector<late_reason>& all) {
+  json reasons = json::array();
+  for (const late_reason& each : all)
+    reasons.push_back({{"reason", each.reason}, {"runs", each.runs}, {"longest", seconds(each.longest)}});
+  return text_of(reasons);
+}
+
 std::string history_json(const std::vector<history::sample>& all) {
   json at = json::array(), loads = json::array(), failed = json::array(), stale = json::array();
   for (const history::sample& each : all) {

@@ -29,6 +29,7 @@ grade grade_of(const snapshot&, double stale_limit);
 // These return JSON. The names are those of the structures; durations are in seconds, and null if there are none.
 std::string state_json(const snapshot&, const wheel_picture&, double stale_limit);
 std::string failing_json(const failing_keys&);
+std::string late_json(const std::vector<late_reason>&);
 std::string history_json(const std::vector<history::sample>&);  // an array for each field
 
 }  // namespace cache_refresh

@@ -14,6 +14,7 @@
 #include <chrono>
 #include <mutex>
 #include <random>
+#include <sstream>
 #include <stdexcept>
 #include <string_view>
 #include <system_error>
@@ -269,6 +270,17 @@ void web_server::implementation::add_routes() {
   server_.Get("/history\\.json", [this](const Request&, Response& response) {
     const std::lock_guard guard(lists_);
     response.set_content(history_json(source_.past()), "application/json");
+  });
+  server_.Get("/late\\.json", [this](const Request&, Response& response) {
+    const std::lock_guard guard(lists_);
+    response.set_content(late_json(source_.late_reasons()), "application/json");
+  });
+  server_.Get("/trace\\.json", [this](const Request&, Response& response) {
+    const std::lock_guard guard(lists_);
+    std::ostringstream out;
+    source_.write_trace(out);
+    response.set_header("Content-Disposition", "attachment; filename=trace.json");
+    response.set_content(std::move(out).str(), "application/json");
   });
   server_.Get("/metrics", [this](const Request&, Response& response) {
     response.set_content(prometheus_text(current()->figures), "text/plain; version=0.0.4; charset=utf-8");

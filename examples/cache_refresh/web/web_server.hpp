@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <iosfwd>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,6 +19,8 @@ struct web_source {
   std::function<wheel_picture()> wheel{};
   std::function<failing_keys(const std::string& find)> failing{};
   std::function<std::vector<history::sample>()> past{};
+  std::function<std::vector<late_reason>()> late_reasons{};
+  std::function<void(std::ostream&)> write_trace{};
 };
 
 class web_server {
