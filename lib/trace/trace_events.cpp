@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <chrono>
 #include <ostream>
 
 namespace rondo::detail {
@@ -50,6 +51,15 @@ const char* verb(traced what) noexcept {
   }
   return "";
 }
+
+/// The length that a slice is drawn with. Where it ends, the next one often begins, or the one around it ends. Viewers that
+/// add begin and length as floating-point numbers would see some of them overlap, so a slice ends early by a nanosecond for
+/// each level at which it may be.
+duration drawn(duration length, int level) noexcept {
+  return std::max(length - std::chrono::nanoseconds(level), duration::zero());
+}
+
+int level(traced what) noexcept { return what == traced::pass ? 1 : what == traced::hand_over ? 2 : 3; }
 
 /// The length of the UTF-8 character at the beginning of `text`, or 0 if there is none.
 std::size_t character(std::string_view text) noexcept {
@@ -136,7 +146,7 @@ void trace_events::write_deadlines(std::ostream& out) {
     if (next != deadlines_.size() && std::get<0>(deadlines_[next]) == scheduler)
       length = std::min(length, saturating_difference(std::get<1>(deadlines_[next]), due));
     begin('X', scheduler, deadlines_track, due);
-    add_duration("dur", length);
+    add_duration("dur", drawn(length, 1));
     add(R"(,"name":")");
     add_timer(all_.events[first].timer);
     if (next - i > 1) {
@@ -160,7 +170,7 @@ void trace_events::write_event(std::ostream& out, std::size_t which) {
   const std::uint32_t track = deadlines_track + e.thread;
   const bool is_over = e.end != time_point::max();
   begin(!e.takes_time() ? 'i' : is_over ? 'X' : 'B', e.scheduler, track, e.begin);
-  if (e.takes_time() && is_over) add_duration("dur", e.end - e.begin);
+  if (e.takes_time() && is_over) add_duration("dur", drawn(e.end - e.begin, level(e.what)));
   if (!e.takes_time()) add(R"(,"s":"t")");
   add(R"(,"name":")");
   add(verb(e.what));

@@ -219,6 +219,36 @@ TEST_CASE("arrows begin in a deadline and end in its run") {
   CHECK(arrows > 10);
 }
 
+TEST_CASE("slices of a track nest or do not touch, also in floating-point numbers") {
+  const auto into = std::make_shared<trace>();
+  manual_timer time({.traced_by = into});
+  time.advance(17h + 123'456'789ns);
+  for (int i = 0; i != 100; ++i) time.schedule_after(i * 500ns, [&] { time.elapse(333'333ns); });
+  time.schedule_after(2ms, doing_nothing(), {.run_on = [&](job j) {
+                        time.elapse(1'111ns);
+                        j();
+                        time.elapse(1'111ns);
+                      }});
+  for (int i = 0; i != 10; ++i) time.advance(1ms);
+  std::ostringstream out;
+  into->write(out);
+  struct slice {
+    double track, begin, end;
+  };
+  std::vector<slice> slices;
+  const json all = parse_json(out.str());
+  for (const json& e : all.at("traceEvents").items())
+    if (e.at("ph").text() == "X" && e.at("dur").number() > 0)
+      slices.push_back(
+          {e.at("tid").number(), e.at("ts").number(), e.at("ts").number() + e.at("dur").number()});
+  CHECK(slices.size() > 200);
+  std::size_t overlaps = 0;
+  for (const slice& a : slices)
+    for (const slice& b : slices)
+      if (a.track == b.track && a.begin < b.begin && b.begin <= a.end && a.end <= b.end) ++overlaps;
+  CHECK(overlaps == 0);
+}
+
 TEST_CASE("write() escapes what JSON cannot have") {
   const auto written_as = [](const std::string& name, const std::string& as) {
     const std::string text = eventful(name);
