@@ -229,6 +229,7 @@ class web_server::implementation {
   std::mutex lock_;
   std::shared_ptr<const state> latest_;
   std::mutex lists_;  // held while a list is made, which may take longer
+  std::mutex trace_;  // held while the trace is read, which may take seconds and much memory
 
   limited_server server_;
   std::string url_;
@@ -272,11 +273,11 @@ void web_server::implementation::add_routes() {
     response.set_content(history_json(source_.past()), "application/json");
   });
   server_.Get("/late\\.json", [this](const Request&, Response& response) {
-    const std::lock_guard guard(lists_);
+    const std::lock_guard guard(trace_);
     response.set_content(late_json(source_.late_reasons()), "application/json");
   });
   server_.Get("/trace\\.json", [this](const Request&, Response& response) {
-    const std::lock_guard guard(lists_);
+    const std::lock_guard guard(trace_);
     std::ostringstream out;
     source_.write_trace(out);
     response.set_header("Content-Disposition", "attachment; filename=trace.json");
