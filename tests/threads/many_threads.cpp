@@ -1,10 +1,12 @@
 // More threads than can have their own shards, and threads that come and go.
+#include <atomic>
 #include <cstddef>
 #include <thread>
 #include <vector>
 
 #include <doctest/doctest.h>
 
+#include <rondo/manual_timer.hpp>
 #include <rondo/timer.hpp>
 
 #include "threads/patience.hpp"
@@ -53,6 +55,64 @@ TEST_CASE("no timer and no count is lost between a hundred threads and those tha
   CHECK(s.cancelled == s.scheduled / 2);
   CHECK(s.pending == s.scheduled / 2);
   CHECK(t.stop().size() == s.pending);
+}
+
+TEST_CASE("the timers of a thread that has ended fire in order, and others may cancel and move them") {
+  manual_timer t;
+  std::vector<int> ran;
+  const auto note = [&](int which) { return [&ran, which] { ran.push_back(which); }; };
+  timer_id cancelled, moved;
+  on_threads(1, [&](std::size_t) {
+    t.schedule_after(3ms, note(3));
+    cancelled = t.schedule_after(1ms, note(1));
+    moved = t.schedule_after(2ms, note(7));
+    t.schedule_after(1h, note(8));
+  });
+  CHECK(t.cancel(cancelled) == cancel_result::cancelled);
+  CHECK(t.reschedule_after(moved, 7ms));
+  on_threads(1, [&](std::size_t) { t.schedule_after(4ms, note(4)); });  // in the shard of the first thread
+  t.schedule_after(5ms, note(5));
+  CHECK(t.pending() == 5);
+  t.advance(10ms);
+  CHECK(ran == std::vector<int>{3, 4, 5, 7});
+  CHECK(t.stop().size() == 1);
+}
+
+TEST_CASE("a thread that comes to a scheduler after its end is refused, and finds nothing") {
+  timer t;
+  const auto id = t.schedule_after(1h, [] {});
+  CHECK(t.stop().size() == 1);
+  on_threads(3, [&](std::size_t) {
+    CHECK_THROWS_AS(t.schedule_after(1ms, [] {}), stopped_error);
+    CHECK(t.cancel(id) == cancel_result::gone);
+    CHECK(!t.reschedule_after(id, 1ms));
+    CHECK(t.list().empty());
+    CHECK(!t.next_due());
+    t.shrink_to_fit();
+  });
+  CHECK(t.stats().scheduled == 1);
+}
+
+TEST_CASE("threads that come to a scheduler while it ends are refused, or their timers are handed back") {
+  for (int round = 0; round != 100; ++round) {
+    timer t;
+    std::atomic<std::size_t> scheduled{0};
+    std::size_t returned = 0;
+    on_threads(4, [&](std::size_t which) {
+      if (which == 0) {
+        spin(static_cast<unsigned>(round) * 100);
+        returned = t.stop().size();
+        return;
+      }
+      try {
+        t.schedule_after(1h, [] {});
+        ++scheduled;
+      } catch (const stopped_error&) {
+      }
+    });
+    CHECK(returned == scheduled);
+    CHECK(t.pending() == 0);
+  }
 }
 
 }  // namespace threads_many_threads
