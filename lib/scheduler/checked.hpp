@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string>
 
 #include <rondo/detail/checks.hpp>
 #include <rondo/firing.hpp>
@@ -15,8 +14,6 @@
 #include "sync/sync.hpp"
 
 namespace rondo::detail {
-
-struct counters;
 
 /// The calls of one scheduler.
 class call_checks {
@@ -51,24 +48,6 @@ class call_checks {
   sync::atomic<std::size_t> in_progress_{0};
   sync::atomic<std::size_t> paid_{0};
 };
-
-/// Where a scheduler's pending timers and its records are while nothing is in progress.
-struct census {
-  std::uint64_t in_wheel = 0;
-  std::uint64_t in_pass = 0;  // taken out of the wheel by a pass that reached its limit
-  std::uint64_t never_due = 0;
-  std::uint64_t without_memory = 0;
-  std::uint64_t with_executor = 0;
-  std::uint64_t slots = 0;
-  std::uint64_t free = 0;
-
-  std::uint64_t pending() const noexcept {
-    return in_wheel + in_pass + never_due + without_memory + with_executor;
-  }
-};
-
-/// Describes how they disagree; empty if they agree.
-std::string fault_of(const counters&, const census&);
 
 /// After this much real time, a checked build reports that a call is waiting, perhaps forever.
 inline constexpr duration suspicious_wait = std::chrono::seconds(5);

@@ -14,7 +14,7 @@
 
 #include <rondo/detail/new_timer.hpp>
 
-#include "scheduler/drawing.hpp"
+#include "scheduler/shown.hpp"
 #include "scheduler/timer_group.hpp"
 #include "values/fresh_seed.hpp"
 #include "platform.hpp"
@@ -1242,20 +1242,7 @@ std::optional<time_point> core::due(timer_id id) {
 }
 
 std::vector<timer_info> core::list() {
-  std::vector<timer_info> timers;
-  if (abandoned()) return timers;
-  shards_.for_each_timer([&](const record& r, const shard_lock&) {
-    if (r.destroying || (!r.live() && r.running == 0)) return;
-    timer_info info{.id = id_of(r), .due = r.waits_for(), .runs = r.running, .running = r.running};
-    info.name = r.name();
-    info.periodic = r.periodic();
-    if (info.periodic) info.runs = r.repeats().next.runs() - r.submitted();
-    timers.push_back(std::move(info));
-  });
-  std::sort(timers.begin(), timers.end(), [](const timer_info& a, const timer_info& b) {
-    return std::tuple(!a.due, a.due, a.id) < std::tuple(!b.due, b.due, b.id);
-  });
-  return timers;
+  return abandoned() ? std::vector<timer_info>() : list_of(shards_, number_);
 }
 
 std::size_t core::pending() const noexcept {
@@ -1300,18 +1287,7 @@ void core::dump(std::ostream& out) {
     out << "rondo: this is a copy of a scheduler in a child made by fork(); the driver is in the parent\n";
     return;
   }
-  picture p{.grid = grid_, .now = now(), .size = shards_.buckets()};
-  describe(shards_, p);
-  shards_.for_each_timer([&](const record& r, const shard_lock&) {
-    if (r.where == waits_in::pass || r.where == waits_in::late_pass) ++p.ready;
-    if (r.where == waits_in::never_due) ++p.never_due;
-    if (r.where == waits_in::no_memory) ++p.without_memory;
-    p.submitted += r.submitted();
-    p.running += r.running;
-  });
-  p.named = list();
-  std::erase_if(p.named, [](const timer_info& t) { return t.name.empty(); });
-  draw(out, p);
+  draw(out, picture_of(shards_, number_, grid_, now()));
 }
 
 void core::end_call(const char* name) noexcept {
@@ -1319,36 +1295,15 @@ void core::end_call(const char* name) noexcept {
   const auto steps = [this] { return shards_.buckets() + shards_.slots() / 8; };
   if (!abandoned() && checks_.enough_for(steps())) {
     std::string wrong = shards_.fault();
-    if (wrong.empty()) wrong = fault_when_quiescent();
+    std::string sums;  // what is true when no other call, pass or job is in progress
+    const auto count = [&] { sums = fault_of(shards_.total(), census_of(shards_)); };
+    if (wrong.empty() && checks_.alone_during(count)) wrong = std::move(sums);
     if (!wrong.empty()) {
       dump(std::cerr);
       die("the scheduler is broken after " + std::string(name) + ": " + wrong);
     }
   }
   checks_.end();
-}
-
-/// Verifies what is true when no other call, pass or job is in progress. Returns an empty string if one is, or if one
-/// begins in between.
-std::string core::fault_when_quiescent() {
-  std::string wrong;
-  const bool was_quiescent = checks_.alone_during([&] {
-    census found;
-    shards_.for_each([&](const shard& s) {
-      const std::lock_guard hold(s.mutex);
-      found.in_wheel += s.wheel.size;
-    });
-    shards_.for_each_timer([&](const record& r, const shard_lock&) {
-      if (r.where == waits_in::pass || r.where == waits_in::late_pass) ++found.in_pass;
-      if (r.where == waits_in::never_due) ++found.never_due;
-      if (r.where == waits_in::no_memory) ++found.without_memory;
-      if (r.live() && r.where == waits_in::nowhere) ++found.with_executor;  // no run is in progress
-    });
-    found.slots = shards_.slots();
-    found.free = shards_.free();
-    wrong = fault_of(shards_.total(), found);
-  });
-  return was_quiescent ? wrong : "";
 }
 
 }  // namespace rondo::detail

@@ -318,9 +318,6 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   bool wait_for_others(std::size_t own, time_point end = time_point::max());
   std::size_t in_flight() noexcept;
 
-  // Queries and checks.
-  std::string fault_when_quiescent();
-
   std::uint32_t number_;  // of this scheduler in the process; changes when it is abandoned
   const tick_grid grid_;
   shards shards_;

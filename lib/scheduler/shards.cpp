@@ -102,16 +102,6 @@ std::size_t shards::slots() const noexcept {
   return found;
 }
 
-std::size_t shards::free() const noexcept {
-  std::size_t found = 0;
-  for_each([&](const shard& s) {
-    const std::lock_guard hold(s.mutex);
-    found += s.free_count.load(relaxed);
-    for (const record* r = s.returned; r != nullptr; r = r->next_free) ++found;
-  });
-  return found;
-}
-
 // How records are made.
 
 record& shards::refill(std::size_t own) {

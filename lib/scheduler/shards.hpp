@@ -149,8 +149,6 @@ class shards {
   counters total() const noexcept;
   /// How many records there are.
   std::size_t slots() const noexcept;
-  /// How many of them are free. Exact if no other call is in progress. O(returned records).
-  std::size_t free() const noexcept;
 
   /// Calls visit(shard&) for each shard, without a lock. Shards that are made later are made by threads that see what this
   /// one did before.

@@ -17,6 +17,7 @@
 #include "scheduler/handoff.hpp"
 #include "scheduler/ready_list.hpp"
 #include "scheduler/shards.hpp"
+#include "scheduler/shown.hpp"
 #include "sync/number_set.hpp"
 #include "sync/short_lock.hpp"
 #include "sync/wait_point.hpp"
@@ -113,7 +114,7 @@ struct shards_in_use {
   void check(std::size_t most) {
     const std::set<record*> different(kept.begin(), kept.end());
     expect(different.size() == kept.size(), "a record is given to one thread only");
-    expect(all.free() + kept.size() == all.slots(), "no record is lost");
+    expect(census_of(all).free + kept.size() == all.slots(), "no record is lost");
     expect(all.slots() <= most, "records are used again");
   }
 };
@@ -143,7 +144,7 @@ TEST_CASE("threads that share a shard lose no records") {
     struct state {
       shards all{2, 0};  // with one shard
       std::size_t count_after_taking_all() {
-        for (std::size_t left = all.free(); left != 0; --left) all.take();
+        for (std::size_t left = census_of(all).free; left != 0; --left) all.take();
         return all.slots();
       }
     };

@@ -1,4 +1,4 @@
-// dump() draws what there is. (drawing.cpp tests the drawing itself.)
+// dump() draws what there is. (shown.cpp tests the drawing itself.)
 #include <sstream>
 #include <vector>
 

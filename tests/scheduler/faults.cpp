@@ -4,9 +4,9 @@
 #include <memory>
 #include <string>
 
-#include "scheduler/checked.hpp"
 #include "scheduler/record.hpp"
 #include "scheduler/shard.hpp"
+#include "scheduler/shown.hpp"
 #include "scheduler/timer_group.hpp"
 #include "scheduler/virtual_time.hpp"
 

@@ -16,10 +16,10 @@
 #include <vector>
 
 #include "scheduler/core.hpp"
-#include "scheduler/drawing.hpp"
 #include "scheduler/seeds.hpp"
+#include "scheduler/shown.hpp"
 
-namespace scheduler_drawing {
+namespace scheduler_shown {
 
 using namespace std::chrono_literals;
 using namespace rondo;
@@ -65,14 +65,14 @@ TEST_CASE("drawing a scheduler without timers") {
 
 TEST_CASE("drawing timers that are not in the wheel, and an empty wheel") {
   picture p = picture_at(1s, 1, 20us);
-  p.never_due = 1;
+  p.all.never_due = 1;
   CHECK(drawn(p) ==
         "rondo at tick 50000 (20 µs each): 0 nodes in 0 of 1 bucket\n"
         "  not in the wheel: 1 never due\n");
-  p.ready = 2;
-  p.submitted = 3;
-  p.running = 4;
-  p.without_memory = 5;
+  p.all.in_pass = 2;
+  p.all.submitted = 3;
+  p.all.running = 4;
+  p.all.without_memory = 5;
   CHECK(drawn(p) ==
         "rondo at tick 50000 (20 µs each): 0 nodes in 0 of 1 bucket\n"
         "  not in the wheel: 2 ready in the pass in progress, 1 never due, 3 with the executor, 4 running, "
@@ -81,8 +81,8 @@ TEST_CASE("drawing timers that are not in the wheel, and an empty wheel") {
 
 TEST_CASE("drawing the example of the header and of README") {
   picture p = picture_at(1000500us, 512);
-  p.never_due = 2;
-  p.running = 1;
+  p.all.never_due = 2;
+  p.all.running = 1;
   p.buckets = {bucket(100, 1124, 1), {12, 1036, 0, 0}, bucket(490, 1002, 3)};
   p.far = {.nodes = 3, .earliest = 1548, .latest = 2025, .key = 1512};
   CHECK(drawn(p) ==
@@ -284,7 +284,7 @@ TEST_CASE("the stream's flags, width, fill and locale do not affect the drawing,
   picture p = picture_at(1000500us, 512);
   p.buckets = {bucket(2, 1002, 123'456)};
   p.far = {.nodes = 1234, .earliest = 2026, .latest = 20'260, .key = 2026};
-  p.never_due = 1'234'567;
+  p.all.never_due = 1'234'567;
   std::ostringstream out;
   out.imbue(std::locale(std::locale::classic(), new groups_of_two));
   out << std::hex << std::showbase << std::showpos << std::left << std::setfill('*') << std::setw(1000);
@@ -298,11 +298,7 @@ TEST_CASE("the stream's flags, width, fill and locale do not affect the drawing,
 /// The wheel of this thread's shard, which is the only one.
 struct one_shard {
   explicit one_shard(std::size_t buckets) : all(buckets, 0), wheel(all.of(all.take()).wheel) {}
-  picture described() const {
-    picture p = picture_at(0s, all.buckets());
-    rondo::detail::describe(all, p);
-    return p;
-  }
+  picture described() const { return picture_of(all, 1, tick_grid(1ms, time_point()), time_point()); }
   shards all;
   wheel_core& wheel;
 };
@@ -390,4 +386,4 @@ TEST_CASE("descriptions of random wheels have each node once, and no late key") 
   }
 }
 
-}  // namespace scheduler_drawing
+}  // namespace scheduler_shown

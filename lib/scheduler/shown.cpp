@@ -1,16 +1,117 @@
-#include "scheduler/drawing.hpp"
+#include "scheduler/shown.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <mutex>
 #include <ostream>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include <rondo/timer_id.hpp>
+
+#include "scheduler/record.hpp"
 #include "values/readable.hpp"
 
 namespace rondo::detail {
+
+census census_of(const shards& all) {
+  census found{.slots = all.slots()};
+  all.for_each([&](const shard& s) {
+    const std::lock_guard hold(s.mutex);
+    found.in_wheel += s.wheel.size;
+    found.free += s.free_count.load(relaxed);
+    for (const record* r = s.returned; r != nullptr; r = r->next_free) ++found.free;
+  });
+  all.for_each_timer([&](const record& r, const shard_lock&) {
+    if (r.where == waits_in::pass || r.where == waits_in::late_pass) ++found.in_pass;
+    if (r.where == waits_in::never_due) ++found.never_due;
+    if (r.where == waits_in::no_memory) ++found.without_memory;
+    if (r.where == waits_in::nowhere && r.live()) ++found.with_executor;
+    found.submitted += r.submitted();
+    found.running += r.running;
+  });
+  return found;
+}
+
+std::string fault_of(const counters& c, const census& found) {
+  const auto text = [](std::uint64_t number) { return std::to_string(number); };
+  if (c.ended != c.completed + c.cancelled + c.returned)
+    return text(c.ended) + " timers ceased to be pending, but " + text(c.completed) + " completed + " +
+           text(c.cancelled) + " cancelled + " + text(c.returned) + " returned are counted";
+  if (c.pending() != found.pending())
+    return text(c.pending()) + " timers are pending, but " + text(found.in_wheel) + " in the wheel + " +
+           text(found.in_pass) + " in the pass + " + text(found.never_due) + " never due + " +
+           text(found.without_memory) + " waiting for memory + " + text(found.with_executor) +
+           " with the executor are found";
+  if (found.slots != found.free + c.pending())
+    return "of " + text(found.slots) + " records " + text(found.free) + " are free, but " +
+           text(c.pending()) + " timers are pending";
+  return {};
+}
+
+std::vector<timer_info> list_of(const shards& all, std::uint32_t scheduler) {
+  std::vector<timer_info> timers;
+  all.for_each_timer([&](const record& r, const shard_lock&) {
+    if (r.destroying || (!r.live() && r.running == 0)) return;
+    timer_info info{.id = timer_id_access::make(scheduler, r.slot, r.generation), .due = r.waits_for()};
+    info.runs = info.running = r.running;
+    info.name = r.name();
+    info.periodic = r.periodic();
+    if (info.periodic) info.runs = r.repeats().next.runs() - r.submitted();
+    timers.push_back(std::move(info));
+  });
+  std::sort(timers.begin(), timers.end(), [](const timer_info& a, const timer_info& b) {
+    return std::tuple(!a.due, a.due, a.id) < std::tuple(!b.due, b.due, b.id);
+  });
+  return timers;
+}
+
+namespace {
+
+/// Adds the nodes of a bucket to those of another shard's bucket with the same number and key, if there is one.
+void add(const picture::bucket& more, std::vector<picture::bucket>& buckets) {
+  const auto same = std::find_if(buckets.begin(), buckets.end(), [&](const picture::bucket& b) {
+    return b.number == more.number && b.key == more.key;
+  });
+  if (same == buckets.end()) return buckets.push_back(more);
+  same->nodes += more.nodes;
+  if (more.nodes != 0) same->tick = more.tick;
+}
+
+/// Adds the contents of one wheel.
+void describe(const wheel_core& wheel, picture& p) {
+  wheel.for_each_entry([&](std::optional<std::size_t> number, tick_number key, auto&& for_each_node) {
+    picture::far_part seen;
+    for_each_node([&](const node& n) {
+      ++seen.nodes;
+      seen.earliest = std::min(seen.earliest, n.due);
+      seen.latest = std::max(seen.latest, n.due);
+    });
+    if (number) return add({*number, key, seen.earliest, seen.nodes}, p.buckets);
+    p.far.nodes += seen.nodes;
+    p.far.earliest = std::min(p.far.earliest, seen.earliest);
+    p.far.latest = std::max(p.far.latest, seen.latest);
+    p.far.key = std::min(p.far.key.value_or(key), key);
+    p.far.key_is_late |= seen.earliest < key;
+  });
+}
+
+}  // namespace
+
+picture picture_of(const shards& all, std::uint32_t scheduler, const tick_grid& grid, time_point now) {
+  picture p{.grid = grid, .now = now, .size = all.buckets(), .all = census_of(all)};
+  all.for_each([&](const shard& s) {
+    const std::lock_guard hold(s.mutex);
+    describe(s.wheel, p);
+  });
+  p.named = list_of(all, scheduler);
+  std::erase_if(p.named, [](const timer_info& t) { return t.name.empty(); });
+  return p;
+}
+
 namespace {
 
 constexpr std::size_t listed_buckets = 32;
@@ -46,14 +147,14 @@ std::string headline(const picture& p) {
 
 std::string outside_line(const picture& p) {
   std::string list;
-  const auto add = [&](std::size_t count, const char* what) {
+  const auto add = [&](std::uint64_t count, const char* what) {
     if (count != 0) list += (list.empty() ? "" : ", ") + std::to_string(count) + ' ' + what;
   };
-  add(p.ready, "ready in the pass in progress");
-  add(p.never_due, "never due");
-  add(p.submitted, "with the executor");
-  add(p.running, "running");
-  add(p.without_memory, "waiting for memory");
+  add(p.all.in_pass, "ready in the pass in progress");
+  add(p.all.never_due, "never due");
+  add(p.all.submitted, "with the executor");
+  add(p.all.running, "running");
+  add(p.all.without_memory, "waiting for memory");
   return list.empty() ? "" : "  not in the wheel: " + list + '\n';
 }
 

@@ -1,11 +1,12 @@
-// The contents of a scheduler as text, for debugging.
+// What a scheduler shows of itself, read from its shards: its timers, a drawing, and where they are.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <iosfwd>
 #include <limits>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include <rondo/detail/ticks.hpp>
@@ -15,6 +16,34 @@
 #include "scheduler/shards.hpp"
 
 namespace rondo::detail {
+
+/// Where the timers of a scheduler and its records are. Exact while nothing is in progress.
+struct census {
+  std::uint64_t in_wheel = 0;
+  std::uint64_t in_pass = 0;  // taken out of the wheel, and not yet begun
+  std::uint64_t never_due = 0;
+  std::uint64_t without_memory = 0;  // there was none to insert them into the wheel
+  std::uint64_t with_executor = 0;   // pending, and wait for nothing else
+  std::uint64_t slots = 0;
+  std::uint64_t free = 0;
+  // Runs:
+  std::uint64_t submitted = 0;  // to an executor, not started
+  std::uint64_t running = 0;
+
+  std::uint64_t pending() const noexcept {
+    return in_wheel + in_pass + never_due + without_memory + with_executor;
+  }
+};
+
+// No function here locks a shard while another one is locked, or returns with a lock held.
+
+census census_of(const shards&);
+
+/// Describes how they disagree; empty if they agree.
+std::string fault_of(const counters&, const census&);
+
+/// The timers that are pending or running, the earliest first. The ids are those of the scheduler with that number.
+std::vector<timer_info> list_of(const shards&, std::uint32_t scheduler);
 
 /// Everything that draw() shows. It is collected first and drawn afterwards, because streams are user code, which must
 /// not run while the wheel is locked.
@@ -42,47 +71,12 @@ struct picture {
   std::vector<bucket> buckets{};  // in any order
   far_part far{};
 
-  // Timers that are not in the wheel.
-  std::size_t ready = 0;  // due in the pass in progress
-  std::size_t never_due = 0;
-  std::size_t submitted = 0;  // to the executor, not started
-  std::size_t running = 0;
-  std::size_t without_memory = 0;  // there was no memory to insert them into the wheel
-
+  census all{};
   std::vector<timer_info> named{};  // the timers that have a name, the earliest first
-
-  /// Adds the nodes of a bucket to those of another shard's bucket with the same number and key, if there is one.
-  void add(const bucket& more) {
-    const auto same = std::find_if(buckets.begin(), buckets.end(), [&](const bucket& b) {
-      return b.number == more.number && b.key == more.key;
-    });
-    if (same == buckets.end()) return buckets.push_back(more);
-    same->nodes += more.nodes;
-    if (more.nodes != 0) same->tick = more.tick;
-  }
 };
 
-/// Adds the contents of the wheels, read shard by shard. No shard is locked while another one is, and none when it returns.
-/// O(buckets + nodes).
-inline void describe(const shards& all, picture& p) {
-  all.for_each([&](const shard& s) {
-    const std::lock_guard hold(s.mutex);
-    s.wheel.for_each_entry([&](std::optional<std::size_t> number, tick_number key, auto&& for_each_node) {
-      picture::far_part seen;
-      for_each_node([&](const node& n) {
-        ++seen.nodes;
-        seen.earliest = std::min(seen.earliest, n.due);
-        seen.latest = std::max(seen.latest, n.due);
-      });
-      if (number) return p.add({*number, key, seen.earliest, seen.nodes});
-      p.far.nodes += seen.nodes;
-      p.far.earliest = std::min(p.far.earliest, seen.earliest);
-      p.far.latest = std::max(p.far.latest, seen.latest);
-      p.far.key = std::min(p.far.key.value_or(key), key);
-      p.far.key_is_late |= seen.earliest < key;
-    });
-  });
-}
+/// The picture of the scheduler with that number. O(buckets + timers).
+picture picture_of(const shards&, std::uint32_t scheduler, const tick_grid&, time_point now);
 
 /// Draws the picture: what is not in the wheel, the buckets in the order of the delay queue, how many timers are
 /// further away, how the nodes are spread over the buckets, and the timers that have a name. Durations are cut off
