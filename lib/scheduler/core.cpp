@@ -158,24 +158,24 @@ time_point core::make_periodic(record& r, const recurrence& when, time_point now
   return first.due;
 }
 
-/// Numbers a wait of `r` that begins when the clock says `now`. In virtual time, which stands still, the numbers are
-/// counted; invalidate_wait() needs some in between.
-void core::number_wait(shard& s, record& r, time_point now) noexcept {
-  const std::uint64_t least = r.arming.load(relaxed) + 1;
+/// Sets the order of a wait of `r` that begins when the clock says `now`. In virtual time, which stands still, waits are
+/// counted; invalidate_wait() needs some numbers in between.
+void core::set_order(shard& s, record& r, time_point now) noexcept {
+  const std::uint64_t least = r.order.load(relaxed) + 1;
   if (is_virtual_) {
     constexpr std::uint64_t room = 64;
-    r.arming.store(std::max(next_number() * room, least), relaxed);
+    r.order.store(std::max(next_number() * room, least), relaxed);
   } else {
     const auto reading = static_cast<std::uint64_t>(now.time_since_epoch().count()) ^ std::uint64_t{1} << 63;
-    s.last_arming = std::max({reading, s.last_arming + 1, least});
-    r.arming.store(s.last_arming, relaxed);
+    s.last_order = std::max({reading, s.last_order + 1, least});
+    r.order.store(s.last_order, relaxed);
   }
 }
 
 /// Makes `r`, whose shard `s` is locked, wait for `deadline`, and no longer for what it waits for now. Strong guarantee.
 void core::wait(shard& s, record& r, time_point deadline, tick_number tick, time_point now, waking& wakes) {
   if (tick == never_tick) [[unlikely]] {
-    disarm(r);
+    stop_waiting(r);
     if (r.wheel != nullptr) r.wheel->erase(r);
     r.due = never_tick;
     r.where = waits_in::never_due;
@@ -186,7 +186,7 @@ void core::wait(shard& s, record& r, time_point deadline, tick_number tick, time
     if (shards_.note_key(s)) wakes = shared_from_this();
     leave_count(r);
     r.where = waits_in::wheel;
-    number_wait(s, r, now);
+    set_order(s, r, now);
   }
   r.deadline = deadline;
 }
@@ -197,10 +197,10 @@ void core::wait_surely(record& r, time_point deadline, tick_number tick, time_po
   try {
     wait(shards_.of(r), r, deadline, tick, now, wakes);
   } catch (const std::bad_alloc&) {
-    disarm(r);
+    stop_waiting(r);
     if (r.wheel != nullptr) r.wheel->erase(r);
     r.due = tick;
-    number_wait(shards_.of(r), r, now);
+    set_order(shards_.of(r), r, now);
     r.deadline = deadline;
     r.where = waits_in::no_memory;
     r.number() = next_number();
@@ -210,7 +210,7 @@ void core::wait_surely(record& r, time_point deadline, tick_number tick, time_po
 }
 
 /// Ends the wait of `r`, whose shard is locked.
-void core::disarm(record& r) noexcept {
+void core::stop_waiting(record& r) noexcept {
   if (r.where == waits_in::nowhere) return;
   if (r.where == waits_in::wheel) r.wheel->cancel(r);
   leave_count(r);
@@ -404,7 +404,7 @@ void core::for_each_without_memory(Visit&& visit) {
 }
 
 /// Inserts the timers that waited for memory into the wheel, or, if they are due at `until`, into the pass, which takes
-/// no memory. A timer waits for the same moment as before, so its `arming` stays.
+/// no memory. A timer waits for the same moment as before, so its `order` stays.
 void core::retry_insertions(tick_number until) noexcept {
   for_each_without_memory([&](record& r) {
     shard& s = shards_.of(r);
@@ -477,7 +477,7 @@ core::dispatch_result core::dispatch(const ready_entry& entry, pass& p) {
 }
 
 void core::dispatch_one_shot(shard_lock& hold, record& r, dispatch_result& d) noexcept {
-  disarm(r);
+  stop_waiting(r);
   d.fact.left = 0;
   if (d.what == verdict::run_here) {
     ++r.running;
@@ -501,7 +501,7 @@ void core::dispatch_periodic(shard_lock& hold, const ready_entry& entry, time_po
   if (submits) repeats.submitted.reserve_one();
   const time_point tick_begin = grid_.begin_of(grid_.at_or_before(reading));
   const repetition::step next = repeats.next.point_came({reading, tick_begin}, r.in_progress(), submits);
-  await(r, next, reading);
+  wait_for_next(r, next, reading);
   shards_.of(r).counts.overlapped += next.overlapped;
   if (!next.run) {
     d.what = verdict::dropped;
@@ -525,12 +525,12 @@ void core::dispatch_periodic(shard_lock& hold, const ready_entry& entry, time_po
 }
 
 /// Makes `r`, whose shard is locked, and which was in the pass, wait for what its repetition says.
-void core::await(record& r, const repetition::step& next, time_point now) noexcept {
-  if (!next.wait_for) return disarm(r);
+void core::wait_for_next(record& r, const repetition::step& next, time_point now) noexcept {
+  if (!next.wait_for) return stop_waiting(r);
   const tick_number tick = tick_of(r, grid_.of_point(*next.wait_for), *next.wait_for);
   if (next.is_late && tick <= ready_.collects_until) {  // it takes its turn in this pass
     shard& s = shards_.of(r);
-    number_wait(s, r, now);
+    set_order(s, r, now);
     if (ready_.push_late(r, tick)) {
       shards::note_listed(s, 1);
       r.deadline = *next.wait_for;
@@ -596,7 +596,7 @@ time_point core::run(record& r, const firing& fact, time_point start, std::excep
   time_point from = std::max(fact.due, grid_.begin_of(entry.tick));
   if (fact.run == 1 && !is_virtual_)
     from = std::max(from,
-                    time_point(duration(static_cast<duration::rep>(entry.arming ^ std::uint64_t{1} << 63))));
+                    time_point(duration(static_cast<duration::rep>(entry.order ^ std::uint64_t{1} << 63))));
   return from;
 }
 
@@ -609,7 +609,7 @@ void core::end_run(record& r, time_point ended) noexcept {
     if (r.live() || r.running != 1) {
       waking wakes;
       --r.running;
-      if (r.live()) rearm(r, ended, wakes);
+      if (r.live()) wait_after_run(r, ended, wakes);
       hold.unlock();
       if (wakes != nullptr) wakes->next_due_moved_earlier();
       return;
@@ -621,7 +621,7 @@ void core::end_run(record& r, time_point ended) noexcept {
 }
 
 /// Called when a run of `r`, which is live and whose shard is locked, is over: what waited for that now waits for the driver.
-void core::rearm(record& r, time_point ended, waking& wakes) noexcept {
+void core::wait_after_run(record& r, time_point ended, waking& wakes) noexcept {
   if (r.in_progress()) return;
   const auto due = r.repeats().next.run_ended(ended, r.where != waits_in::nowhere);
   if (due) wait_surely(r, *due, tick_of(r, grid_.of_deadline(*due, ended), *due), ended, wakes);
@@ -734,7 +734,7 @@ void core::drop_submission(std::uint32_t slot, run_ticket number, firing fact, f
     finish(hold, r, ending::over);
   } else {
     waking wakes;
-    rearm(r, reading, wakes);
+    wait_after_run(r, reading, wakes);
     hold.unlock();
     if (wakes != nullptr) wakes->next_due_moved_earlier();
   }
@@ -836,7 +836,7 @@ bool core::wait_watched(const char* call, time_point end, Wait&& wait) {
 /// The timer of `r`, whose shard is locked, ceases to be pending: no further run starts. Counts it, and frees its place under
 /// the limit. If no run is in progress, the caller releases the record; otherwise the end of that run does so.
 void core::end(record& r, ending how) noexcept {
-  disarm(r);
+  stop_waiting(r);
   r.take_all_back();
   const bool completes = how == ending::last_run || how == ending::over;
   r.state = completes ? life::completed : life::ended;
@@ -1128,23 +1128,15 @@ std::vector<std::string> core::names_of(const std::vector<candidate>& found) con
   return names;
 }
 
-core::found_in core::place_of(const record& r) noexcept {
-  if (r.in_progress()) return found_in::no_queue;
-  if (r.where == waits_in::wheel) return found_in::wheel;
-  if (r.where == waits_in::pass) return found_in::pass;
-  return r.where == waits_in::late_pass ? found_in::late_in_pass : found_in::no_queue;
-}
-
 /// Finds all timers that wait, in the order in which stop() hands them back. Ends those whose run in progress is their
 /// last. Precondition: stopped(). So nothing begins to wait any more.
 void core::find_unfired(std::vector<candidate>& found) {
   shards_.for_each_timer([&](record& r, shard_lock& hold) {
     if (!r.live()) return;
     if (r.running != 0) return finish(hold, r, ending::over);
-    const found_in place = place_of(r);
-    const std::uint64_t arming = r.arming.load(relaxed);
     const auto next = r.first_run();
-    found.push_back({id_of(r), arming, next.tick, place, place == found_in::no_queue ? next.order : arming});
+    found.push_back({id_of(r), r.order.load(relaxed), next.tick, r.is_submitted ? waits_in::nowhere : r.where,
+                     next.order});
   });
   std::sort(found.begin(), found.end(), [](const candidate& a, const candidate& b) {
     return std::tie(a.tick, a.where, a.order) < std::tie(b.tick, b.where, b.order);

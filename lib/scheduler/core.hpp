@@ -45,7 +45,7 @@ constexpr time_point deadline_after(time_point now, duration delay) noexcept {
 ///
 ///     schedule() ─> wheel ─> ready list ─> dispatch() ─> run() ──────────────────────────> end_run() ─> freed
 ///                   ^        run_pass()              └> submit() ─> executor ─> start() ─┘     │
-///                   └─────────────────────── rearm(), if it is periodic ────────────────────────┘
+///                   └────────────────── wait_after_run(), if it is periodic ──────────────────────┘
 ///
 /// finish() takes a timer that ends out of any of these places; stop() finds it in any of them. Each arrow is one step
 /// under the lock of the timer's shard.
@@ -218,19 +218,16 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   /// Of several calls of stop(), one gets the timers that have not fired. The others wait until it has them.
   enum class unfired_list : std::uint8_t { unclaimed, claimed, complete };
 
-  /// Where stop() finds a timer, in the order in which timers of one tick would have run.
-  enum class found_in { no_queue, pass, late_in_pass, wheel };
-
   /// A timer that stop() has found but not yet taken.
   struct candidate {
     timer_id id;
-    std::uint64_t arming;
+    std::uint64_t wait;  // the record's `order`
     tick_number tick;
-    found_in where;
-    std::uint64_t order;  // among those of its tick that were found in the same place
+    waits_in where;
+    std::uint64_t order;  // among those of its tick that wait in the same
 
     /// Whether the timer, whose shard is locked, still waits for the same.
-    bool waits(const record& r) const noexcept { return r.live() && r.arming.load(relaxed) == arming; }
+    bool waits(const record& r) const noexcept { return r.live() && r.order.load(relaxed) == wait; }
   };
 
   /// This core, if the driver must be woken once no lock is held any more. As soon as the shard of a timer that waits is
@@ -255,8 +252,8 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   bool reschedule(timer_id, time_point due, time_point now, waking&);
   void wait(shard&, record&, time_point deadline, tick_number, time_point now, waking&);
   void wait_surely(record&, time_point deadline, tick_number, time_point now, waking&) noexcept;
-  void number_wait(shard&, record&, time_point now) noexcept;
-  void disarm(record&) noexcept;
+  void set_order(shard&, record&, time_point now) noexcept;
+  void stop_waiting(record&) noexcept;
   void leave_count(record&) noexcept;
 
   // A pass, and one run.
@@ -271,14 +268,14 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   dispatch_result dispatch(const ready_entry&, pass&);
   void dispatch_one_shot(shard_lock&, record&, dispatch_result&) noexcept;
   void dispatch_periodic(shard_lock&, const ready_entry&, time_point reading, dispatch_result&);
-  void await(record&, const repetition::step&, time_point now) noexcept;
+  void wait_for_next(record&, const repetition::step&, time_point now) noexcept;
   void begin_run(shard_lock&, record&, std::uint64_t missed) noexcept;
   time_point run(record&, const firing&, time_point start, std::exception_ptr* thrown) noexcept;
   time_point run_traced(traced, record&, const firing&, time_point start, time_point from,
                         std::exception_ptr* thrown) noexcept;
   time_point driver_waited_from(const ready_entry&, const firing&) const noexcept;
   void end_run(record&, time_point ended) noexcept;
-  void rearm(record&, time_point ended, waking&) noexcept;
+  void wait_after_run(record&, time_point ended, waking&) noexcept;
 
   // Runs that go through an executor.
   void submit(dispatch_result&, const user_handlers&) noexcept;
@@ -303,7 +300,6 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   void for_each_member(timer_group&, Visit&&) const;
 
   // The end of the scheduler.
-  static found_in place_of(const record&) noexcept;
   void find_unfired(std::vector<candidate>&);
   std::vector<std::string> names_of(const std::vector<candidate>&) const;
   void hand_back(const candidate&, std::string&& name, std::vector<unfired>&);

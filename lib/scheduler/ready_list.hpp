@@ -30,10 +30,10 @@ class ready_list {
  public:
   struct entry {
     record* timer = nullptr;
-    std::uint64_t arming = 0;
+    std::uint64_t order = 0;
     tick_number tick = std::numeric_limits<tick_number>::min();
 
-    bool is_current() const noexcept { return timer->arming.load(relaxed) == arming; }
+    bool is_current() const noexcept { return timer->order.load(relaxed) == order; }
   };
 
   ready_list() : entries_(batch) {}
@@ -70,7 +70,7 @@ class ready_list {
 
   void push(record& timer, tick_number tick) noexcept {
     const std::size_t end = end_.load(relaxed);
-    const entry pushed{&timer, timer.arming.load(relaxed), tick};
+    const entry pushed{&timer, timer.order.load(relaxed), tick};
     is_in_order_ &= !is_before(pushed, last_);
     last_ = entries_[end] = pushed;
     end_.store(end + 1, std::memory_order_release);
@@ -81,7 +81,7 @@ class ready_list {
   bool push_late(record& timer, tick_number tick) noexcept {
     const std::lock_guard hold(mutex_);
     try {
-      late_.push_back({&timer, timer.arming.load(relaxed), tick});
+      late_.push_back({&timer, timer.order.load(relaxed), tick});
     } catch (const std::bad_alloc&) {
       return false;
     }
@@ -141,7 +141,7 @@ class ready_list {
   static constexpr std::size_t prefetch_distance = 4;
 
   static bool is_before(const entry& a, const entry& b) noexcept {
-    return std::tie(a.tick, a.arming) < std::tie(b.tick, b.arming);
+    return std::tie(a.tick, a.order) < std::tie(b.tick, b.order);
   }
   static bool comes_later(const entry& a, const entry& b) noexcept { return is_before(b, a); }
 

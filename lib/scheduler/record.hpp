@@ -43,14 +43,14 @@ enum class timer_kind : std::uint8_t {
   periodic,
 };
 
-/// Where a timer waits for its next run.
+/// Where a timer waits for its next run. Of timers of one tick, those in an earlier row come first.
 enum class waits_in : std::uint8_t {
-  wheel,      // its shard's
-  pass,       // what the driver has taken out of the wheels, and not yet begun
-  late_pass,  // as `pass`, among the late runs of bursts
+  nowhere,
   never_due,  // nothing: no tick of the clock is its due tick
   no_memory,  // there was none to insert it into the wheel; each pass tries again
-  nowhere,
+  pass,       // what the driver has taken out of the wheels, and not yet begun
+  late_pass,  // as `pass`, among the late runs of bursts
+  wheel,      // its shard's
 };
 
 /// What a record knows about the group of its timer. The shard's lock guards `group`, and the group's lock guards the
@@ -101,7 +101,7 @@ struct alignas(64) record : node {
   struct pending_run {
     time_point due;
     tick_number tick;
-    std::uint64_t order;  // among those of its tick
+    std::uint64_t order;  // among those of its tick that wait in the same
   };
 
   std::uint32_t slot = 0;  // see record_slot
@@ -113,10 +113,9 @@ struct alignas(64) record : node {
   bool is_submitted : 1 = false;  // an executor has runs that have not started
   std::uint32_t running = 0;
   std::uint64_t generation = 1;  // of the timer that it serves, or will serve
-  // Numbers the waits for a certain moment, in the order in which they began: of timers that are due at the same tick, that
-  // with the lowest number runs first. Advances when the timer ceases to wait, so it never repeats. The ready list reads it
-  // without the lock.
-  sync::atomic<std::uint64_t> arming{1};
+  // Of its wait for a certain moment: of timers that are due at the same tick, that with the lowest order, whose wait began
+  // first, runs first. Advances when the timer ceases to wait, so it never repeats. The ready list reads it without the lock.
+  sync::atomic<std::uint64_t> order{1};
   union {
     time_point deadline{};  // exact, of the run that it waits for; `due` is its tick
     record* next_free;      // while it is free
@@ -179,7 +178,7 @@ struct alignas(64) record : node {
   }
 
   /// Invalidates the current wait: what the timer waited for will not come.
-  void invalidate_wait() noexcept { arming.store(arming.load(relaxed) + 1, relaxed); }
+  void invalidate_wait() noexcept { order.store(order.load(relaxed) + 1, relaxed); }
 
   /// Records that a one-shot is submitted.
   void submit(run_ticket ticket) noexcept {
@@ -221,8 +220,8 @@ struct alignas(64) record : node {
   /// one.
   pending_run first_run() const noexcept {
     const submitted_runs::run* const run = oldest_submitted();
-    return run != nullptr ? pending_run{run->what.due, run->tick, run->number}
-                          : pending_run{deadline, due, number()};
+    if (run != nullptr) return {run->what.due, run->tick, run->number};
+    return {deadline, due, where < waits_in::pass ? number() : order.load(relaxed)};
   }
 
   void destroy_what_it_owns() noexcept {

@@ -72,7 +72,7 @@ struct record_block {
   std::array<record, size> records;
 };
 
-/// The number of a record in its scheduler: the shard, and the place in one of its blocks.
+/// The number of a record in its scheduler: the shard, the block, and the index in the block.
 struct record_slot {
   static constexpr std::uint32_t most_shards = 64;
 
@@ -100,7 +100,7 @@ struct alignas(128) shard {  // NOLINT(clang-analyzer-optin.performance.Padding)
   // The wheel's next_key(), as long as nobody holds the lock. The driver reads it without the lock.
   sync::atomic<tick_number> next{never_tick};
   record* returned = nullptr;
-  std::uint64_t last_arming = 0;
+  std::uint64_t last_order = 0;
   // Null where the memory of a block was given back. No timer of these had `first_generation`, or a later one.
   std::vector<std::unique_ptr<record_block>> blocks;
   std::size_t gaps = 0;  // how many are null

@@ -201,9 +201,9 @@ cells row_of(std::size_t position, const picture::bucket& b, const picture& p) {
 std::string queue_lines(const picture& p) {
   if (p.buckets.empty()) return "";
   std::vector<picture::bucket> queue = p.buckets;
-  const auto place = [](const picture::bucket& b) { return std::pair(b.key, b.number); };
+  const auto order_of = [](const picture::bucket& b) { return std::pair(b.key, b.number); };
   std::sort(queue.begin(), queue.end(),
-            [&](const picture::bucket& a, const picture::bucket& b) { return place(a) < place(b); });
+            [&](const picture::bucket& a, const picture::bucket& b) { return order_of(a) < order_of(b); });
   const std::size_t listed = std::min(queue.size(), listed_buckets);
   std::vector<cells> rows{{"#", "", "bucket", "tick", "due", "nodes"}};
   for (std::size_t i = 0; i != listed; ++i) rows.push_back(row_of(i + 1, queue[i], p));

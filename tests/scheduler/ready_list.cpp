@@ -41,7 +41,7 @@ TEST_CASE("next_due() of a pass is that of the earliest entry not yet popped, la
   }
   SUBCASE("the late entry is first, and was cancelled") {
     CHECK(pass.front()->timer == &late);
-    ++late.arming;
+    ++late.order;
     CHECK(pass.next_due() == std::optional<tick_number>(7));
   }
 }
@@ -58,7 +58,7 @@ TEST_CASE("a late entry follows others of its tick, even after a cancelled entry
   SUBCASE("other entries follow") {
     pass.push(other, 5);
     pass.push(last, 6);
-    ++cancelled.arming;
+    ++cancelled.order;
     CHECK(pass.front()->timer == &cancelled);  // says nothing about those after it
     pass.pop();
     CHECK(pass.front()->timer == &other);
@@ -69,7 +69,7 @@ TEST_CASE("a late entry follows others of its tick, even after a cancelled entry
     pass.pop();
   }
   SUBCASE("no other entry is left") {
-    ++cancelled.arming;
+    ++cancelled.order;
     CHECK(pass.front()->timer == &cancelled);
     pass.pop();
     CHECK(pass.front()->timer == &burst);
@@ -102,11 +102,11 @@ TEST_CASE(
   list pass;
   std::array<record, 6> records;
   const std::array<tick_number, 6> ticks{1, 1, 1, 2, 2, 1};
-  const std::array<std::uint64_t, 6> armings{30, 10, 20, 5, 2, 15};
+  const std::array<std::uint64_t, 6> orders{30, 10, 20, 5, 2, 15};
   REQUIRE(pass.make_room() >= records.size());
   std::optional<list::filling> fills(std::in_place, pass, 2);
   for (std::size_t i = 0; i != records.size(); ++i) {
-    records[i].arming.store(armings[i]);
+    records[i].order.store(orders[i]);
     pass.push(records[i], ticks[i]);
   }
   fills.reset();
