@@ -179,15 +179,14 @@ void core::wait(shard& s, record& r, time_point deadline, tick_number tick, time
     if (r.wheel != nullptr) r.wheel->erase(r);
     r.due = never_tick;
     r.where = waits_in::never_due;
-    r.number() = next_number();
     ++s.counts.never_due;
   } else {
     s.wheel.schedule(r, tick);
     if (shards_.note_key(s)) wakes = shared_from_this();
     leave_count(r);
     r.where = waits_in::wheel;
-    set_order(s, r, now);
   }
+  set_order(s, r, now);
   r.deadline = deadline;
 }
 
@@ -203,7 +202,6 @@ void core::wait_surely(record& r, time_point deadline, tick_number tick, time_po
     set_order(shards_.of(r), r, now);
     r.deadline = deadline;
     r.where = waits_in::no_memory;
-    r.number() = next_number();
     without_memory_.fetch_add(1, relaxed);
     wakes = shared_from_this();  // the driver tries again, and no longer sleeps past the timer's time
   }

@@ -47,7 +47,7 @@ constexpr time_point deadline_after(time_point now, duration delay) noexcept {
 ///                   ^        run_pass()              └> submit() ─> executor ─> start() ─┘     │
 ///                   └────────────────── wait_after_run(), if it is periodic ──────────────────────┘
 ///
-/// finish() takes a timer that ends out of any of these places; stop() finds it in any of them. Each arrow is one step
+/// finish() takes a timer that ends out of any of these; stop() finds it in any of them. Each arrow is one step
 /// under the lock of the timer's shard.
 ///
 /// Locks, in the order in which they may be nested: the wait point's, a shard's (or two, those of a timer and of the new
@@ -336,8 +336,7 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   wait_point endings_;
   sync::atomic<std::size_t> in_flight_{0};  // passes, jobs and calls of handlers
   sync::atomic<unfired_list> unfired_{unfired_list::unclaimed};
-  // The last number given out: to a submitted run, as its ticket, or to a timer that is never due. In virtual time, also
-  // to each timer that is scheduled.
+  // The last number given out: to a submitted run, as its ticket. In virtual time, also to each wait.
   sync::atomic<std::uint64_t> numbers_{0};
   sync::atomic<std::size_t> without_memory_{0};  // how many wait for memory; the driver reads it in each pass
   // Counted also for timers that are gone.

@@ -27,7 +27,7 @@ namespace rondo::detail {
 /// serves another timer by then, and nothing is reset between two timers. Tickets increase, and so give the order of
 /// submission.
 ///
-/// A one-shot has at most one outstanding ticket: see record::number.
+/// A one-shot has at most one outstanding ticket: see record::ticket().
 using run_ticket = std::uint64_t;  // 0 means none
 
 /// The outstanding tickets of a periodic timer. The timer's lock guards them.

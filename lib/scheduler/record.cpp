@@ -11,7 +11,7 @@ std::string record::fault_of_state(bool is_periodic) const {
       if (where == waits_in::nowhere && !in_progress()) return "it is pending, but waits for nothing";
       if (wheel != nullptr &&
           (where == waits_in::never_due || where == waits_in::no_memory || (is_submitted && !is_periodic)))
-        return "its node is in a wheel, but has a number instead of a rank";
+        return "it waits for nothing in the wheel, but its node is in one";
       if (is_periodic) return {};
       if (running != 0) return "it runs once and is running, but is still pending";
       if (is_submitted && where != waits_in::nowhere)

@@ -76,7 +76,7 @@ struct extra_part {
 /// thread may write `next_free` and what is marked [new]. While a run is in progress, `work` belongs to that run, and
 /// while `destroying`, what the timer owns belongs to the thread that destroys it.
 ///
-/// A free record may still be in the wheel, cancelled. The next timer that it serves is then scheduled in that place, if
+/// A free record may still be in the wheel, cancelled. The next timer that it serves is then scheduled in that slot, if
 /// that is possible. It also keeps its extra part, empty, so that members of groups allocate nothing in the long run.
 ///
 /// The state of a timer is a row of this table. A flat enumeration would need the product of these columns: a periodic
@@ -124,11 +124,9 @@ struct alignas(64) record : node {
   task work;                          // [new]
   std::unique_ptr<extra_part> extra;  // [new] perhaps null
 
-  /// While the timer is in no queue, one from a count for the whole scheduler: the ticket of a submitted one-shot, or the
-  /// order among the timers that are never due or wait for memory. It is where the rank is, because the node is in no wheel
-  /// then.
-  std::uint64_t& number() noexcept { return rank; }
-  std::uint64_t number() const noexcept { return rank; }
+  /// The ticket of a submitted one-shot. It is where the rank is, because the node is in no wheel then.
+  run_ticket& ticket() noexcept { return rank; }
+  run_ticket ticket() const noexcept { return rank; }
 
   /// The extra part. Precondition: the record is new. Throws std::bad_alloc; strong guarantee.
   extra_part& with_extra() {
@@ -181,9 +179,9 @@ struct alignas(64) record : node {
   void invalidate_wait() noexcept { order.store(order.load(relaxed) + 1, relaxed); }
 
   /// Records that a one-shot is submitted.
-  void submit(run_ticket ticket) noexcept {
+  void submit(run_ticket number) noexcept {
     is_submitted = true;
-    number() = ticket;
+    ticket() = number;
   }
   /// Records that a run of a periodic timer is submitted.
   void submit(const submitted_runs::run& run) noexcept {
@@ -192,9 +190,9 @@ struct alignas(64) record : node {
   }
   /// Returns whether the ticket was valid. It no longer is. May also be called for a job of a timer that is gone: what
   /// serves another timer, or is being made another one, has nothing submitted with that ticket.
-  bool redeem(run_ticket ticket) noexcept {
+  bool redeem(run_ticket number) noexcept {
     if (!is_submitted) return false;
-    if (periodic() ? !repeats().submitted.redeem(ticket) : number() != ticket) return false;
+    if (periodic() ? !repeats().submitted.redeem(number) : ticket() != number) return false;
     is_submitted = periodic() && repeats().submitted.size() != 0;
     return true;
   }
@@ -221,7 +219,7 @@ struct alignas(64) record : node {
   pending_run first_run() const noexcept {
     const submitted_runs::run* const run = oldest_submitted();
     if (run != nullptr) return {run->what.due, run->tick, run->number};
-    return {deadline, due, where < waits_in::pass ? number() : order.load(relaxed)};
+    return {deadline, due, is_submitted ? ticket() : order.load(relaxed)};
   }
 
   void destroy_what_it_owns() noexcept {

@@ -95,19 +95,19 @@ TEST_CASE("contradictions in a record are found") {
     wheel_core all(8);
     all.schedule(once, 1);
     once.submit(1);
-    CHECK(once.fault() == "its node is in a wheel, but has a number instead of a rank");
+    CHECK(once.fault() == "it waits for nothing in the wheel, but its node is in one");
   }
   SUBCASE("it is never due, and it is still in the wheel") {
     wheel_core all(8);
     all.schedule(once, 1);
     once.where = waits_in::never_due;
-    CHECK(once.fault() == "its node is in a wheel, but has a number instead of a rank");
+    CHECK(once.fault() == "it waits for nothing in the wheel, but its node is in one");
   }
   SUBCASE("it waits for memory, and it is still in the wheel") {
     wheel_core all(8);
     all.schedule(once, 1);
     once.where = waits_in::no_memory;
-    CHECK(once.fault() == "its node is in a wheel, but has a number instead of a rank");
+    CHECK(once.fault() == "it waits for nothing in the wheel, but its node is in one");
   }
   SUBCASE("it runs once, and has a recurrence") {
     periodic_record often;

@@ -78,14 +78,14 @@ TEST_CASE("a record in use keeps the memory of its block, and does not change") 
   p.take(0, 1000);
   record* const stays = p.taken[500];
   p.taken.erase(p.taken.begin() + 500);
-  stays->number() = 17;
+  stays->ticket() = 17;
   const std::uint64_t generation = stays->generation;
   p.give_back_all(0);
   p.shrink(0);
   CHECK(p.all.slots() == 64);
   CHECK(census_of(p.all).free == 63);
   CHECK(p.find(stays->slot) == stays);
-  CHECK(stays->number() == 17);
+  CHECK(stays->ticket() == 17);
   CHECK(stays->generation == generation);
   pool_threads::on(0, [&] { p.end(*stays); });
   p.shrink(0);
