@@ -3,7 +3,9 @@
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <streambuf>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -339,6 +341,9 @@ TEST_CASE("a task whose run ends on another thread without memory for the next r
     CHECK(failing.struck());
   }
   CHECK(core->wakes == wakes_before + 1);
+  std::ostringstream drawing;
+  core->dump(drawing);
+  CHECK(drawing.str().find("not in the wheel: 1 waiting for memory\n") != std::string::npos);
   CHECK(core->next_due() == at(2ms));
   CHECK(pass(2ms) == 1);
   core->stop();
