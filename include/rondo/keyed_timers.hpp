@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include <rondo/call_site.hpp>
@@ -42,8 +44,10 @@ namespace rondo {
 ///   destroyed.
 /// - Key's hash, equality, copy and move may run under the lock of this object: they must not call the library.
 ///   Hash and equality must not throw.
-/// - Cost: the scheduler's call, a look-up under a lock of this object and, for a key that has no timer, the allocation
-///   of its place in the map. Apart from that, a timer takes no more memory than without a key.
+/// - Cost: the scheduler's call and a look-up under a lock of this object. Replacing a timer that has no options, with a
+///   task that is only bytes, such as a lambda that captures pointers and numbers, as the old one, changes these bytes and the
+///   deadline in place. A key takes 20 bytes and itself, and four to eight in the table; room for 64 keys is allocated at a
+///   time, used again when keys are forgotten, and kept until the object is destroyed.
 /// - It may outlive its scheduler. It treats the scheduler's destruction as a stop().
 template <class Key, class Hash = std::hash<Key>, class KeyEqual = std::equal_to<Key>>
 class keyed_timers {
@@ -215,68 +219,98 @@ class keyed_timers<Key, Hash, KeyEqual>::keys final : public detail::keyed_core 
 
   /// If the key has a timer and `replaces` is false, does nothing and returns false.
   bool set(Key&& key, detail::keyed_call& c, bool replaces) {
-    forgotten gone;
+    forgotten gone(*this);
     const std::lock_guard hold(mutex_);
-    const used_key k{table_, table_.find_or_add(std::move(key)), gone};
-    if (!replaces && has_timer(k.place.entry)) return false;
-    c.set(k.place.entry, &k.place, replaces);
+    const used_key k{*this, table_.find_or_add(std::move(key)), gone};
+    if (!replaces && has_timer(k.entry())) return false;
+    c.set(k.entry(), k.where, replaces);
+    keep_alive();
     return true;
   }
 
   bool reschedule(const Key& key, detail::keyed_call& c) {
     const std::lock_guard hold(mutex_);
-    const auto* const k = table_.find(key);
-    return k != nullptr && c.reschedule(k->entry);
+    const place k = table_.find(key);
+    return k != 0 && c.reschedule(entry(k));
   }
 
   cancel_result cancel(const Key& key, awaited* tasks = nullptr) {
-    forgotten gone;  // its destructor may wait for the end of `c`
+    forgotten gone(*this);  // its destructor may wait for the end of `c`
     detail::keyed_call c(*this);
     const std::lock_guard hold(mutex_);
-    auto* const k = table_.find(key);
-    if (k == nullptr) return cancel_result::gone;
-    const cancel_result result = c.cancel(k->entry);
-    if (k->entry.unused())
-      gone = table_.forget(*k);
-    else if (tasks != nullptr)
-      note(*tasks, k->entry, k);
+    const place found = table_.find(key);
+    if (found == 0) return cancel_result::gone;
+    const used_key k{*this, found, gone};
+    const cancel_result result = c.cancel(k.entry());
+    if (tasks != nullptr) note(*tasks, k.entry(), found);
     return result;
   }
 
   std::optional<time_point> due(const Key& key) const {
     const std::lock_guard hold(mutex_);
-    const auto* const k = table_.find(key);
-    return k != nullptr ? keyed_core::due(k->entry) : std::nullopt;
+    const place k = table_.find(key);
+    return k != 0 ? keyed_core::due(entry(k)) : std::nullopt;
   }
 
   bool has(const Key& key) const {
     const std::lock_guard hold(mutex_);
-    const auto* const k = table_.find(key);
-    return k != nullptr && has_timer(k->entry);
+    const place k = table_.find(key);
+    return k != 0 && has_timer(entry(k));
   }
 
   std::size_t size() const {
     const std::lock_guard hold(mutex_);
     std::size_t count = 0;
-    table_.for_each([&](const detail::keyed_entry& e) {
-      if (has_timer(e)) ++count;
-    });
+    for (place k = 1; k < table_.end(); ++k)
+      if (has_timer(entry(k))) ++count;
     return count;
   }
 
  private:
   using typename keyed_core::awaited;
   using table = detail::key_table<Key, Hash, KeyEqual>;
-  using node = typename table::node;
-  using forgotten = typename table::forgotten;  // destroyed without the lock
+  using place = typename table::number;
+
+  /// A key that was forgotten. The key is destroyed without the lock, and then its place can be used again.
+  class forgotten {
+   public:
+    explicit forgotten(keys& all) noexcept : all_(all) {}
+    ~forgotten() {
+      if (place_ == 0) return;
+      std::destroy_at(&all_.table_.at(place_).key);
+      const std::lock_guard hold(all_.mutex_);
+      all_.table_.reuse(place_);
+    }
+    forgotten(const forgotten&) = delete;
+    forgotten& operator=(const forgotten&) = delete;
+
+    /// Precondition: the mutex is locked.
+    void forget(place k) noexcept {
+      all_.table_.forget(k);
+      if constexpr (std::is_trivially_destructible_v<Key>) {
+        all_.table_.reuse(k);
+      } else {
+        place_ = k;
+        kept_ = all_.kept();  // for the key's destructor, which may end all other timers
+      }
+      if (all_.table_.empty()) kept_ = all_.let_go();
+    }
+
+   private:
+    keys& all_;
+    place place_ = 0;
+    std::shared_ptr<detail::keyed_core> kept_;
+  };
 
   /// A key under the lock, which is forgotten at the end if it has no timer then.
   struct used_key {
-    table& all;
-    node& place;
+    keys& all;
+    const place where;
     forgotten& gone;
+
+    detail::keyed_entry& entry() const noexcept { return all.table_.at(where).entry; }
     ~used_key() {
-      if (place.entry.unused()) gone = all.forget(place);
+      if (entry().unused()) gone.forget(where);
     }
   };
 
@@ -284,12 +318,15 @@ class keyed_timers<Key, Hash, KeyEqual>::keys final : public detail::keyed_core 
     return cancel(*static_cast<const Key*>(key), &tasks);
   }
 
-  void left(void* tag, timer_id id) noexcept override {
-    forgotten gone;
+  void left(std::uint32_t tag, timer_id id) noexcept override {
+    forgotten gone(*this);
     const std::lock_guard hold(mutex_);
-    const used_key k{table_, *static_cast<node*>(tag), gone};
-    k.place.entry.remove(id);
+    const used_key k{*this, tag, gone};
+    remove(k.entry(), id);
   }
+
+  place end_of_tags() const noexcept override { return table_.end(); }
+  const detail::keyed_entry& entry(place k) const noexcept override { return table_.at(k).entry; }
 
   table table_;
 };

@@ -237,6 +237,10 @@ struct task_access {
   static bool trivial_to_destroy(const task& t) noexcept {
     return t.operations_ == nullptr || t.operations_->destroy == nullptr;
   }
+  /// Whether moving and destroying `t` runs no user code, and it owns nothing. Precondition: it is not empty.
+  static bool is_bytes(const task& t) noexcept {
+    return t.operations_->move == nullptr && t.operations_->destroy == nullptr;
+  }
   /// What interrupts the runs of `t`; null if it cannot be interrupted.
   static std::shared_ptr<interruption> interrupting(task& t) noexcept {
     const auto* const operations = t.operations_;

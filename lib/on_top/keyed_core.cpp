@@ -1,98 +1,140 @@
 #include <rondo/detail/keyed_core.hpp>
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <utility>
 
+#include <rondo/errors.hpp>
+
 #include "scheduler/core.hpp"
 
 namespace rondo::detail {
 
-class keyed_core::group final : public timer_group {
+class keyed_core::owner final : public timer_owner {
  public:
-  group(keyed_core& owner, std::shared_ptr<detail::core> c) noexcept : core(std::move(c)), owner_(owner) {}
+  owner(keyed_core& keys, std::shared_ptr<detail::core> c) noexcept : core(std::move(c)), keys_(keys) {}
 
   const std::shared_ptr<detail::core> core;  // whose scheduler may have been destroyed
 
  private:
-  std::shared_ptr<void> self() noexcept override { return owner_.shared_from_this(); }
-  void left(void* tag, timer_id id) noexcept override { owner_.left(tag, id); }
+  void leave(record& r, timer_id id) noexcept override { keys_.left(r.tag, id); }
 
-  keyed_core& owner_;
+  keyed_core& keys_;
 };
 
-/// If only the last timer is left, its id suffices. Only the group knows the earlier ones.
 struct keyed_core::awaited {
   timer_id current;
-  const void* tag = nullptr;
-  std::optional<timer_group::cursor> replaced;
+  std::uint32_t tag = 0;
+  std::uint64_t replaced_until = 0;  // the replaced timers with lower numbers
 };
 
 constexpr const char* in_keyed_timers = "a call of keyed_timers";  // for checked builds
 
-keyed_core::keyed_core(const scheduler& s) : group_(std::make_unique<group>(*this, core_access::of(s))) {}
+keyed_core::keyed_core(const scheduler& s) : owner_(std::make_unique<owner>(*this, core_access::of(s))) {}
 
 keyed_core::~keyed_core() = default;
 
+timer_id keyed_core::id_of(const keyed_entry& e) const noexcept {
+  return e.generation == 0 ? timer_id{} : owner_->core->id_of(e.slot, e.generation);
+}
+
+/// Calls visit(id), without the mutex, for the last timer of each key that is there all the time.
+template <class Visit>
+void keyed_core::for_each_current(Visit&& visit) const {
+  constexpr std::uint32_t at_a_time = 256;  // because other calls wait for the mutex
+  std::unique_lock hold(mutex_);
+  for (std::uint32_t tag = 1, end = end_of_tags(); tag < end; ++tag) {
+    const timer_id id = id_of(entry(tag));
+    if (id == timer_id{} && tag % at_a_time != 0) continue;
+    hold.unlock();
+    if (id != timer_id{}) visit(id);
+    hold.lock();
+  }
+}
+
 void keyed_core::clear() {
-  [[maybe_unused]] const checked_call checked{*group_->core, in_keyed_timers};
-  group_->core->cancel_all(*group_);
+  core& c = *owner_->core;
+  [[maybe_unused]] const checked_call checked{c, in_keyed_timers};
+  if (!c.abandoned()) for_each_current([&](timer_id id) { c.cancel(id); });
 }
 
 void keyed_core::close() {
-  [[maybe_unused]] const checked_call checked{*group_->core, in_keyed_timers};
-  group_->core->close(*group_);
+  core& c = *owner_->core;
+  [[maybe_unused]] const checked_call checked{c, in_keyed_timers};
+  if (c.abandoned()) return;
+  std::uint64_t until = 0;
+  {
+    const std::lock_guard hold(mutex_);
+    closed_ = true;
+    until = numbers_;
+  }
+  // All are cancelled before it waits for any of them, so that nothing starts in the meantime.
+  for_each_current([&](timer_id id) { c.cancel(id); });
+  for_each_current([&](timer_id id) { c.cancel_and_wait(id); });
+  wait_for_replaced(until, any_tag);
 }
 
-bool keyed_core::has_timer(const keyed_entry& e) const { return group_->core->pending(e.current); }
+bool keyed_core::has_timer(const keyed_entry& e) const { return owner_->core->pending(id_of(e)); }
 
-std::optional<time_point> keyed_core::due(const keyed_entry& e) const { return group_->core->due(e.current); }
+std::optional<time_point> keyed_core::due(const keyed_entry& e) const { return owner_->core->due(id_of(e)); }
 
 cancel_result keyed_core::cancel_and_wait(const void* key) {
   awaited tasks;
   const cancel_result result = cancel_key(key, tasks);
-  core& c = *group_->core;
-  if (tasks.current != timer_id{}) c.cancel_and_wait(tasks.current);
-  if (!tasks.replaced) return result;
-  // All of them were cancelled or replaced before, so none is cancelled here.
-  for (timer_id id = next(tasks); id != timer_id{}; id = next(tasks)) c.cancel_and_wait(id);
+  if (tasks.current != timer_id{}) owner_->core->cancel_and_wait(tasks.current);
+  wait_for_replaced(tasks.replaced_until, tasks.tag);
   return result;
 }
 
-void keyed_core::note(awaited& tasks, const keyed_entry& e, const void* tag) const noexcept {
-  if (group_->core->abandoned() || group_->core->inside_tagged(*group_, tag)) return;
-  tasks.current = e.current;
+void keyed_core::note(awaited& tasks, const keyed_entry& e, std::uint32_t tag) const noexcept {
+  if (owner_->core->abandoned() || owner_->core->inside_tagged(*owner_, tag)) return;
+  tasks.current = id_of(e);
   tasks.tag = tag;
-  if (e.replaced() != 0) tasks.replaced.emplace(*group_);
+  if (e.replaced != 0) tasks.replaced_until = numbers_;
 }
 
-/// The id of the key's next replaced timer, or that of no timer. (In the meantime, the key may have been forgotten and
-/// another key may have taken its place, but that key's timers joined the group later.)
-timer_id keyed_core::next(awaited& tasks) const {
-  constexpr int at_a_time = 256;  // because other calls wait for the mutex
-  for (;;) {
-    const std::lock_guard hold(mutex_);  // guards the tags
-    for (int i = 0; i != at_a_time; ++i) {
-      const auto id = group_->core->next_tagged(*tasks.replaced, tasks.tag);
-      if (!id || *id != timer_id{}) return id.value_or(timer_id{});
+/// Waits for the replaced timers with that tag, or with any tag, and with lower numbers. (In the meantime, the key may have
+/// been forgotten and another key may have taken its place, but that key's timers get higher numbers.)
+void keyed_core::wait_for_replaced(std::uint64_t until, std::uint32_t tag) {
+  for (std::uint64_t from = 0; from < until;) {
+    timer_id id;
+    {
+      const std::lock_guard hold(mutex_);
+      const auto next = std::find_if(replaced_.begin(), replaced_.end(), [&](const replaced_timer& t) {
+        return t.number >= from && (tag == any_tag || t.tag == tag);
+      });
+      if (next == replaced_.end() || next->number >= until) return;
+      id = next->id;
+      from = next->number + 1;
     }
+    owner_->core->cancel_and_wait(id);  // it was cancelled when it was replaced
   }
 }
 
-keyed_call::keyed_call(keyed_core& keys) : group_(*keys.group_), now_(group_.core->now()) {
-  if constexpr (checks) group_.core->begin_call();
+void keyed_core::remove(keyed_entry& e, timer_id id) noexcept {
+  if (id_of(e) == id) {
+    e.generation = 0;
+    return;
+  }
+  --e.replaced;
+  std::erase_if(replaced_, [&](const replaced_timer& t) { return t.id == id; });
+}
+
+keyed_call::keyed_call(keyed_core& keys) : keys_(keys), core_(*keys.owner_->core), now_(core_.now()) {
+  if constexpr (checks) core_.begin_call();
 }
 
 task& keyed_call::take_record() {
-  record_ = &group_.core->take_record(true);
+  record_ = &core_.take_record(true);
   return record_->work;
 }
 
 keyed_call::~keyed_call() {
-  core& c = *group_.core;
+  core& c = core_;
   if (record_ != nullptr) c.discard(*record_, true);
-  c.finish(core::remainder{ended_, wakes_});
+  c.finish({ended_, wakes_});
   if (running_ != timer_id{}) c.interrupt(running_);
   if constexpr (checks) c.end_call(in_keyed_timers);
 }
@@ -101,44 +143,43 @@ void keyed_call::set_options(timer_options&& with) { record_->keep(std::move(wit
 
 void keyed_call::due(duration delay) noexcept { due_ = deadline_after(now_, delay); }
 
-void keyed_call::due(const recurrence& when) { due_ = group_.core->make_periodic(*record_, when, now_); }
+void keyed_call::due(const recurrence& when) { due_ = core_.make_periodic(*record_, when, now_); }
 
-void keyed_call::set(keyed_entry& e, void* tag, bool interrupts) {
+void keyed_call::set(keyed_entry& e, std::uint32_t tag, bool interrupts) {
+  if (keys_.closed_) timer_group::refuse_closed();
   core::remainder rest;
-  const timer_id old = e.current;
-  const timer_id id = group_.core->schedule_member(*record_, due_, now_, group_, tag, old, rest);
+  const timer_id old = keys_.id_of(e);
+  if (old != timer_id{}) keys_.replaced_.reserve(keys_.replaced_.size() + 1);
+  const timer_id id = core_.replace(old, *record_, due_, now_, *keys_.owner_, tag, rest);
   record_ = nullptr;
   wakes_ = rest.wakes;
   ended_ = rest.ended;
-  if (interrupts && ended_ == nullptr && !group_.core->inside(old)) running_ = old;
-  forget_ended(e, old);
-  e.current = id;
-  ++e.timers;
+  if (old != timer_id{} && !rest.has_ended) {
+    if (interrupts && !core_.inside(old)) running_ = old;
+    keys_.replaced_.push_back({keys_.numbers_++, old, tag});
+    ++e.replaced;
+  }
+  const timer_id_parts& parts = timer_id_access::parts(id);
+  e.slot = parts.slot;
+  e.generation = parts.generation;
 }
 
 bool keyed_call::reschedule(const keyed_entry& e) {
   core::remainder rest;
-  const bool moved = group_.core->reschedule(e.current, due_, now_, rest);
+  const bool moved = core_.reschedule(keys_.id_of(e), due_, now_, rest);
   wakes_ = rest.wakes;
   return moved;
 }
 
 cancel_result keyed_call::cancel(keyed_entry& e) noexcept {
   core::remainder rest;
-  const timer_id old = e.current;
-  const cancel_result result = group_.core->cancel(old, rest);
+  const timer_id old = keys_.id_of(e);
+  const cancel_result result = core_.cancel_for_owner(old, rest);
   ended_ = rest.ended;
   if (result == cancel_result::running) running_ = old;
-  forget_ended(e, old);
-  return result == cancel_result::gone && e.replaced() != 0 ? cancel_result::running : result;
-}
-
-/// If the old timer has just ended, with no task in progress, no later call needs to find it through its key. So it is
-/// forgotten here, under the lock that is held anyway.
-void keyed_call::forget_ended(keyed_entry& e, timer_id old) noexcept {
-  if (ended_ == nullptr) return;
-  ended_->member().tag = nullptr;
-  e.remove(old);
+  // No later call needs to find it through its key.
+  if (rest.has_ended) e.generation = 0;
+  return result == cancel_result::gone && e.replaced != 0 ? cancel_result::running : result;
 }
 
 }  // namespace rondo::detail

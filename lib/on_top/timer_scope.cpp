@@ -76,7 +76,7 @@ timer_id timer_scope::schedule(const recurrence& when, task work, timer_options 
 cancel_result timer_scope::cancel(timer_id id) {
   const auto group = group_;
   [[maybe_unused]] const checked_call checked{*core_, "cancel()"};
-  return core_->belongs(id, *group) ? core_->cancel(id) : cancel_result::gone;
+  return core_->cancel_member(id, *group);
 }
 
 cancel_result timer_scope::cancel_and_wait(timer_id id) {

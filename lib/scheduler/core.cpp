@@ -84,10 +84,6 @@ void core::refuse_stopped() const {
           : "rondo: a timer was scheduled after stop() or drain()");
 }
 
-timer_id core::id_of(const record& r) const noexcept {
-  return timer_id_access::make(number_, r.slot, r.generation);
-}
-
 /// The record that serves the timer, with its shard locked by `hold`; or null, and `hold` owns nothing.
 record* core::find(timer_id id, shard_lock& hold) const noexcept {
   const timer_id_parts which = timer_id_access::parts(id);
@@ -98,9 +94,9 @@ record* core::find(timer_id id, shard_lock& hold) const noexcept {
   return nullptr;
 }
 
-record& core::take_record(bool is_member) {
+record& core::take_record(bool is_owned) {
   if (stopping()) refuse_stopped();
-  if (is_member || max_pending_ == unlimited) return shards_.take();
+  if (is_owned || max_pending_ == unlimited) return shards_.take();
   return take_limited_record();
 }
 
@@ -115,10 +111,11 @@ record& core::take_limited_record() {
   }
 }
 
-void core::discard(record& r, bool is_member) noexcept {
+void core::discard(record& r, bool is_owned) noexcept {
+  r.leave_owner();
   const marker here(marker::kind::destruction, this,
                     &r);  // keeps this core if what is destroyed destroys the scheduler
-  if (!is_member) free_place();
+  if (!is_owned) free_place();
   r.destroy_what_it_owns();
   shard_lock hold(shards_.of(r).mutex);
   free_record(hold, r);
@@ -298,10 +295,8 @@ timer_id new_timer::schedule(time_point due, time_point now) {
 }
 
 timer_id new_timer::schedule_member(time_point due, time_point now) {
-  core::remainder rest;
-  const timer_id id = core_.schedule_member(*record_, due, now, *group_, nullptr, {}, rest);
+  const timer_id id = core_.schedule_member(*record_, due, now, *group_);
   record_ = nullptr;
-  core_.finish(rest);
   if constexpr (checks) core_.end_call(in_schedule);
   return id;
 }
@@ -478,7 +473,7 @@ void core::dispatch_one_shot(shard_lock& hold, record& r, dispatch_result& d) no
   stop_waiting(r);
   d.fact.left = 0;
   if (d.what == verdict::run_here) {
-    ++r.running;
+    r.note_begin();
     end(r, ending::last_run);
     return hold.unlock();
   }
@@ -547,7 +542,7 @@ void core::wait_for_next(record& r, const repetition::step& next, time_point now
 void core::begin_run(shard_lock& hold, record& r, std::uint64_t missed) noexcept {
   counters& counts = shards_.of(r).counts;
   counts.missed += missed;
-  ++r.running;
+  r.note_begin();
   if (r.over())
     end(r, ending::last_run);
   else
@@ -604,9 +599,9 @@ void core::end_run(record& r, time_point ended) noexcept {
   if (r.periodic()) {
     if (r.live() && draining()) end(r, ending::over);  // the search of drain() may have missed the timer
     // The last run of a timer that is no longer live stays "running" until its callable is destroyed.
-    if (r.live() || r.running != 1) {
+    if (r.live() || r.running() != 1) {
       waking wakes;
-      --r.running;
+      r.note_end();
       if (r.live()) wait_after_run(r, ended, wakes);
       hold.unlock();
       if (wakes != nullptr) wakes->next_due_moved_earlier();
@@ -787,7 +782,7 @@ void core::interrupt(timer_id id) noexcept {
 /// `hold` locks the shard of `r`; it is unlocked afterwards. The callbacks are inside a run of the timer, and may destroy
 /// the scheduler: nothing of it is used after them.
 void core::interrupt(record& r, shard_lock& hold) noexcept {
-  if (r.running == 0 || r.destroying) return hold.unlock();
+  if (!r.is_running || r.destroying) return hold.unlock();
   const timer_id asked = id_of(r);
   const std::shared_ptr<interruption> runs = task_access::interrupting(r.work);
   hold.unlock();
@@ -839,7 +834,7 @@ void core::end(record& r, ending how) noexcept {
   const bool completes = how == ending::last_run || how == ending::over;
   r.state = completes ? life::completed : life::ended;
   // What is destroyed later may read the counters.
-  shards_.of(r).counts.count(how, r.running != 0);
+  shards_.of(r).counts.count(how, r.is_running);
   // Only now: there are never more timers pending than places.
   if (how != ending::replaced) free_place();
 }
@@ -848,7 +843,7 @@ void core::end(record& r, ending how) noexcept {
 /// unlocked afterwards.
 void core::finish(shard_lock& hold, record& r, ending how) noexcept {
   end(r, how);
-  if (r.running != 0) return hold.unlock();
+  if (r.is_running) return hold.unlock();
   // What a pass, a job or the end of the scheduler destroys is inside it; what a cancel() destroys is not.
   release(hold, r, how == ending::over ? marker::kind::user_code : marker::kind::destruction);
 }
@@ -865,11 +860,10 @@ void core::release(shard_lock& hold, record& r, marker::kind what) noexcept {
     hold.unlock();
   }
   const marker here(what, this, &r);  // keeps this core if what is destroyed destroys the scheduler
-  timer_group* const group = r.group();
   r.destroy_what_it_owns();
-  if (group != nullptr) group->leave(r, id_of(r));
+  if (timer_owner* const owner = r.owner()) owner->leave(r, id_of(r));
   hold.lock();
-  if (group != nullptr) r.member() = {};
+  r.leave_owner();
   r.destroying = false;
   free_record(hold, r);
 }
@@ -879,7 +873,7 @@ void core::release(shard_lock& hold, record& r, marker::kind what) noexcept {
 /// the shard of `r`. It is unlocked afterwards.
 void core::free_record(shard_lock& hold, record& r) noexcept {
   ++r.generation;
-  r.running = 0;
+  r.is_running = false;
   r.kind = timer_kind::plain;
   r.state = life::free;
   const bool is_awaited = r.awaited;
@@ -898,32 +892,76 @@ void core::shrink_to_fit() noexcept {
 #endif
 }
 
-// Timers that are members of a group, and calls in two parts.
+// Timers that have an owner, and calls in two parts.
 
-timer_id core::schedule_member(record& r, time_point due, time_point now, timer_group& group, void* tag,
-                               timer_id in_place_of, remainder& rest) {
+timer_id core::schedule_member(record& r, time_point due, time_point now, timer_group& group) {
+  const std::uint32_t place =
+      group.take_place();  // first: a closed group says so, even if the scheduler is full
+  const timer_id id = id_of(r);
   waking wakes;
-  r.with_extra();
+  bool is_claimed = false;
+  try {
+    if (max_pending_ != unlimited) claim_place();
+    is_claimed = true;
+    // Either close() finds the timer in the group, and finds it pending because its shard is locked until then; or the group
+    // is found to be closed here.
+    const std::lock_guard hold(shards_.of(r).mutex);
+    group.join(r, place, [&] { publish_owned(r, due, now, wakes); });
+  } catch (...) {
+    if (is_claimed) free_place();
+    group.give_back(place);
+    throw;
+  }
+  if (wakes != nullptr) wakes->next_due_moved_earlier();
+  return id;
+}
+
+timer_id core::replace(timer_id old_id, record& r, time_point due, time_point now, timer_owner& owner,
+                       std::uint32_t tag, remainder& rest) {
+  waking wakes;
+  if (const timer_id in_place = replace_in_place(old_id, r, due, now, tag, wakes); in_place != timer_id{}) {
+    shards_.put_back(r);
+    rest.wakes = wakes != nullptr;
+    rest.has_ended = true;
+    return in_place;
+  }
   shard_lock made_hold(shards_.of(r).mutex, std::defer_lock);
   shard_lock old_hold;
-  record* const old = lock_both(made_hold, in_place_of, old_hold);
-  if (old == nullptr && max_pending_ != unlimited) {
-    group.check_open();  // a closed group says so, even if the scheduler is full
-    claim_place();
-  }
+  record* const old = lock_both(made_hold, old_id, old_hold);
+  if (old == nullptr && max_pending_ != unlimited) claim_place();
   const timer_id id = id_of(r);
+  r.belong_to(owner, tag);
   try {
-    publish_member(r, due, tick_of(r, grid_.of_deadline(due, now), due), now, group, tag, wakes);
+    publish_owned(r, due, now, wakes);
   } catch (...) {
     if (old == nullptr) free_place();
     throw;
   }
   rest.wakes = wakes != nullptr;
-  if (old != nullptr) {
-    end(*old, ending::replaced);
-    if (old->running == 0) rest.ended = old;
-  }
+  if (old == nullptr) return id;
+  if (old_hold.owns_lock()) made_hold.unlock();
+  end_for_owner(old_hold.owns_lock() ? old_hold : made_hold, *old, ending::replaced, rest);
   return id;
+}
+
+/// As replace(), if that only changes some bytes of the old timer's record: both timers run once, have no options, and
+/// own nothing. Then the new timer takes over the record, with its slot in the wheel, and only the callable leaves `r`.
+/// Otherwise does nothing, and returns no timer.
+timer_id core::replace_in_place(timer_id old_id, record& r, time_point due, time_point now, std::uint32_t tag,
+                                waking& wakes) {
+  if (!r.plain() || !task_access::is_bytes(r.work)) return {};
+  shard_lock hold;
+  record* const old = find(old_id, hold);
+  if (old == nullptr || !old->owned() || old->where != waits_in::wheel) return {};
+  if (stopping()) refuse_stopped();
+  shard& s = shards_.of(*old);
+  wait(s, *old, due, grid_.of_deadline(due, now), now, wakes);
+  old->work = std::move(r.work);
+  old->tag = tag;
+  ++old->generation;
+  ++s.counts.scheduled;
+  s.counts.count(ending::replaced, false);
+  return id_of(*old);
 }
 
 /// Locks the shard of a new timer, to which `made_hold` refers, and that of the timer `id`, in the order of their addresses,
@@ -950,26 +988,58 @@ record* core::lock_both(shard_lock& made_hold, timer_id id, shard_lock& old_hold
   return r;
 }
 
-/// Makes the new timer of `r`, whose shard is locked, a member, and then makes it known to all. Either close() finds the
-/// timer in the group, and finds it pending because its shard is locked until the timer is published; or the group is
-/// found to be closed here.
-void core::publish_member(record& r, time_point due, tick_number tick, time_point now, timer_group& group,
-                          void* tag, waking& wakes) {
-  group.join(r, tag);
-  if (r.plain()) r.kind = timer_kind::one_shot;
-  try {
-    publish(shards_.of(r), r, due, tick, now, wakes);
-  } catch (...) {
-    group.withdraw(r);
-    throw;
+/// Makes the new timer of `r`, whose shard is locked, and which has an owner, known to all.
+void core::publish_owned(record& r, time_point due, time_point now, waking& wakes) {
+  if (r.plain()) r.kind = task_access::trivial_to_destroy(r.work) ? timer_kind::owned : timer_kind::one_shot;
+  publish(shards_.of(r), r, due, tick_of(r, grid_.of_deadline(due, now), due), now, wakes);
+}
+
+/// As end(), for the owner of the timer, which knows that it leaves. If nothing has to be destroyed, frees the record at once,
+/// and unlocks its shard.
+void core::end_for_owner(shard_lock& hold, record& r, ending how, remainder& rest) noexcept {
+  end(r, how);
+  if (r.is_running) return;
+  rest.has_ended = true;
+  const bool owns_nothing = r.owned();
+  r.leave_owner();
+  if (owns_nothing)
+    free_record(hold, r);
+  else
+    rest.ended = &r;
+}
+
+cancel_result core::cancel_for_owner(timer_id id, remainder& rest) noexcept {
+  shard_lock hold;
+  record* const r = find(id, hold);
+  if (r == nullptr) return cancel_result::gone;
+  if (!r->live()) return r->is_running ? cancel_result::running : cancel_result::gone;
+  end_for_owner(hold, *r, ending::cancelled, rest);
+  return rest.has_ended ? cancel_result::cancelled : cancel_result::running;
+}
+
+/// As cancel(), for a timer of that group.
+cancel_result core::cancel_member(timer_id id, timer_group& group) {
+  std::shared_ptr<void> last;  // destroyed without the lock
+  {
+    shard_lock hold;
+    record* const r = find(id, hold);
+    if (r == nullptr || r->owner() != &group) return cancel_result::gone;
+    if (r->owned() && r->where == waits_in::wheel) {  // so it owns nothing that must be destroyed
+      end(*r, ending::cancelled);
+      last = group.remove(*r);
+      r->leave_owner();
+      free_record(hold, *r);
+      return cancel_result::cancelled;
+    }
   }
+  return cancel(id);
 }
 
 cancel_result core::cancel(timer_id id, remainder& rest) noexcept {
   shard_lock hold;
   record* const r = find(id, hold);
   if (r == nullptr) return cancel_result::gone;
-  const bool is_running = r->running != 0;
+  const bool is_running = r->is_running;
   if (!r->live()) return is_running ? cancel_result::running : cancel_result::gone;
   end(*r, ending::cancelled);
   if (!is_running) rest.ended = r;
@@ -996,31 +1066,21 @@ void core::finish(const remainder& rest) noexcept {
 bool core::belongs(timer_id id, const timer_group& group) const {
   shard_lock hold;
   const record* const r = find(id, hold);
-  return r != nullptr && r->group() == &group;
+  return r != nullptr && r->owner() == &group;
 }
 
 template <class Visit>
 void core::for_each_member(timer_group& group, Visit&& visit) const {
   if (abandoned()) return;
-  timer_group::cursor members(group);
-  while (const auto place = members.next())
-    visit(timer_id_access::make(number_, place->slot, place->generation));
-}
-
-std::optional<timer_id> core::next_tagged(timer_group::cursor& members, const void* tag) const {
-  timer_id id;
-  const bool is_one = members.next([&](const auto& place, const record& r) {
-    if (r.member().tag == tag) id = timer_id_access::make(number_, place.slot, place.generation);
-  });
-  return is_one ? std::optional(id) : std::nullopt;
+  group.for_each([&](const timer_group::place& p) { visit(id_of(p.slot, p.generation)); });
 }
 
 bool core::inside(timer_id id) const {
   return inside_any([&](const record& own) { return id_of(own) == id; });
 }
 
-bool core::inside_tagged(const timer_group& group, const void* tag) const {
-  return inside_any([&](const record& own) { return own.group() == &group && own.member().tag == tag; });
+bool core::inside_tagged(const timer_owner& owner, std::uint32_t tag) const {
+  return inside_any([&](const record& own) { return own.owner() == &owner && own.tag == tag; });
 }
 
 /// Whether the caller is inside a run of a timer, or the destruction of its callable, whose record is(record) returns true
@@ -1131,7 +1191,7 @@ std::vector<std::string> core::names_of(const std::vector<candidate>& found) con
 void core::find_unfired(std::vector<candidate>& found) {
   shards_.for_each_timer([&](record& r, shard_lock& hold) {
     if (!r.live()) return;
-    if (r.running != 0) return finish(hold, r, ending::over);
+    if (r.is_running) return finish(hold, r, ending::over);
     const auto next = r.first_run();
     found.push_back({id_of(r), r.order.load(relaxed), next.tick, r.is_submitted ? waits_in::nowhere : r.where,
                      next.order});
@@ -1151,7 +1211,7 @@ void core::hand_back(const candidate& c, std::string&& name, std::vector<unfired
   hold.unlock();
   list.push_back({c.id, due, std::move(r.work), std::move(name)});  // moving a callable is user code
   hold.lock();
-  if (r.running == 0)
+  if (!r.is_running)
     release(hold, r, marker::kind::user_code);  // its executor may stop or destroy the scheduler
 }
 

@@ -69,13 +69,13 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   // account for a fifth of their instructions.
 
   /// How a timer is scheduled: take_record() returns a free record that only the caller knows and that counts as a
-  /// timer. The caller fills in the task, and perhaps its options, and calls schedule(), or schedule_member() for a
-  /// timer that will be a member of a group. If that or anything before it throws, the caller calls discard(). A timer
-  /// claims its place under the limit first; a member claims one last, and only if no other timer gives up its place.
-  /// Throws stopped_error, capacity_error and std::bad_alloc.
-  [[gnu::flatten]] record& take_record(bool is_member);
+  /// timer. The caller fills in the task, and perhaps its options, and calls schedule(), or, for a timer that will have an
+  /// owner, schedule_member() or replace(). If that or anything before it throws, the caller calls discard(). A timer
+  /// claims its place under the limit first; one with an owner claims it last, and only if no other timer gives up its
+  /// place. Throws stopped_error, capacity_error and std::bad_alloc.
+  [[gnu::flatten]] record& take_record(bool is_owned);
   [[gnu::flatten]] timer_id schedule(record&, time_point due, time_point now);
-  void discard(record&, bool is_member) noexcept;
+  void discard(record&, bool is_owned) noexcept;
 
   /// Called before schedule(), for a timer that runs as `when` says. Returns when the first run is due.
   time_point make_periodic(record&, const recurrence& when, time_point now);
@@ -99,36 +99,43 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   void shrink_to_fit() noexcept;
   virtual time_point now() const noexcept = 0;
 
-  // What components on top call: see timer_group.
+  // What components on top call: see timer_owner.
 
   /// The rest of a call that was made under a lock of the caller: the part that may run user code.
   struct remainder {
     record* ended = nullptr;  // what this timer owns must be destroyed
     bool wakes = false;       // the driver must be notified that next_due() has moved earlier
+    bool has_ended =
+        false;  // the timer of an owner has ended, with no run in progress; leave() is not called
   };
   /// Does the rest of the call. Preconditions: no lock is held, and the caller keeps this core alive.
   void finish(const remainder&) noexcept;
 
-  /// If the member `in_place_of` is pending, the new timer replaces it, and it is cancelled. This is one step, so the
-  /// old task no longer starts, and no place is needed at the limit. `tag` is for the group. Calls no user code. Throws
-  /// stopped_error (also if the group is closed), capacity_error and std::bad_alloc; strong guarantee.
-  timer_id schedule_member(record&, time_point due, time_point now, timer_group&, void* tag,
-                           timer_id in_place_of, remainder&);
+  /// Throws stopped_error (also if the group is closed), capacity_error and std::bad_alloc; strong guarantee.
+  timer_id schedule_member(record&, time_point due, time_point now, timer_group&);
+  /// If the timer `old`, of the same owner, is pending, the new timer replaces it, and it is cancelled. This is one step, so
+  /// the old task no longer starts, and no place is needed at the limit. `tag` is for the owner. Calls no user code. Throws
+  /// stopped_error, capacity_error and std::bad_alloc; strong guarantee.
+  [[gnu::flatten]] timer_id replace(timer_id old, record&, time_point due, time_point now, timer_owner&,
+                                    std::uint32_t tag, remainder&);
 
   // As the calls of the same name, but without the part that may run user code. If cancel() returns `running`, the caller
   // calls interrupt() afterwards.
   cancel_result cancel(timer_id, remainder&) noexcept;
   bool reschedule(timer_id, time_point due, time_point now, remainder&);
+  /// As cancel() with a remainder, but the owner need not be told.
+  cancel_result cancel_for_owner(timer_id, remainder&) noexcept;
+  cancel_result cancel_member(timer_id, timer_group&);
 
+  timer_id id_of(std::uint32_t slot, std::uint64_t generation) const noexcept {
+    return timer_id_access::make(number_, slot, generation);
+  }
   bool belongs(timer_id, const timer_group&) const;
   std::size_t pending(timer_group&) const;
-  /// Advances by one member. Returns its id if it has that tag, the id of no timer if it has another tag, and none if
-  /// there are no more members. Precondition: the lock that guards the tags is held.
-  std::optional<timer_id> next_tagged(timer_group::cursor& members, const void* tag) const;
   /// Whether a run of that timer, or the destruction of its callable, is on the caller's stack.
   bool inside(timer_id) const;
-  /// As inside(), for any member with that tag.
-  bool inside_tagged(const timer_group&, const void* tag) const;
+  /// As inside(), for any timer of that owner with that tag.
+  bool inside_tagged(const timer_owner&, std::uint32_t tag) const;
   /// Cancels all timers that are members when it begins.
   void cancel_all(timer_group&);
   /// Closes the group, cancels all members, and returns when they are gone, except for those on the caller's stack.
@@ -242,7 +249,7 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   void claim_place();
   void free_place() noexcept;
   record* find(timer_id, shard_lock& hold) const noexcept;
-  timer_id id_of(const record&) const noexcept;
+  timer_id id_of(const record& r) const noexcept { return id_of(r.slot, r.generation); }
   std::uint64_t next_number() noexcept { return numbers_.fetch_add(1, relaxed) + 1; }
   /// The tick that `r`, which is not plain or new, takes for a deadline whose own tick this is.
   tick_number tick_of(const record& r, tick_number own, time_point due) const noexcept {
@@ -293,9 +300,12 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   template <class Wait>
   bool wait_watched(const char* call, time_point end, Wait&& wait);
 
-  // Groups.
+  // Timers with an owner.
+  timer_id replace_in_place(timer_id old_id, record&, time_point due, time_point now, std::uint32_t tag,
+                            waking&);
   record* lock_both(shard_lock& made_hold, timer_id, shard_lock& old_hold) const;
-  void publish_member(record&, time_point due, tick_number, time_point now, timer_group&, void* tag, waking&);
+  void end_for_owner(shard_lock&, record&, ending, remainder&) noexcept;
+  void publish_owned(record&, time_point due, time_point now, waking&);
   template <class Visit>
   void for_each_member(timer_group&, Visit&&) const;
 

@@ -13,7 +13,7 @@ std::string record::fault_of_state(bool is_periodic) const {
           (where == waits_in::never_due || where == waits_in::no_memory || (is_submitted && !is_periodic)))
         return "it waits for nothing in the wheel, but its node is in one";
       if (is_periodic) return {};
-      if (running != 0) return "it runs once and is running, but is still pending";
+      if (is_running) return "it runs once and is running, but is still pending";
       if (is_submitted && where != waits_in::nowhere)
         return "it runs once, but waits although it is submitted";
       return {};
@@ -28,9 +28,9 @@ std::string record::fault_of_state(bool is_periodic) const {
 
 std::string record::fault() const {
   if (!live()) return fault_of_state(false);  // perhaps what it owned is just being destroyed
-  const bool has_options_or_group =
-      extra != nullptr && (extra->own != nullptr || extra->member.group != nullptr);
-  if (periodic() != (extra != nullptr && extra->repeats != nullptr) || (plain() && has_options_or_group))
+  if (periodic() != (has_extra() && extra->repeats != nullptr) ||
+      ((plain() || owned()) && (has_extra() && extra->own != nullptr)) || (plain() && owner() != nullptr) ||
+      (owned() && owner() == nullptr))
     return "its kind does not match what it has";
   std::string wrong = fault_of_state(periodic());
   if (!wrong.empty() || !periodic()) return wrong;

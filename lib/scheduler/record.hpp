@@ -28,17 +28,19 @@ inline constexpr auto relaxed = std::memory_order_relaxed;
 struct periodic_part {
   repetition next;
   submitted_runs submitted;
+  std::uint32_t running = 0;  // runs in progress
 };
 
 struct record;
-class timer_group;
+class timer_owner;
 
 /// What a timer is.
 enum class life : std::uint8_t { free, live, completed, ended };
 
 /// What it takes to run and to end a timer.
 enum class timer_kind : std::uint8_t {
-  plain,     // runs once, has no options of its own, is in no group, and its end destroys nothing
+  plain,     // runs once, has no options of its own and no owner, and its end destroys nothing
+  owned,     // as `plain`, but has an owner
   one_shot,  // any other that runs once
   periodic,
 };
@@ -53,20 +55,11 @@ enum class waits_in : std::uint8_t {
   wheel,      // its shard's
 };
 
-/// What a record knows about the group of its timer. The shard's lock guards `group`, and the group's lock guards the
-/// list. Only the group knows `tag`.
-struct membership {
-  timer_group* group = nullptr;  // null if none
-  record* previous = nullptr;
-  record* next = nullptr;
-  void* tag = nullptr;
-};
-
-/// What only a timer has that is periodic, has options of its own, or is in a group.
+/// What only a timer has that is periodic or has options of its own.
 struct extra_part {
   std::shared_ptr<const timer_options> own;  // null if it has none
   std::unique_ptr<periodic_part> repeats;    // null if it runs once
-  membership member;
+  timer_owner* owner = nullptr;              // null if it has none
 };
 
 /// One timer. Records are used again and do not move. The slot of an id refers to one record at a time; the generation tells
@@ -77,7 +70,7 @@ struct extra_part {
 /// while `destroying`, what the timer owns belongs to the thread that destroys it.
 ///
 /// A free record may still be in the wheel, cancelled. The next timer that it serves is then scheduled in that slot, if
-/// that is possible. It also keeps its extra part, empty, so that members of groups allocate nothing in the long run.
+/// that is possible. It also keeps its extra part, empty.
 ///
 /// The state of a timer is a row of this table. A flat enumeration would need the product of these columns: a periodic
 /// timer may wait, be submitted and run, all at the same time.
@@ -91,7 +84,7 @@ struct extra_part {
 ///     completed, ended  nowhere                     0           m         free
 ///
 /// `live` is what users call pending. submitted() counts the runs that an executor has and that have not started,
-/// `running` counts those in progress. A timer is completed if its last run has begun, or if drain() or stop() has
+/// running() counts those in progress. A timer is completed if its last run has begun, or if drain() or stop() has
 /// ended it. It is counted as completed when none of its runs is in progress any more. A timer has ended if it was
 /// cancelled or handed back, which is counted at once.
 ///
@@ -111,7 +104,9 @@ struct alignas(64) record : node {
   bool awaited : 1 = false;       // a thread waits until the record is freed
   bool destroying : 1 = false;    // what it owns is being destroyed, without the lock
   bool is_submitted : 1 = false;  // an executor has runs that have not started
-  std::uint32_t running = 0;
+  bool is_running : 1 = false;    // runs are in progress
+  enum class attachment : std::uint8_t { none, owner, extra } attached = attachment::none;  // [new]
+  std::uint32_t tag = 0;         // only its owner knows what it means [new]
   std::uint64_t generation = 1;  // of the timer that it serves, or will serve
   // Of its wait for a certain moment: of timers that are due at the same tick, that with the lowest order, whose wait began
   // first, runs first. Advances when the timer ceases to wait, so it never repeats. The ready list reads it without the lock.
@@ -121,8 +116,16 @@ struct alignas(64) record : node {
     record* next_free;      // while it is free
   };
 
-  task work;                          // [new]
-  std::unique_ptr<extra_part> extra;  // [new] perhaps null
+  task work;  // [new]
+  union {     // [new]
+    timer_owner* only_owner = nullptr;
+    extra_part* extra;
+  };
+
+  record() noexcept = default;
+  record(const record&) = delete;
+  record& operator=(const record&) = delete;
+  ~record() { drop_extra(); }
 
   /// The ticket of a submitted one-shot. It is where the rank is, because the node is in no wheel then.
   run_ticket& ticket() noexcept { return rank; }
@@ -130,8 +133,18 @@ struct alignas(64) record : node {
 
   /// The extra part. Precondition: the record is new. Throws std::bad_alloc; strong guarantee.
   extra_part& with_extra() {
-    if (extra == nullptr) extra = std::make_unique<extra_part>();
+    if (has_extra()) return *extra;
+    auto made = std::make_unique<extra_part>();
+    made->owner = owner();
+    extra = made.release();
+    attached = attachment::extra;
     return *extra;
+  }
+  /// Precondition: the record is free.
+  void drop_extra() noexcept {
+    if (!has_extra()) return;
+    delete extra;
+    attached = attachment::none;
   }
   /// Keeps options that are not the defaults. Precondition: the record is new. Throws std::invalid_argument if the slack is
   /// negative, and std::bad_alloc.
@@ -154,10 +167,30 @@ struct alignas(64) record : node {
 
   /// Precondition: it is periodic.
   periodic_part& repeats() const noexcept { return *extra->repeats; }
-  /// Precondition: it is, or will be, in a group.
-  membership& member() const noexcept { return extra->member; }
-  /// Its group, or null.
-  timer_group* group() const noexcept { return extra != nullptr ? extra->member.group : nullptr; }
+  /// Its owner, or null.
+  timer_owner* owner() const noexcept {
+    if (has_extra()) return extra->owner;
+    return attached == attachment::owner ? only_owner : nullptr;
+  }
+  /// Precondition: the record is new.
+  void belong_to(timer_owner& owner, std::uint32_t its_tag) noexcept {
+    tag = its_tag;
+    if (has_extra()) {
+      extra->owner = &owner;
+    } else {
+      only_owner = &owner;
+      attached = attachment::owner;
+    }
+  }
+  /// From now on, it has no owner.
+  void leave_owner() noexcept {
+    tag = 0;
+    if (has_extra())
+      extra->owner = nullptr;
+    else
+      attached = attachment::none;
+    if (kind == timer_kind::owned) kind = timer_kind::plain;
+  }
 
   /// The deadline that it waits for; none if it waits for no moment.
   std::optional<time_point> waits_for() const noexcept {
@@ -166,14 +199,27 @@ struct alignas(64) record : node {
   }
   bool live() const noexcept { return state == life::live; }
   /// Whether a run is submitted or in progress.
-  bool in_progress() const noexcept { return running != 0 || is_submitted; }
+  bool in_progress() const noexcept { return is_running || is_submitted; }
   bool plain() const noexcept { return kind == timer_kind::plain; }
+  bool owned() const noexcept { return kind == timer_kind::owned; }
   bool periodic() const noexcept { return kind == timer_kind::periodic; }
   /// How many runs an executor has that have not started.
   std::size_t submitted() const noexcept {
     if (!is_submitted) return 0;
     return periodic() ? repeats().submitted.size() : 1;
   }
+
+  /// How many runs are in progress.
+  std::uint32_t running() const noexcept {
+    if (!is_running) return 0;
+    return periodic() && !destroying ? repeats().running : 1;
+  }
+  void note_begin() noexcept {
+    is_running = true;
+    if (periodic()) ++repeats().running;
+  }
+  /// Precondition: it is periodic, and not only its last run is in progress.
+  void note_end() noexcept { is_running = --repeats().running != 0; }
 
   /// Invalidates the current wait: what the timer waited for will not come.
   void invalidate_wait() noexcept { order.store(order.load(relaxed) + 1, relaxed); }
@@ -224,7 +270,7 @@ struct alignas(64) record : node {
 
   void destroy_what_it_owns() noexcept {
     work.reset();
-    if (extra == nullptr) return;
+    if (!has_extra()) return;
     extra->own.reset();
     extra->repeats.reset();
   }
@@ -234,7 +280,8 @@ struct alignas(64) record : node {
   std::string fault() const;
 
  private:
-  bool has_own() const noexcept { return !plain() && extra != nullptr && extra->own != nullptr; }
+  bool has_extra() const noexcept { return attached == attachment::extra; }
+  bool has_own() const noexcept { return !plain() && has_extra() && extra->own != nullptr; }
   std::string fault_of_state(bool is_periodic) const;
 };
 

@@ -202,7 +202,7 @@ record* shards::gather(shard& s) noexcept {
   for (record* list : lists)
     while (list != nullptr) {
       record& r = *std::exchange(list, list->next_free);
-      r.extra.reset();
+      r.drop_extra();
       const std::lock_guard hold(s.mutex);
       if (r.wheel != nullptr) r.wheel->erase(r);
       r.next_free = std::exchange(all, &r);

@@ -68,6 +68,13 @@ class shards {
     s->free_count.store(s->free_count.load(relaxed) - 1, relaxed);
     return *std::exchange(s->free, s->free->next_free);
   }
+  /// Takes back a record that take() has returned, and that has served no timer since.
+  void put_back(record& r) const noexcept {
+    shard& s = of(r);
+    if (is_own(s) && s.free_count.load(relaxed) != most_free) return keep(r, s);
+    s.mutex.lock();
+    give_back(r, s);
+  }
   /// Unlocks `s`, the shard of `r`. Precondition: `r` is free, and only the caller knows of it.
   static void give_back(record& r, shard& s) noexcept {
     if (!is_own(s) || s.free_count.load(relaxed) == most_free) {
@@ -75,8 +82,7 @@ class shards {
       return s.mutex.unlock();
     }
     s.mutex.unlock();
-    s.free_count.store(s.free_count.load(relaxed) + 1, relaxed);
-    r.next_free = std::exchange(s.free, &r);
+    keep(r, s);
   }
 
   /// The shard of a record that the caller has taken, or that serves a timer.
@@ -188,6 +194,12 @@ class shards {
   /// Whether the shard belongs to the calling thread alone.
   static bool is_own(const shard& s) noexcept {
     return s.number < sync::own_shards && s.number == sync::thread_number();
+  }
+
+  /// Adds a free record to those of the calling thread.
+  static void keep(record& r, shard& s) noexcept {
+    s.free_count.store(s.free_count.load(relaxed) + 1, relaxed);
+    r.next_free = std::exchange(s.free, &r);
   }
 
   /// The shard with the earliest `next`; null if no timer is in a wheel.

@@ -31,7 +31,7 @@ census census_of(const shards& all) {
     if (r.where == waits_in::no_memory) ++found.without_memory;
     if (r.where == waits_in::nowhere && r.live()) ++found.with_executor;
     found.submitted += r.submitted();
-    found.running += r.running;
+    found.running += r.running();
   });
   return found;
 }
@@ -55,9 +55,9 @@ std::string fault_of(const counters& c, const census& found) {
 std::vector<timer_info> list_of(const shards& all, std::uint32_t scheduler) {
   std::vector<timer_info> timers;
   all.for_each_timer([&](const record& r, const shard_lock&) {
-    if (r.destroying || (!r.live() && r.running == 0)) return;
+    if (r.destroying || (!r.live() && !r.is_running)) return;
     timer_info info{.id = timer_id_access::make(scheduler, r.slot, r.generation), .due = r.waits_for()};
-    info.runs = info.running = r.running;
+    info.runs = info.running = r.running();
     info.name = r.name();
     info.periodic = r.periodic();
     if (info.periodic) info.runs = r.repeats().next.runs() - r.submitted();

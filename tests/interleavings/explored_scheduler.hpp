@@ -34,18 +34,14 @@ class watched_task {
   auto callable(Inside inside) {
     const auto owned = std::make_shared<int>();
     alive_ = owned;
-    return [this, owned, inside] {
-      expect(!cancelled_.load(std::memory_order_relaxed),
-             "a task does not start when its timer has been cancelled");
-      expect(running_.fetch_add(1, std::memory_order_relaxed) == 0,
-             "one run of a timer is in progress at a time");
-      ++runs_;
-      inside();
-      running_.fetch_sub(1, std::memory_order_relaxed);
-    };
+    return [this, owned, inside] { run(inside); };
   }
   auto callable() {
     return callable([] {});
+  }
+  /// A callable that owns nothing.
+  auto bytes() {
+    return [this] { run([] {}); };
   }
 
   bool is_destroyed() const { return alive_.expired(); }
@@ -63,6 +59,17 @@ class watched_task {
   std::uint64_t runs() const { return runs_; }
 
  private:
+  template <class Inside>
+  void run(const Inside& inside) {
+    expect(!cancelled_.load(std::memory_order_relaxed),
+           "a task does not start when its timer has been cancelled");
+    expect(running_.fetch_add(1, std::memory_order_relaxed) == 0,
+           "one run of a timer is in progress at a time");
+    ++runs_;
+    inside();
+    running_.fetch_sub(1, std::memory_order_relaxed);
+  }
+
   std::weak_ptr<int> alive_;
   explored_atomic<int> running_;
   explored_atomic<bool> cancelled_;

@@ -16,10 +16,11 @@ namespace interleavings_keyed_timers {
 using namespace rondo;
 using namespace rondo::test;
 
-/// Keyed timers whose key 0 has a timer, which is due. Each further timer has a number that only one thread uses.
+/// Keyed timers whose key 0 has a timer, which is due. Each further timer has a number that only one thread uses. A timer whose
+/// callable owns nothing is replaced in place.
 class keys_stage {
  public:
-  explicit keys_stage(bool has_timer) : keys_(std::in_place, scheduler_) {
+  keys_stage(bool has_timer, bool owns) : owns_(owns), keys_(std::in_place, scheduler_) {
     if (has_timer) set(0, 1ms);
     virtual_time::move_to(at(1ms));
   }
@@ -29,7 +30,12 @@ class keys_stage {
   explored_core& core() { return scheduler_.core(); }
   keyed_timers<int>& keys() { return *keys_; }
 
-  void set(std::size_t i, duration due) { keys_->set_at(0, at(due), tasks_[i].callable()); }
+  void set(std::size_t i, duration due) {
+    if (owns_)
+      keys_->set_at(0, at(due), tasks_[i].callable());
+    else
+      keys_->set_at(0, at(due), tasks_[i].bytes());
+  }
   /// The first timer's task will set timer `i`, for that key. (An optional is empty while it destroys what it held.)
   void set_in_task(std::size_t i, int key) {
     keys_->set_at(0, at(1ms), tasks_[0].callable([this, &keys = *keys_, i, key] {
@@ -90,6 +96,7 @@ class keys_stage {
     for (const watched_task& t : tasks_) t.is_over();
   }
 
+  const bool owns_;
   bool refused_ = false, stops_ = false, is_periodic_ = false;
   std::optional<bool> first_runs_;
   std::array<watched_task, 3> tasks_;
@@ -107,16 +114,17 @@ void explore(
     bool has_timer, std::vector<act> acts, std::optional<bool> pending,
     std::optional<std::size_t> preemptions = {},
     const std::function<void(keys_stage&)>& prepare = [](keys_stage&) {}) {
-  check_every_schedule(
-      [=] {
-        const auto s = std::make_shared<keys_stage>(has_timer);
-        prepare(*s);
-        scenario what;
-        for (const act& a : acts) what.threads.push_back({a.name, [s, a] { a.what(*s); }});
-        what.check = [s, pending] { s->check(pending); };
-        return what;
-      },
-      preemptions);
+  for (const bool owns : {true, false})
+    check_every_schedule(
+        [=] {
+          const auto s = std::make_shared<keys_stage>(has_timer, owns);
+          prepare(*s);
+          scenario what;
+          for (const act& a : acts) what.threads.push_back({a.name, [s, a] { a.what(*s); }});
+          what.check = [s, pending] { s->check(pending); };
+          return what;
+        },
+        preemptions);
 }
 
 const act pass{"driver", [](keys_stage& s) { s.core().pass(); }};
@@ -194,7 +202,7 @@ TEST_CASE("keyed timers are destroyed while the scheduler stops") {
 TEST_CASE("the explorer notices that the lock of keyed timers is not held") {
   planted.not_locked = lock_rank::keys;
   const exploration e = rondo::test::explore([] {
-    const auto s = std::make_shared<keys_stage>(true);
+    const auto s = std::make_shared<keys_stage>(true, true);
     scenario what;
     what.threads = {{"replaces", [s] { s->set(1, 5ms); }}, {"sets", [s] { s->set(2, 5ms); }}};
     what.check = [s] { s->check(true); };

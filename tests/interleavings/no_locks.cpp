@@ -188,21 +188,35 @@ TEST_CASE("no lock is held in runs of any recurrence, inline, on executors and i
   }
 }
 
-/// A timer with a tag reports its end here. This is where keyed_timers destroys a key.
 class probe_group final : public rondo::detail::timer_group,
                           public std::enable_shared_from_this<probe_group> {
   std::shared_ptr<void> self() noexcept override { return shared_from_this(); }
-  void left(void*, timer_id) noexcept override { look(); }
+};
+
+timer_id join(probe& core, duration d, probe_group& group) {
+  auto& r = core.take_record(true);
+  r.work = watched();
+  try {
+    return core.schedule_member(r, rondo::saturating_add(core.now(), d), core.now(), group);
+  } catch (...) {
+    core.discard(r, true);
+    throw;
+  }
+}
+
+/// A timer reports its end here. This is where keyed_timers destroys a key.
+class probe_owner final : public rondo::detail::timer_owner {
+  void leave(rondo::detail::record&, timer_id) noexcept override { look(); }
 };
 
 /// Sets a timer in the same way as keyed_timers.
-timer_id replace(probe& core, timer_id old, duration d, probe_group& group) {
+timer_id replace(probe& core, timer_id old, duration d, probe_owner& owner) {
   auto& r = core.take_record(true);
   r.work = watched();
   probe::remainder rest;
   timer_id id;
   try {
-    id = core.schedule_member(r, rondo::saturating_add(core.now(), d), core.now(), group, &group, old, rest);
+    id = core.replace(old, r, rondo::saturating_add(core.now(), d), core.now(), owner, 1, rest);
   } catch (...) {
     core.discard(r, true);
     throw;
@@ -211,24 +225,41 @@ timer_id replace(probe& core, timer_id old, duration d, probe_group& group) {
   return id;
 }
 
-TEST_CASE("no lock is held when timers of a group are replaced, cancelled or moved, or the group is closed") {
+TEST_CASE("no lock is held when timers of a group are cancelled or moved, or the group is closed") {
   const auto core = std::make_shared<probe>(options{.max_pending = 40}, at(0s));
   const auto group = std::make_shared<probe_group>();
   std::vector<timer_id> ids(40);
   for (int i = 0; i != 400; ++i) {
     timer_id& id = ids[static_cast<std::size_t>(i * 7 % 40)];
-    id = replace(*core, id, i % 9 == 0 ? duration::max() : i % 5 * 1ms, *group);
-    probe::remainder rest;
-    if (i % 11 == 0) core->cancel(id, rest);
-    if (i % 13 == 0) core->reschedule(id, at(1h), core->now(), rest);
-    core->finish(rest);
+    core->cancel(id);
+    id = join(*core, i % 9 == 0 ? duration::max() : i % 5 * 1ms, *group);
+    if (i % 13 == 0) core->move(id, 1h);
     if (i % 17 == 0) core->advance(1ms);
     if (i % 101 == 0) core->cancel_all(*group);
   }
   static_cast<void>(core->pending(*group));
   core->close(*group);
   CHECK(core->pending() == 0);
-  CHECK_THROWS_AS(replace(*core, {}, 1ms, *group), rondo::stopped_error);
+  CHECK_THROWS_AS(join(*core, 1ms, *group), rondo::stopped_error);
+  core->retire();
+  check_so_far();
+}
+
+TEST_CASE("no lock is held when timers with an owner are replaced, cancelled or moved") {
+  const auto core = std::make_shared<probe>(options{.max_pending = 40}, at(0s));
+  probe_owner owner;
+  std::vector<timer_id> ids(40);
+  for (int i = 0; i != 400; ++i) {
+    timer_id& id = ids[static_cast<std::size_t>(i * 7 % 40)];
+    id = replace(*core, id, i % 9 == 0 ? duration::max() : i % 5 * 1ms, owner);
+    probe::remainder rest;
+    if (i % 11 == 0) core->cancel(id, rest);
+    if (i % 13 == 0) core->reschedule(id, at(1h), core->now(), rest);
+    core->finish(rest);
+    if (i % 17 == 0) core->advance(1ms);
+  }
+  for (const timer_id id : ids) core->cancel(id);
+  CHECK(core->pending() == 0);
   core->retire();
   check_so_far();
 }
@@ -237,10 +268,10 @@ TEST_CASE("a group lives as long as its owner or one of its timers") {
   const auto core = std::make_shared<probe>(options{}, at(0s));
   auto group = std::make_shared<probe_group>();
   const std::weak_ptr<probe_group> watch = group;
-  replace(*core, {}, 1ms, *group);
+  join(*core, 1ms, *group);
   core->advance(1ms);
   CHECK_FALSE(watch.expired());
-  replace(*core, {}, 1ms, *group);
+  join(*core, 1ms, *group);
   group.reset();
   CHECK_FALSE(watch.expired());
   core->advance(1ms);
@@ -283,8 +314,9 @@ class commotion {
                                  : core_->after(delay, watched()));
       if (d.one_in(10)) {
         const std::lock_guard hold(key_mutex_);
-        key_ = replace(*core_, key_, delay, *group_);
+        key_ = replace(*core_, key_, delay, owner_);
       }
+      if (d.one_in(10)) join(*core_, delay, *group_);
       if (d.one_in(200)) core_->cancel_all(*group_);
       if (d.one_in(50)) static_cast<void>(core_->next_due());
       if (ids.size() > 50) ids.erase(ids.begin());
@@ -306,6 +338,7 @@ class commotion {
 
   std::mutex key_mutex_;
   timer_id key_;
+  probe_owner owner_;
   const std::shared_ptr<probe_group> group_ = std::make_shared<probe_group>();
   std::mutex jobs_mutex_;
   std::vector<job> jobs_;

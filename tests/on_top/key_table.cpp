@@ -31,48 +31,59 @@ struct poor_hash {
 template <class Hash>
 using table = rondo::detail::key_table<std::uint64_t, Hash, std::equal_to<>>;
 
-template <class Table>
-std::multimap<std::uint32_t, int> visited(const Table& t) {
-  std::multimap<std::uint32_t, int> all;
-  t.for_each([&](const rondo::detail::keyed_entry& e) { all.emplace(e.timers, 0); });
-  return all;
+template <class Key, class Hash>
+void drop(rondo::detail::key_table<Key, Hash, std::equal_to<>>& t, std::uint32_t n) {
+  t.forget(n);
+  std::destroy_at(&t.at(n).key);
+  t.reuse(n);
 }
 
-TEST_CASE_TEMPLATE("a key is found from when it is added until it is forgotten, and keeps its node", Hash,
+TEST_CASE_TEMPLATE("a key is found from when it is added until it is forgotten, and keeps its place", Hash,
                    std::hash<std::uint64_t>, poor_hash<0>, poor_hash<1>, poor_hash<3>) {
   for (const std::uint64_t seed : seeds("key_table", 5)) {
     CAPTURE(seed);
     dice d(seed);
-    using keys = table<Hash>;
-    keys t;
-    std::map<std::uint64_t, typename keys::node*> model;
-    CHECK(t.find(0) == nullptr);
+    table<Hash> t;
+    std::map<std::uint64_t, std::uint32_t> model;
+    CHECK(t.find(0) == 0);
     for (std::uint32_t i = 1; i != 1000; ++i) {
       const std::uint64_t key = d.roll(150);
       const auto known = model.find(key);
-      REQUIRE(t.find(key) == (known == model.end() ? nullptr : known->second));
+      REQUIRE(t.find(key) == (known == model.end() ? 0 : known->second));
       if (d.one_in(3)) {
         if (known == model.end()) continue;
-        const auto gone = t.forget(*known->second);
-        REQUIRE(gone.get() == known->second);
-        REQUIRE(gone->key == key);
+        t.at(known->second).entry = {};
+        drop(t, known->second);
         model.erase(known);
       } else {
-        auto& n = t.find_or_add(std::uint64_t{key});
-        REQUIRE(n.key == key);
+        const std::uint32_t n = t.find_or_add(std::uint64_t{key});
+        REQUIRE(t.at(n).key == key);
+        REQUIRE((0 < n && n < t.end()));
         if (known != model.end()) {
-          REQUIRE(&n == known->second);
+          REQUIRE(n == known->second);
         } else {
-          REQUIRE(n.entry.unused());
-          n.entry.timers = i;  // identifies the entry in for_each()
-          model.emplace(key, &n);
+          REQUIRE(t.at(n).entry.unused());
+          t.at(n).entry.replaced = i;
+          model.emplace(key, n);
         }
       }
+      REQUIRE(t.empty() == model.empty());
     }
-    std::multimap<std::uint32_t, int> expected;
-    for (const auto& [key, n] : model) expected.emplace(n->entry.timers, 0);
-    CHECK(visited(t) == expected);
+    std::size_t used = 0;
+    for (std::uint32_t n = 1; n < t.end(); ++n) used += t.at(n).entry.unused() ? 0 : 1;
+    CHECK(used == model.size());
   }
+}
+
+TEST_CASE("the places of keys that were forgotten are used again") {
+  table<std::hash<std::uint64_t>> t;
+  for (std::uint64_t key = 0; key != 1000; ++key) t.find_or_add(std::uint64_t{key});
+  const std::uint32_t end = t.end();
+  for (std::uint64_t key = 0; key != 10'000; ++key) {
+    drop(t, t.find(key));
+    t.find_or_add(key + 1000);
+  }
+  CHECK(t.end() == end);
 }
 
 /// Counts live objects. The next move throws if `fails` is set.
@@ -96,14 +107,17 @@ struct counted_key {
 };
 using counted_table = rondo::detail::key_table<counted_key, counted_key::hash, std::equal_to<>>;
 
-TEST_CASE("keys live as long as the table, or until the result of forget() is destroyed") {
+TEST_CASE("keys live as long as the table, or until they are destroyed after they were forgotten") {
   {
     counted_table t;
     for (int i = 0; i != 100; ++i) t.find_or_add(counted_key(i % 40));
     CHECK(counted_key::alive == 40);
-    auto gone = t.forget(*t.find(counted_key(7)));
+    const std::uint32_t gone = t.find(counted_key(7));
+    t.forget(gone);
+    CHECK(t.find(counted_key(7)) == 0);
     CHECK(counted_key::alive == 40);
-    gone.reset();
+    std::destroy_at(&t.at(gone).key);
+    t.reuse(gone);
     CHECK(counted_key::alive == 39);
   }
   CHECK(counted_key::alive == 0);
@@ -111,23 +125,23 @@ TEST_CASE("keys live as long as the table, or until the result of forget() is de
 
 TEST_CASE("a key is not added if moving it throws or there is no memory") {
   counted_table t;
-  for (int i = 0; i != 64; ++i) {  // the table grows several times
+  for (int i = 0; i != 200; ++i) {  // the table grows several times
     counted_key::fails = true;
     CHECK_THROWS_AS(t.find_or_add(counted_key(i)), std::runtime_error);
-    CHECK(t.find(counted_key(i)) == nullptr);
+    CHECK(t.find(counted_key(i)) == 0);
     for (std::size_t after = 0; failing_new::available; ++after) {
       const failing_new fails(after, failing_new::all);
       try {
         t.find_or_add(counted_key(i));
         break;
       } catch (const std::bad_alloc&) {
-        REQUIRE(t.find(counted_key(i)) == nullptr);
+        REQUIRE(t.find(counted_key(i)) == 0);
       }
     }
     if (!failing_new::available) t.find_or_add(counted_key(i));
-    REQUIRE(t.find(counted_key(i)) != nullptr);
+    REQUIRE(t.find(counted_key(i)) != 0);
   }
-  for (int i = 0; i != 64; ++i) CHECK(t.find(counted_key(i)) != nullptr);
+  for (int i = 0; i != 200; ++i) CHECK(t.find(counted_key(i)) != 0);
 }
 
 }  // namespace on_top_key_table

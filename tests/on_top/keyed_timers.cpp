@@ -9,6 +9,7 @@
 
 #include <rondo/polled_timer.hpp>
 
+#include "failing_new.hpp"
 #include "scheduler/virtual_time.hpp"
 
 namespace on_top_keyed_timers {
@@ -43,6 +44,38 @@ TEST_CASE("the longest delay means never, even before the clock's epoch") {
   CHECK(timers.try_set_after("c", std::chrono::hours::max(), doing_nothing()));
   CHECK(timers.size() == 3);
   CHECK_FALSE(time.next_due().has_value());
+}
+
+TEST_CASE("a timer that is replaced by bytes is another timer: the old id is gone") {
+  manual_timer time(options{.max_pending = 1});
+  keyed_timers<int> timers(time);
+  int runs = 0;
+  timers.set_after(7, 1ms, [&runs] { runs += 1; });
+  const timer_id old = time.list().at(0).id;
+  const auto before = allocations();
+  for (int i = 0; i != 100; ++i) timers.set_after(7, 5ms, [&runs] { runs += 10; });
+  CHECK(allocations() <= before + 1);  // the list of replaced timers in progress
+  const auto all = time.list();
+  REQUIRE(all.size() == 1);
+  CHECK(all[0].id != old);
+  CHECK(all[0].due == at(5ms));
+  CHECK(time.cancel(old) == cancel_result::gone);
+  CHECK_FALSE(time.pending(old));
+  CHECK(time.stats().scheduled == 101);
+  CHECK(time.stats().cancelled == 100);
+  time.advance(5ms);
+  CHECK(runs == 10);
+  CHECK(timers.size() == 0);
+}
+
+TEST_CASE("clear() cancels the timers of all keys, however many there are") {
+  manual_timer time;
+  keyed_timers<int> timers(time);
+  for (int i = 0; i != 1000; ++i) timers.set_after(i, 1ms, [] { FAIL("it was cancelled"); });
+  timers.clear();
+  CHECK(timers.size() == 0);
+  CHECK(time.pending() == 0);
+  time.advance(1ms);
 }
 
 TEST_CASE("re-arming a key schedules a new timer, cancels the old one and destroys its callable") {

@@ -80,11 +80,11 @@ TEST_CASE("the memory of a pending timer") {
   }
   SUBCASE("of a scope") {
     rondo::timer_scope scope(time);
-    check(bytes_of([&](int i) { scope.schedule_after(delay(i), work); }), 201);
+    check(bytes_of([&](int i) { scope.schedule_after(delay(i), work); }), 162);
   }
   SUBCASE("of keyed timers") {
     rondo::keyed_timers<int> keyed(time);
-    check(bytes_of([&](int i) { keyed.set_after(i, delay(i), work); }), 258);
+    check(bytes_of([&](int i) { keyed.set_after(i, delay(i), work); }), 166);
   }
   SUBCASE("a coroutine that sleeps") {
     check(bytes_of([&](int) { sleep(time).coroutine.resume(); }), 329);

@@ -36,7 +36,7 @@ struct periodic_record : record {
   /// The run of the point that it waits for begins.
   void begin() {
     repeats().next.point_came({at(1ms), at(1ms)}, in_progress(), false);
-    ++running;
+    note_begin();
   }
 };
 
@@ -49,7 +49,7 @@ TEST_CASE("a record in any state of a timer's life has no fault") {
   once.submit(1);
   CHECK(once.fault() == "");
   REQUIRE(once.redeem(1));
-  ++once.running;
+  once.note_begin();
   once.state = life::completed;
   CHECK(once.fault() == "");
 
@@ -83,7 +83,7 @@ TEST_CASE("contradictions in a record are found") {
     CHECK(once.fault() == "it is over, but waits for a run");
   }
   SUBCASE("its only run is in progress, and it is still pending") {
-    ++once.running;
+    once.note_begin();
     CHECK(once.fault() == "it runs once and is running, but is still pending");
   }
   SUBCASE("its only run is submitted, and it still waits") {
@@ -128,8 +128,14 @@ TEST_CASE("contradictions in a record are found") {
     struct group : timer_group {
       std::shared_ptr<void> self() noexcept override { return nullptr; }
     } all;
-    once.with_extra();
-    all.join(once, nullptr);
+    all.join(once, all.take_place(), [] {});
+    CHECK(once.fault() == "its kind does not match what it has");
+    once.kind = timer_kind::owned;
+    once.where = waits_in::wheel;
+    CHECK(once.fault() == "");
+  }
+  SUBCASE("it has an owner, and has none") {
+    once.kind = timer_kind::owned;
     CHECK(once.fault() == "its kind does not match what it has");
   }
   SUBCASE("it has an unknown ticket") {

@@ -1,73 +1,84 @@
 // The keys of a keyed_timers.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include <rondo/detail/keyed_core.hpp>
 
 namespace rondo::detail {
 
-/// A hash table of entries. In std::unordered_map, inserting or removing a node also changes other nodes, which lie
-/// anywhere in memory: with 100,000 keys, those cache misses cost as much as the rest of a call. Here it changes one
-/// bucket and, rarely, the preceding node. Nodes do not move. Not thread-safe.
+/// A hash table of entries. Each key has a place, which does not move and has a number. Places lie in blocks and refer to
+/// each other by number, so a key of four bytes takes 24, and a bucket four. Finding, adding or removing a key visits one
+/// bucket and the places in it, and allocates only every 64th time. The places of keys that were removed are used again;
+/// their memory is kept. Not thread-safe.
 template <class Key, class Hash, class KeyEqual>
 class key_table {
  public:
-  struct node {
-    node* next;  // in its bucket
-    const Key key;
+  using number = std::
+      uint32_t;  // of a place; 0 for none. (There are fewer keys than records, whose slots have 32 bits.)
+
+  struct place {
+    place() noexcept {}  // NOLINT(modernize-use-equals-default): has no key
+    ~place() {}          // NOLINT(modernize-use-equals-default): remove_key() was called
+    place(const place&) = delete;
+    place& operator=(const place&) = delete;
+
     keyed_entry entry;
+    number next = 0;  // in its bucket, or among the free ones
+    union {
+      Key key;
+    };
   };
-  /// A forgotten key. Destroying it runs user code.
-  using forgotten = std::unique_ptr<node>;
 
   key_table() = default;
   key_table(const key_table&) = delete;
   key_table& operator=(const key_table&) = delete;
   ~key_table() {
     for (std::size_t i = 0; i != buckets(); ++i)
-      while (heads_[i] != nullptr) const forgotten gone = forget(*heads_[i]);
+      for (number n = heads_[i]; n != 0; n = at(n).next) std::destroy_at(&at(n).key);
   }
 
-  /// Returns null if the key is unknown.
-  node* find(const Key& key) const noexcept {
-    if (heads_ == nullptr) return nullptr;
-    node* n = heads_[bucket_of(key)];
-    while (n != nullptr && !equal_(n->key, key)) n = n->next;
-    return n;
-  }
+  bool empty() const noexcept { return size_ == 0; }
+  /// No place has this number or a greater one.
+  number end() const noexcept { return end_; }
+  /// Precondition: 0 < n < end().
+  place& at(number n) const noexcept { return (*blocks_[n / block_size])[n % block_size]; }
+
+  /// Returns 0 if the key is unknown.
+  number find(const Key& key) const noexcept { return size_ == 0 ? 0 : find_in(bucket_of(key), key); }
 
   /// Throws std::bad_alloc and what moving the key throws; in either case, no key is added.
-  node& find_or_add(Key&& key) {
-    if (node* const known = find(key)) return *known;
+  number find_or_add(Key&& key) {
+    if (heads_ != nullptr)
+      if (const number known = find_in(bucket_of(key), key)) return known;
     if (size_ == buckets()) grow();
-    auto made = std::unique_ptr<node>(new node{nullptr, std::move(key), {}});
-    node*& head = heads_[bucket_of(made->key)];
-    made->next = head;
+    if (free_ == 0) add_block();
+    place& added = at(free_);
+    std::construct_at(&added.key, std::move(key));
     ++size_;
-    return *(head = made.release());
+    number& head = heads_[bucket_of(added.key)];
+    const number n = free_;
+    free_ = std::exchange(added.next, head);
+    return head = n;
   }
 
-  forgotten forget(node& n) noexcept {
-    node** link = &heads_[bucket_of(n.key)];
-    while (*link != &n) link = &(*link)->next;
-    *link = n.next;
+  /// The key is no longer found. What follows is remove_key() and then reuse().
+  void forget(number n) noexcept {
+    number* link = &heads_[bucket_of(at(n).key)];
+    while (*link != n) link = &at(*link).next;
+    *link = at(n).next;
     --size_;
-    return forgotten(&n);
   }
-
-  /// Calls visit(entry) for each entry.
-  template <class Visit>
-  void for_each(Visit&& visit) const {
-    for (std::size_t i = 0; i != buckets(); ++i)
-      for (const node* n = heads_[i]; n != nullptr; n = n->next) visit(n->entry);
-  }
+  void reuse(number n) noexcept { at(n).next = std::exchange(free_, n); }
 
  private:
   static constexpr int fewest_bits = 3;
+  static constexpr std::size_t block_size = 64;
 
   std::size_t buckets() const noexcept { return heads_ == nullptr ? 0 : std::size_t{1} << bits_; }
 
@@ -77,23 +88,44 @@ class key_table {
     return static_cast<std::size_t>(mixed >> (64 - bits_));
   }
 
+  number find_in(std::size_t bucket, const Key& key) const noexcept {
+    number n = heads_[bucket];
+    while (n != 0 && !equal_(at(n).key, key)) n = at(n).next;
+    return n;
+  }
+
   void grow() {
     const std::size_t before = buckets();
     const int bits = heads_ == nullptr ? fewest_bits : bits_ + 1;
-    auto old = std::make_unique<node*[]>(std::size_t{1} << bits);
+    auto old = std::make_unique<number[]>(std::size_t{1} << bits);
     old.swap(heads_);
     bits_ = bits;
     for (std::size_t i = 0; i != before; ++i) {
-      while (node* const n = old[i]) {
-        old[i] = n->next;
-        node*& head = heads_[bucket_of(n->key)];
-        n->next = std::exchange(head, n);
+      while (const number n = old[i]) {
+        old[i] = at(n).next;
+        number& head = heads_[bucket_of(at(n).key)];
+        at(n).next = std::exchange(head, n);
       }
     }
   }
 
-  std::unique_ptr<node*[]> heads_;  // of the buckets; null until there is a key
-  int bits_ = 0;                    // there are 2^bits_ buckets
+  /// Precondition: all places are in use.
+  void add_block() {
+    blocks_.reserve(blocks_.size() + 1);
+    blocks_.push_back(std::make_unique<block>());
+    const auto first = static_cast<number>((blocks_.size() - 1) * block_size);
+    end_ = first + static_cast<number>(block_size);
+    for (number n = end_; n-- != first;)
+      if (n != 0) reuse(n);
+  }
+
+  using block = std::array<place, block_size>;
+
+  std::vector<std::unique_ptr<block>> blocks_;
+  std::unique_ptr<number[]> heads_;  // of the buckets; null until there is a key
+  int bits_ = 0;                     // there are 2^bits_ buckets
+  number end_ = 0;
+  number free_ = 0;
   std::size_t size_ = 0;
   [[no_unique_address]] Hash hash_{};
   [[no_unique_address]] KeyEqual equal_{};

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include <rondo/call_site.hpp>
 #include <rondo/detail/sync.hpp>
@@ -20,25 +21,25 @@ namespace rondo::detail {
 
 /// The state of one key. Guarded by the mutex of keyed_core. Only the scheduler knows whether a timer is pending.
 struct keyed_entry {
-  timer_id current;  // the last one that was set, until it has ended and its callable is destroyed; then none
-  std::uint32_t timers =
-      0;  // `current` and earlier ones whose tasks are in progress; at 0 the key is forgotten
+  // Of the timer that was set last, until it has ended and its callable is destroyed; generation 0 means none.
+  std::uint64_t generation = 0;
+  std::uint32_t slot = 0;
+  std::uint32_t replaced = 0;  // how many earlier timers have a task in progress
 
-  bool unused() const noexcept { return timers == 0; }
-  std::uint32_t replaced() const noexcept { return timers - (current != timer_id{} ? 1 : 0); }
-  void remove(timer_id id) noexcept {
-    if (current == id) current = timer_id{};
-    --timers;
-  }
+  /// Whether the key can be forgotten.
+  bool unused() const noexcept { return generation == 0 && replaced == 0; }
 };
 
+class core;
 struct record;
 class RONDO_EXPORT RONDO_CHECKED_ABI keyed_call;
 
-/// All timers of a keyed_timers. They form one group. Each timer's tag is the place of its key in the map.
+/// All timers of a keyed_timers. Each timer's tag is the number of its key's place in the table.
 ///
 /// A call looks up the key, asks the scheduler and notes the result under one mutex, so the calls for a key are
 /// serialised. Anything that may run user code happens after the mutex is unlocked: see keyed_call.
+///
+/// While it has keys, it keeps itself alive, so it may outlive the keyed_timers.
 class RONDO_EXPORT keyed_core : public std::enable_shared_from_this<keyed_core> {
  public:
   explicit keyed_core(const scheduler&);
@@ -63,21 +64,49 @@ class RONDO_EXPORT keyed_core : public std::enable_shared_from_this<keyed_core> 
   /// The exact deadline that the entry's timer waits for.
   std::optional<time_point> due(const keyed_entry&) const;
   /// Notes the timers that the key has now, after a keyed_call has cancelled its timer under the same lock.
-  void note(awaited&, const keyed_entry&, const void* tag) const noexcept;
+  void note(awaited&, const keyed_entry&, std::uint32_t tag) const noexcept;
+  /// The timer has ended, with no task in progress, and its callable is destroyed.
+  void remove(keyed_entry&, timer_id) noexcept;
+  /// Must be called after a timer was set.
+  void keep_alive() {
+    if (kept_ == nullptr) kept_ = shared_from_this();
+  }
+  std::shared_ptr<keyed_core> kept() const noexcept { return kept_; }
+  /// Must be called when there are no keys any more. The caller destroys the result without the lock.
+  std::shared_ptr<keyed_core> let_go() noexcept { return std::move(kept_); }
 
   mutable header_sync::mutex mutex_;
 
  private:
   friend class keyed_call;
-  class group;
+  class owner;
+  static constexpr std::uint32_t any_tag = 0;
+  /// A timer that was replaced while its task was in progress, until that is over.
+  struct replaced_timer {
+    std::uint64_t number;  // of all that were replaced so
+    timer_id id;
+    std::uint32_t tag;
+  };
 
   /// Cancels the key's timer, and notes its timers unless the key is forgotten.
   virtual cancel_result cancel_key(const void* key, awaited&) = 0;
-  /// Called when a timer with that tag has ended and its callable is destroyed. No lock is held.
-  virtual void left(void* tag, timer_id) noexcept = 0;
-  timer_id next(awaited&) const;
+  /// Calls remove() for the entry with that tag. No lock is held.
+  virtual void left(std::uint32_t tag, timer_id) noexcept = 0;
+  /// All tags are lower.
+  virtual std::uint32_t end_of_tags() const noexcept = 0;
+  /// The entry with that tag. Where no key is, it is unused.
+  virtual const keyed_entry& entry(std::uint32_t tag) const noexcept = 0;
 
-  const std::unique_ptr<group> group_;
+  timer_id id_of(const keyed_entry&) const noexcept;
+  void wait_for_replaced(std::uint64_t until, std::uint32_t tag);
+  template <class Visit>
+  void for_each_current(Visit&&) const;
+
+  const std::unique_ptr<owner> owner_;
+  bool closed_ = false;
+  std::shared_ptr<keyed_core> kept_;      // while there are keys
+  std::vector<replaced_timer> replaced_;  // in the order of their numbers
+  std::uint64_t numbers_ = 0;             // how many timers were ever in it
 };
 
 /// One call for a key. It is created before the mutex is locked and destroyed after the mutex is unlocked. Its
@@ -110,16 +139,16 @@ class RONDO_EXPORT RONDO_CHECKED_ABI keyed_call {
 
   /// If `interrupts`, a run of the old timer that is in progress is asked to stop. Throws stopped_error, capacity_error and
   /// std::bad_alloc; strong guarantee.
-  void set(keyed_entry&, void* tag, bool interrupts);
+  void set(keyed_entry&, std::uint32_t tag, bool interrupts);
   /// Throws std::bad_alloc; strong guarantee.
   bool reschedule(const keyed_entry&);
   cancel_result cancel(keyed_entry&) noexcept;
 
  private:
   task& take_record();
-  void forget_ended(keyed_entry&, timer_id) noexcept;
 
-  keyed_core::group& group_;
+  keyed_core& keys_;
+  core& core_;
   const time_point now_;
   time_point due_;
   record* record_ = nullptr;  // of the timer to be set
