@@ -46,8 +46,8 @@ namespace rondo {
 ///   Hash and equality must not throw.
 /// - Cost: the scheduler's call and a look-up under a lock of this object. Replacing a timer that has no options, with a
 ///   task that is only bytes, such as a lambda that captures pointers and numbers, as the old one, changes these bytes and the
-///   deadline in place. A key takes 20 bytes and itself, and four to eight in the table; room for 64 keys is allocated at a
-///   time, used again when keys are forgotten, and kept until the object is destroyed.
+///   deadline in place. A key takes 20 bytes and itself, and four to eight in the table; this memory is used again when keys are
+///   forgotten, and kept until the object is destroyed.
 /// - It may outlive its scheduler. It treats the scheduler's destruction as a stop().
 template <class Key, class Hash = std::hash<Key>, class KeyEqual = std::equal_to<Key>>
 class keyed_timers {
@@ -185,7 +185,8 @@ class keyed_timers {
   /// The number of keys that have a timer. O(n): visits each key.
   std::size_t size() const { return keys_->size(); }
 
-  /// Cancels all timers; tasks in progress continue. A timer that another thread sets during the call may remain.
+  /// Cancels all timers; tasks in progress continue. A timer that is set during the call, by another thread or by the
+  /// destructor of a callable, may remain.
   void clear() {
     const auto kept = keys_;
     kept->clear();

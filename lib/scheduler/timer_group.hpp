@@ -1,14 +1,13 @@
 // Whoever owns timers, and timers that end together.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <utility>
-#include <vector>
 
+#include <rondo/detail/block_table.hpp>
 #include <rondo/errors.hpp>
 #include <rondo/timer_id.hpp>
 
@@ -58,9 +57,9 @@ class timer_group : public timer_owner {
   std::uint32_t take_place() {
     const std::lock_guard hold(mutex_);
     if (closed_) refuse_closed();
-    if (free_ == 0) add_block();
+    if (free_ == 0) free_place(places_.add());
     const std::uint32_t number = free_;
-    free_ = at(number).slot;
+    free_ = places_.at(number).slot;
     return number;
   }
   void give_back(std::uint32_t number) noexcept {
@@ -76,7 +75,7 @@ class timer_group : public timer_owner {
     r.belong_to(*this, number);
     publish();
     if (members_++ == 0) kept_ = self();
-    at(number) = {r.generation, joined_++, r.slot};
+    places_.at(number) = {r.generation, joined_++, r.slot};
   }
   /// Removes the timer of `r`. Returns what the caller must destroy when it holds no lock: perhaps the last reference to the
   /// group.
@@ -92,10 +91,10 @@ class timer_group : public timer_owner {
   void for_each(Visit&& visit) const {
     std::unique_lock hold(mutex_);
     const std::uint64_t before = joined_;
-    for (std::uint32_t number = 1, last = end(); number < last; ++number) {
-      const place p = at(number);
+    for (std::uint32_t number = 1, end = places_.end(); number < end; ++number) {
+      const place p = places_.at(number);
       const bool is_visited = p.generation != 0 && p.joined < before;
-      if (!is_visited && number % block_size != 0) continue;
+      if (!is_visited && number % at_a_time != 0) continue;
       hold.unlock();
       if (is_visited) visit(p);
       hold.lock();
@@ -107,21 +106,11 @@ class timer_group : public timer_owner {
   virtual std::shared_ptr<void> self() noexcept = 0;
 
  private:
-  static constexpr std::size_t block_size = 64;
-  using block = std::array<place, block_size>;
+  static constexpr std::uint32_t at_a_time = 64;  // because other calls wait for the lock
 
   void leave(record& r, timer_id) noexcept final { const auto last = remove(r); }
-
-  place& at(std::uint32_t number) const noexcept {
-    return (*blocks_[number / block_size])[number % block_size];
-  }
-  std::uint32_t end() const noexcept { return static_cast<std::uint32_t>(blocks_.size() * block_size); }
-  void free_place(std::uint32_t number) noexcept { at(number) = {0, 0, std::exchange(free_, number)}; }
-  /// Precondition: no place is free.
-  void add_block() {
-    blocks_.push_back(std::make_unique<block>());
-    for (std::uint32_t n = end(); n-- != end() - block_size;)
-      if (n != 0) free_place(n);
+  void free_place(std::uint32_t number) noexcept {
+    places_.at(number) = {0, 0, std::exchange(free_, number)};
   }
 
   mutable sync::list_mutex mutex_;
@@ -129,7 +118,7 @@ class timer_group : public timer_owner {
   std::uint32_t free_ = 0;  // the number of a free place; 0 if there is none
   std::size_t members_ = 0;
   std::uint64_t joined_ = 0;  // how many have ever joined
-  std::vector<std::unique_ptr<block>> blocks_;
+  block_table<place> places_;
   std::shared_ptr<void> kept_;  // while there are members
 };
 

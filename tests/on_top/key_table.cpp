@@ -31,6 +31,27 @@ struct poor_hash {
 template <class Hash>
 using table = rondo::detail::key_table<std::uint64_t, Hash, std::equal_to<>>;
 
+TEST_CASE("the elements of a block table have numbers from 1, and do not move") {
+  rondo::detail::block_table<std::uint32_t> t;
+  std::vector<std::uint32_t*> known{nullptr};
+  for (std::uint32_t n = 1; n != 10'000; ++n) {
+    REQUIRE(t.end() == n);
+    for (std::size_t after = 0; failing_new::available; ++after) {
+      const failing_new fails(after, failing_new::all);
+      try {
+        REQUIRE(t.add() == n);
+        break;
+      } catch (const std::bad_alloc&) {
+        REQUIRE(t.end() == n);
+      }
+    }
+    if (!failing_new::available) t.add();
+    t.at(n) = n;
+    known.push_back(&t.at(n));
+  }
+  for (std::uint32_t n = 1; n != t.end(); ++n) REQUIRE((&t.at(n) == known[n] && *known[n] == n));
+}
+
 template <class Key, class Hash>
 void drop(rondo::detail::key_table<Key, Hash, std::equal_to<>>& t, std::uint32_t n) {
   t.forget(n);

@@ -3,7 +3,9 @@
 #include <rondo/timer_scope.hpp>
 
 #include <cstddef>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "on_top/coroutines.hpp"
 #include "failing_new.hpp"
@@ -38,6 +40,25 @@ TEST_CASE("a scope keeps nothing of timers that have ended") {
   });
   time.advance(1ms);
   CHECK(scope.pending() == 0);
+}
+
+/// The bytes that an Owner takes with its only timer.
+template <class Owner, class Set>
+std::size_t bytes_of_one(Set&& set) {
+  constexpr std::size_t many = 1000;
+  manual_timer time;
+  std::vector<std::unique_ptr<Owner>> owners;
+  owners.reserve(many);
+  const std::size_t before = bytes_held();
+  for (std::size_t i = 0; i != many; ++i) set(*owners.emplace_back(std::make_unique<Owner>(time)));
+  return (bytes_held() - before) / many;
+}
+
+TEST_CASE("a scope, or keyed timers, with one timer is small: there may be one for each connection") {
+  const auto scope = bytes_of_one<timer_scope>([](timer_scope& s) { s.schedule_after(1s, [] {}); });
+  const auto keyed = bytes_of_one<keyed_timers<int>>([](keyed_timers<int>& k) { k.set_after(1, 1s, [] {}); });
+  CHECK(scope <= 600);
+  CHECK(keyed <= 800);
 }
 
 TEST_CASE("in the long run, timers of a scope and of keyed timers allocate nothing") {

@@ -1,21 +1,20 @@
 // The keys of a keyed_timers.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <utility>
-#include <vector>
 
+#include <rondo/detail/block_table.hpp>
 #include <rondo/detail/keyed_core.hpp>
 
 namespace rondo::detail {
 
-/// A hash table of entries. Each key has a place, which does not move and has a number. Places lie in blocks and refer to
-/// each other by number, so a key of four bytes takes 24, and a bucket four. Finding, adding or removing a key visits one
-/// bucket and the places in it, and allocates only every 64th time. The places of keys that were removed are used again;
-/// their memory is kept. Not thread-safe.
+/// A hash table of entries. Each key has a place, which does not move and has a number. Places refer to each other by
+/// number, so a key of four bytes takes 24, and a bucket four. Finding, adding or removing a key visits one bucket and the
+/// places in it, and rarely allocates. The places of keys that were removed are used again; their memory is kept. Not
+/// thread-safe.
 template <class Key, class Hash, class KeyEqual>
 class key_table {
  public:
@@ -45,9 +44,9 @@ class key_table {
 
   bool empty() const noexcept { return size_ == 0; }
   /// No place has this number or a greater one.
-  number end() const noexcept { return end_; }
+  number end() const noexcept { return places_.end(); }
   /// Precondition: 0 < n < end().
-  place& at(number n) const noexcept { return (*blocks_[n / block_size])[n % block_size]; }
+  place& at(number n) const noexcept { return places_.at(n); }
 
   /// Returns 0 if the key is unknown.
   number find(const Key& key) const noexcept { return size_ == 0 ? 0 : find_in(bucket_of(key), key); }
@@ -57,7 +56,7 @@ class key_table {
     if (heads_ != nullptr)
       if (const number known = find_in(bucket_of(key), key)) return known;
     if (size_ == buckets()) grow();
-    if (free_ == 0) add_block();
+    if (free_ == 0) reuse(places_.add());
     place& added = at(free_);
     std::construct_at(&added.key, std::move(key));
     ++size_;
@@ -78,7 +77,6 @@ class key_table {
 
  private:
   static constexpr int fewest_bits = 3;
-  static constexpr std::size_t block_size = 64;
 
   std::size_t buckets() const noexcept { return heads_ == nullptr ? 0 : std::size_t{1} << bits_; }
 
@@ -109,22 +107,9 @@ class key_table {
     }
   }
 
-  /// Precondition: all places are in use.
-  void add_block() {
-    blocks_.reserve(blocks_.size() + 1);
-    blocks_.push_back(std::make_unique<block>());
-    const auto first = static_cast<number>((blocks_.size() - 1) * block_size);
-    end_ = first + static_cast<number>(block_size);
-    for (number n = end_; n-- != first;)
-      if (n != 0) reuse(n);
-  }
-
-  using block = std::array<place, block_size>;
-
-  std::vector<std::unique_ptr<block>> blocks_;
+  block_table<place> places_;
   std::unique_ptr<number[]> heads_;  // of the buckets; null until there is a key
   int bits_ = 0;                     // there are 2^bits_ buckets
-  number end_ = 0;
   number free_ = 0;
   std::size_t size_ = 0;
   [[no_unique_address]] Hash hash_{};

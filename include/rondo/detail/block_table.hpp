@@ -1,0 +1,55 @@
+// Elements with numbers, in blocks.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace rondo::detail {
+
+/// Elements with numbers from 1. They do not move. The first block has four elements, so a small table is small; each further one
+/// has twice as many, up to 1,024, so no call takes long.
+template <class T>
+class block_table {
+ public:
+  using number = std::uint32_t;
+
+  /// Precondition: 0 < n < end().
+  T& at(number n) const noexcept {
+    const place p = place_of(n);
+    return blocks_[p.block][p.index];
+  }
+  /// No element has this number or a greater one.
+  number end() const noexcept { return last_ + 1; }
+  /// Adds an element and returns its number, which is end(). Throws std::bad_alloc; strong guarantee.
+  number add() {
+    if (const place p = place_of(last_ + 1); p.block == blocks_.size())
+      blocks_.push_back(std::make_unique<T[]>(p.block < most_block ? smallest << p.block : largest));
+    return ++last_;
+  }
+
+ private:
+  static constexpr std::size_t smallest = 4;
+  static constexpr std::size_t largest = 1024;
+  static constexpr std::size_t most_block =
+      std::bit_width(largest / smallest) - 1;  // the first of the largest ones
+
+  struct place {
+    std::size_t block;
+    std::size_t index;
+  };
+
+  static place place_of(number n) noexcept {
+    const std::size_t i = n - 1 + smallest;
+    if (i >= 2 * largest) return {i / largest - 1 + most_block, i % largest};
+    const auto block = static_cast<std::size_t>(std::bit_width(i / smallest)) - 1;
+    return {block, i - (smallest << block)};
+  }
+
+  std::vector<std::unique_ptr<T[]>> blocks_;
+  number last_ = 0;
+};
+
+}  // namespace rondo::detail
