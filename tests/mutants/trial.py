@@ -6,6 +6,8 @@ import signal
 import subprocess
 import time
 
+from mutants import Mistake
+
 ALL = ("values", "wheel", "scheduler", "on_top", "adapters", "readme", "model", "durable", "threads",
        "interleavings", "durable_servers", "calendar", "durable_simulation")
 # The folders of suites that have their own meson.build.
@@ -21,7 +23,7 @@ def program_of(suite):
 
 # The suites that are most likely to notice a change of a file, by the beginning of its name.
 LIKELY = {
-    "include/rondo/detail/keyed_core": ("on_top", "readme"),
+    "include/rondo/detail/key": ("on_top", "readme"),
     "include/rondo/detail/canceller": ("on_top", "readme"),
     "include/rondo/detail/ticks": ("values", "scheduler", "model"),
     "include/rondo/detail/log_linear": ("values", "scheduler", "model"),
@@ -44,6 +46,7 @@ LIKELY = {
     "lib/durable/": ("durable",),
     "include/rondo/calendar": ("calendar",),
     "lib/calendar/": ("calendar",),
+    "lib/trace/": ("scheduler", "interleavings", "threads"),
     "lib/values/": ("values", "scheduler", "model"),
     "include/rondo/": ("values", "scheduler", "model"),
 }
@@ -52,7 +55,12 @@ OUTPUT = 64 << 20
 
 
 def likely_suites(mutant):
-    return mutant.suites or next(suites for start, suites in LIKELY.items() if mutant.file.startswith(start))
+    if mutant.suites:
+        return mutant.suites
+    for start, suites in LIKELY.items():
+        if mutant.file.startswith(start):
+            return suites
+    raise Mistake(f"{mutant.file}: trial.py does not say which suites are likely to notice its mutants")
 
 
 def all_suites(mutant):
