@@ -91,7 +91,8 @@ TEST_CASE_TEMPLATE("a key is found from when it is added until it is forgotten, 
       REQUIRE(t.empty() == model.empty());
     }
     std::size_t used = 0;
-    for (std::uint32_t n = 1; n < t.end(); ++n) used += t.at(n).entry.unused() ? 0 : 1;
+    for (std::uint32_t n = 1; n < t.end(); ++n)
+      if (!t.at(n).entry.unused()) ++used;
     CHECK(used == model.size());
   }
 }

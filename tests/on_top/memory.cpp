@@ -44,13 +44,13 @@ TEST_CASE("a scope keeps nothing of timers that have ended") {
 
 /// The bytes that an Owner takes with its only timer.
 template <class Owner, class Set>
-std::size_t bytes_of_one(Set&& set) {
-  constexpr std::size_t many = 1000;
+std::ptrdiff_t bytes_of_one(Set&& set) {
+  constexpr int many = 1000;
   manual_timer time;
   std::vector<std::unique_ptr<Owner>> owners;
   owners.reserve(many);
-  const std::size_t before = bytes_held();
-  for (std::size_t i = 0; i != many; ++i) set(*owners.emplace_back(std::make_unique<Owner>(time)));
+  const auto before = bytes_held();
+  for (int i = 0; i != many; ++i) set(*owners.emplace_back(std::make_unique<Owner>(time)));
   return (bytes_held() - before) / many;
 }
 
