@@ -50,6 +50,7 @@ struct served {
   std::string searched;
   std::vector<history::sample> past;
   std::vector<late_reason> late;
+  std::chrono::milliseconds trace_takes{0};
   web_server server{"127.0.0.1:0",
                     {.look =
                          [this] {
@@ -64,7 +65,11 @@ struct served {
                          },
                      .past = [this] { return past; },
                      .late_reasons = [this] { return late; },
-                     .write_trace = [](std::ostream& out) { out << R"({"traceEvents": []})"; }},
+                     .write_trace =
+                         [this](std::ostream& out) {
+                           std::this_thread::sleep_for(trace_takes);
+                           out << R"({"traceEvents": []})";
+                         }},
                     stale_limit};
 };
 
@@ -199,6 +204,17 @@ TEST_CASE_FIXTURE(served, "web: the trace is served as a file to download") {
   REQUIRE(answer);
   CHECK(answer->get_header_value("Content-Type") == "application/json");
   CHECK(answer->get_header_value("Content-Disposition") == "attachment; filename=trace.json");
+  CHECK(answer->body == R"({"traceEvents": []})");
+}
+
+TEST_CASE_FIXTURE(served, "web: an answer that takes seconds to make is sent") {
+  trace_takes = 8s;  // more than a client may take to send a request and to receive an answer
+  std::string url = server.url();
+  url.pop_back();
+  httplib::Client client(url);
+  client.set_read_timeout(60s);
+  const auto answer = client.Get("/trace.json");
+  REQUIRE(answer);
   CHECK(answer->body == R"({"traceEvents": []})");
 }
 

@@ -13,6 +13,7 @@
 #include <charconv>
 #include <chrono>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <sstream>
 #include <stdexcept>
@@ -114,7 +115,10 @@ class limited_stream final : public httplib::Stream {
   limited_stream& operator=(const limited_stream&) = delete;
 
   bool is_readable() const { return wait_for(POLLIN, read_until_); }
-  bool is_writable() const { return wait_for(POLLOUT, write_until_); }
+  bool is_writable() const {
+    if (!write_until_) write_until_ = clock::now() + answer_within;
+    return wait_for(POLLOUT, *write_until_);
+  }
   // Later versions of the library have these in place of is_writable(). So none says `override`; but as all are pure in
   // the base class, none can be forgotten.
   bool wait_readable() const { return is_readable(); }
@@ -163,7 +167,8 @@ class limited_stream final : public httplib::Stream {
   const std::function<bool()> goes_on_;
   const clock::time_point begun_ = clock::now();
   const clock::time_point read_until_ = begun_ + request_within;
-  const clock::time_point write_until_ = read_until_ + answer_within;
+  mutable std::optional<clock::time_point>
+      write_until_;  // from when the answer begins: it may take long to make
   std::array<char, 1024> buffer_{};
   std::size_t used_ = 0, filled_ = 0;
 };
