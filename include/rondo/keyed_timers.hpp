@@ -168,8 +168,7 @@ class keyed_timers {
   /// is destroying its callable: that callable is gone when the other call returns.
   ///
   /// It deadlocks if two tasks wait for each other in this way, or if it is called while holding a mutex that the task
-  /// locks. It needs no memory. Cost: as cancel(); O(n) while a replaced task of the key is in progress, because it
-  /// visits each timer.
+  /// locks. It needs no memory. Cost: as cancel(), and O(n) for the number of replaced tasks in progress.
   cancel_result cancel_and_wait(const Key& key) {
     const auto kept = keys_;
     return kept->cancel_and_wait(std::addressof(key));
@@ -182,11 +181,12 @@ class keyed_timers {
   /// Whether the key has a timer. False inside its own one-shot task.
   bool contains(const Key& key) const { return keys_->has(key); }
 
-  /// The number of keys that have a timer. O(n): visits each key.
+  /// The number of keys that have a timer. O(n) for the greatest number of keys that there ever were at once.
   std::size_t size() const { return keys_->size(); }
 
-  /// Cancels all timers; tasks in progress continue. A timer that is set during the call, by another thread or by the
-  /// destructor of a callable, may remain.
+  /// Cancels all timers; tasks in progress continue, and are asked to stop. A timer that is set during the call, by another
+  /// thread or by the destructor of a callable, may remain or be cancelled. O(n) for the greatest number of keys that there
+  /// ever were at once.
   void clear() {
     const auto kept = keys_;
     kept->clear();
@@ -278,7 +278,7 @@ class keyed_timers<Key, Hash, KeyEqual>::keys final : public detail::keyed_core 
     explicit forgotten(keys& all) noexcept : all_(all) {}
     ~forgotten() {
       if (place_ == 0) return;
-      std::destroy_at(&all_.table_.at(place_).key);
+      std::destroy_at(key_);
       const std::lock_guard hold(all_.mutex_);
       all_.table_.reuse(place_);
     }
@@ -292,6 +292,7 @@ class keyed_timers<Key, Hash, KeyEqual>::keys final : public detail::keyed_core 
         all_.table_.reuse(k);
       } else {
         place_ = k;
+        key_ = &all_.table_.at(k).key;
         kept_ = all_.kept();  // for the key's destructor, which may end all other timers
       }
       if (all_.table_.empty()) kept_ = all_.let_go();
@@ -300,6 +301,7 @@ class keyed_timers<Key, Hash, KeyEqual>::keys final : public detail::keyed_core 
    private:
     keys& all_;
     place place_ = 0;
+    Key* key_ = nullptr;  // because the table may grow in the meantime
     std::shared_ptr<detail::keyed_core> kept_;
   };
 

@@ -30,7 +30,7 @@ namespace rondo {
 ///   return `gone` or false.
 /// - It forgets timers that have ended. A timer that stop() returned belongs to the caller of stop(): it may be run by
 ///   hand, even after the scope is destroyed.
-/// - Cost: the scheduler's call plus two short locks. A timer takes 24 bytes more than without a scope; they are used again
+/// - Cost: the scheduler's call plus two short locks to set a timer and one to end it. A timer takes 24 bytes more than without a scope; they are used again
 ///   when it has ended, and kept until the scope is destroyed.
 /// - It may outlive its scheduler. It treats the scheduler's destruction as a stop().
 class RONDO_EXPORT timer_scope {

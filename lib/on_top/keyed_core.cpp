@@ -54,10 +54,43 @@ void keyed_core::for_each_current(Visit&& visit) const {
   }
 }
 
+/// Calls visit(id), without the mutex, for the replaced timers with that tag, or with any tag, and with lower numbers. (In the
+/// meantime, the key may have been forgotten and another key may have taken its place, but that key's timers get higher
+/// numbers.)
+template <class Visit>
+void keyed_core::for_each_replaced(std::uint64_t until, std::uint32_t tag, Visit&& visit) const {
+  for (std::uint64_t from = 0; from < until;) {
+    timer_id id;
+    {
+      const std::lock_guard hold(mutex_);
+      const auto next = std::find_if(replaced_.begin(), replaced_.end(), [&](const replaced_timer& t) {
+        return t.number >= from && (tag == any_tag || t.tag == tag);
+      });
+      if (next == replaced_.end() || next->number >= until) return;
+      id = next->id;
+      from = next->number + 1;
+    }
+    visit(id);
+  }
+}
+
+/// Cancels the last timer of each key, and asks all runs in progress to stop.
+void keyed_core::cancel_all(std::uint64_t replaced_until) {
+  core& c = *owner_->core;
+  for_each_current([&](timer_id id) { c.cancel(id); });
+  for_each_replaced(replaced_until, any_tag, [&](timer_id id) { c.interrupt(id); });
+}
+
 void keyed_core::clear() {
   core& c = *owner_->core;
   [[maybe_unused]] const checked_call checked{c, in_keyed_timers};
-  if (!c.abandoned()) for_each_current([&](timer_id id) { c.cancel(id); });
+  if (c.abandoned()) return;
+  std::uint64_t until = 0;
+  {
+    const std::lock_guard hold(mutex_);
+    until = numbers_;
+  }
+  cancel_all(until);
 }
 
 void keyed_core::close() {
@@ -70,10 +103,9 @@ void keyed_core::close() {
     closed_ = true;
     until = numbers_;
   }
-  // All are cancelled before it waits for any of them, so that nothing starts in the meantime.
-  for_each_current([&](timer_id id) { c.cancel(id); });
+  cancel_all(until);  // before it waits for any of them, so that nothing starts in the meantime
   for_each_current([&](timer_id id) { c.cancel_and_wait(id); });
-  wait_for_replaced(until, any_tag);
+  for_each_replaced(until, any_tag, [&](timer_id id) { c.cancel_and_wait(id); });
 }
 
 bool keyed_core::has_timer(const keyed_entry& e) const { return owner_->core->pending(id_of(e)); }
@@ -84,7 +116,8 @@ cancel_result keyed_core::cancel_and_wait(const void* key) {
   awaited tasks;
   const cancel_result result = cancel_key(key, tasks);
   if (tasks.current != timer_id{}) owner_->core->cancel_and_wait(tasks.current);
-  wait_for_replaced(tasks.replaced_until, tasks.tag);
+  // They were cancelled when they were replaced.
+  for_each_replaced(tasks.replaced_until, tasks.tag, [&](timer_id id) { owner_->core->cancel_and_wait(id); });
   return result;
 }
 
@@ -93,24 +126,6 @@ void keyed_core::note(awaited& tasks, const keyed_entry& e, std::uint32_t tag) c
   tasks.current = id_of(e);
   tasks.tag = tag;
   if (e.replaced != 0) tasks.replaced_until = numbers_;
-}
-
-/// Waits for the replaced timers with that tag, or with any tag, and with lower numbers. (In the meantime, the key may have
-/// been forgotten and another key may have taken its place, but that key's timers get higher numbers.)
-void keyed_core::wait_for_replaced(std::uint64_t until, std::uint32_t tag) {
-  for (std::uint64_t from = 0; from < until;) {
-    timer_id id;
-    {
-      const std::lock_guard hold(mutex_);
-      const auto next = std::find_if(replaced_.begin(), replaced_.end(), [&](const replaced_timer& t) {
-        return t.number >= from && (tag == any_tag || t.tag == tag);
-      });
-      if (next == replaced_.end() || next->number >= until) return;
-      id = next->id;
-      from = next->number + 1;
-    }
-    owner_->core->cancel_and_wait(id);  // it was cancelled when it was replaced
-  }
 }
 
 void keyed_core::remove(keyed_entry& e, timer_id id) noexcept {

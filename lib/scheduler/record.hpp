@@ -67,7 +67,7 @@ struct extra_part {
 ///
 /// A record belongs to a shard, whose lock guards all members, with these exceptions. While the record is free, its
 /// thread may write `next_free` and what is marked [new]. While a run is in progress, `work` belongs to that run, and
-/// while `destroying`, what the timer owns belongs to the thread that destroys it.
+/// while `destroying`, or when it has ended with no run in progress, what the timer owns belongs to the thread that destroys it.
 ///
 /// A free record may still be in the wheel, cancelled. The next timer that it serves is then scheduled in that slot, if
 /// that is possible. It also keeps its extra part, empty.

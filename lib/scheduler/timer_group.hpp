@@ -38,7 +38,8 @@ class timer_owner {
 /// before others know of it until its callable is destroyed or handed back.
 ///
 /// A group with members keeps itself alive, so it may outlive the scope. All member functions may be called from any
-/// thread. The lock is held for a few instructions, and no other lock is taken while it is held.
+/// thread. The lock is held for a few instructions, or while a timer is put into the wheel, and no other lock is taken while it
+/// is held.
 class timer_group : public timer_owner {
  public:
   struct place {

@@ -1,6 +1,8 @@
 // Scopes and keyed timers ask the runs in progress to stop.
 #include <version>
 #ifdef __cpp_lib_jthread
+#include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -13,6 +15,7 @@
 #include <rondo/timer_scope.hpp>
 
 #include "scheduler/virtual_time.hpp"
+#include "threads/patience.hpp"
 
 namespace on_top_interrupt {
 
@@ -81,6 +84,40 @@ TEST_CASE("setting a key again asks the run in progress, whether it is the timer
   const auto try_to_set = [](keyed_timers<int>& keys) { keys.try_set_after(1, 1h, doing_nothing()); };
   CHECK_FALSE(asked_from_another_thread(every(1s), try_to_set));
   CHECK_FALSE(asked_from_another_thread(every(1s).times(1), try_to_set));
+}
+
+TEST_CASE("clear() and the destructor ask all replaced runs in progress before they wait for one") {
+  std::vector<job> jobs;
+  manual_timer time({.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
+  std::optional<keyed_timers<int>> keys(std::in_place, time);
+  std::atomic<int> begun{0}, asked{0};
+  const auto until = [](auto&& done) {
+    const auto end = std::chrono::steady_clock::now() + patience;
+    while (!done() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  };
+  const auto work = [&](std::stop_token token) {
+    ++begun;
+    until([&] { return token.stop_requested(); });
+    if (token.stop_requested()) ++asked;
+    until([&] { return asked == 2; });
+  };
+  std::vector<std::thread> runs;
+  for (int i = 0; i != 2; ++i) {
+    CHECK(keys->try_set_after(1, 0s, work));
+    time.advance(1ms);
+    runs.emplace_back(std::move(jobs.back()));
+    until([&] { return begun == i + 1; });
+  }
+  CHECK(keys->try_set_after(1, 1h, doing_nothing()));
+  SUBCASE("clear()") {
+    keys->clear();
+    for (std::thread& run : runs) run.join();
+  }
+  SUBCASE("the destructor") {
+    keys.reset();
+    for (std::thread& run : runs) run.join();
+  }
+  CHECK(asked == 2);
 }
 
 TEST_CASE("a task that sets its own key again is not asked") {

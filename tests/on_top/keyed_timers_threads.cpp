@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -80,6 +81,21 @@ TEST_CASE("setting a key as it fires, on a pool") {
   pool workers(1);
   set_while_it_fires(rondo::unlimited, workers.executor(), 10'000);
   set_while_it_fires(1, workers.executor(), 10'000);
+}
+
+TEST_CASE("a key is forgotten while the table of keys grows") {
+  manual_timer time;
+  keyed_timers<std::string> timers(time);
+  const int rounds = static_cast<int>(shortened(20'000));
+  std::thread forgets([&] {
+    for (int i = 0; i != rounds; ++i) {
+      timers.set_after("a key that is longer than what a string holds inside", 1h, [] {});
+      timers.cancel("a key that is longer than what a string holds inside");
+    }
+  });
+  for (int i = 0; i != rounds; ++i) timers.set_after(std::to_string(i), 1h, [] {});
+  forgets.join();
+  CHECK(timers.size() == static_cast<std::size_t>(rounds));
 }
 
 TEST_CASE("timers of a key that are set one after another all run") {

@@ -23,7 +23,7 @@ class key_table {
 
   struct place {
     place() noexcept {}  // NOLINT(modernize-use-equals-default): has no key
-    ~place() {}          // NOLINT(modernize-use-equals-default): remove_key() was called
+    ~place() {}          // NOLINT(modernize-use-equals-default): the key is destroyed by others
     place(const place&) = delete;
     place& operator=(const place&) = delete;
 
@@ -66,7 +66,7 @@ class key_table {
     return head = n;
   }
 
-  /// The key is no longer found. What follows is remove_key() and then reuse().
+  /// The key is no longer found. The caller destroys it, and then calls reuse().
   void forget(number n) noexcept {
     number* link = &heads_[bucket_of(at(n).key)];
     while (*link != n) link = &at(*link).next;

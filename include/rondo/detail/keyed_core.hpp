@@ -98,9 +98,11 @@ class RONDO_EXPORT keyed_core : public std::enable_shared_from_this<keyed_core> 
   virtual const keyed_entry& entry(std::uint32_t tag) const noexcept = 0;
 
   timer_id id_of(const keyed_entry&) const noexcept;
-  void wait_for_replaced(std::uint64_t until, std::uint32_t tag);
   template <class Visit>
   void for_each_current(Visit&&) const;
+  template <class Visit>
+  void for_each_replaced(std::uint64_t until, std::uint32_t tag, Visit&&) const;
+  void cancel_all(std::uint64_t replaced_until);
 
   const std::unique_ptr<owner> owner_;
   bool closed_ = false;
