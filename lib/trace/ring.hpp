@@ -25,7 +25,8 @@ namespace rondo::detail {
 /// Memory order: a reader accepts a slot if its state says twice that the event of that number is complete, before and after
 /// the other words are read. The state acquires, so these are not older. If one of them is newer, its store, which
 /// releases, comes after the claim of the newer event; reading it acquires that claim, and the second look finds it.
-class trace_ring {
+class
+    trace_ring {  // NOLINT(clang-analyzer-optin.performance.Padding): what all threads write has its own line
  public:
   using word = std::uint64_t;
   /// What an event says, in addition to its label and its duration.

@@ -10,31 +10,32 @@ namespace rondo::detail {
 
 namespace {
 
-// Memory order: stop() raises its flag and then looks here; a task is counted here before it is scheduled, which looks at
-// that flag. All of that is seq_cst, so if stop() finds no task, the task is refused: see core::is_open().
+// Memory order: a task is counted here before it is scheduled, which locks a shard. Who looks here has locked all shards:
+// see core::interrupt_all().
 constinit std::atomic<std::size_t> interruptions{0};
+constexpr auto relaxed = std::memory_order_relaxed;
 
 }  // namespace
 
-interruption::interruption() noexcept { interruptions.fetch_add(1, std::memory_order_seq_cst); }
+interruption::interruption() noexcept { interruptions.fetch_add(1, relaxed); }
 
-interruption::~interruption() { interruptions.fetch_sub(1, std::memory_order_relaxed); }
+interruption::~interruption() { interruptions.fetch_sub(1, relaxed); }
 
-bool interruption::any() noexcept { return interruptions.load(std::memory_order_seq_cst) != 0; }
+bool interruption::any() noexcept { return interruptions.load(relaxed) != 0; }
 
 #ifdef __cpp_lib_jthread
 
 void interruption::request_stop() noexcept {
+  const auto next_to_ask = [this] {
+    const std::lock_guard hold(mutex_);
+    requested_ = true;
+    const interruptible_run* run = first_;
+    while (run != nullptr && run->source_.stop_requested()) run = run->next_;
+    return run != nullptr ? run->source_ : std::stop_source(std::nostopstate);
+  };
   for (;;) {
-    std::stop_source next(std::nostopstate);
-    {
-      const std::lock_guard hold(mutex_);
-      requested_ = true;
-      const interruptible_run* run = first_;
-      while (run != nullptr && run->source_.stop_requested()) run = run->next_;
-      if (run == nullptr) return;
-      next = run->source_;
-    }
+    const std::stop_source next = next_to_ask();
+    if (!next.stop_possible()) return;
     next.request_stop();  // the run may have ended in the meantime
   }
 }

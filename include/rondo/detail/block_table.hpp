@@ -18,14 +18,14 @@ class block_table {
 
   /// Precondition: 0 < n < end().
   T& at(number n) const noexcept {
-    const place p = place_of(n);
+    const place p = place_of(n - 1);
     return blocks_[p.block][p.index];
   }
   /// No element has this number or a greater one.
   number end() const noexcept { return last_ + 1; }
   /// Adds an element and returns its number, which is end(). Throws std::bad_alloc; strong guarantee.
   number add() {
-    if (const place p = place_of(last_ + 1); p.block == blocks_.size())
+    if (const place p = place_of(last_); p.block == blocks_.size())
       blocks_.push_back(std::make_unique<T[]>(p.block < most_block ? smallest << p.block : largest));
     return ++last_;
   }
@@ -41,11 +41,10 @@ class block_table {
     std::size_t index;
   };
 
-  static place place_of(number n) noexcept {
-    const std::size_t i = n - 1 + smallest;
+  static place place_of(std::size_t elements_before) noexcept {
+    const std::size_t i = elements_before + smallest;
     if (i >= 2 * largest) return {i / largest - 1 + most_block, i % largest};
-    const auto block = static_cast<std::size_t>(std::bit_width(i / smallest)) - 1;
-    return {block, i - (smallest << block)};
+    return {static_cast<std::size_t>(std::bit_width(i / smallest)) - 1, i - std::bit_floor(i)};
   }
 
   std::vector<std::unique_ptr<T[]>> blocks_;
