@@ -61,7 +61,7 @@ struct options {
   /// std::invalid_argument.
   std::size_t buckets = 512;
   /// The maximum number of pending timers; scheduling one more throws capacity_error. The limit is exact even when
-  /// threads race for the last place. Any limit except `unlimited` costs an atomic counter.
+  /// threads race for the last one. Any limit except `unlimited` costs an atomic counter.
   std::size_t max_pending = unlimited;
   /// Runs the tasks. If empty, they run inline, on the driver.
   executor run_on = {};

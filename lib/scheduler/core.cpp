@@ -63,18 +63,18 @@ core::core(const options& o, time_point start, kind_of_time time)
       max_pending_(o.max_pending),
       is_virtual_(time == kind_of_time::virtual_time) {}
 
-/// Claims a place under the limit for one more timer. Throws capacity_error if none is free.
-void core::claim_place() {
-  std::size_t taken = places_taken_.load(relaxed);
+/// Takes a permit for one more timer. Throws capacity_error if max_pending are taken.
+void core::take_permit() {
+  std::size_t taken = permits_taken_.load(relaxed);
   do {
     if (taken >= max_pending_)
       throw capacity_error("rondo: max_pending is " + std::to_string(max_pending_) +
                            ", and that many timers are pending");
-  } while (!places_taken_.compare_exchange_weak(taken, taken + 1, relaxed));
+  } while (!permits_taken_.compare_exchange_weak(taken, taken + 1, relaxed));
 }
 
-void core::free_place() noexcept {
-  if (max_pending_ != unlimited) places_taken_.fetch_sub(1, relaxed);
+void core::return_permit() noexcept {
+  if (max_pending_ != unlimited) permits_taken_.fetch_sub(1, relaxed);
 }
 
 void core::refuse_stopped() const {
@@ -102,11 +102,11 @@ record& core::take_record(bool is_owned) {
 
 /// As take_record(), for a scheduler with a limit. (Not inlined: otherwise take_record() would save registers for it.)
 record& core::take_limited_record() {
-  claim_place();
+  take_permit();
   try {
     return shards_.take();
   } catch (...) {
-    free_place();
+    return_permit();
     throw;
   }
 }
@@ -115,7 +115,7 @@ void core::discard(record& r, bool is_owned) noexcept {
   r.leave_owner();
   const marker here(marker::kind::destruction, this,
                     &r);  // keeps this core if what is destroyed destroys the scheduler
-  if (!is_owned) free_place();
+  if (!is_owned) return_permit();
   r.destroy_what_it_owns();
   shard_lock hold(shards_.of(r).mutex);
   free_record(hold, r);
@@ -364,7 +364,7 @@ std::size_t core::run_collected(pass& p, std::size_t limit) {
   struct traced_pass {
     core& of;
     time_point begin;
-    recorder::place here;
+    recorder::begun here;
     ~traced_pass() { recorder::end(here, saturating_difference(of.now(), begin)); }
   };
   const traced_pass in_trace{*this, p.reading, trace_.pass(p.reading, why)};
@@ -576,7 +576,7 @@ time_point core::run(record& r, const firing& fact, time_point start, std::excep
 /// As run(), and records it. `from` is as recorder::run() says.
 [[gnu::noinline]] time_point core::run_traced(traced what, record& r, const firing& fact, time_point start,
                                               time_point from, std::exception_ptr* thrown) noexcept {
-  const recorder::place here = trace_.run(what, fact, start, from);
+  const recorder::begun here = trace_.run(what, fact, start, from);
   const time_point ended = run(r, fact, start, thrown);
   recorder::end(here, saturating_difference(ended, start));
   return ended;
@@ -663,7 +663,7 @@ void core::submit(dispatch_result& d, const user_handlers& user) noexcept {
 /// As submit(), and records it. Returns the time at which the executor returned.
 [[gnu::noinline]] time_point core::submit_traced(const ready_entry& entry, dispatch_result& d,
                                                  pass& p) noexcept {
-  const recorder::place here =
+  const recorder::begun here =
       trace_.run(traced::hand_over, d.fact, p.reading, driver_waited_from(entry, d.fact));
   submit(d, p.user);
   const time_point ended = now();
@@ -760,7 +760,7 @@ cancel_result core::cancel(timer_id id) {
   ++r->generation;
   s->counts.count(ending::cancelled, false);
   shards::give_back(*r, *s);
-  free_place();
+  return_permit();
   if (draining()) endings_.wake();
   return cancel_result::cancelled;
 }
@@ -826,8 +826,8 @@ bool core::wait_watched(const char* call, time_point end, Wait&& wait) {
   return wait(end);
 }
 
-/// The timer of `r`, whose shard is locked, ceases to be pending: no further run starts. Counts it, and frees its place under
-/// the limit. If no run is in progress, the caller releases the record; otherwise the end of that run does so.
+/// The timer of `r`, whose shard is locked, ceases to be pending: no further run starts. Counts it, and returns its
+/// permit. If no run is in progress, the caller releases the record; otherwise the end of that run does so.
 void core::end(record& r, ending how) noexcept {
   stop_waiting(r);
   r.take_all_back();
@@ -835,8 +835,8 @@ void core::end(record& r, ending how) noexcept {
   r.state = completes ? life::completed : life::ended;
   // What is destroyed later may read the counters.
   shards_.of(r).counts.count(how, r.is_running);
-  // Only now: there are never more timers pending than places.
-  if (how != ending::replaced) free_place();
+  // Only now: there are never more timers pending than permits taken.
+  if (how != ending::replaced) return_permit();
 }
 
 /// Ends the timer of `r`, and releases the record unless a run is in progress. Precondition: `hold` locks its shard. It is
@@ -895,20 +895,20 @@ void core::shrink_to_fit() noexcept {
 // Timers that have an owner, and calls in two parts.
 
 timer_id core::schedule_member(record& r, time_point due, time_point now, timer_group& group) {
-  const std::uint32_t place =
-      group.take_place();  // first: a closed group says so, even if the scheduler is full
+  // First: a closed group says so, even if the scheduler is full.
+  const std::uint32_t place = group.take_place();
   const timer_id id = id_of(r);
   waking wakes;
-  bool is_claimed = false;
+  bool has_permit = false;
   try {
-    if (max_pending_ != unlimited) claim_place();
-    is_claimed = true;
+    if (max_pending_ != unlimited) take_permit();
+    has_permit = true;
     // Either close() finds the timer in the group, and finds it pending because its shard is locked until then; or the group
     // is found to be closed here.
     const std::lock_guard hold(shards_.of(r).mutex);
     group.join(r, place, [&] { publish_owned(r, due, now, wakes); });
   } catch (...) {
-    if (is_claimed) free_place();
+    if (has_permit) return_permit();
     group.give_back(place);
     throw;
   }
@@ -928,13 +928,13 @@ timer_id core::replace(timer_id old_id, record& r, time_point due, time_point no
   shard_lock made_hold(shards_.of(r).mutex, std::defer_lock);
   shard_lock old_hold;
   record* const old = lock_both(made_hold, old_id, old_hold);
-  if (old == nullptr && max_pending_ != unlimited) claim_place();
+  if (old == nullptr && max_pending_ != unlimited) take_permit();
   const timer_id id = id_of(r);
   r.belong_to(owner, tag);
   try {
     publish_owned(r, due, now, wakes);
   } catch (...) {
-    if (old == nullptr) free_place();
+    if (old == nullptr) return_permit();
     throw;
   }
   rest.wakes = wakes != nullptr;

@@ -71,8 +71,8 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   /// How a timer is scheduled: take_record() returns a free record that only the caller knows and that counts as a
   /// timer. The caller fills in the task, and perhaps its options, and calls schedule(), or, for a timer that will have an
   /// owner, schedule_member() or replace(). If that or anything before it throws, the caller calls discard(). A timer
-  /// claims its place under the limit first; one with an owner claims it last, and only if no other timer gives up its
-  /// place. Throws stopped_error, capacity_error and std::bad_alloc.
+  /// takes its permit under max_pending first; one with an owner takes it last, and only if it replaces no other timer.
+  /// Throws stopped_error, capacity_error and std::bad_alloc.
   [[gnu::flatten]] record& take_record(bool is_owned);
   [[gnu::flatten]] timer_id schedule(record&, time_point due, time_point now);
   void discard(record&, bool is_owned) noexcept;
@@ -246,8 +246,8 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   // How it begins to wait.
   [[noreturn, gnu::noinline]] void refuse_stopped() const;
   [[gnu::noinline]] record& take_limited_record();
-  void claim_place();
-  void free_place() noexcept;
+  void take_permit();
+  void return_permit() noexcept;
   record* find(timer_id, shard_lock& hold) const noexcept;
   timer_id id_of(const record& r) const noexcept { return id_of(r.slot, r.generation); }
   std::uint64_t next_number() noexcept { return numbers_.fetch_add(1, relaxed) + 1; }
@@ -336,7 +336,7 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   const duration slow_after_;
   const std::size_t max_pending_;
   const bool is_virtual_;
-  sync::atomic<std::size_t> places_taken_{0};  // unless the limit is `unlimited`
+  sync::atomic<std::size_t> permits_taken_{0};  // unless the limit is `unlimited`
 
   // The end. Both flags only rise: from the first one on there are no new timers, and periodic ones end; from the
   // second one on there are no new runs, either.

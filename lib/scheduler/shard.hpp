@@ -22,7 +22,7 @@ enum class ending : std::uint8_t {
   last_run,   // its last run begins
   over,       // no run is to come: it has ended by itself, or drain() or stop() ends it
   cancelled,  // by cancel()
-  replaced,   // as cancelled, but another timer now has its place under the limit
+  replaced,   // as cancelled, but another timer now has its permit under the limit
   returned,   // stop() hands it back
 };
 

@@ -39,7 +39,7 @@ void lateness::follow_threads() {
     std::vector<open> nested;
     time_point reached = time_point::min();
   };
-  std::map<place, thread> threads;
+  std::map<track, thread> threads;
   const auto reach = [](timeline& t, thread& of, time_point until) {
     while (!of.nested.empty() && of.reached < until) {
       open& inner = of.nested.back();
@@ -53,7 +53,7 @@ void lateness::follow_threads() {
   };
   for (const event& e : all_.events) {
     if (!e.takes_time()) continue;
-    const place where{e.clock, e.thread};
+    const track where{e.clock, e.thread};
     thread& t = threads[where];
     reach(threads_[where], t, e.begin);
     const time_point end = std::min(e.end, latest_[e.clock]);
@@ -65,7 +65,7 @@ void lateness::follow_threads() {
 /// The thread of a driver is that of its passes, and of what is in them: the pass itself may be lost.
 void lateness::follow_drivers() {
   struct driver {
-    place last;
+    track last;
     time_point reached = time_point::min();
   };
   std::map<std::uint32_t, driver> drivers;

@@ -38,7 +38,7 @@ class lateness {
 
  private:
   using event = snapshot::event;
-  using place = std::pair<std::uint32_t, std::uint32_t>;  // a clock, and a thread or a scheduler
+  using track = std::pair<std::uint32_t, std::uint32_t>;  // a clock, and a thread or a scheduler
 
   void follow_threads();
   void follow_drivers();
@@ -48,7 +48,7 @@ class lateness {
 
   const snapshot& all_;
   std::map<std::uint32_t, time_point> latest_;  // of each clock, the last moment that is known
-  std::map<place, timeline> threads_;
+  std::map<track, timeline> threads_;
   std::map<std::uint32_t, timeline> drivers_;    // of each scheduler
   std::vector<std::vector<const event*>> jobs_;  // of each timer, its runs on an executor
   std::map<std::pair<std::size_t, std::uint64_t>, time_point> waited_from_;  // of what was handed over

@@ -62,7 +62,7 @@ class traced_thread {
 /// Does nothing but say so if the scheduler has no trace. All other members require that it has one. Lock-free.
 class recorder {
  public:
-  using place = trace_ring::place;
+  using begun = trace_ring::begun;
 
   recorder(std::shared_ptr<trace> into, std::uint32_t scheduler, std::string_view name,
            bool is_virtual) noexcept
@@ -75,7 +75,7 @@ class recorder {
 
   explicit operator bool() const noexcept { return ring_ != nullptr; }
 
-  place pass(time_point begin, woken why) const noexcept {
+  begun pass(time_point begin, woken why) const noexcept {
     return ring_->begin(label(traced::pass),
                         {bits(begin), std::uint64_t{scheduler_} << 8 | static_cast<std::uint8_t>(why),
                          name_[0], name_[1], name_[2], name_[3]},
@@ -83,7 +83,7 @@ class recorder {
   }
   /// `from`: for a run on the driver and a hand-over, since when only the driver keeps it from starting; for a job, when it
   /// was handed over.
-  place run(traced what, const firing& fact, time_point begin, time_point from) const noexcept {
+  begun run(traced what, const firing& fact, time_point begin, time_point from) const noexcept {
     if (what != traced::hand_over && fact.missed != 0) note(traced::missed, fact, begin, fact.missed);
     return record(what, fact, begin, bits(from));
   }
@@ -91,7 +91,7 @@ class recorder {
   void note(traced what, const firing& fact, time_point now, std::uint64_t count) const noexcept {
     record(what, fact, now, count);
   }
-  static void end(const place& p, duration length) noexcept { trace_ring::end(p, length); }
+  static void end(const begun& p, duration length) noexcept { trace_ring::end(p, length); }
 
  private:
   static std::uint64_t bits(time_point t) noexcept {
@@ -102,7 +102,7 @@ class recorder {
             .is_virtual = is_virtual_,
             .thread = traced_thread::number()};
   }
-  place record(traced what, const firing& fact, time_point begin, std::uint64_t more) const noexcept {
+  begun record(traced what, const firing& fact, time_point begin, std::uint64_t more) const noexcept {
     const timer_id_parts& id = timer_id_access::parts(fact.id);
     return ring_->begin(label(what),
                         {bits(begin), bits(fact.due), std::uint64_t{scheduler_} << 32 | id.slot,

@@ -55,13 +55,13 @@ class
 
  public:
   /// An event in progress; or one that was left out.
-  class place {
+  class begun {
    public:
-    place() noexcept = default;
+    begun() noexcept = default;
 
    private:
     friend class trace_ring;
-    place(slot& at, std::uint64_t number) noexcept : at_(&at), number_(number) {}
+    begun(slot& at, std::uint64_t number) noexcept : at_(&at), number_(number) {}
 
     slot* at_ = nullptr;
     std::uint64_t number_ = 0;
@@ -74,7 +74,7 @@ class
   }
 
   /// Records the beginning of an event, or an event that takes no time.
-  place begin(label what, const content& says, std::string_view name) noexcept {
+  begun begin(label what, const content& says, std::string_view name) noexcept {
     what.is_named = !name.empty();
     const std::uint64_t number = next_.fetch_add(what.is_named ? 2 : 1, relaxed);
     __builtin_prefetch(&slots_[(number + prefetch_distance) & mask_], 1);
@@ -84,7 +84,7 @@ class
   }
 
   /// Has no effect if newer events have replaced this one.
-  static void end(const place& p, duration length) noexcept {
+  static void end(const begun& p, duration length) noexcept {
     if (p.at_ == nullptr) return;
     std::int64_t expected = in_progress(p.number_);
     p.at_->length.compare_exchange_strong(expected, std::max(length, duration::zero()).count(), relaxed);
@@ -140,7 +140,7 @@ class
     return says;
   }
 
-  place write(std::uint64_t number, label what, const content& says) noexcept {
+  begun write(std::uint64_t number, label what, const content& says) noexcept {
     slot& s = slots_[number & mask_];
     const word state = state_of(number, what);
     word before = s.state.load(relaxed);

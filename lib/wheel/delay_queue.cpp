@@ -70,12 +70,11 @@ delay_queue::delay_queue(std::size_t entries) : heap_(new heap(entries)) {}
 
 delay_queue::~delay_queue() { delete heap_; }
 
-bool delay_queue::set(std::size_t entry, std::optional<tick_number> due) noexcept {
+void delay_queue::set(std::size_t entry, std::optional<tick_number> due) noexcept {
   heap::slot& own = heap_->slots[entry];
   heap::fibonacci_heap& waiting = heap_->waiting;
-  const bool is_earlier = due && (top == none || *due < top_due);
   if (!due) {
-    if (!own.queued) return false;
+    if (!own.queued) return;
     waiting.erase(own.handle);
     own = {};
   } else if (const heap::entry next{*due, entry}; !own.queued) {
@@ -89,7 +88,6 @@ bool delay_queue::set(std::size_t entry, std::optional<tick_number> due) noexcep
     top = none;
   else
     std::tie(top_due, top) = waiting.top();
-  return is_earlier;
 }
 
 std::optional<tick_number> delay_queue::due_of(std::size_t entry) const {

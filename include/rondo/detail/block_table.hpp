@@ -18,14 +18,14 @@ class block_table {
 
   /// Precondition: 0 < n < end().
   T& at(number n) const noexcept {
-    const place p = place_of(n - 1);
+    const position p = position_of(n - 1);
     return blocks_[p.block][p.index];
   }
   /// No element has this number or a greater one.
   number end() const noexcept { return last_ + 1; }
   /// Adds an element and returns its number, which is end(). Throws std::bad_alloc; strong guarantee.
   number add() {
-    if (const place p = place_of(last_); p.block == blocks_.size())
+    if (const position p = position_of(last_); p.block == blocks_.size())
       blocks_.push_back(std::make_unique<T[]>(p.block < most_block ? smallest << p.block : largest));
     return ++last_;
   }
@@ -36,12 +36,12 @@ class block_table {
   static constexpr std::size_t most_block =
       std::bit_width(largest / smallest) - 1;  // the first of the largest ones
 
-  struct place {
+  struct position {
     std::size_t block;
     std::size_t index;
   };
 
-  static place place_of(std::size_t elements_before) noexcept {
+  static position position_of(std::size_t elements_before) noexcept {
     const std::size_t i = elements_before + smallest;
     if (i >= 2 * largest) return {i / largest - 1 + most_block, i % largest};
     return {static_cast<std::size_t>(std::bit_width(i / smallest)) - 1, i - std::bit_floor(i)};

@@ -26,9 +26,9 @@ class RONDO_EXPORT delay_queue {
   std::size_t top = none;
   tick_number top_due = 0;
 
-  /// Inserts the entry, changes its tick, or removes it if there is none. Returns whether the top has become earlier.
+  /// Inserts the entry, changes its tick, or removes it if there is none.
   /// O(1) amortised for a new entry or an earlier tick, O(log entries) for a later tick or none.
-  bool set(std::size_t entry, std::optional<tick_number> due) noexcept;
+  void set(std::size_t entry, std::optional<tick_number> due) noexcept;
 
   /// The tick of an entry, or none if it is not in the queue.
   std::optional<tick_number> due_of(std::size_t entry) const;
