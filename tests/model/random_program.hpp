@@ -211,6 +211,7 @@ class random_program {
   void abandon_sleep();
 
   // Tasks and executors: random_program_runs.cpp
+  bool owns_something(std::size_t timer) const;
   task work_of(std::size_t timer);
   void ran(std::size_t timer, const firing&, nap_stopper::token);
   std::optional<scheduler_model::run> starting(std::size_t timer);
