@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 
-from mutants import Mistake
+from mutants import PROJECT, Mistake
 
 ALL = ("values", "wheel", "scheduler", "on_top", "adapters", "readme", "model", "durable", "threads",
        "interleavings", "durable_servers", "calendar", "durable_simulation")
@@ -21,7 +21,7 @@ def program_of(suite):
     return suite if suite in OTHERS else f"{FOLDERS.get(suite, '')}{suite}_tests"
 
 
-# The suites that are most likely to notice a change of a file, by the beginning of its name.
+# The suites that are most likely to notice a change of a file, by the beginning of its name; the first entry counts.
 LIKELY = {
     "include/rondo/detail/key": ("on_top", "readme"),
     "include/rondo/detail/canceller": ("on_top", "readme"),
@@ -55,12 +55,24 @@ OUTPUT = 64 << 20
 
 
 def likely_suites(mutant):
-    if mutant.suites:
-        return mutant.suites
-    for start, suites in LIKELY.items():
-        if mutant.file.startswith(start):
-            return suites
-    raise Mistake(f"{mutant.file}: trial.py does not say which suites are likely to notice its mutants")
+    return mutant.suites or LIKELY[likely_entry(mutant.file)]
+
+
+def likely_entry(file):
+    for start in LIKELY:
+        if file.startswith(start):
+            return start
+    raise Mistake(f"{file}: trial.py does not say which suites are likely to notice changes of it")
+
+
+def check_likely():
+    """Each file of the library has likely suites, and each entry of LIKELY has files."""
+    files = [path.relative_to(PROJECT).as_posix()
+             for folder in ("include", "lib") for path in PROJECT.glob(f"{folder}/**/*.[ch]pp")]
+    # The programs in lib/platform only find out what a system has.
+    unused = set(LIKELY) - {likely_entry(file) for file in files if not file.startswith("lib/platform/")}
+    if unused:
+        raise Mistake(f"trial.py: no file begins with {', '.join(sorted(unused))}, or earlier entries have them all")
 
 
 def all_suites(mutant):

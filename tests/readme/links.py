@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Fails unless every link between documents has a target: links.py ROOT
 
-The file must exist and, if it is a document, have the heading that an #anchor names. README.md must be short: at most
-300 lines of at most 120 characters.
+The file must exist and, if it is a document, have the heading that an #anchor names. In tests/README.md, the tests that
+tables name (`scheduler/cancel`, or `adapters/asio…` for all that begin so) must exist. README.md must be short: at most 300
+lines of at most 120 characters.
 """
 import pathlib
 import re
@@ -47,6 +48,14 @@ def broken(root, document, target):
     return None
 
 
+def missing_tests(tests):
+    """What the last columns of the tables in tests/README.md name, and is no file."""
+    for row in re.findall(r"^\|.*\|([^|]*)\|$", (tests / "README.md").read_text(encoding="utf-8"), re.MULTILINE):
+        for name in re.findall(r"`(\w+/\w+…?)`", row):
+            if not any(tests.glob(name.replace("…", "*") + ".cpp")):
+                yield name
+
+
 def main(root):
     root = root.resolve()
     wrong = count = 0
@@ -59,6 +68,9 @@ def main(root):
                     if why:
                         wrong += 1
                         print(f"{document.relative_to(root)}:{n}: {target}: {why}")
+    for name in missing_tests(root / "tests"):
+        wrong += 1
+        print(f"tests/README.md: {name}: no such test")
     lines = (root / "README.md").read_text(encoding="utf-8").splitlines()
     if len(lines) > MOST_LINES:
         wrong += 1
