@@ -5,7 +5,7 @@
 //
 // The program around it, in the order in which the data flows:
 //   options      the command line
-//   origin       has the true values (origins/: a folder, SQLite, PostgreSQL, HTTP); chaos: makes it misbehave
+//   origin       has the true values (origins/: a folder, SQLite, PostgreSQL, HTTP; chaos makes it misbehave)
 //   loader       threads that ask the origin for what the cache wants to load
 //   readers      read through the cache (zipf: which keys), and record how good the values were
 //   writer       changes values at the origin, and enters each change in the

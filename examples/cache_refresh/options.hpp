@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 
-#include "chaos.hpp"
 #include "origin.hpp"
 #include "refresh_policy.hpp"
 

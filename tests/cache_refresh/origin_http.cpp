@@ -7,7 +7,7 @@
 #include "cache_refresh/nginx_server.hpp"
 #include "cache_refresh/origin_checks.hpp"
 #include "cache_refresh/refreshed_origin.hpp"
-#include "origins/http_caching.hpp"
+#include "origins/parts.hpp"
 
 namespace cache_refresh_origin_http {
 

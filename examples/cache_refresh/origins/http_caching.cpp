@@ -1,12 +1,11 @@
-#include "http_caching.hpp"
-
+// How long an answer of a web server may be used.
 #include <algorithm>
 #include <cctype>
 #include <charconv>
 #include <cstdint>
 #include <string>
 
-#include "limits.hpp"
+#include "parts.hpp"
 
 namespace cache_refresh {
 namespace {

@@ -1,18 +1,9 @@
-#include "../origin.hpp"
-
 #include <algorithm>
 #include <cctype>
 
 #include <fmt/core.h>
 
-#include "file_origin.hpp"
-#include "sqlite_origin.hpp"
-#ifdef RONDO_EXAMPLE_HTTP
-#include "http_origin.hpp"
-#endif
-#ifdef RONDO_EXAMPLE_POSTGRESQL
-#include "postgresql_origin.hpp"
-#endif
+#include "parts.hpp"
 
 namespace cache_refresh {
 namespace {

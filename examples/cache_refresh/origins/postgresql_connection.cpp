@@ -6,8 +6,7 @@
 #include <fmt/core.h>
 #include <poll.h>
 
-#include "limits.hpp"
-#include "stop_event.hpp"
+#include "parts.hpp"
 
 namespace cache_refresh {
 namespace {

@@ -1,5 +1,4 @@
-#include "file_origin.hpp"
-
+// The values are files.
 #include <algorithm>
 #include <cerrno>
 #include <ctime>
@@ -14,8 +13,7 @@
 #include <sys/inotify.h>
 #endif
 
-#include "mark.hpp"
-#include "stop_event.hpp"
+#include "parts.hpp"
 
 namespace cache_refresh {
 namespace {

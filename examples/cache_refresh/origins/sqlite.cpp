@@ -1,14 +1,11 @@
-#include "sqlite_origin.hpp"
-
+// The values are rows of an SQLite database.
 #include <limits>
 #include <optional>
 
 #include <fmt/core.h>
 
 #include "common/sqlite.hpp"
-#include "limits.hpp"
-#include "mark.hpp"
-#include "new_rows.hpp"
+#include "parts.hpp"
 
 namespace cache_refresh {
 namespace {

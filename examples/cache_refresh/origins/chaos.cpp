@@ -1,4 +1,5 @@
-#include "chaos.hpp"
+// An origin that misbehaves on purpose.
+#include "../origin.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -1,15 +1,21 @@
-#include "http_client.hpp"
-
+// The values are documents of a web server.
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <charconv>
+#include <cstddef>
 #include <ctime>
+#include <memory>
+#include <mutex>
 #include <new>
+#include <string>
+#include <utility>
 
+#include <curl/curl.h>
 #include <fmt/core.h>
+#include <nlohmann/json.hpp>
 
-#include "http_caching.hpp"
-#include "limits.hpp"
+#include "parts.hpp"
 
 namespace cache_refresh {
 namespace {
@@ -47,7 +53,60 @@ void initialise() {
   if (done != CURLE_OK) throw origin_error(curl_easy_strerror(done));
 }
 
-}  // namespace
+// An address in its parts.
+class web_address {
+ public:
+  // Throws origin_error.
+  explicit web_address(const std::string& url);
+
+  // The URL of a key below this address: the key, percent-encoded except for slashes, is appended to the path.
+  std::string of(const std::string& key) const;
+  std::string whole() const { return of(""); }
+  // Without user, password and query.
+  std::string for_people() const;
+  bool loopback() const;
+
+ private:
+  std::string part(CURLUPart which) const;
+
+  struct cleaner {
+    void operator()(CURLU* parts) const noexcept { curl_url_cleanup(parts); }
+  };
+  std::unique_ptr<CURLU, cleaner> parts_;
+};
+
+struct web_answer {
+  long status = 0;
+  std::string type;  // "application/json"
+  std::string body;
+  std::string validator;  // ETag or, if there is none, Last-Modified
+  time_to_live ttl;
+};
+
+class http_client {
+ public:
+  // `direct`: ignores the proxy that the environment may name.
+  explicit http_client(bool direct);
+
+  // The validator may be empty. Any status other than 200 or, with a validator, 304 is an error. Throws origin_error.
+  web_answer get(const std::string& url, const std::string& validator, rondo::duration limit,
+                 std::size_t most_bytes);
+
+ private:
+  template <class Value>
+  void set(CURLoption option, Value value);
+  [[noreturn]] void fail(CURLcode, rondo::duration limit, std::size_t most_bytes) const;
+  std::string header(const char* name) const;
+  web_answer take_answer();
+
+  struct cleaner {
+    void operator()(CURL* handle) const noexcept { curl_easy_cleanup(handle); }
+  };
+  std::unique_ptr<CURL, cleaner> handle_;
+  std::array<char, CURL_ERROR_SIZE> error_{};
+  std::string body_;
+  std::size_t most_bytes_ = 0;
+};
 
 web_address::web_address(const std::string& url) : parts_(curl_url()) {
   const CURLUcode wrong = curl_url_set(parts_.get(), CURLUPART_URL, url.c_str(), 0);
@@ -178,6 +237,99 @@ web_answer http_client::take_answer() {
   }
   answer.ttl = ttl_of(said);
   return answer;
+}
+
+constexpr std::size_t largest_value = std::size_t{8} << 20;
+constexpr std::size_t largest_list = std::size_t{128} << 20;
+
+// An array of names, or of nginx's objects (autoindex_format json), of which only files count.
+std::vector<std::string> names_in_json(const std::string& text) {
+  const nlohmann::json list = nlohmann::json::parse(text, nullptr, false);
+  if (!list.is_array()) throw origin_error("the list of keys is not a JSON array");
+  std::vector<std::string> names;
+  for (const nlohmann::json& each : list) {
+    if (each.is_string()) {
+      names.push_back(each.get<std::string>());
+    } else if (each.is_object() && each.contains("name") && each["name"].is_string()) {
+      if (each.value("type", nlohmann::json("file")) == "file")
+        names.push_back(each["name"].get<std::string>());
+    } else {
+      throw origin_error("the list of keys contains something that is not a name");
+    }
+  }
+  return names;
+}
+
+std::vector<std::string> names_in_lines(const std::string& text) {
+  std::vector<std::string> names;
+  for (std::size_t from = 0; from < text.size();) {
+    const std::size_t end = std::min(text.find('\n', from), text.size());
+    std::string line = text.substr(from, end - from);
+    if (line.ends_with('\r')) line.pop_back();
+    if (!line.empty()) names.push_back(std::move(line));
+    from = end + 1;
+  }
+  return names;
+}
+
+std::vector<std::string> names_in(const web_answer& list) {
+  if (list.type == "application/json" || list.type.ends_with("+json")) return names_in_json(list.body);
+  if (list.type == "text/html" || list.type == "application/xhtml+xml")
+    throw origin_error("the list of keys is a web page; it must be JSON, or text with one name per line");
+  return names_in_lines(list.body);
+}
+
+class http_connection : public origin_connection {
+ public:
+  explicit http_connection(const std::string& url) : address_(url), client_(address_.loopback()) {}
+
+  answer load(const std::string& key, const record* held, rondo::duration limit) override {
+    web_answer got =
+        client_.get(address_.of(key), held == nullptr ? "" : held->validator, limit, largest_value);
+    if (got.status == 304) return {.changed = {}, .ttl = got.ttl};
+    return {.changed = record{std::move(got.body), std::move(got.validator)}, .ttl = got.ttl};
+  }
+
+ private:
+  const web_address address_;
+  http_client client_;  // libcurl connects, and reconnects after an error
+};
+
+class http_origin : public origin {
+ public:
+  explicit http_origin(const std::string& url) : url_(url), address_(url), opened_with_(ask()) {}
+
+  std::string name() const override { return address_.for_people() + ", a web server"; }
+
+  std::vector<std::string> keys(std::size_t most) override {
+    std::vector<std::string> all;
+    {
+      const std::lock_guard guard(lock_);
+      all.swap(opened_with_);
+    }
+    if (all.empty()) all = ask();
+    if (most != 0 && all.size() > most) all.resize(most);
+    return all;
+  }
+
+  std::unique_ptr<origin_connection> connect() override { return std::make_unique<http_connection>(url_); }
+
+ private:
+  std::vector<std::string> ask() const {
+    http_client client(address_.loopback());
+    return names_in(client.get(address_.whole(), "", opening_patience, largest_list));
+  }
+
+  const std::string url_;
+  const web_address address_;
+  std::mutex lock_;
+  std::vector<std::string> opened_with_;  // for the first keys(), which then need not ask again
+};
+
+}  // namespace
+
+std::unique_ptr<origin> open_http_origin(const origin_options& wanted) {
+  return std::make_unique<http_origin>(wanted.url);
 }
 
 }  // namespace cache_refresh
