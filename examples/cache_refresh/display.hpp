@@ -1,8 +1,11 @@
-// The output while the program runs.
+// The output while the program runs, and at its end.
 #pragma once
+
+#include <string>
 
 #include "common/live_table.hpp"
 #include "snapshot.hpp"
+#include "station.hpp"
 
 namespace cache_refresh {
 
@@ -22,5 +25,7 @@ class display {
   common::live_table table_;
   snapshot before_;
 };
+
+void print_summary(const snapshot& end, const agreement&, const std::string& last_error);
 
 }  // namespace cache_refresh

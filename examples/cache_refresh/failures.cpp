@@ -1,4 +1,5 @@
-#include "failures.hpp"
+// Which keys fail, why, and since when: what the person on duty asks first.
+#include "station.hpp"
 
 #include <algorithm>
 #include <tuple>

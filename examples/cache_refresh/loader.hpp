@@ -11,7 +11,6 @@
 #include <thread>
 #include <vector>
 
-#include "landings.hpp"
 #include "measured.hpp"
 #include "origin.hpp"
 #include "refreshing_cache.hpp"

@@ -7,13 +7,11 @@
 //   options      the command line
 //   origin       has the true values (origins/: a folder, SQLite, PostgreSQL, HTTP; chaos makes it misbehave)
 //   loader       threads that ask the origin for what the cache wants to load
-//   readers      read through the cache (zipf: which keys), and record how good the values were
-//   writer       changes values at the origin, and enters each change in the
-//   ledger       which knows when each value was superseded
-//   station      one run: all of these with a timer. measured, landings: what they count
-//   snapshot     all figures at one moment: display shows them during the run, summary at the end, web/ in a browser
-//   failures     which keys fail, and why; history: the last two hours. Both for the page
-//   comparison   three stations, one after another; comparison_chart draws it
+//   users        readers, which read through the cache and record how good the values were; a writer, which changes
+//                values at the origin; and a ledger, which knows when each value was superseded
+//   station      one run: all of these with a timer. measured: what they count; failures: which keys fail, and why
+//   snapshot     all figures at one moment, and their history: display shows them on the terminal, web/ in a browser
+//   comparison   three stations, one after another, side by side in a table and a chart
 // Code shared with other examples is in ../common.
 #include <fmt/core.h>
 
@@ -30,10 +28,8 @@
 #include "common/interrupt.hpp"
 #include "comparison.hpp"
 #include "display.hpp"
-#include "history.hpp"
 #include "options.hpp"
 #include "station.hpp"
-#include "summary.hpp"
 #ifdef RONDO_EXAMPLE_WEB
 #include "web/web_server.hpp"
 #endif

@@ -1,8 +1,11 @@
-// All figures at one moment, for the table, the page, the metrics and the summary.
+// All figures at one moment, for the table, the page, the metrics and the summary, and their history.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -117,5 +120,52 @@ struct wheel_picture {
   };
   std::vector<landing> landings;  // about 200 at most
 };
+
+// The last two hours of a run, a sample for each second, so that a page that is opened or reloaded can draw them.
+// Thread-safe.
+class history {
+ public:
+  struct sample {
+    rondo::duration at;  // since the run began
+    double loads;        // begun per second, since the sample before
+    double failed;       // per second
+    double stale;        // the share of keys that are stale or empty, 0 to 1
+  };
+  static constexpr std::size_t most = 2 * 60 * 60;
+
+  // Adds a sample, unless there is one of this second. Calls must be in the order of the snapshots.
+  void add(const snapshot& now);
+
+  std::vector<sample> all() const;  // oldest first
+
+ private:
+  mutable std::mutex lock_;
+  std::deque<sample> samples_;
+  rondo::duration at_{};  // of the last sample
+  std::uint64_t loads_ = 0;
+  std::uint64_t failed_ = 0;
+};
+
+inline void history::add(const snapshot& now) {
+  const std::lock_guard guard(lock_);
+  using std::chrono::floor;
+  using std::chrono::seconds;
+  if (floor<seconds>(now.elapsed) <= floor<seconds>(at_)) return;
+  const double passed = std::chrono::duration<double>(now.elapsed - at_).count();
+  const auto per_second = [passed](std::uint64_t to, std::uint64_t from) {
+    return static_cast<double>(to - from) / passed;
+  };
+  samples_.push_back({now.elapsed, per_second(now.cache.loads, loads_), per_second(now.cache.failed, failed_),
+                      stale_share(now.keys)});
+  if (samples_.size() > most) samples_.pop_front();
+  at_ = now.elapsed;
+  loads_ = now.cache.loads;
+  failed_ = now.cache.failed;
+}
+
+inline std::vector<history::sample> history::all() const {
+  const std::lock_guard guard(lock_);
+  return {samples_.begin(), samples_.end()};
+}
 
 }  // namespace cache_refresh

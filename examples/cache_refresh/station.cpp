@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "common/usage.hpp"
-#include "failures.hpp"
 
 namespace cache_refresh {
 namespace {

@@ -12,15 +12,12 @@
 #include <rondo/timer.hpp>
 #include <rondo/trace.hpp>
 
-#include "landings.hpp"
-#include "ledger.hpp"
 #include "loader.hpp"
 #include "measured.hpp"
 #include "options.hpp"
 #include "origin.hpp"
-#include "readers.hpp"
 #include "snapshot.hpp"
-#include "writer.hpp"
+#include "users.hpp"
 
 namespace cache_refresh {
 
@@ -32,6 +29,15 @@ struct agreement {
   std::uint64_t wrong = 0;   // it holds another text with the same validator: must stay 0
   std::uint64_t unread = 0;  // not compared
 };
+
+// The error of the latest failure among the keys that fail now. None if no key fails. Visits every key twice.
+std::optional<current_error> latest_error(const record_cache&, rondo::time_point now);
+
+// The keys that fail now and whose name or error contains `find`; the case of ASCII letters does not matter. Keys that
+// have nothing to serve come first, then those whose values end first. At most `most` of them are listed. Visits every
+// key. `names`: of the keys.
+failing_keys find_failing(const record_cache&, const std::vector<std::string>& names, const std::string& find,
+                          rondo::time_point now, std::size_t most = 100);
 
 class station {
  public:

@@ -1,5 +1,5 @@
 // Which keys fail, and why, on virtual time.
-#include "cache_refresh/failures.hpp"
+#include "cache_refresh/station.hpp"
 
 #include <doctest/doctest.h>
 

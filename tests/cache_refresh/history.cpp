@@ -1,4 +1,4 @@
-#include "cache_refresh/history.hpp"
+#include "cache_refresh/snapshot.hpp"
 
 #include <doctest/doctest.h>
 

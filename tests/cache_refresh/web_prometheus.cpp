@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cache_refresh/web/prometheus.hpp"
+#include "cache_refresh/web/formats.hpp"
 #include "web_figures.hpp"
 
 namespace cache_refresh_web_prometheus {

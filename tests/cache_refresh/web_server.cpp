@@ -16,8 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "cache_refresh/web/prometheus.hpp"
-#include "cache_refresh/web/state_json.hpp"
+#include "cache_refresh/web/formats.hpp"
 #include "cache_refresh/web/web_server.hpp"
 #include "web_figures.hpp"
 

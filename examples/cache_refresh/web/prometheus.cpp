@@ -1,5 +1,3 @@
-#include "prometheus.hpp"
-
 #include <fmt/core.h>
 
 #include <array>
@@ -7,6 +5,8 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <string_view>
+
+#include "formats.hpp"
 
 namespace cache_refresh {
 namespace {

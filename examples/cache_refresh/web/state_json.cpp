@@ -1,10 +1,10 @@
-#include "state_json.hpp"
-
 #include <fmt/core.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
+
+#include "formats.hpp"
 
 namespace cache_refresh {
 namespace {

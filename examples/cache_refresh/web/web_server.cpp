@@ -22,9 +22,8 @@
 #include <thread>
 #include <utility>
 
+#include "formats.hpp"
 #include "page.hpp"
-#include "prometheus.hpp"
-#include "state_json.hpp"
 
 namespace cache_refresh {
 namespace {

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "../history.hpp"
 #include "../snapshot.hpp"
 
 namespace cache_refresh {

@@ -1,10 +1,9 @@
-// The figures, the wheel, the failing keys and the history for the page.
+// The figures as text: JSON for the page, and for Prometheus.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "../history.hpp"
 #include "../snapshot.hpp"
 
 namespace cache_refresh {
@@ -31,5 +30,9 @@ std::string state_json(const snapshot&, const wheel_picture&, double stale_limit
 std::string failing_json(const failing_keys&);
 std::string late_json(const std::vector<late_reason>&);
 std::string history_json(const std::vector<history::sample>&);  // an array for each field
+
+// For Prometheus (https://prometheus.io/docs/instrumenting/exposition_formats/), in text format 0.0.4.
+// Durations are in seconds. No label contains a key, so the number of series never changes.
+std::string prometheus_text(const snapshot&);
 
 }  // namespace cache_refresh
