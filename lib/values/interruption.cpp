@@ -13,15 +13,14 @@ namespace {
 // Memory order: a task is counted here before it is scheduled, which locks a shard. Who looks here has locked all shards:
 // see core::interrupt_all().
 constinit std::atomic<std::size_t> interruptions{0};
-constexpr auto relaxed = std::memory_order_relaxed;
 
 }  // namespace
 
-interruption::interruption() noexcept { interruptions.fetch_add(1, relaxed); }
+interruption::interruption() noexcept { interruptions.fetch_add(1, std::memory_order_relaxed); }
 
-interruption::~interruption() { interruptions.fetch_sub(1, relaxed); }
+interruption::~interruption() { interruptions.fetch_sub(1, std::memory_order_relaxed); }
 
-bool interruption::any() noexcept { return interruptions.load(relaxed) != 0; }
+bool interruption::any() noexcept { return interruptions.load(std::memory_order_relaxed) != 0; }
 
 #ifdef __cpp_lib_jthread
 
