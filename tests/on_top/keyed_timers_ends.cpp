@@ -190,6 +190,11 @@ struct counted_key {
   int number;
 };
 struct counted_key_hash {
+  static inline int alive = 0;  // one in each object that has keys
+  counted_key_hash() { ++alive; }
+  ~counted_key_hash() { --alive; }
+  counted_key_hash(const counted_key_hash&) = delete;
+  counted_key_hash& operator=(const counted_key_hash&) = delete;
   std::size_t operator()(const counted_key& k) const { return static_cast<std::size_t>(k.number % 7); }
 };
 
@@ -217,8 +222,10 @@ TEST_CASE("keyed timers keep nothing of a key that has no timer") {
     CHECK(counted_key::alive == 0);
     timers.set_after(counted_key(1), 1ms, [] {});
     CHECK(counted_key::alive == 1);
+    CHECK(counted_key_hash::alive == 1);
   }
   CHECK(counted_key::alive == 0);
+  CHECK(counted_key_hash::alive == 0);
 }
 
 }  // namespace on_top_keyed_timers_ends

@@ -70,6 +70,7 @@ TEST_CASE("cancel_and_wait() waits for replaced tasks in progress, whatever beca
     };
     set(first_ended);
     REQUIRE(begun.wait(2));
+    timers.set_after(2, 1h, [] {});
     set(second_ended);
     REQUIRE(begun.wait(3));
     for (int i = 10; i != 1000; ++i) timers.set_after(i, 1h, [] {});
@@ -109,6 +110,36 @@ TEST_CASE("cancel_and_wait() neither cancels nor waits for a timer that is set f
   waiter.join();
   CHECK(result == cancel_result::cancelled);
   CHECK(timers.contains(1));
+}
+
+TEST_CASE("cancel_and_wait() does not wait for a task that began, and was replaced, after the call") {
+  gate begun, first_may_end, second_may_end, third_may_end, waited;
+  pool workers(3);
+  timer t(options{.run_on = workers.executor()});
+  keyed_timers<int> timers(t);
+  const auto blocked_by = [&begun](gate& may_end) {
+    return [&] {
+      begun.open();
+      may_end.wait();
+    };
+  };
+  timers.set_after(1, 0s, blocked_by(first_may_end));
+  REQUIRE(begun.wait(1));
+  timers.set(1, every(1us), blocked_by(second_may_end));
+  REQUIRE(begun.wait(2));
+  std::thread waiter([&] {
+    timers.cancel_and_wait(1);
+    waited.open();
+  });
+  while (timers.contains(1)) std::this_thread::yield();
+  first_may_end.open();
+  timers.set_after(1, 0s, blocked_by(third_may_end));
+  REQUIRE(begun.wait(3));
+  timers.set_after(1, 1h, [] {});
+  second_may_end.open();
+  CHECK(waited.wait());
+  third_may_end.open();
+  waiter.join();
 }
 
 TEST_CASE("cancel_and_wait() from inside a task of another key waits") {

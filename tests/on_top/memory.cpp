@@ -76,6 +76,15 @@ TEST_CASE("in the long run, timers of a scope and of keyed timers allocate nothi
   CHECK(allocations() == before);
 }
 
+TEST_CASE("keyed timers keep nothing of timers that were replaced as they ran") {
+  manual_timer time;
+  keyed_timers<int> timers(time);
+  check_flat([&](int) {
+    timers.set_after(1, 0s, [&timers] { timers.set_after(1, 1h, [] {}); });
+    time.advance(1ms);
+  });
+}
+
 TEST_CASE("a scope and keyed timers keep nothing of timers that were refused") {
   manual_timer time(options{.max_pending = 0});
   timer_scope scope(time);
