@@ -30,7 +30,7 @@ namespace rondo::detail {
 /// A one-shot has at most one outstanding ticket: see record::ticket().
 using run_ticket = std::uint64_t;  // 0 means none
 
-/// The outstanding tickets of a periodic timer. The timer's lock guards them.
+/// The outstanding tickets of a periodic timer. The lock of the timer's shard guards them.
 class submitted_runs {
  public:
   struct run {

@@ -74,6 +74,11 @@ TEST_CASE("the defaults of the options are those of the documentation") {
   CHECK_FALSE(o.run_on);
   CHECK_FALSE(o.on_error);
   CHECK(o.name == "rondo");
+  CHECK(o.slow_after == duration::max());
+  CHECK_FALSE(o.on_slow);
+  CHECK_FALSE(o.on_rejected);
+  CHECK_FALSE(o.propagate_exceptions);
+  CHECK(o.traced_by == nullptr);
 }
 
 }  // namespace scheduler_bad_options

@@ -14,12 +14,12 @@
 #include "scheduler/shards_in_use.hpp"
 #include "scheduler/shown.hpp"
 
-namespace scheduler_shrink_pool {
+namespace scheduler_shards_shrink {
 
 using namespace rondo::test;
 using rondo::detail::record;
 
-struct pool_in_use : shards_in_use {
+struct shrinking_shards : shards_in_use {
   void shrink(std::size_t thread) {
     pool_threads::on(thread, [&] { all.shrink_to_fit(pass); });
   }
@@ -28,7 +28,7 @@ struct pool_in_use : shards_in_use {
 TEST_CASE("all free records lose their memory, and others are made when they are needed") {
   for (const std::size_t count : {1U, 64U, 65U, 10'000U}) {
     CAPTURE(count);
-    pool_in_use p;
+    shrinking_shards p;
     p.take(0, count);
     const std::size_t slots = p.all.slots();
     for (int round = 0; round != 3; ++round) {
@@ -57,7 +57,7 @@ TEST_CASE("free records keep their extra parts until then, even if they keep the
           doctest::skip(!failing_new::available)) {
   for (const std::size_t in_use : {0U, 1U}) {
     CAPTURE(in_use);
-    pool_in_use p;
+    shrinking_shards p;
     p.take(0, 64 + in_use);
     record* const last = p.taken.back();
     if (in_use != 0) p.taken.pop_back();
@@ -74,7 +74,7 @@ TEST_CASE("free records keep their extra parts until then, even if they keep the
 }
 
 TEST_CASE("a record in use keeps the memory of its block, and does not change") {
-  pool_in_use p;
+  shrinking_shards p;
   p.take(0, 1000);
   record* const stays = p.taken[500];
   p.taken.erase(p.taken.begin() + 500);
@@ -93,7 +93,7 @@ TEST_CASE("a record in use keeps the memory of its block, and does not change") 
 }
 
 TEST_CASE("the slots of a block that was given back name nothing, until one is made there again") {
-  pool_in_use p;
+  shrinking_shards p;
   p.take(0, 640);
   const auto by_slot = [](const record* a, const record* b) { return a->slot < b->slot; };
   std::sort(p.taken.begin(), p.taken.end(), by_slot);
@@ -111,7 +111,7 @@ TEST_CASE("the slots of a block that was given back name nothing, until one is m
 }
 
 TEST_CASE("records that the pass in progress has listed keep their memory") {
-  pool_in_use p;
+  shrinking_shards p;
   p.take(0, 100);
   record& listed = *p.taken[0];
   auto& s = p.all.of(listed);
@@ -128,7 +128,7 @@ TEST_CASE("records that the pass in progress has listed keep their memory") {
 
 TEST_CASE(
     "records of shared shards lose their memory, and those of another thread's shard keep their blocks") {
-  pool_in_use p;
+  shrinking_shards p;
   for (const std::size_t thread : {3U, 4U, 7U}) {
     p.take(0, 1000);
     p.give_back_all(thread);
@@ -148,7 +148,7 @@ TEST_CASE(
 }
 
 TEST_CASE("generations never repeat") {
-  pool_in_use p;
+  shrinking_shards p;
   p.take(0, 128);
   p.taken[0]->generation += 1000;
   p.give_back_all(0);
@@ -165,9 +165,9 @@ TEST_CASE("generations never repeat") {
   for (const record* const r : p.taken) CHECK(r->generation >= 1004);
 }
 
-TEST_CASE("without memory for its own work the pool gives nothing back, and loses nothing" *
+TEST_CASE("without memory for its own work shrink_to_fit() gives nothing back, and loses nothing" *
           doctest::skip(!failing_new::available)) {
-  pool_in_use p;
+  shrinking_shards p;
   p.take(0, 1000);
   p.give_back_all(0);
   const std::size_t slots = p.all.slots();
@@ -189,10 +189,10 @@ TEST_CASE("without memory for its own work the pool gives nothing back, and lose
 
 TEST_CASE(
     "whatever records are taken, ended and given back, no two timers have the same slot and generation") {
-  for (const std::uint64_t seed : seeds("shrink_pool", 20)) {
+  for (const std::uint64_t seed : seeds("shards_shrink", 20)) {
     CAPTURE(seed);
     dice random(seed);
-    pool_in_use p;
+    shrinking_shards p;
     std::map<std::uint32_t, std::uint64_t> last;  // generations by slot
     for (int step = 0; step != 200; ++step) {
       const std::size_t thread = random.roll(5);
@@ -223,4 +223,4 @@ TEST_CASE(
   }
 }
 
-}  // namespace scheduler_shrink_pool
+}  // namespace scheduler_shards_shrink
