@@ -99,7 +99,7 @@ TEST_CASE(
 }
 
 TEST_CASE("the migration of version 2 replaces the functions of lanes, wherever they and the tables are") {
-  std::ifstream dump(RONDO_TEST_CORPUS "/../../durable/version_2/postgresql.sql");
+  std::ifstream dump(RONDO_TESTS "/durable/version_2/postgresql.sql");
   const std::string version_2(std::istreambuf_iterator<char>(dump), {});
   for (const std::string& move : moves) {
     CAPTURE(move);

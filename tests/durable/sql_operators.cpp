@@ -14,7 +14,7 @@ namespace durable_operators_sql {
 /// The statements of the SQL listings that are for this engine. Each part begins with a comment, which may name an
 /// engine.
 std::vector<std::string> statements_for(const std::string& engine, const std::string& other) {
-  std::ifstream page(RONDO_TEST_CORPUS "/../../../lib/durable/operators.md");
+  std::ifstream page(RONDO_TESTS "/../lib/durable/operators.md");
   std::vector<std::string> result;
   bool in_sql = false, is_ours = true;
   for (std::string line; std::getline(page, line);) {

@@ -24,7 +24,7 @@ bool is_sqlite(const sql_database& db) { return db.url().starts_with("sqlite:");
 
 std::string dump_for(const sql_database& db, const std::string& version) {
   const std::string file = is_sqlite(db) ? "/sqlite.sql" : "/postgresql.sql";
-  std::ifstream dump(RONDO_TEST_CORPUS "/../../durable/version_" + version + file);
+  std::ifstream dump(RONDO_TESTS "/durable/version_" + version + file);
   REQUIRE(dump);
   return std::string(std::istreambuf_iterator<char>(dump), {});
 }

@@ -22,7 +22,7 @@ std::vector<std::uint8_t> bytes_of(const std::string& line) {
 }
 
 TEST_CASE("the programs that the fuzzer has found run as the model says") {
-  std::ifstream corpus(RONDO_TEST_CORPUS);
+  std::ifstream corpus(RONDO_TESTS "/model/corpus.txt");
   int programs = 0;
   for (std::string line; std::getline(corpus, line);) {
     ++programs;
