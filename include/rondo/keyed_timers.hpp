@@ -39,7 +39,7 @@ namespace rondo {
 /// - The calls throw what the scheduler's calls throw; a call that throws has changed nothing. Once destruction has
 ///   begun, setting a timer throws stopped_error.
 /// - At options::max_pending a key's timer can still be replaced: the new timer takes the place of the old one. No call
-///   waits until another timer has ended.
+///   that sets a timer waits.
 /// - A timer that stop() returned belongs to the caller of stop(), and may be run by hand, even after this object is
 ///   destroyed.
 /// - Key's hash, equality, copy and move may run under the lock of this object: they must not call the library.

@@ -20,8 +20,8 @@ class interruption {
   /// must not hold a lock. For a run that another thread is asking, it does not wait.
   void request_stop() noexcept;
 
-  /// Whether there are any in this process. If not, nobody need look for them. Sees each that was
-  /// made before what the caller has synchronised with.
+  /// Whether there are any in this process. If not, nobody need look for them. Counts those that
+  /// were made before anything with which the caller has synchronised.
   static bool any() noexcept;
 
  private:
