@@ -163,16 +163,29 @@ void calendar_core::settle(timer_id id, wall_timer& t, std::uint64_t steps) {
 }
 
 /// To the scheduler, a run that only checks the clock is a run too. A timer cancelled during such a run counts as
-/// cancelled, not as running, and no run follows.
+/// cancelled, not as running, and no run follows. If the check ends before this call has looked for the timer, forget()
+/// says so.
 cancel_result calendar_core::cancel(timer_id id) {
-  const cancel_result result = timers_.cancel(id);
-  if (result != cancel_result::running) return result;
-  const lock hold(mutex_);
-  for (wall_timer* t = first_; t != nullptr; t = t->next) {
-    if (t->id != id || t->running || t->ended) continue;
-    return std::exchange(t->cancelled, true) ? cancel_result::gone : cancel_result::cancelled;
+  cancel_call here{id};
+  {
+    const lock hold(mutex_);
+    here.next = std::exchange(cancel_calls_, &here);
   }
-  return result;
+  const cancel_result result = timers_.cancel(id);
+  const lock hold(mutex_);
+  cancel_call** link = &cancel_calls_;
+  while (*link != &here) link = &(*link)->next;
+  *link = here.next;
+  if (result != cancel_result::running) return result;
+  for (wall_timer* t = first_; t != nullptr; t = t->next)
+    if (t->id == id) note_cancelled(*t, here);
+  return here.after_check.value_or(result);
+}
+
+/// Unless a run of the task is in progress, or was the last.
+void calendar_core::note_cancelled(wall_timer& t, cancel_call& by) noexcept {
+  if (t.running || t.ended) return;
+  by.after_check = std::exchange(t.cancelled, true) ? cancel_result::gone : cancel_result::cancelled;
 }
 
 /// How long the timer has to wait.
@@ -443,6 +456,8 @@ void calendar_core::report_rejected(wall_timer& t, firing run, time_point now,
 void calendar_core::forget(wall_timer& t) noexcept {
   const lock hold(mutex_);
   if (linked(t)) unlink(t);
+  for (cancel_call* c = cancel_calls_; c != nullptr; c = c->next)
+    if (c->id == t.id) note_cancelled(t, *c);
 }
 
 wall_time calendar_core::due_of(const wall_timer& t) const noexcept {

@@ -92,6 +92,13 @@ class calendar_core : public std::enable_shared_from_this<calendar_core> {
     std::exception_ptr failed = {};
   };
 
+  /// A call of cancel() in progress.
+  struct cancel_call {
+    const timer_id id;
+    std::optional<cancel_result> after_check = {};  // of the timer, if it has ended in a check of the clock
+    cancel_call* next = nullptr;
+  };
+
   std::optional<wall_time> read_clock();
   static point next_point(const wall_timer& t, wall_time after, const zone_offsets& then,
                           const zone_offsets& by) noexcept;
@@ -108,6 +115,7 @@ class calendar_core : public std::enable_shared_from_this<calendar_core> {
   // With the mutex held.
   static duration until_due(const wall_timer& t, wall_time now) noexcept;
   static void wait_for(wall_timer& t, point next) noexcept;
+  static void note_cancelled(wall_timer& t, cancel_call& by) noexcept;
   void link_last(wall_timer& t) noexcept;
   void unlink(wall_timer& t) noexcept;
   bool linked(const wall_timer& t) const noexcept { return t.previous != nullptr || first_ == &t; }
@@ -126,6 +134,7 @@ class calendar_core : public std::enable_shared_from_this<calendar_core> {
   std::uint64_t steps_ = 0;
   wall_timer* first_ = nullptr;  // the list is in the order of seen_steps
   wall_timer* last_ = nullptr;
+  cancel_call* cancel_calls_ = nullptr;
   bool closed_ = false;
 };
 

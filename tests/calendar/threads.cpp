@@ -132,6 +132,44 @@ TEST_CASE("ending a listener waits for its call in progress") {
   other.join();
 }
 
+/// Shows an earlier time on other threads than the one that made it. So each timer whose deadline has come there is only
+/// checked on the driver.
+class slow_elsewhere final : public wall_clock {
+ public:
+  wall_time now() const noexcept override {
+    return std::this_thread::get_id() == here_ ? wall_time{} + 1h : wall_time{};
+  }
+  std::shared_ptr<void> on_step(std::function<void()>) override { return std::make_shared<int>(); }
+
+ private:
+  const std::thread::id here_ = std::this_thread::get_id();
+};
+
+TEST_CASE("a timer whose cancel races with the end of a check of the clock is cancelled, not running") {
+  slow_elsewhere clock;
+  timer t({.tick = 100us});
+  calendar_timers timers(t, clock);
+  std::atomic<int> ran{0};
+  std::atomic<bool> over{false};
+  // Take the canceller's processor away, sometimes between its two looks at the timer.
+  std::vector<std::thread> busy;
+  for (int i = 0; i != 4; ++i)
+    busy.emplace_back([&] {
+      while (!over) spin(1000);
+    });
+  int cancelled = 0;
+  constexpr int rounds = 100000;
+  for (int i = 0; i != rounds; ++i) {
+    const timer_id id = timers.schedule_at(wall_time{} + 1h, [&] { ++ran; });
+    spin(static_cast<unsigned>(i % 50));
+    if (timers.cancel(id) == cancel_result::cancelled) ++cancelled;
+  }
+  over = true;
+  for (auto& thread : busy) thread.join();
+  CHECK(cancelled == rounds);
+  CHECK(ran == 0);
+}
+
 TEST_CASE("steps race with runs, cancels, new timers and ends; nothing runs early, twice, or after the end") {
   pool workers(2);
   for (int round = 0; round != 6; ++round) {
