@@ -68,81 +68,57 @@ class keyed_timers {
   ///@{
   /// Runs `work` once, `delay` from now, with the options in `with`. Replaces the key's timer, if it has
   /// one, and inherits none of its options.
-  void set_after(Key key, any_duration delay, task work) {
-    set_timer(std::move(key), delay, std::move(work), detail::kept_call_site::none());
-  }
-  void set_after(Key key, any_duration delay, task work, timer_options with) {
-    set_timer(std::move(key), delay, std::move(work), detail::kept_call_site::none(), &with);
-  }
-  template <detail::new_callable F>
+  template <detail::schedulable F = task>
   void set_after(Key key, any_duration delay, F&& work,
                  detail::kept_call_site made_at = detail::kept_call_site::here()) {
-    set_timer(std::move(key), delay, std::forward<F>(work), made_at);
+    set_timer(std::move(key), delay, detail::pass_on<F>(work), made_at);
   }
-  template <detail::new_callable F>
+  template <detail::schedulable F = task>
   void set_after(Key key, any_duration delay, F&& work, timer_options with,
                  detail::kept_call_site made_at = detail::kept_call_site::here()) {
-    set_timer(std::move(key), delay, std::forward<F>(work), made_at, &with);
+    set_timer(std::move(key), delay, detail::pass_on<F>(work), made_at, &with);
   }
   ///@}
 
   ///@{
   /// Runs `work` once, at `due`. Replaces the key's timer.
-  void set_at(Key key, any_time_point due, task work) {
-    set_timer(std::move(key), due, std::move(work), detail::kept_call_site::none());
-  }
-  void set_at(Key key, any_time_point due, task work, timer_options with) {
-    set_timer(std::move(key), due, std::move(work), detail::kept_call_site::none(), &with);
-  }
-  template <detail::new_callable F>
+  template <detail::schedulable F = task>
   void set_at(Key key, any_time_point due, F&& work,
               detail::kept_call_site made_at = detail::kept_call_site::here()) {
-    set_timer(std::move(key), due, std::forward<F>(work), made_at);
+    set_timer(std::move(key), due, detail::pass_on<F>(work), made_at);
   }
-  template <detail::new_callable F>
+  template <detail::schedulable F = task>
   void set_at(Key key, any_time_point due, F&& work, timer_options with,
               detail::kept_call_site made_at = detail::kept_call_site::here()) {
-    set_timer(std::move(key), due, std::forward<F>(work), made_at, &with);
+    set_timer(std::move(key), due, detail::pass_on<F>(work), made_at, &with);
   }
   ///@}
 
   ///@{
   /// Runs `work` repeatedly, as `when` specifies. Replaces the key's timer.
-  void set(Key key, const recurrence& when, task work) {
-    set_timer(std::move(key), when, std::move(work), detail::kept_call_site::none());
-  }
-  void set(Key key, const recurrence& when, task work, timer_options with) {
-    set_timer(std::move(key), when, std::move(work), detail::kept_call_site::none(), &with);
-  }
-  template <detail::new_callable F>
+  template <detail::schedulable F = task>
   void set(Key key, const recurrence& when, F&& work,
            detail::kept_call_site made_at = detail::kept_call_site::here()) {
-    set_timer(std::move(key), when, std::forward<F>(work), made_at);
+    set_timer(std::move(key), when, detail::pass_on<F>(work), made_at);
   }
-  template <detail::new_callable F>
+  template <detail::schedulable F = task>
   void set(Key key, const recurrence& when, F&& work, timer_options with,
            detail::kept_call_site made_at = detail::kept_call_site::here()) {
-    set_timer(std::move(key), when, std::forward<F>(work), made_at, &with);
+    set_timer(std::move(key), when, detail::pass_on<F>(work), made_at, &with);
   }
   ///@}
 
   ///@{
   /// As set_after(), but does nothing and returns false if the key has a timer.
-  bool try_set_after(Key key, any_duration delay, task work) {
-    return set_timer(std::move(key), delay, std::move(work), detail::kept_call_site::none(), nullptr, false);
-  }
-  bool try_set_after(Key key, any_duration delay, task work, timer_options with) {
-    return set_timer(std::move(key), delay, std::move(work), detail::kept_call_site::none(), &with, false);
-  }
-  template <detail::new_callable F>
+  template <detail::schedulable F = task>
   bool try_set_after(Key key, any_duration delay, F&& work,
                      detail::kept_call_site made_at = detail::kept_call_site::here()) {
-    return set_timer(std::move(key), delay, std::forward<F>(work), made_at, nullptr, false);
+    return set_timer(std::move(key), delay, detail::pass_on<F>(work), made_at, nullptr, false);
   }
-  template <detail::new_callable F>
+  template <detail::schedulable F = task>
   bool try_set_after(Key key, any_duration delay, F&& work, timer_options with,
                      detail::kept_call_site made_at = detail::kept_call_site::here()) {
-    return set_timer(std::move(key), delay, std::forward<F>(work), made_at, &with, false);
+    return set_timer(std::move(key), delay, detail::pass_on<F>(work), made_at, &with, false);
   }
   ///@}
 

@@ -12,6 +12,7 @@
 #include <rondo/polled_timer.hpp>
 #include <rondo/recurrence.hpp>
 #include <rondo/scheduler.hpp>
+#include <rondo/scheduling_calls.hpp>
 #include <rondo/slow_run.hpp>
 #include <rondo/statistics.hpp>
 #include <rondo/task.hpp>

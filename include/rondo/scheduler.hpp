@@ -9,16 +9,13 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include <rondo/call_site.hpp>
-#include <rondo/detail/new_timer.hpp>
 #include <rondo/errors.hpp>
 #include <rondo/executor.hpp>
 #include <rondo/export.hpp>
 #include <rondo/firing.hpp>
-#include <rondo/recurrence.hpp>
+#include <rondo/scheduling_calls.hpp>
 #include <rondo/slow_run.hpp>
 #include <rondo/statistics.hpp>
 #include <rondo/task.hpp>
@@ -29,10 +26,6 @@
 namespace rondo {
 
 class trace;
-
-namespace detail {
-struct core_access;
-}
 
 /// The result of cancel().
 enum class cancel_result {
@@ -125,7 +118,7 @@ struct options {
 ///   timers then fire later by the wall clock, and none of their runs is missed. After a jump (the clock kept running
 ///   during a suspension, the process was stopped, or the driver was not given a processor) everything that became due
 ///   runs in the next pass, late and in order, and periodic timers follow their recurrence::on_missed().
-class RONDO_EXPORT scheduler {
+class RONDO_EXPORT scheduler : public scheduling_calls {
  public:
   /// The clock of all deadlines. A manual_timer uses its time points for virtual time.
   using clock = std::chrono::steady_clock;
@@ -136,82 +129,6 @@ class RONDO_EXPORT scheduler {
   virtual ~scheduler();
   scheduler(const scheduler&) = delete;
   scheduler& operator=(const scheduler&) = delete;
-
-  ///@{
-  /// Runs `work` once, `delay` from now (if zero or negative, in the driver's next pass), with the executor and the
-  /// name in `with`. Throws std::invalid_argument if the task is empty, stopped_error once stop() or drain() has begun,
-  /// capacity_error at max_pending, and std::bad_alloc. Strong guarantee: if it throws, nothing is scheduled.
-  timer_id schedule_after(any_duration delay, task work);
-  timer_id schedule_after(any_duration delay, task work, timer_options with);
-  template <detail::new_callable F>
-  timer_id schedule_after(any_duration delay, F&& work,
-                          detail::kept_call_site made_at = detail::kept_call_site::here()) {
-    return detail::new_timer(core_, nullptr, std::forward<F>(work), made_at).schedule_after(delay);
-  }
-  template <detail::new_callable F>
-  timer_id schedule_after(any_duration delay, F&& work, timer_options with,
-                          detail::kept_call_site made_at = detail::kept_call_site::here()) {
-    return detail::new_timer(core_, nullptr, std::forward<F>(work), made_at)
-        .with(std::move(with))
-        .schedule_after(delay);
-  }
-  ///@}
-
-  ///@{
-  /// Runs `work` once, at `due`. Throws as schedule_after() does.
-  timer_id schedule_at(any_time_point due, task work);
-  timer_id schedule_at(any_time_point due, task work, timer_options with);
-  template <detail::new_callable F>
-  timer_id schedule_at(any_time_point due, F&& work,
-                       detail::kept_call_site made_at = detail::kept_call_site::here()) {
-    return detail::new_timer(core_, nullptr, std::forward<F>(work), made_at).schedule_at(due);
-  }
-  template <detail::new_callable F>
-  timer_id schedule_at(any_time_point due, F&& work, timer_options with,
-                       detail::kept_call_site made_at = detail::kept_call_site::here()) {
-    return detail::new_timer(core_, nullptr, std::forward<F>(work), made_at)
-        .with(std::move(with))
-        .schedule_at(due);
-  }
-  ///@}
-
-  ///@{
-  /// Runs `work` at now + period, now + 2 * period, … until it is cancelled, as schedule(every(period), work) does.
-  /// Throws std::invalid_argument if the period is not positive, and otherwise what schedule_after() throws.
-  timer_id schedule_every(any_duration period, task work);
-  timer_id schedule_every(any_duration period, task work, timer_options with);
-  template <detail::new_callable F>
-  timer_id schedule_every(any_duration period, F&& work,
-                          detail::kept_call_site made_at = detail::kept_call_site::here()) {
-    return detail::new_timer(core_, nullptr, std::forward<F>(work), made_at).schedule(every(period));
-  }
-  template <detail::new_callable F>
-  timer_id schedule_every(any_duration period, F&& work, timer_options with,
-                          detail::kept_call_site made_at = detail::kept_call_site::here()) {
-    return detail::new_timer(core_, nullptr, std::forward<F>(work), made_at)
-        .with(std::move(with))
-        .schedule(every(period));
-  }
-  ///@}
-
-  ///@{
-  /// Runs `work` repeatedly, as `when` specifies; `when` also decides about points that have passed and points that
-  /// arrive while a run is in progress. A run that throws does not end the timer. Throws as schedule_after() does.
-  timer_id schedule(const recurrence& when, task work);
-  timer_id schedule(const recurrence& when, task work, timer_options with);
-  template <detail::new_callable F>
-  timer_id schedule(const recurrence& when, F&& work,
-                    detail::kept_call_site made_at = detail::kept_call_site::here()) {
-    return detail::new_timer(core_, nullptr, std::forward<F>(work), made_at).schedule(when);
-  }
-  template <detail::new_callable F>
-  timer_id schedule(const recurrence& when, F&& work, timer_options with,
-                    detail::kept_call_site made_at = detail::kept_call_site::here()) {
-    return detail::new_timer(core_, nullptr, std::forward<F>(work), made_at)
-        .with(std::move(with))
-        .schedule(when);
-  }
-  ///@}
 
   /// Ends a timer. A run that has not started will not start, even if an executor already has its job. The callable is
   /// destroyed before cancel() returns, on this thread, unless it is running: then it is destroyed when that run ends,
@@ -318,10 +235,6 @@ class RONDO_EXPORT scheduler {
  protected:
   /// For the three classes that derive from it.
   explicit scheduler(std::shared_ptr<detail::core> core) noexcept;
-
- private:
-  friend struct detail::core_access;
-  std::shared_ptr<detail::core> core_;  // shared with jobs and the driver, which may outlive this object
 };
 
 }  // namespace rondo

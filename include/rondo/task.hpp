@@ -270,6 +270,17 @@ struct task_access {
 template <class F>
 concept new_callable = !std::is_same_v<std::remove_cvref_t<F>, task> && task_callable<std::decay_t<F>>;
 
+/// What the scheduling calls take: a callable, a task, or what converts to a task.
+template <class F>
+concept schedulable = new_callable<F> || std::is_convertible_v<F, task>;
+
+/// Forwards a callable or a task, and converts anything else to a task.
+template <schedulable F>
+auto pass_on(std::remove_reference_t<F>& work)
+    -> std::conditional_t<new_callable<F> || std::is_same_v<F, task>, F&&, task> {
+  return std::forward<F>(work);
+}
+
 template <class F>
 constexpr void refuse_empty(const F& work) {
   bool is_empty = false;

@@ -9,7 +9,6 @@ namespace rondo {
 
 using detail::checked_call;
 using detail::deadline_after;
-using detail::new_timer;
 
 namespace detail {
 
@@ -30,48 +29,10 @@ class scope_group final : public timer_group, public std::enable_shared_from_thi
 // core, until the call is over.
 
 timer_scope::timer_scope(scheduler& s)
-    : group_(std::make_shared<detail::scope_group>(detail::core_access::of(s))),
-      core_(detail::core_access::of(s)) {}
+    : scheduling_calls(detail::core_access::of(s),
+                       std::make_shared<detail::scope_group>(detail::core_access::of(s))) {}
 
 timer_scope::~timer_scope() { close(); }
-
-timer_id timer_scope::schedule_after(any_duration delay, task work) {
-  const auto kept = group_;
-  return new_timer(core_, kept.get(), std::move(work)).schedule_after(delay);
-}
-
-timer_id timer_scope::schedule_after(any_duration delay, task work, timer_options with) {
-  const auto kept = group_;
-  return new_timer(core_, kept.get(), std::move(work)).with(std::move(with)).schedule_after(delay);
-}
-
-timer_id timer_scope::schedule_at(any_time_point due, task work) {
-  const auto kept = group_;
-  return new_timer(core_, kept.get(), std::move(work)).schedule_at(due);
-}
-
-timer_id timer_scope::schedule_at(any_time_point due, task work, timer_options with) {
-  const auto kept = group_;
-  return new_timer(core_, kept.get(), std::move(work)).with(std::move(with)).schedule_at(due);
-}
-
-timer_id timer_scope::schedule_every(any_duration period, task work) {
-  return schedule(every(period), std::move(work));
-}
-
-timer_id timer_scope::schedule_every(any_duration period, task work, timer_options with) {
-  return schedule(every(period), std::move(work), std::move(with));
-}
-
-timer_id timer_scope::schedule(const recurrence& when, task work) {
-  const auto kept = group_;
-  return new_timer(core_, kept.get(), std::move(work)).schedule(when);
-}
-
-timer_id timer_scope::schedule(const recurrence& when, task work, timer_options with) {
-  const auto kept = group_;
-  return new_timer(core_, kept.get(), std::move(work)).with(std::move(with)).schedule(when);
-}
 
 cancel_result timer_scope::cancel(timer_id id) {
   const auto group = group_;

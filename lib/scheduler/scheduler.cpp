@@ -6,45 +6,13 @@ namespace rondo {
 
 using detail::checked_call;
 using detail::deadline_after;
-using detail::new_timer;
 
-scheduler::scheduler(std::shared_ptr<detail::core> core) noexcept : core_(std::move(core)) {}
+scheduler::scheduler(std::shared_ptr<detail::core> core) noexcept
+    : scheduling_calls(std::move(core), nullptr) {}
 
 scheduler::~scheduler() {
   [[maybe_unused]] const checked_call checked{*core_, "the destructor"};
   core_->retire();
-}
-
-timer_id scheduler::schedule_after(any_duration delay, task work) {
-  return new_timer(core_, nullptr, std::move(work)).schedule_after(delay);
-}
-
-timer_id scheduler::schedule_after(any_duration delay, task work, timer_options with) {
-  return new_timer(core_, nullptr, std::move(work)).with(std::move(with)).schedule_after(delay);
-}
-
-timer_id scheduler::schedule_at(any_time_point due, task work) {
-  return new_timer(core_, nullptr, std::move(work)).schedule_at(due);
-}
-
-timer_id scheduler::schedule_at(any_time_point due, task work, timer_options with) {
-  return new_timer(core_, nullptr, std::move(work)).with(std::move(with)).schedule_at(due);
-}
-
-timer_id scheduler::schedule_every(any_duration period, task work) {
-  return schedule(every(period), std::move(work));
-}
-
-timer_id scheduler::schedule_every(any_duration period, task work, timer_options with) {
-  return schedule(every(period), std::move(work), std::move(with));
-}
-
-timer_id scheduler::schedule(const recurrence& when, task work) {
-  return new_timer(core_, nullptr, std::move(work)).schedule(when);
-}
-
-timer_id scheduler::schedule(const recurrence& when, task work, timer_options with) {
-  return new_timer(core_, nullptr, std::move(work)).with(std::move(with)).schedule(when);
 }
 
 cancel_result scheduler::cancel(timer_id id) {

@@ -31,7 +31,7 @@ LIKELY = {
     "include/rondo/wheel": ("wheel", "model", "interleavings", "scheduler"),
     "lib/wheel/": ("wheel", "model", "interleavings", "scheduler"),
     "lib/scheduler/": ("scheduler", "interleavings", "model", "threads", "on_top"),
-    "include/rondo/scheduler": ("scheduler", "interleavings", "model", "threads", "on_top"),
+    "include/rondo/schedul": ("scheduler", "interleavings", "model", "threads", "on_top"),
     "lib/sync/": ("threads", "scheduler", "adapters", "model"),
     "lib/drivers/": ("scheduler", "threads", "adapters", "model"),
     "include/rondo/coroutine": ("on_top", "readme"),

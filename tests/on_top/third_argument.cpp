@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include <rondo/executor.hpp>
+#include <rondo/keyed_timers.hpp>
 #include <rondo/manual_timer.hpp>
 #include <rondo/timer_scope.hpp>
 
@@ -30,10 +31,32 @@ concept every = requires(Scheduler& s, Period period, void (*work)(), Rest... re
   s.schedule_every(period, work, rest...);
 };
 
+template <class Scheduler, class... Rest>
+concept by_recurrence = requires(Scheduler& s, const recurrence& when, void (*work)(), Rest... rest) {
+  s.schedule(when, work, rest...);
+};
+
+template <class... Rest>
+concept set_after = requires(keyed_timers<int>& k, void (*work)(), Rest... rest) {
+  k.set_after(1, 1ms, work, rest...);
+};
+template <class... Rest>
+concept set_at = requires(keyed_timers<int>& k, time_point due, void (*work)(), Rest... rest) {
+  k.set_at(1, due, work, rest...);
+};
+template <class... Rest>
+concept set = requires(keyed_timers<int>& k, const recurrence& when, void (*work)(), Rest... rest) {
+  k.set(1, when, work, rest...);
+};
+template <class... Rest>
+concept try_set_after = requires(keyed_timers<int>& k, void (*work)(), Rest... rest) {
+  k.try_set_after(1, 1ms, work, rest...);
+};
+
 template <class Duration>
 using point = std::chrono::time_point<rondo::scheduler::clock, Duration>;
 
-/// How many of the three calls compile, for durations of several types.
+/// How many of the calls compile, for durations of several types.
 template <class Scheduler, class... Rest>
 constexpr int takers() {
   const auto of = []<class Duration>(Duration) {
@@ -41,20 +64,21 @@ constexpr int takers() {
            int{every<Scheduler, Duration, Rest...>};
   };
   return of(rondo::duration()) + of(1ms) + of(1h) + of(std::chrono::duration<double>()) +
-         of(std::chrono::duration<short, std::milli>());
+         of(std::chrono::duration<short, std::milli>()) + int{by_recurrence<Scheduler, Rest...>};
 }
 
-/// The same number for the scheduler and the scope, with five types of durations each.
+/// The same number for the scheduler, the scope and keyed_timers.
 template <class... Rest>
-constexpr int takers_of_both() {
-  return takers<rondo::scheduler, Rest...>() + takers<rondo::timer_scope, Rest...>();
+constexpr int takers_of_all() {
+  return takers<rondo::scheduler, Rest...>() + takers<rondo::timer_scope, Rest...>() +
+         int{set_after<Rest...>} + int{set_at<Rest...>} + int{set<Rest...>} + int{try_set_after<Rest...>};
 }
 
 template <class... Rest>
-constexpr bool taken = takers_of_both<Rest...>() == 30;
+constexpr bool taken = takers_of_all<Rest...>() == 36;
 
 template <class... Rest>
-constexpr bool refused = takers_of_both<Rest...>() == 0;
+constexpr bool refused = takers_of_all<Rest...>() == 0;
 
 constexpr auto accepts_job = [](rondo::job j) { j(); };
 

@@ -83,9 +83,7 @@ TEST_CASE("a task object, or a type that converts to one, is scheduled like a ca
   manual_timer time;
   counting::counts all;
   time.schedule_after(1ms, {counting(all)});
-  timer_id (scheduler::*const by_name)(any_duration, task) = &scheduler::schedule_after;
-  (time.*by_name)(1ms, counting(all));
-  CHECK(time.advance(1ms) == 2);
+  CHECK(time.advance(1ms) == 1);
 }
 
 struct refuses_to_move {

@@ -1,7 +1,6 @@
 // The nodes outside the wheel's window, in a few lists. The further away their ticks, the coarser the lists.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -105,7 +104,7 @@ class RONDO_EXPORT far_lists {
       for (node*& slot : rest.slots(c, pool_)) {
         if (slot == nullptr || pool_.erase_if_cancelled(slot, c)) continue;
         if (slot->due != due) {
-          others = std::min<tick_number>(others, slot->due);
+          if (slot->due < others) others = slot->due;
           continue;
         }
         if (limit-- == 0) return;
@@ -161,7 +160,7 @@ class RONDO_EXPORT far_lists {
   }
   void mark(std::size_t index) noexcept {
     marks_[index / 64] |= std::uint64_t{1} << index % 64;
-    first = std::min(first, index);
+    if (index < first) first = index;
   }
   void unmark(std::size_t index) noexcept;
   /// The first list at or after `index` that has chunks, or list_count.

@@ -24,16 +24,14 @@ struct record;
 /// for schedule_after() and cancel()).
 class RONDO_EXPORT RONDO_CHECKED_ABI new_timer {
  public:
-  /// `work` is a callable or a task. The timer becomes a member of `group`, unless that is null; the caller keeps the
-  /// group alive. Throws std::invalid_argument if the task is empty, stopped_error, capacity_error, std::bad_alloc, and
-  /// what copying or moving the callable throws.
+  /// `work` is a callable or a task; copying or moving it must not end the core or the group. The timer becomes a member of
+  /// `group`, unless that is null. Throws std::invalid_argument if the task is empty, stopped_error, capacity_error,
+  /// std::bad_alloc, and what copying or moving the callable throws.
   template <class F>
   new_timer(const std::shared_ptr<core>& c, timer_group* group, F&& work, kept_call_site made_at)
       : new_timer((refuse_empty(work), c), group) {
     task_access::store(*work_, std::forward<F>(work), made_at);
   }
-  new_timer(const std::shared_ptr<core>& c, timer_group* group, task&& work)
-      : new_timer(c, group, std::move(work), kept_call_site::none()) {}  // the task knows its place
   /// Destroys the callable if the timer was not scheduled.
   ~new_timer() {
     if (record_ != nullptr) discard();
