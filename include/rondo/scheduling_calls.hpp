@@ -24,6 +24,9 @@ struct core_access;
 /// `rondo::on(pool)`. Copying or moving `work` must not destroy the scheduler or the scope.
 class RONDO_EXPORT scheduling_calls {
  public:
+  scheduling_calls(const scheduling_calls&) = delete;
+  scheduling_calls& operator=(const scheduling_calls&) = delete;
+
   ///@{
   /// Runs `work` once, `delay` from now (if zero or negative, in the driver's next pass). Throws std::invalid_argument if
   /// the task is empty, stopped_error once stop() or drain(), or close() of the scope, has begun, capacity_error at
@@ -99,8 +102,6 @@ class RONDO_EXPORT scheduling_calls {
   scheduling_calls(std::shared_ptr<detail::core> core, std::shared_ptr<detail::timer_group> group) noexcept
       : core_(std::move(core)), group_(std::move(group)) {}
   ~scheduling_calls() = default;
-  scheduling_calls(const scheduling_calls&) = delete;
-  scheduling_calls& operator=(const scheduling_calls&) = delete;
 
   // Shared with jobs, the driver and calls in progress, which may outlive this object.
   std::shared_ptr<detail::core> core_;
