@@ -19,10 +19,7 @@
 
 #include "durable/dispatcher/attempt.hpp"
 #include "durable/dispatcher/begun_runs.hpp"
-#include "durable/dispatcher/counters.hpp"
-#include "durable/dispatcher/database_thread.hpp"
-#include "durable/dispatcher/error_reports.hpp"
-#include "durable/dispatcher/handler_threads.hpp"
+#include "durable/dispatcher/reports.hpp"
 #include "durable/dispatcher/held_tasks.hpp"
 #include "durable/dispatcher/inbox.hpp"
 #include "durable/dispatcher/turns.hpp"
@@ -82,6 +79,54 @@ std::string owner_name() {
   if (gethostname(host.data(), host.size() - 1) != 0) host = {'?'};
   return std::string(host.data()) + ':' + std::to_string(getpid()) + ':' + std::to_string(fresh_seed());
 }
+
+// How long stop() waits for a database that does not answer, and how often it tries. Both are real time, as a
+// manual_timer may stand still.
+constexpr auto last_wait = 2s;
+constexpr auto last_rest = 50ms;
+
+/// The thread that talks to the database. Takes one step after the other, and waits for the session while there is nothing to
+/// do.
+class database_thread {
+ public:
+  /// All of these outlive this object. Only this thread uses `steps`.
+  database_thread(detail::session& database, detail::inbox& arrivals, detail::turns& steps) noexcept
+      : session_(database), inbox_(arrivals), turns_(steps) {}
+
+  /// Runs until end(), and at most two seconds longer if the database does not answer then.
+  void run() noexcept {
+    using step = detail::turns::step;
+    for (;;) {
+      const step done = turns_.next();
+      if (done == step::last) return tell_the_last();
+      if (done == step::nothing && session_.wait()) turns_.there_is_news();
+    }
+  }
+
+  /// No run is left: reports the rest, and ends. From one other thread, once.
+  void end() noexcept {
+    end_at_ = std::chrono::steady_clock::now();
+    inbox_.raise(detail::inbox::last);
+  }
+
+ private:
+  void tell_the_last() noexcept {
+    const auto is_over = [this] { return std::chrono::steady_clock::now() >= end_at_ + last_wait; };
+    while (!turns_.all_is_told()) {
+      if (turns_.has_failed() && is_over())
+        break;  // the turn that was in progress; the next may take as long
+      if (turns_.tell()) continue;
+      if (is_over()) break;
+      std::this_thread::sleep_for(last_rest);
+    }
+    turns_.give_up();
+  }
+
+  detail::session& session_;
+  detail::inbox& inbox_;
+  detail::turns& turns_;
+  std::chrono::steady_clock::time_point end_at_;  // when stop() had nothing else to wait for
+};
 
 /// The dispatcher that owns this thread, or null.
 thread_local const void* own_dispatcher = nullptr;
@@ -155,7 +200,7 @@ class dispatcher::implementation {
   detail::begun_runs runs_;
   detail::handler_threads threads_;
   detail::turns turns_;
-  detail::database_thread database_;
+  database_thread database_;
   std::mutex stop_;
   std::thread database_thread_;
 };

@@ -2,7 +2,6 @@
 #include <doctest/doctest.h>
 
 #include "durable/dispatcher/begun_runs.hpp"
-#include "durable/dispatcher/handler_threads.hpp"
 #include "durable/dispatcher/inbox.hpp"
 #include "durable/workplace.hpp"
 

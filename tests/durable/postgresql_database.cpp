@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "durable/microseconds.hpp"
-#include "durable/open.hpp"
+#include "durable/store_access.hpp"
 
 namespace durable_test {
 namespace {

@@ -13,8 +13,7 @@
 
 #include "durable/dispatcher/attempt.hpp"
 #include "durable/dispatcher/begun_runs.hpp"
-#include "durable/dispatcher/counters.hpp"
-#include "durable/dispatcher/error_reports.hpp"
+#include "durable/dispatcher/reports.hpp"
 #include "durable/dispatcher/held_tasks.hpp"
 #include "durable/dispatcher/inbox.hpp"
 #include "durable/dispatcher/turns.hpp"

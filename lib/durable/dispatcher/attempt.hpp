@@ -7,15 +7,21 @@
 #include <string>
 #include <utility>
 
+#include <rondo/durable.hpp>
 #include <rondo/scheduler.hpp>
 
-#include "durable/dispatcher/counters.hpp"
-#include "durable/dispatcher/error_reports.hpp"
+#include "durable/dispatcher/reports.hpp"
 #include "durable/dispatcher/run.hpp"
-#include "durable/outcome_access.hpp"
 #include "durable/text.hpp"
 
 namespace rondo::durable::detail {
+
+struct outcome_access {
+  static bool is_snoozed(const outcome& o) noexcept { return o.kind_ == outcome::kind::snoozed; }
+  static bool is_dead(const outcome& o) noexcept { return o.kind_ == outcome::kind::dead; }
+  static duration delay(const outcome& o) noexcept { return o.delay_; }
+  static const std::string& reason(const outcome& o) noexcept { return o.reason_; }
+};
 
 /// Calls the handler, measures the call, and notes in the run how it ended. May be called from several threads at a
 /// time.

@@ -35,11 +35,12 @@ turns::turns(const dispatcher_parts& parts, const dispatcher_options& options, b
       look_every_(look_every(options)),
       polls_(parts.database.look_every() != duration::max()),
       watches_(watches),
-      random_(seed) {}
+      random_(seed),
+      next_claim_(options) {}
 
 turns::step turns::next() {
   gather();
-  if (ending_) return step::last;
+  if (phase_ == phase::ending) return step::last;
   if (backs_off_ || !is_turn_due()) return step::nothing;
   if (!take_turn())
     back_off(random_.at_least(failures_in_a_row_, shortest_backoff, longest_backoff));
@@ -51,7 +52,7 @@ turns::step turns::next() {
 
 void turns::there_is_news() noexcept {
   watch_ = true;
-  if (!no_room_) look_ = true;
+  next_claim_.look_for_others();
 }
 
 // ---- Pending work
@@ -63,18 +64,20 @@ void turns::gather() {
   if (backs_off_ && ((c.signals & inbox::retry) != 0 || !d_.wheel.retries())) backs_off_ = false;
   d_.runs.ended(c.ended.size());
   add_ended(c.ended);
-  if ((c.signals & inbox::look) != 0) no_room_ = false;
+  if ((c.signals & inbox::look) != 0) next_claim_.begin_period();
   if ((c.signals & inbox::look) != 0 &&
       (!polls_ || (!backs_off_ && d_.database.changed()) ||
        saturating_difference(d_.clock.now(), last_claim_) >=
-           look_every_ - std::min(look_every_, d_.database.look_every()) / 2))
-    look_ = watch_ = true;
+           look_every_ - std::min(look_every_, d_.database.look_every()) / 2)) {
+    next_claim_.look();
+    watch_ = true;
+  }
   if ((c.signals & inbox::renew) != 0) {
     renew_ = renew_ || d_.runs.size() != 0;
     give_back_waiting();
   }
   if ((c.signals & inbox::closing) != 0) close();
-  if ((c.signals & inbox::last) != 0) ending_ = true;
+  if ((c.signals & inbox::last) != 0) enter(phase::ending);
 }
 
 void turns::add_ended(run_list& ended) {
@@ -126,13 +129,13 @@ void turns::give_back_waiting() noexcept {
   // Their leases would run out before the next of these signals.
   run_list held = d_.held.take_due_with_lease_before(saturating_add(now, options_.lease / 3));
   // As soon as a thread is free, this dispatcher may take back what no other has taken.
-  if (!begun.empty() || !held.empty()) too_busy_ = look_ = true;
+  if (!begun.empty() || !held.empty()) next_claim_.too_busy();
   unsettled_.ended.splice(unsettled_.ended.end(), begun);
   unsettled_.returned.splice(unsettled_.returned.end(), held);
 }
 
 void turns::close() noexcept {
-  closing_ = true;
+  enter(phase::closing);
   run_list waiting = d_.runs.take_waiting();
   for (detail::run& r : waiting) r.how = detail::run::outcome::not_started;
   unsettled_.ended.splice(unsettled_.ended.end(), waiting);
@@ -146,25 +149,16 @@ bool turns::is_turn_due() const {
          claims_wanted() != 0;
 }
 
-std::size_t turns::free_places() const {
-  const std::size_t taken = d_.held.size() + d_.runs.size() + unsettled_.beginning.size();
-  return taken < options_.max_held ? options_.max_held - taken : 0;
-}
-
-std::size_t turns::free_bytes() const {
-  return *bytes_ < options_.max_held_bytes ? options_.max_held_bytes - *bytes_ : 0;
+next_claim::room turns::room() const {
+  const auto rest = [](std::size_t most, std::size_t taken) { return taken < most ? most - taken : 0; };
+  const std::size_t held = d_.held.size();
+  const std::size_t taken = held + d_.runs.size() + unsettled_.beginning.size();
+  return {rest(options_.max_held, taken), rest(options_.max_held_bytes, *bytes_), d_.runs.room() != 0,
+          held == 0, unsettled_.beginning.empty()};
 }
 
 std::size_t turns::claims_wanted() const {
-  if (!claims_ || (too_busy_ && d_.runs.room() == 0) || free_bytes() == 0) return 0;
-  // Claims have taken long, which would delay what begins in the same turn.
-  if (claim_size_.is_reduced() && !unsettled_.beginning.empty()) return 0;
-  const std::size_t free = free_places();
-  if (look_) return free;
-  // The database has more tasks, but a claim for each single place that becomes free would be too costly.
-  const bool is_worth_it = free >= (options_.max_held + 3) / 4 && free_bytes() >= options_.max_held_bytes / 4;
-  if (last_claim_was_full_ && (is_worth_it || d_.held.size() == 0)) return free;
-  return 0;
+  return phase_ == phase::claiming ? next_claim_.wanted(room()) : 0;
 }
 
 // ---- One turn
@@ -204,7 +198,7 @@ bool turns::take_turn() {
   } catch (const std::exception& e) {  // out of memory, before the turn or after it
     failed(e.what(), true);
   }
-  if (claims) claim_size_.halve();
+  if (claims) next_claim_.failed();
   return false;
 }
 
@@ -216,12 +210,11 @@ turn turns::next_turn() {
   if (!adopt_) {
     unsettled_.put_ends_into(t);
     // The claim of this turn finds the tasks that it releases, also those that are to be tried again soon.
-    if (!no_room_ && unsettled_.release_before(options_.window)) look_ = true;
+    if (unsettled_.release_before(options_.window)) next_claim_.look_for_others();
   }
   t.adopt = adopt_;
   if (const std::size_t wanted = adopt_ ? 0 : claims_wanted(); wanted != 0) {
-    t.claim_up_to = claim_size_.of(claims_ahead_ ? std::min(wanted, most_ahead) : wanted);
-    t.claim_bytes = claim_size_.of(free_bytes());
+    next_claim_.put_into(t, wanted, room().bytes);
     t.unreadable = unreadable_;
   }
   if (renew_) t.renewed = d_.runs.in_progress();
@@ -253,7 +246,7 @@ void turns::settle_ends(turn_result& done) {
     if (has(done.locked, one->of())) continue;
     if (!settle_end(*one, done) && has(refused_, one->of())) {  // the task would wait for its lease
       unsettled_.returned.splice(unsettled_.returned.end(), unsettled_.ended, one);
-      look_ = true;
+      next_claim_.look();
     } else {
       unsettled_.ended.erase(one);
     }
@@ -265,7 +258,7 @@ bool turns::settle_end(const detail::run& r, const turn_result& done) {
   using outcome = detail::run::outcome;
   if (r.how == outcome::not_started) {
     const bool is_refused = has(refused_, r.of());  // then it is handed back next
-    if (closing_ && !is_refused) d_.counts.add(&dispatcher_statistics::handed_back);
+    if (phase_ >= phase::closing && !is_refused) d_.counts.add(&dispatcher_statistics::handed_back);
     return !is_refused;
   }
   const std::vector<ticket>& settled =
@@ -306,7 +299,7 @@ void turns::count_end(const detail::run& r, bool is_settled, bool is_removed) {
 void turns::settle_returned(const turn_result& done) noexcept {
   const auto settled =
       unsettled_.returned.remove_if([&](const detail::run& r) { return !has(done.locked, r.of()); });
-  if (closing_) d_.counts.add(&dispatcher_statistics::handed_back, settled);
+  if (phase_ >= phase::closing) d_.counts.add(&dispatcher_statistics::handed_back, settled);
 }
 
 void turns::settle_begun(turn_result& done, time_point sent) {
@@ -321,7 +314,7 @@ void turns::settle_begun(turn_result& done, time_point sent) {
     }
     if (has(done.early, r->of())) {  // the next claim finds out anew how long it waits
       unsettled_.returned.splice(unsettled_.returned.end(), unsettled_.beginning, r++);
-      look_ = true;
+      next_claim_.look();
       continue;
     }
     if (has(done.locked, r->of())) {  // other due tasks come first
@@ -366,18 +359,9 @@ void turns::tell_dead(const task& t, const std::string& reason) noexcept {
 }
 
 void turns::settle_claim(const turn& t, const turn_result& done, time_point sent, time_point received) {
-  std::size_t bytes = 0;
-  for (const claim& c : done.claimed) bytes += c.what.payload.size();
-  last_claim_was_full_ = done.claimed.size() >= t.claim_up_to || bytes >= t.claim_bytes;
-  if (!done.claimed.empty())
-    claims_ahead_ =
-        std::ranges::none_of(done.claimed, [](const claim& c) { return c.remaining <= duration::zero(); });
-  too_busy_ = false;
-  look_ = done.may_have_more;
   last_claim_ = received;
   const duration took = saturating_difference(received, sent);
-  if (done.claimed.empty() || took <= options_.lease / 3) return claim_size_.redouble();
-  claim_size_.halve();
+  if (next_claim_.succeeded(t, done, took)) return;
   d_.errors.say([&] {
     return "a claim of " + std::to_string(done.claimed.size()) + " tasks took " + std::to_string(took / 1ms) +
            " ms, more than a third of the lease: the next one asks for less";
@@ -403,7 +387,7 @@ void turns::hold(claim c, time_point sent, time_point received) {
   if (watches_) one.front().stop = std::stop_source();
 #endif
   d_.counts.add(&dispatcher_statistics::claimed);
-  if (!claims_) return unsettled_.returned.splice(unsettled_.returned.end(), one);
+  if (phase_ != phase::claiming) return unsettled_.returned.splice(unsettled_.returned.end(), one);
   if (one.front().what.point && !is_understood(one, c.schedule)) return;
   if (c.remaining <= duration::zero()) return d_.held.add_due(one);
   const time_point due = one.front().due;
@@ -415,7 +399,7 @@ void turns::hold(claim c, time_point sent, time_point received) {
     if (d_.wheel.claims()) {
       give_back(one, e.what());
     } else {  // stop() has closed the wheel, and is about to say so
-      closing_ = true;
+      enter(phase::closing);
       unsettled_.returned.splice(unsettled_.returned.end(), one);
     }
     stop_claiming();
@@ -460,14 +444,13 @@ void turns::give_back_unknown(const claim& c) {
   run_list one;
   one.push_back({c.what, time_point::max(), time_point::max()});
   unsettled_.returned.splice(unsettled_.returned.end(), one);
-  look_ = true;
+  next_claim_.look();
 }
 
 /// What cannot be held here is left to others. The next claim would find it again.
 void turns::refuse(run_list& one, const char* why) noexcept {
   give_back(one, why);
-  last_claim_was_full_ = false;
-  no_room_ = true;
+  next_claim_.no_room();
 }
 
 /// Others may be able to read the schedule. The claims of this dispatcher leave such tasks out from now on, as they could
@@ -488,7 +471,7 @@ void turns::give_back(run_list& held, const char* why) noexcept {
 
 /// Tasks that wait on the wheel of a stopped scheduler would wait forever.
 void turns::stop_claiming() noexcept {
-  claims_ = false;
+  enter(phase::not_claiming);
   d_.wheel.stop_claiming();
   run_list held = d_.held.take_all();
   unsettled_.returned.splice(unsettled_.returned.end(), held);
@@ -507,9 +490,8 @@ std::vector<ticket> turns::own_tickets(const turn& told) const {
 
 void turns::failed(const char* what, bool perhaps_done) noexcept {
   d_.counts.add(&dispatcher_statistics::failures);
-  if (!last_fault_is_told_)
+  if (phase_ != phase::ending || failures_in_a_row_ == 0)  // every 50 ms is too often
     d_.errors.say([&] { return std::string("the database failed and will be tried again: ") + what; });
-  last_fault_is_told_ = ending_;  // every 50 ms is too often
   if (perhaps_done) unsettled_.answer_lost();
   // The session may have a new connection, and some time has passed.
   adopt_ = renew_ = true;

@@ -13,9 +13,7 @@
 
 #include <rondo/durable.hpp>
 
-#include "durable/postgresql/parameters.hpp"
 #include "durable/postgresql/pipeline.hpp"
-#include "durable/postgresql/result.hpp"
 
 namespace rondo::durable::detail::postgresql {
 

@@ -8,7 +8,7 @@
 #include <variant>
 
 #include "durable/microseconds.hpp"
-#include "durable/open.hpp"
+#include "durable/store_access.hpp"
 #include "durable/postgresql/schema.hpp"
 #include "durable/postgresql/session.hpp"
 #include "durable/postgresql/statements.hpp"

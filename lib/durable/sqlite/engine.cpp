@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "durable/microseconds.hpp"
-#include "durable/open.hpp"
+#include "durable/store_access.hpp"
 #include "durable/schedule_access.hpp"
 #include "durable/sqlite/session.hpp"
 #include "durable/text.hpp"

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -19,11 +20,55 @@
 #include "durable/engine.hpp"
 #include "durable/sqlite/checkpointer.hpp"
 #include "durable/sqlite/connection.hpp"
-#include "durable/sqlite/log_file.hpp"
-#include "durable/sqlite/news.hpp"
-#include "durable/sqlite/schema.hpp"
 
 namespace rondo::durable::detail::sqlite {
+
+/// Element n turns the schema of version n into that of version n + 1. An empty database has version 0.
+using migrations = std::vector<std::vector<std::string>>;
+
+const migrations& all_migrations();
+
+/// Creates or migrates the schema, in one transaction. Throws store_error if it is newer than all migrations, or
+/// damaged.
+void bring_up_to_date(connection& database, const migrations& steps);
+
+/// Says that tasks are due soon, to the sessions of the store that was told of them. SQLite tells a connection nothing, so
+/// those of other stores find them when they look next.
+class news {
+ public:
+  /// What a session knows.
+  struct reader {
+    std::uint64_t seen = 0;
+    bool is_interrupted = false;
+  };
+
+  void publish() noexcept {
+    const std::lock_guard hold(mutex_);
+    ++published_;
+    woken_.notify_all();
+  }
+
+  /// Waits until there are news that the reader has not seen, or it is interrupted. Returns whether there are news.
+  bool wait(reader& by) {
+    std::unique_lock hold(mutex_);
+    woken_.wait(hold, [&] { return by.is_interrupted || by.seen != published_; });
+    by.is_interrupted = false;
+    const bool any = by.seen != published_;
+    by.seen = published_;
+    return any;
+  }
+
+  void interrupt(reader& by) noexcept {
+    const std::lock_guard hold(mutex_);
+    by.is_interrupted = true;
+    woken_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable woken_;
+  std::uint64_t published_ = 0;
+};
 
 /// Only tests use other values than these defaults.
 struct settings {

@@ -1,4 +1,4 @@
-#include "durable/sqlite/schema.hpp"
+#include "durable/sqlite/engine.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -10,7 +10,6 @@
 #include "durable/engine.hpp"
 #include "durable/sqlite/connection.hpp"
 #include "durable/sqlite/engine.hpp"
-#include "durable/sqlite/news.hpp"
 #include "durable/sqlite/owner_locks.hpp"
 
 namespace rondo::durable::detail::sqlite {
