@@ -1,6 +1,4 @@
 // shrink_to_fit() gives back the memory of ended timers, and has no visible effect.
-#include <unistd.h>
-
 #include <cstddef>
 #include <fstream>
 #include <memory>
@@ -25,10 +23,11 @@ constexpr std::ptrdiff_t record_bytes = sizeof(detail::record);
 
 /// The resident memory of this process, in bytes. In an emulator this includes the emulator's own, so it is useless.
 std::size_t resident_memory() {
-  std::ifstream file("/proc/self/statm");
-  std::size_t all = 0, resident = 0;
-  file >> all >> resident;
-  return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  std::ifstream file("/proc/self/status");
+  std::size_t kibibytes = 0;
+  for (std::string word; file >> word;)
+    if (word == "VmRSS:") file >> kibibytes;
+  return kibibytes * 1024;
 }
 
 void check_names_nothing(manual_timer& time, timer_id id) {
