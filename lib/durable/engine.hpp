@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -27,6 +28,26 @@ using rondo::detail::zoned_point;
 
 /// When a task is due: after a delay from the engine's now, or at a time of its clock.
 using due_time = std::variant<duration, wall_time>;
+
+/// The states of a row in a database. Statements write `waiting` for all tasks that wait; triggers make that one of the last two
+/// if the task has a lane.
+enum class row_state : std::int64_t {
+  waiting,
+  held,  ///< claimed, not begun
+  running,
+  dead,
+  cancelled,  ///< and still running: the row has no key, and is removed when its run ends
+  in_lane,    ///< waiting in a lane
+  behind,     ///< waiting behind another of its lane
+};
+
+/// The state of a task whose row has that state.
+inline task_state task_state_of(std::int64_t row) {
+  static constexpr std::array states{task_state::waiting, task_state::held,    task_state::running,
+                                     task_state::dead,    task_state::running, task_state::waiting,
+                                     task_state::waiting};
+  return states.at(static_cast<std::size_t>(row));
+}
 
 /// Identifies a claim. Later changes to the task need both members, and the session that has claimed it.
 struct ticket {

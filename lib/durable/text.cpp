@@ -1,5 +1,6 @@
 #include "durable/text.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <set>
@@ -100,6 +101,35 @@ std::string as_utf8(std::string_view text, std::size_t most) {
     if (result.size() + dots.size() <= most) before_dots = result.size();
   }
   return result;
+}
+
+std::string with_states(std::string_view statement) {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 11> names{
+      {{"waiting", "0"},
+       {"held", "1"},
+       {"running", "2"},
+       {"dead", "3"},
+       {"cancelled", "4"},
+       {"in_lane", "5"},
+       {"behind", "6"},
+       {"any_waiting", "0, 5, 6"},
+       {"not_begun", "0, 1, 5, 6"},
+       {"begun", "2, 4"},
+       {"claimed", "1, 2, 4"}}};
+  std::string numbered;
+  for (;;) {
+    const auto open = statement.find('{');
+    numbered += statement.substr(0, open);
+    if (open == std::string_view::npos) return numbered;
+    const auto close = statement.find('}', open);
+    const bool is_closed = close != std::string_view::npos;
+    const std::string_view name =
+        is_closed ? statement.substr(open + 1, close - open - 1) : statement.substr(open);
+    const auto found = std::ranges::find(names, name, &std::pair<std::string_view, std::string_view>::first);
+    if (found == names.end()) throw std::logic_error("rondo: no state has the name " + std::string(name));
+    numbered += found->second;
+    statement.remove_prefix(close + 1);
+  }
 }
 
 std::string on_one_line(std::string text) {

@@ -1,4 +1,4 @@
-// Which queues, keys and payloads are valid, for all engines; and how messages show texts of the user.
+// Which queues, keys and payloads are valid, for all engines; how messages show texts of the user; the names of states in statements.
 #pragma once
 
 #include <cstddef>
@@ -20,6 +20,11 @@ std::string quoted(const std::string& text);
 /// Returns the text with bytes that are not UTF-8 as \xNN. A text longer than `most` bytes is truncated and ends in
 /// "...". Precondition: most >= 3.
 std::string as_utf8(std::string_view text, std::size_t most);
+
+/// Returns the statement with numbers in place of the names of row_state, such as `{held}`, and with those of several:
+/// `{not_begun}` (neither begun nor dead), `{any_waiting}`, `{begun}` and `{claimed}`. Throws std::logic_error if it has
+/// another name in braces.
+std::string with_states(std::string_view statement);
 
 /// Returns the text on one line: with a space in place of each control character.
 std::string on_one_line(std::string text);

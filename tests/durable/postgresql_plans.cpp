@@ -7,6 +7,7 @@
 #include "durable/postgresql/connection.hpp"
 #include "durable/postgresql/statements.hpp"
 #include "durable/postgresql_database.hpp"
+#include "durable/text.hpp"
 
 namespace durable_postgresql_plans {
 
@@ -153,7 +154,9 @@ void check_statements_about_tickets(crowd& x) {
   };
   const auto check = [&](const postgresql::statement& what, const std::string& execute, long least = 5,
                          long most = 20) {
-    x.own.run_plain((std::string("prepare ") + what.name + " as " + what.text).c_str());
+    x.own.run_plain(
+        (std::string("prepare ") + what.name + " as " + rondo::durable::detail::with_states(what.text))
+            .c_str());
     const auto plan = x.explained(execute);
     INFO(plan);
     CHECK(plan.find("Scan using rondo_task_lease") == std::string::npos);

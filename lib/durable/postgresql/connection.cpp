@@ -12,6 +12,7 @@
 #include <rondo/durable.hpp>
 
 #include "durable/postgresql/pipeline.hpp"
+#include "durable/text.hpp"
 
 namespace rondo::durable::detail::postgresql {
 namespace {
@@ -266,8 +267,8 @@ result connection::run(const statement& what, const parameters& with) {
 }
 
 void connection::prepare(const statement& what) {
-  const result answer =
-      answer_to(get(), PQsendPrepare(get(), what.name, what.text, 0, nullptr), doubt::never);
+  const result answer = answer_to(
+      get(), PQsendPrepare(get(), what.name, with_states(what.text).c_str(), 0, nullptr), doubt::never);
   if (!answer.good()) fail(answer, doubt::never);
   prepared_.insert(&what);
 }

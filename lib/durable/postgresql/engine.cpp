@@ -135,26 +135,18 @@ bool is_simple(std::span<const planned> all) {
 }
 
 listed listed_of(const result& answer, int row) {
-  static constexpr std::array states{task_state::waiting, task_state::held,    task_state::running,
-                                     task_state::dead,    task_state::running, task_state::waiting,
-                                     task_state::waiting};
-  return {task_of(answer, row), states.at(static_cast<std::size_t>(answer.integer(row, 8))),
-          answer.bytes(row, 9), answer.bytes(row, 10)};
+  return {task_of(answer, row), task_state_of(answer.integer(row, 8)), answer.bytes(row, 9),
+          answer.bytes(row, 10)};
 }
 
-std::vector<std::int64_t> states_of(std::optional<task_state> only) {
-  if (!only) return {0, 1, 2, 3, 4, 5, 6};
-  switch (*only) {
-    case task_state::waiting:
-      return {0, 5, 6};
-    case task_state::held:
-      return {1};
-    case task_state::running:
-      return {2, 4};
-    case task_state::dead:
-      return {3};
-  }
-  throw std::invalid_argument("rondo: there is no task_state " + std::to_string(static_cast<int>(*only)));
+/// The states of the rows of these tasks.
+std::vector<std::int64_t> row_states_of(std::optional<task_state> only) {
+  if (only && (*only < task_state::waiting || *only > task_state::dead))
+    throw std::invalid_argument("rondo: there is no task_state " + std::to_string(static_cast<int>(*only)));
+  std::vector<std::int64_t> all;
+  for (auto row = std::int64_t{0}; row <= static_cast<std::int64_t>(row_state::behind); ++row)
+    if (!only || task_state_of(row) == *only) all.push_back(row);
+  return all;
 }
 
 }  // namespace
@@ -235,9 +227,8 @@ server_engine::server_engine(std::string url) : url_(std::move(url)), connection
 }
 
 /// Qualifies the tables for the caller's connection, which may search other schemas than the URL's connections.
-std::string server_engine::in_home(const char* text) const {
+std::string server_engine::in_home(std::string qualified) const {
   constexpr std::string_view table = " rondo_";  // how the names of all tables begin
-  std::string qualified = text;
   const std::string home = home_ + '.';
   // Continues after what it has inserted, as the schema's name may contain that of a table.
   for (auto at = qualified.find(table); at != std::string::npos;
@@ -259,7 +250,7 @@ void server_engine::check(const transaction& in) const {
 result server_engine::run(const statement& what, const parameters& with, const transaction* in) {
   if (in == nullptr) return connections_.with_one([&](connection& own) { return own.run(what, with); });
   check(*in);
-  return run_on(in->postgresql(), in_home(what.text), with);
+  return run_on(in->postgresql(), in_home(with_states(what.text)), with);
 }
 
 std::int64_t server_engine::submit(const due_time& due, const submission& what, const transaction* in) {
@@ -432,7 +423,7 @@ std::vector<listed> server_engine::list(const std::string& queue, std::optional<
   with.text(queue).integer(after_id).integer(in_64_bits(limit));
   const auto answer = only == task_state::dead
                           ? run(list_dead, with, nullptr)
-                          : run(postgresql::list, with.integers(states_of(only)), nullptr);
+                          : run(postgresql::list, with.integers(row_states_of(only)), nullptr);
   std::vector<listed> all;
   all.reserve(static_cast<std::size_t>(answer.rows()));
   for (int row = 0; row < answer.rows(); ++row) all.push_back(listed_of(answer, row));

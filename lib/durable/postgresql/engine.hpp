@@ -90,7 +90,7 @@ class server_engine final : public engine {
   void check(const transaction& in) const;
   /// Throws key_taken for the first of these submissions whose key is taken.
   void refuse_if_taken(std::span<const planned> all, const transaction* in);
-  std::string in_home(const char* text) const;
+  std::string in_home(std::string statement) const;
 
   std::string url_;
   connection_pool connections_;

@@ -6,6 +6,8 @@
 
 #include <poll.h>
 
+#include "durable/text.hpp"
+
 namespace rondo::durable::detail::postgresql {
 
 namespace {
@@ -110,7 +112,7 @@ bool pipeline::send(const statement& what, const parameters& with) {
   const auto being_prepared = [&](const sent& s) { return s.prepares == &what; };
   if (!prepared_.contains(&what) && std::none_of(sent_.begin(), sent_.end(), being_prepared)) {
     sent_.push_back({.prepares = &what});
-    if (PQsendPrepare(connection_, what.name, what.text, 0, nullptr) == 0) return false;
+    if (PQsendPrepare(connection_, what.name, with_states(what.text).c_str(), 0, nullptr) == 0) return false;
   }
   sent_.push_back({.wanted = true});
   const auto values = with.pointers();

@@ -109,7 +109,7 @@ bool answer_comes(PGconn* on, std::chrono::milliseconds within) noexcept;
 /// A statement that is prepared once on each connection.
 struct statement {
   const char* name;
-  const char* text;
+  const char* text;  // see with_states()
 };
 
 struct call {

@@ -9,8 +9,7 @@
 namespace rondo::durable::detail::postgresql {
 namespace {
 
-// state: 0 waiting, 1 held (claimed, not begun), 2 running, 3 dead, 4 running and cancelled, 5 waiting in a lane,
-// 6 waiting behind another of its lane.
+// state: see row_state.
 //
 // Texts are compared as bytes (collate "C"), which is what SQLite does and is faster.
 //

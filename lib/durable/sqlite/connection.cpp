@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "durable/sqlite/advice.hpp"
+#include "durable/text.hpp"
 
 namespace rondo::durable::detail::sqlite {
 
@@ -228,8 +229,8 @@ rows connection::begin(const char* sql) {
   const auto found = kept_.find(sql);
   if (found != kept_.end()) return rows(found->second.get());
   sqlite3_stmt* made = nullptr;
-  const int code =
-      sqlite3_prepare_v3(handle(), sql, -1, theirs() ? 0 : SQLITE_PREPARE_PERSISTENT, &made, nullptr);
+  const int code = sqlite3_prepare_v3(handle(), with_states(sql).c_str(), -1,
+                                      theirs() ? 0 : SQLITE_PREPARE_PERSISTENT, &made, nullptr);
   compiled statement(made);
   if (code != SQLITE_OK) fail(handle(), code);
   return rows(kept_.emplace(sql, std::move(statement)).first->second.get());

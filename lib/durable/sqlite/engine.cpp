@@ -22,20 +22,22 @@ namespace {
 
 /// Removes a task that is not running, and returns true. A running task ends with its run; returns false.
 bool cancel_by_id(connection& database, std::int64_t id) {
-  if (database.change("DELETE FROM rondo_task WHERE id = ? AND state IN (0, 1, 5, 6)", id) != 0) return true;
-  database.change("UPDATE rondo_task SET state = 4, key = NULL WHERE id = ? AND state = 2", id);
+  if (database.change("DELETE FROM rondo_task WHERE id = ? AND state IN ({not_begun})", id) != 0) return true;
+  database.change("UPDATE rondo_task SET state = {cancelled}, key = NULL WHERE id = ? AND state = {running}",
+                  id);
   return false;
 }
 
-// (The planner needs state <> 3, which is the condition of the index.)
+// (The planner needs state <> {dead}, which is the condition of the index.)
 bool cancel_by_key(connection& database, const std::string& queue, const std::string& key) {
   if (database.change(
-          "DELETE FROM rondo_task WHERE queue = ? AND key = ? AND state <> 3 AND state IN (0, 1, 5, 6)",
+          "DELETE FROM rondo_task WHERE queue = ? AND key = ? AND state <> {dead} AND state IN ({not_begun})",
           queue, key) != 0) {
     return true;
   }
   database.change(
-      "UPDATE rondo_task SET state = 4, key = NULL WHERE queue = ? AND key = ? AND state <> 3 AND state = 2",
+      "UPDATE rondo_task SET state = {cancelled}, key = NULL WHERE queue = ? AND key = ? AND state <> {dead} "
+      "AND state = {running}",
       queue, key);
   return false;
 }
@@ -60,8 +62,8 @@ std::int64_t insert(connection& database, const submission& what, std::int64_t d
           ? insert_with(RONDO_INSERT("", ""))
           : insert_with(
                 RONDO_INSERT(", lane, place, state",
-                             ", ?7, ?3, 5 + EXISTS (SELECT 1 FROM rondo_task WHERE queue = ?1 AND lane = ?7 "
-                             "AND place <= ?3)"),
+                             ", ?7, ?3, iif(EXISTS (SELECT 1 FROM rondo_task WHERE queue = ?1 AND lane = ?7 "
+                             "AND place <= ?3), {behind}, {in_lane})"),
                 what.lane);
   if (!is_new) {
     return 0;
@@ -105,7 +107,7 @@ std::int64_t insert_simple(connection& database, std::span<const planned> all, D
 
 /// Throws key_taken if the queue has a live task with the key.
 void refuse_if_taken(connection& database, const submission& what) {
-  rows owner = database.query("SELECT id FROM rondo_task WHERE queue = ? AND key = ? AND state <> 3",
+  rows owner = database.query("SELECT id FROM rondo_task WHERE queue = ? AND key = ? AND state <> {dead}",
                               what.queue, what.key);
   if (owner.next()) refuse_key(what, owner.integer(0));
 }
@@ -138,7 +140,7 @@ struct declared {
 declared find_declared(connection& database, const repeated& what, const std::string& schedule) {
   rows row = database.query(
       "SELECT id, schedule = ? AND missed = ? AND coalesce(next_lane, lane, '') = ? AND " RONDO_PAYLOAD
-      " = ?, schedule IS NULL FROM rondo_task WHERE queue = ? AND key = ? AND state <> 3",
+      " = ?, schedule IS NULL FROM rondo_task WHERE queue = ? AND key = ? AND state <> {dead}",
       schedule, static_cast<std::int64_t>(what.missed), what.lane, blob{what.payload}, what.queue, what.key);
   if (!row.next()) return {};
   if (row.integer(2) != 0) refuse_key({.queue = what.queue, .key = what.key}, row.integer(0));
@@ -162,10 +164,13 @@ std::int64_t declare(connection& database, const repeated& what, wall_time now) 
   // lane does not wait for that once the run has ended.) Whoever holds the task must claim it anew.
   database.change(
       "UPDATE rondo_task SET schedule = ?1, missed = ?2, inline_payload = ?4, payload_apart = ?5,"
-      " lane = iif(state = 2, lane, ?3), next_lane = iif(state = 2 AND lane IS NOT ?3, ifnull(?3, ''), NULL),"
-      " due = ?6, point = ?6, point_offset = ?8, attempt = 0, reason = NULL, state = iif(state = 2, 2, 0),"
-      " place = iif(state = 2 AND lane IS NOT NULL, ?6, NULL), fence = fence + (state <> 2),"
-      " owner = iif(state = 2, owner, NULL), lease_until = iif(state = 2, lease_until, NULL) WHERE id = ?7",
+      " lane = iif(state = {running}, lane, ?3), next_lane = iif(state = {running} AND lane IS NOT ?3, "
+      "ifnull(?3, ''), NULL),"
+      " due = ?6, point = ?6, point_offset = ?8, attempt = 0, reason = NULL, state = iif(state = {running}, "
+      "{running}, {waiting}),"
+      " place = iif(state = {running} AND lane IS NOT NULL, ?6, NULL), fence = fence + (state <> {running}),"
+      " owner = iif(state = {running}, owner, NULL), lease_until = iif(state = {running}, lease_until, NULL) "
+      "WHERE id = ?7",
       schedule, static_cast<std::int64_t>(what.missed), text_or_null{what.lane},
       blob{apart ? nothing : what.payload}, static_cast<std::int64_t>(apart ? what.payload.size() : 0), point,
       id, offset_of(first));
@@ -174,10 +179,7 @@ std::int64_t declare(connection& database, const repeated& what, wall_time now) 
 }
 
 listed listed_of(const rows& row) {
-  static constexpr std::array states{task_state::waiting, task_state::held,    task_state::running,
-                                     task_state::dead,    task_state::running, task_state::waiting,
-                                     task_state::waiting};
-  return {task_of(row), states.at(static_cast<std::size_t>(row.integer(8))), row.text(9), row.text(10)};
+  return {task_of(row), task_state_of(row.integer(8)), row.text(9), row.text(10)};
 }
 
 #define RONDO_LIST(states)                                     \
@@ -188,13 +190,13 @@ const char* list_statement(std::optional<task_state> only) {
   if (!only) return RONDO_LIST("");
   switch (*only) {
     case task_state::waiting:
-      return RONDO_LIST(" AND state IN (0, 5, 6)");
+      return RONDO_LIST(" AND state IN ({any_waiting})");
     case task_state::held:
-      return RONDO_LIST(" AND state = 1");
+      return RONDO_LIST(" AND state = {held}");
     case task_state::running:
-      return RONDO_LIST(" AND state IN (2, 4)");
+      return RONDO_LIST(" AND state IN ({begun})");
     case task_state::dead:
-      return RONDO_LIST(" AND state = 3");
+      return RONDO_LIST(" AND state = {dead}");
   }
   throw std::invalid_argument("rondo: there is no task_state " + std::to_string(static_cast<int>(*only)));
 }
@@ -385,9 +387,9 @@ bool file_engine::reschedule(std::int64_t id, const due_time& due, const transac
     const std::int64_t when = microseconds_until(due);
     // The greater fence keeps the dispatcher that holds the task from beginning it. A trigger gives it another place.
     const int moved = database.change(
-        "UPDATE rondo_task SET state = 0, due = ?, place = NULL, fence = fence + 1, owner = NULL,"
+        "UPDATE rondo_task SET state = {waiting}, due = ?, place = NULL, fence = fence + 1, owner = NULL,"
         " lease_until = NULL"
-        " WHERE id = ? AND state IN (0, 1, 5, 6)",
+        " WHERE id = ? AND state IN ({not_begun})",
         when, id);
     all.commit();
     tell(when, in);
@@ -401,9 +403,9 @@ bool file_engine::reschedule(const std::string& queue, const std::string& key, c
     unit_of_work all(database);
     const std::int64_t when = microseconds_until(due);
     const int moved = database.change(
-        "UPDATE rondo_task SET state = 0, due = ?, place = NULL, fence = fence + 1, owner = NULL,"
+        "UPDATE rondo_task SET state = {waiting}, due = ?, place = NULL, fence = fence + 1, owner = NULL,"
         " lease_until = NULL"
-        " WHERE queue = ? AND key = ? AND state <> 3 AND state IN (0, 1, 5, 6)",
+        " WHERE queue = ? AND key = ? AND state <> {dead} AND state IN ({not_begun})",
         when, queue, key);
     all.commit();
     tell(when, in);
@@ -414,7 +416,7 @@ bool file_engine::reschedule(const std::string& queue, const std::string& key, c
 std::optional<task> file_engine::find(std::int64_t id, const transaction* in) {
   return on(in, [&](connection& database) -> std::optional<task> {
     rows found = database.query("SELECT id, queue, key, due, attempt, fence, " RONDO_PAYLOAD
-                                ", point FROM rondo_task WHERE id = ? AND state <> 3",
+                                ", point FROM rondo_task WHERE id = ? AND state <> {dead}",
                                 id);
     if (!found.next()) return std::nullopt;
     return task_of(found);
@@ -425,7 +427,7 @@ std::optional<task> file_engine::find(const std::string& queue, const std::strin
                                       const transaction* in) {
   return on(in, [&](connection& database) -> std::optional<task> {
     rows found = database.query("SELECT id, queue, key, due, attempt, fence, " RONDO_PAYLOAD
-                                ", point FROM rondo_task WHERE queue = ? AND key = ? AND state <> 3",
+                                ", point FROM rondo_task WHERE queue = ? AND key = ? AND state <> {dead}",
                                 queue, key);
     if (!found.next()) return std::nullopt;
     return task_of(found);
@@ -469,14 +471,15 @@ bool file_engine::retry(std::int64_t id) {
     unit_of_work all(database);
     submission what;
     {
-      rows dead = database.query("SELECT queue, key FROM rondo_task WHERE id = ? AND state = 3", id);
+      rows dead = database.query("SELECT queue, key FROM rondo_task WHERE id = ? AND state = {dead}", id);
       if (!dead.next()) return false;
       what.queue = dead.text(0);
       what.key = dead.text(1);
     }
     if (!what.key.empty()) refuse_if_taken(database, what);
     database.change(
-        "UPDATE rondo_task SET state = 0, attempt = 0, due = ?, place = NULL, reason = NULL WHERE id = ?",
+        "UPDATE rondo_task SET state = {waiting}, attempt = 0, due = ?, place = NULL, reason = NULL WHERE id "
+        "= ?",
         microseconds_of(with_.clock()), id);
     all.commit();
     return true;

@@ -1,9 +1,4 @@
-// Tasks in a SQLite database.
-//
-// The states of a row are 0 waiting, 1 held (claimed, not begun), 2 running, 3 dead, 4 running and cancelled (then the
-// row has no key, and is removed when its run ends), 5 waiting in a lane, and 6 waiting behind another of its lane.
-// Statements write 0 for all that wait; triggers make that 5 or 6 if the row has a lane (see schema.cpp). Times are in
-// microseconds of the host's system_clock.
+// Tasks in a SQLite database. Times are in microseconds of the host's system_clock.
 #pragma once
 
 #include <chrono>

@@ -70,7 +70,7 @@ std::vector<std::string> version_1() {
   return {
       "CREATE TABLE rondo_schema (version INTEGER NOT NULL)",
       "INSERT INTO rondo_schema VALUES (0)",
-      // The payload comes last, so that the other columns can be read without it. engine.hpp explains the states.
+      // The payload comes last, so that the other columns can be read without it. See row_state.
       R"(CREATE TABLE rondo_task (
          id INTEGER PRIMARY KEY AUTOINCREMENT,
          queue TEXT NOT NULL,

@@ -25,7 +25,7 @@ constexpr std::chrono::milliseconds longest_wait{1000};
       "other.place IS NOT NULL AND (other.place, other.id) < (rondo_task.place, " \
       "rondo_task.id)")
 // Another task of the lane runs.
-#define RONDO_LANE_RUNS RONDO_IN_ITS_LANE("other.state IN (2, 4) AND other.id <> rondo_task.id")
+#define RONDO_LANE_RUNS RONDO_IN_ITS_LANE("other.state IN ({begun}) AND other.id <> rondo_task.id")
 // The parameter is a list of schedules: a line feed, and one after each. No schedule that can be read contains any.
 #define RONDO_READABLE "(schedule IS NULL OR instr(?, char(10) || schedule || char(10)) = 0)"
 
@@ -83,8 +83,9 @@ bool file_session::free_held_by_dead() {
   unit_of_work all(*database_);
   for (const auto& [number, name] : dead) {
     database_->change(
-        "UPDATE rondo_task INDEXED BY rondo_task_lease SET state = 0, owner = NULL, lease_until = NULL,"
-        " fence = fence + 1 WHERE state IN (1, 2, 4) AND state = 1 AND owner = ?",
+        "UPDATE rondo_task INDEXED BY rondo_task_lease SET state = {waiting}, owner = NULL, lease_until = "
+        "NULL,"
+        " fence = fence + 1 WHERE state IN ({claimed}) AND state = {held} AND owner = ?",
         name);
     database_->change("DELETE FROM rondo_owner WHERE id = ?", number);
   }
@@ -132,7 +133,7 @@ turn_result file_session::take(const turn& what) {
 void file_session::finish(const turn& what, turn_result& done) {
   for (const ticket& t : what.finished) {
     if (database_->change(
-            "DELETE FROM rondo_task WHERE id = ? AND fence = ? AND owner = ? AND state IN (2, 4)", t.id,
+            "DELETE FROM rondo_task WHERE id = ? AND fence = ? AND owner = ? AND state IN ({begun})", t.id,
             t.fence, owner_) != 0)
       done.finished.push_back(t);
   }
@@ -143,27 +144,27 @@ void file_session::fail(const turn& what, turn_result& done) {
     int changed = 0;
     if (f.retry_after) {
       changed = database_->change(
-          "UPDATE rondo_task SET state = 0, due = iif(attempt = 0, due, ?),"
+          "UPDATE rondo_task SET state = {waiting}, due = iif(attempt = 0, due, ?),"
           " attempt = max(attempt - ?, 0), owner = NULL, lease_until = NULL"
-          " WHERE id = ? AND fence = ? AND owner = ? AND state = 2",
+          " WHERE id = ? AND fence = ? AND owner = ? AND state = {running}",
           now_ + 1 + microseconds_of(*f.retry_after), std::int64_t{f.counts ? 0 : 1}, f.of.id, f.of.fence,
           owner_);
     } else {
       changed = database_->change(
-          "UPDATE rondo_task SET state = 3, reason = ?, owner = NULL, lease_until = NULL"
-          " WHERE id = ? AND fence = ? AND owner = ? AND state = 2",
+          "UPDATE rondo_task SET state = {dead}, reason = ?, owner = NULL, lease_until = NULL"
+          " WHERE id = ? AND fence = ? AND owner = ? AND state = {running}",
           f.reason, f.of.id, f.of.fence, owner_);
     }
     if (changed == 0) {  // the task may have been cancelled
-      changed =
-          database_->change("DELETE FROM rondo_task WHERE id = ? AND fence = ? AND owner = ? AND state = 4",
-                            f.of.id, f.of.fence, owner_);
+      changed = database_->change(
+          "DELETE FROM rondo_task WHERE id = ? AND fence = ? AND owner = ? AND state = {cancelled}", f.of.id,
+          f.of.fence, owner_);
       if (changed != 0) done.removed.push_back(f.of);
     }
     if (changed == 0 && !f.retry_after) {  // or this is a repetition, because the first answer was lost
-      rows dead =
-          database_->query("SELECT 1 FROM rondo_task WHERE id = ? AND fence = ? AND state = 3 AND reason = ?",
-                           f.of.id, f.of.fence, f.reason);
+      rows dead = database_->query(
+          "SELECT 1 FROM rondo_task WHERE id = ? AND fence = ? AND state = {dead} AND reason = ?", f.of.id,
+          f.of.fence, f.reason);
       changed = dead.next() ? 1 : 0;
     }
     if (changed != 0) done.failed.push_back(f.of);
@@ -172,28 +173,28 @@ void file_session::fail(const turn& what, turn_result& done) {
 
 void file_session::pass(const turn& what, turn_result& done) {
   for (const passage& p : what.passed) {
-    std::int64_t state = 0;
+    bool is_cancelled = false;
     std::optional<zoned_point> next = p.next;
     {
       rows row = database_->query(
-          "SELECT state, state = 2 AND attempt = 0, point, point_offset FROM rondo_task"
-          " WHERE id = ? AND fence = ? AND owner = ? AND state IN (1, 2, 4)",
+          "SELECT state = {cancelled}, state = {running} AND attempt = 0, point, point_offset FROM rondo_task"
+          " WHERE id = ? AND fence = ? AND owner = ? AND state IN ({claimed})",
           p.of.id, p.of.fence, owner_);
       if (!row.next()) continue;
-      state = row.integer(0);
+      is_cancelled = row.integer(0) != 0;
       if (row.integer(1) != 0) next = {wall_time_of(row.integer(2)), offset_in(row, 3)};
     }
     done.passed.push_back(p.of);
-    if (state == 4) done.removed.push_back(p.of);
-    if (state != 4 && next) {
+    if (is_cancelled) done.removed.push_back(p.of);
+    if (!is_cancelled && next) {
       database_->change(
-          "UPDATE rondo_task SET state = 0, due = ?1, point = ?1, point_offset = ?2, place = NULL,"
+          "UPDATE rondo_task SET state = {waiting}, due = ?1, point = ?1, point_offset = ?2, place = NULL,"
           " attempt = 0, owner = NULL, lease_until = NULL, reason = iif(?3, ?4, NULL) WHERE id = ?5",
           microseconds_of(next->at), offset_of(*next), static_cast<std::int64_t>(p.given_up), p.reason,
           p.of.id);
-    } else if (state != 4 && p.given_up) {
+    } else if (!is_cancelled && p.given_up) {
       database_->change(
-          "UPDATE rondo_task SET state = 3, reason = ?, owner = NULL, lease_until = NULL WHERE "
+          "UPDATE rondo_task SET state = {dead}, reason = ?, owner = NULL, lease_until = NULL WHERE "
           "id = ?",
           p.reason, p.of.id);
     } else {
@@ -205,16 +206,18 @@ void file_session::pass(const turn& what, turn_result& done) {
 void file_session::put_back(const turn& what) {
   for (const ticket& t : what.unstarted) {
     database_->change(
-        "UPDATE rondo_task SET state = 0, attempt = max(attempt - 1, 0), owner = NULL, lease_until = NULL"
-        " WHERE id = ? AND fence = ? AND owner = ? AND state = 2",
+        "UPDATE rondo_task SET state = {waiting}, attempt = max(attempt - 1, 0), owner = NULL, lease_until = "
+        "NULL"
+        " WHERE id = ? AND fence = ? AND owner = ? AND state = {running}",
         t.id, t.fence, owner_);
-    database_->change("DELETE FROM rondo_task WHERE id = ? AND fence = ? AND owner = ? AND state = 4", t.id,
-                      t.fence, owner_);
+    database_->change(
+        "DELETE FROM rondo_task WHERE id = ? AND fence = ? AND owner = ? AND state = {cancelled}", t.id,
+        t.fence, owner_);
   }
   for (const ticket& t : what.returned) {
     database_->change(
-        "UPDATE rondo_task SET state = 0, owner = NULL, lease_until = NULL"
-        " WHERE id = ? AND fence = ? AND owner = ? AND state = 1",
+        "UPDATE rondo_task SET state = {waiting}, owner = NULL, lease_until = NULL"
+        " WHERE id = ? AND fence = ? AND owner = ? AND state = {held}",
         t.id, t.fence, owner_);
   }
 }
@@ -222,13 +225,14 @@ void file_session::put_back(const turn& what) {
 void file_session::renew(const turn& what, turn_result& done) {
   for (const ticket& t : what.renewed) {
     if (database_->change("UPDATE rondo_task SET lease_until = ? WHERE id = ? AND fence = ? AND owner = ? "
-                          "AND state IN (2, 4)",
+                          "AND state IN ({begun})",
                           lease_from(now_), t.id, t.fence, owner_) != 0)
       done.renewed.push_back(t);
   }
   for (const ticket& t : what.kept) {
     database_->change(
-        "UPDATE rondo_task SET lease_until = ? WHERE id = ? AND fence = ? AND owner = ? AND state IN (2, 4) "
+        "UPDATE rondo_task SET lease_until = ? WHERE id = ? AND fence = ? AND owner = ? AND state IN "
+        "({begun}) "
         "AND "
         "lease_until < ?",
         lease_from(now_), t.id, t.fence, owner_, now_ + microseconds_of(rules_.lease) / 2);
@@ -244,23 +248,24 @@ void file_session::begin(const turn& what, turn_result& done) {
     const auto found = points.find(t);
     const auto p = found != points.end() ? std::optional(found->second) : std::nullopt;
     // State 2 means that this request is a repetition, because the first answer was lost.
-    if (database_->change(
-            "UPDATE OR FAIL rondo_task SET state = 2, attempt = attempt + (state = 1), lease_until = ?1,"
-            " due = iif(state = 1 AND point <> ?2, ?2, due),"
-            " point = iif(state = 1 AND point <> ?2, ?2, point),"
-            " point_offset = iif(state = 1 AND ?2 IS NOT NULL, ?8, point_offset)"
-            " WHERE id = ?3 AND fence = ?4 AND owner = ?6 AND (state = 1"
-            " AND iif(point <> ?2, ?2, due) <= ?5 AND (?7 OR NOT EXISTS"
-            " (SELECT 1 FROM rondo_paused WHERE rondo_paused.queue = rondo_task.queue))"
-            " AND (lane IS NULL OR NOT " RONDO_PRECEDED " AND NOT " RONDO_LANE_RUNS ") OR state = 2)",
-            lease_from(now_), p ? std::optional(microseconds_of(p->at)) : std::nullopt, t.id, t.fence, now_,
-            owner_, none_paused, p ? offset_of(*p) : std::nullopt) != 0) {
+    if (database_->change("UPDATE OR FAIL rondo_task SET state = {running}, attempt = attempt + (state = "
+                          "{held}), lease_until = ?1,"
+                          " due = iif(state = {held} AND point <> ?2, ?2, due),"
+                          " point = iif(state = {held} AND point <> ?2, ?2, point),"
+                          " point_offset = iif(state = {held} AND ?2 IS NOT NULL, ?8, point_offset)"
+                          " WHERE id = ?3 AND fence = ?4 AND owner = ?6 AND (state = {held}"
+                          " AND iif(point <> ?2, ?2, due) <= ?5 AND (?7 OR NOT EXISTS"
+                          " (SELECT 1 FROM rondo_paused WHERE rondo_paused.queue = rondo_task.queue))"
+                          " AND (lane IS NULL OR NOT " RONDO_PRECEDED " AND NOT " RONDO_LANE_RUNS
+                          ") OR state = {running})",
+                          lease_from(now_), p ? std::optional(microseconds_of(p->at)) : std::nullopt, t.id,
+                          t.fence, now_, owner_, none_paused, p ? offset_of(*p) : std::nullopt) != 0) {
       done.begun.push_back(t);
       continue;
     }
-    rows held =
-        database_->query("SELECT 1 FROM rondo_task WHERE id = ? AND fence = ? AND owner = ? AND state = 1",
-                         t.id, t.fence, owner_);
+    rows held = database_->query(
+        "SELECT 1 FROM rondo_task WHERE id = ? AND fence = ? AND owner = ? AND state = {held}", t.id, t.fence,
+        owner_);
     if (held.next()) done.early.push_back(t);
   }
 }
@@ -268,8 +273,8 @@ void file_session::begin(const turn& what, turn_result& done) {
 void file_session::watch(const turn& what, turn_result& done) {
   for (const ticket& t : what.watched) {
     rows own = database_->query(
-        "SELECT 1 FROM rondo_task WHERE id = ? AND fence = ? AND owner = ? AND state IN (1, 2)", t.id,
-        t.fence, owner_);
+        "SELECT 1 FROM rondo_task WHERE id = ? AND fence = ? AND owner = ? AND state IN ({held}, {running})",
+        t.id, t.fence, owner_);
     if (!own.next()) done.cancelled.push_back(t);
   }
 }
@@ -289,7 +294,7 @@ void file_session::adopt(turn_result& done) {
   for (const std::string& queue : rules_.queues) {
     rows held = database_->query(
         "UPDATE rondo_task SET lease_until = max(due, ?) + ?"
-        " WHERE queue = ? AND state IN (1, 2, 4) AND state = 1 AND owner = ?"
+        " WHERE queue = ? AND state IN ({claimed}) AND state = {held} AND owner = ?"
         " RETURNING id, queue, key, due, attempt, fence, " RONDO_PAYLOAD
         ", point, max_attempts, lane IS NOT NULL, schedule, missed, point_offset",
         now_, microseconds_of(rules_.lease), queue, owner_);
@@ -322,11 +327,12 @@ void file_session::claim_tasks(const turn& what, turn_result& done) {
 
 void file_session::end_expired(const std::string& queue, turn_result& done) {
   database_->change(
-      "DELETE FROM rondo_task WHERE queue = ? AND state IN (1, 2, 4) AND lease_until < ? AND state = 4",
+      "DELETE FROM rondo_task WHERE queue = ? AND state IN ({claimed}) AND lease_until < ? AND state = "
+      "{cancelled}",
       queue, now_);
   rows dead = database_->query(
-      "UPDATE rondo_task SET state = 3, reason = 'lease ran out', owner = NULL, lease_until = NULL"
-      " WHERE queue = ? AND state IN (1, 2, 4) AND lease_until < ? AND state = 2"
+      "UPDATE rondo_task SET state = {dead}, reason = 'lease ran out', owner = NULL, lease_until = NULL"
+      " WHERE queue = ? AND state IN ({claimed}) AND lease_until < ? AND state = {running}"
       " AND schedule IS NULL AND attempt >= iif(max_attempts = 0, ?, max_attempts)"
       " RETURNING id, queue, key, due, attempt, fence, '', point",
       queue, now_, rules_.max_attempts);
@@ -337,13 +343,13 @@ void file_session::find_claimable(const std::string& queue, std::size_t limit, c
                                   std::vector<candidate>& found) {
   const std::int64_t most = in_64_bits(limit);
   rows waiting = database_->query(
-      "SELECT due, id FROM rondo_task WHERE queue = ? AND state = 0 AND due < ? AND " RONDO_READABLE
+      "SELECT due, id FROM rondo_task WHERE queue = ? AND state = {waiting} AND due < ? AND " RONDO_READABLE
       " ORDER BY due, id LIMIT ?",
       queue, now_ + microseconds_of(rules_.window), unreadable, most);
   while (waiting.next()) found.emplace_back(waiting.integer(0), waiting.integer(1));
   // In the order of the index, not of the due times, as there may be more expired tasks than the limit.
   rows expired = database_->query(
-      "SELECT due, id FROM rondo_task WHERE queue = ? AND state IN (1, 2, 4) AND lease_until < ? "
+      "SELECT due, id FROM rondo_task WHERE queue = ? AND state IN ({claimed}) AND lease_until < ? "
       "AND " RONDO_READABLE " ORDER BY lease_until LIMIT ?",
       queue, now_, unreadable, most);
   while (expired.next()) found.emplace_back(expired.integer(0), expired.integer(1));
@@ -354,11 +360,11 @@ void file_session::find_in_lanes(const std::string& queue, std::size_t limit, co
                                  std::vector<candidate>& found, turn_result& done) {
   std::vector<std::int64_t> behind;
   {
-    rows waiting =
-        database_->query("SELECT due, id, " RONDO_PRECEDED " OR " RONDO_LANE_RUNS
-                         " FROM rondo_task WHERE queue = ? AND state = 5 AND due < ? AND " RONDO_READABLE
-                         " ORDER BY due LIMIT ?",
-                         queue, now_ + microseconds_of(rules_.window), unreadable, in_64_bits(limit));
+    rows waiting = database_->query(
+        "SELECT due, id, " RONDO_PRECEDED " OR " RONDO_LANE_RUNS
+        " FROM rondo_task WHERE queue = ? AND state = {in_lane} AND due < ? AND " RONDO_READABLE
+        " ORDER BY due LIMIT ?",
+        queue, now_ + microseconds_of(rules_.window), unreadable, in_64_bits(limit));
     while (waiting.next()) {
       if (waiting.integer(2) != 0)
         behind.push_back(waiting.integer(1));
@@ -366,7 +372,8 @@ void file_session::find_in_lanes(const std::string& queue, std::size_t limit, co
         found.emplace_back(waiting.integer(0), waiting.integer(1));
     }
   }
-  for (const std::int64_t id : behind) database_->change("UPDATE rondo_task SET state = 6 WHERE id = ?", id);
+  for (const std::int64_t id : behind)
+    database_->change("UPDATE rondo_task SET state = {behind} WHERE id = ?", id);
   if (!behind.empty()) done.may_have_more = true;
 }
 
@@ -379,8 +386,8 @@ void file_session::take_over(std::int64_t id, turn_result& done) {
   found.next();
   done.claimed.push_back(claim_of(found));
   database_->change(
-      "UPDATE OR FAIL rondo_task SET state = 1, owner = ?, lease_until = ?, fence = ? WHERE id = ?", owner_,
-      lease_from(std::max(found.integer(3), now_)), found.integer(5), id);
+      "UPDATE OR FAIL rondo_task SET state = {held}, owner = ?, lease_until = ?, fence = ? WHERE id = ?",
+      owner_, lease_from(std::max(found.integer(3), now_)), found.integer(5), id);
 }
 
 bool file_session::changed() {
