@@ -84,28 +84,28 @@ rows::~rows() {
   sqlite3_clear_bindings(statement_);  // they may be large, and belong to the caller
 }
 
-void rows::bind(int place, std::int64_t value) { check(sqlite3_bind_int64(statement_, place, value)); }
+void rows::bind(int index, std::int64_t value) { check(sqlite3_bind_int64(statement_, index, value)); }
 
-void rows::bind(int place, std::optional<std::int64_t> value) {
+void rows::bind(int index, std::optional<std::int64_t> value) {
   if (value)
-    bind(place, *value);
+    bind(index, *value);
   else
-    check(sqlite3_bind_null(statement_, place));
+    check(sqlite3_bind_null(statement_, index));
 }
 
-void rows::bind(int place, const std::string& value) {
-  check(sqlite3_bind_text64(statement_, place, value.data(), value.size(), SQLITE_TRANSIENT, SQLITE_UTF8));
+void rows::bind(int index, const std::string& value) {
+  check(sqlite3_bind_text64(statement_, index, value.data(), value.size(), SQLITE_TRANSIENT, SQLITE_UTF8));
 }
 
-void rows::bind(int place, blob value) {
-  check(sqlite3_bind_blob64(statement_, place, value.bytes.data(), value.bytes.size(), SQLITE_STATIC));
+void rows::bind(int index, blob value) {
+  check(sqlite3_bind_blob64(statement_, index, value.bytes.data(), value.bytes.size(), SQLITE_STATIC));
 }
 
-void rows::bind(int place, text_or_null value) {
+void rows::bind(int index, text_or_null value) {
   if (value.text.empty()) {
-    check(sqlite3_bind_null(statement_, place));
+    check(sqlite3_bind_null(statement_, index));
   } else {
-    bind(place, value.text);
+    bind(index, value.text);
   }
 }
 

@@ -63,11 +63,11 @@ class rows {
   rows& operator=(const rows&) = delete;
   ~rows();
 
-  void bind(int place, std::int64_t value);
-  void bind(int place, std::optional<std::int64_t> value);
-  void bind(int place, const std::string& value);
-  void bind(int place, blob value);
-  void bind(int place, text_or_null value);
+  void bind(int index, std::int64_t value);
+  void bind(int index, std::optional<std::int64_t> value);
+  void bind(int index, const std::string& value);
+  void bind(int index, blob value);
+  void bind(int index, text_or_null value);
 
   bool next();
   bool null(int column) const noexcept { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
@@ -103,8 +103,8 @@ class connection {
   template <class... Parameter>
   rows query(const char* sql, const Parameter&... parameters) {
     rows result = begin(sql);
-    [[maybe_unused]] int place = 0;  // unused if there are no parameters
-    (result.bind(++place, parameters), ...);
+    [[maybe_unused]] int index = 0;  // unused if there are no parameters
+    (result.bind(++index, parameters), ...);
     return result;
   }
 
