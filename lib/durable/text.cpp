@@ -1,6 +1,5 @@
 #include "durable/text.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <set>
@@ -66,6 +65,25 @@ void check_name(const char* what, const std::string& name) {
   if (!is_utf8(name)) refuse("is not UTF-8");
 }
 
+/// The numbers of the states with that name, see with_states().
+std::string_view numbers_of(std::string_view name) {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 11> named{
+      {{"waiting", "0"},
+       {"held", "1"},
+       {"running", "2"},
+       {"dead", "3"},
+       {"cancelled", "4"},
+       {"in_lane", "5"},
+       {"behind", "6"},
+       {"any_waiting", "0, 5, 6"},
+       {"not_begun", "0, 1, 5, 6"},
+       {"begun", "2, 4"},
+       {"claimed", "1, 2, 4"}}};
+  for (const auto& [known, numbers] : named)
+    if (known == name) return numbers;
+  throw std::logic_error("rondo: no state has the name " + std::string(name));
+}
+
 }  // namespace
 
 std::string quoted(const std::string& text) {
@@ -104,18 +122,6 @@ std::string as_utf8(std::string_view text, std::size_t most) {
 }
 
 std::string with_states(std::string_view statement) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 11> names{
-      {{"waiting", "0"},
-       {"held", "1"},
-       {"running", "2"},
-       {"dead", "3"},
-       {"cancelled", "4"},
-       {"in_lane", "5"},
-       {"behind", "6"},
-       {"any_waiting", "0, 5, 6"},
-       {"not_begun", "0, 1, 5, 6"},
-       {"begun", "2, 4"},
-       {"claimed", "1, 2, 4"}}};
   std::string numbered;
   for (;;) {
     const auto open = statement.find('{');
@@ -123,11 +129,7 @@ std::string with_states(std::string_view statement) {
     if (open == std::string_view::npos) return numbered;
     const auto close = statement.find('}', open);
     const bool is_closed = close != std::string_view::npos;
-    const std::string_view name =
-        is_closed ? statement.substr(open + 1, close - open - 1) : statement.substr(open);
-    const auto found = std::ranges::find(names, name, &std::pair<std::string_view, std::string_view>::first);
-    if (found == names.end()) throw std::logic_error("rondo: no state has the name " + std::string(name));
-    numbered += found->second;
+    numbered += numbers_of(is_closed ? statement.substr(open + 1, close - open - 1) : statement.substr(open));
     statement.remove_prefix(close + 1);
   }
 }

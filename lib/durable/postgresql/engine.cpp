@@ -227,14 +227,14 @@ server_engine::server_engine(std::string url) : url_(std::move(url)), connection
 }
 
 /// Qualifies the tables for the caller's connection, which may search other schemas than the URL's connections.
-std::string server_engine::in_home(std::string qualified) const {
+std::string server_engine::in_home(std::string statement) const {
   constexpr std::string_view table = " rondo_";  // how the names of all tables begin
   const std::string home = home_ + '.';
   // Continues after what it has inserted, as the schema's name may contain that of a table.
-  for (auto at = qualified.find(table); at != std::string::npos;
-       at = qualified.find(table, at + home.size() + 1))
-    qualified.insert(at + 1, home);
-  return qualified;
+  for (auto at = statement.find(table); at != std::string::npos;
+       at = statement.find(table, at + home.size() + 1))
+    statement.insert(at + 1, home);
+  return statement;
 }
 
 /// Throws std::invalid_argument if it is not a transaction in the store's database.
