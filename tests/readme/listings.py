@@ -5,7 +5,7 @@ A block that names its language must appear, line for line except for its indent
 is compiled and run. Each shell command for users must appear in a script, which may add arguments, or must start an
 example with options that the example has. In documents for developers of the project (WORKSHOP) it is enough that the
 files named in the commands exist. The script reports which of the files BUILD does not compile because a library is
-missing. Blocks without a language are drawings and sample output; tests/durable/operators_sql.cpp runs those in SQL.
+missing. Blocks without a language are drawings and sample output; tests/durable/sql_tables.cpp runs those in SQL.
 Code in the last column of a table headed "Rondo", which has the calls that replace those of another library, must
 appear in a C++ file of CALLS.
 """
