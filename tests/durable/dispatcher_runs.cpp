@@ -1,4 +1,4 @@
-// When, in which order, how many at a time, and with what the handler is called.
+// When, in which order, how many at a time, on which threads, and with what the handler is called.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -11,6 +11,8 @@
 #include <stop_token>
 #include <vector>
 
+#include "durable/dispatcher/begun_runs.hpp"
+#include "durable/dispatcher/inbox.hpp"
 #include "durable/workplace.hpp"
 
 namespace durable_dispatcher_runs {
@@ -437,6 +439,60 @@ TEST_CASE("many ends and beginnings share a transaction") {
   REQUIRE(eventually([&] { return runs.stats().completed == 1000; }));
   // One for each task would be a thousand. The threads get more runs at a time as they prove to be quick.
   CHECK(runs.stats().turns < 500);
+}
+
+// Begun runs and the threads that run the handler, tested in isolation.
+
+class idle_session final : public detail::session {
+ public:
+  detail::turn_result take(const turn&) override { return {}; }
+  bool wait() override { return false; }
+  bool changed() override { return false; }
+  duration look_every() const override { return duration::max(); }
+  void interrupt() noexcept override {}
+};
+
+TEST_CASE("no run begins after the threads are closed, and runs that wait for a thread can be taken back") {
+  idle_session nobody;
+  detail::inbox in(nobody);
+  gate begun, may_end;
+  detail::begun_runs runs(1, in);
+  detail::handler_threads threads(1, runs, [&](detail::run&) {
+    begun.open();
+    may_end.wait();
+  });
+  detail::run_list both;
+  for (const std::int64_t id : {1, 2}) {
+    both.emplace_back();
+    both.back().what.id = id;
+  }
+  runs.add(both);
+  REQUIRE(begun.wait());
+  CHECK(runs.size() == 2);
+  runs.close();
+  may_end.add(2);
+  threads.join();
+  CHECK(begun.count() == 1);
+  CHECK(runs.room() == 0);
+  const detail::run_list left = runs.take_waiting(rondo::time_point::max());
+  REQUIRE(left.size() == 1);
+  CHECK(left.front().what.id == 2);
+  CHECK(in.take().ended.size() == 1);
+}
+
+TEST_CASE("no run is taken away from an idle thread that has not yet come for it") {
+  idle_session nobody;
+  detail::inbox in(nobody);
+  gate begun;
+  detail::begun_runs runs(2, in);
+  detail::handler_threads threads(2, runs, [&](detail::run&) { begun.open(); });
+  for (int round = 1; round <= 200; ++round) {
+    detail::run_list two(2);
+    runs.add(two);
+    REQUIRE(runs.take_waiting(rondo::time_point::max()).empty());
+    REQUIRE(eventually([&] { return runs.size() == 0; }));
+  }
+  CHECK(begun.count() == 400);
 }
 
 }  // namespace durable_dispatcher_runs

@@ -8,7 +8,7 @@
 
 #include "durable/database.hpp"
 
-// What happens to a claimed task: it is begun, finished, failed, put back, renewed, or expires.
+// It is begun, finished, failed, put back, renewed, or expires.
 namespace durable_runs {
 
 using namespace durable_test;
