@@ -1,16 +1,29 @@
-// What wakes a waiting session of PostgreSQL.
+// Sessions of PostgreSQL: what wakes them, how they see that others have ended, and a pooler before the server.
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <future>
+#include <iostream>
+#include <memory>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
-#include "durable/postgresql_database.hpp"
+#include <rondo/durable.hpp>
 
-namespace durable_postgresql_news {
+#include "durable/errors.hpp"
+#include "durable/postgresql/connection.hpp"
+#include "durable/postgresql/session.hpp"
+#include "durable/postgresql_database.hpp"
+#include "threads/patience.hpp"
+
+namespace durable_postgresql_sessions {
 
 using namespace durable_test;
+namespace postgresql = rondo::durable::detail::postgresql;
+using rondo::durable::store;
 
 struct waiting {
   postgresql_database db{*postgresql_server::get()};
@@ -175,4 +188,126 @@ TEST_CASE("a session whose connection broke waits only for an interrupt") {
   server.start();
 }
 
-}  // namespace durable_postgresql_news
+// How sessions of PostgreSQL see that others have ended, when the server crashes and while rows are locked.
+
+TEST_CASE("after a crash of the server nobody counts as dead, as what seems to be held may be running") {
+  postgresql_database db(*postgresql_server::get());
+  const auto tasks = db.open_store();
+  worker a(db, "a"), b(db, "b");
+  tasks->submit_after(0s, {});
+  const ticket t = ticket_of(a.claim_one());
+  b.claim_up_to(1);
+  CHECK(db.ask("select count(*) from rondo_owner") == "2");
+  postgresql_server::get()->restart(postgresql_server::how::immediate);
+  for (int i = 0; i != 5; ++i) b.session().changed();
+  CHECK(db.ask("select string_agg(name, ',') from rondo_owner") == "b");
+  CHECK(b.claim_up_to(1).empty());
+  CHECK(a.begin(t));
+  CHECK(db.ask("select count(*) from rondo_owner") == "2");
+}
+
+TEST_CASE("a session that has connected again is seen to live") {
+  postgresql_database db(*postgresql_server::get());
+  const auto tasks = db.open_store();
+  worker a(db, "a"), b(db, "b");
+  tasks->submit_after(0s, {});
+  const ticket t = ticket_of(a.claim_one());
+  postgresql_server::get()->restart(postgresql_server::how::fast);
+  CHECK(a.take({.adopt = true}).claimed.size() == 1);  // connects
+  for (int i = 0; i != 5; ++i) b.session().changed();
+  CHECK(b.claim_up_to(1).empty());
+  CHECK(a.begin(t));
+}
+
+TEST_CASE("a held task that somebody's transaction has is freed once that has ended") {
+  postgresql_database db(*postgresql_server::get());
+  const auto tasks = db.open_store();
+  user_connection mine(db.url());
+  worker other(db, "other");
+  std::optional<worker> lost(std::in_place, db, "lost");
+  tasks->submit_after(0s, {});
+  lost->claim_one();
+  mine.run("begin");
+  mine.run("select id from rondo_task for update");
+  lost.reset();
+  const auto end = std::chrono::steady_clock::now() + rondo::test::patience;
+  while (!other.session().changed() && std::chrono::steady_clock::now() < end) {
+  }
+  CHECK(other.session().changed());  // still
+  mine.run("rollback");
+  CHECK(other.session().changed());
+  CHECK(other.claim_up_to(1).size() == 1);
+  CHECK_FALSE(other.session().changed());
+}
+
+// A pooler between the library and the server that gives each transaction another session of the server.
+
+struct behind_pooler {
+  postgresql_database db{*postgresql_server::get()};
+  std::string url = postgresql_server::get()->by_pooler_of_transactions(db.url());
+
+  behind_pooler() {
+    if (url.empty()) std::cout << "SKIP: PgBouncer is not installed (Debian: pgbouncer)\n";
+  }
+  /// Its one session of the server so far is in use until this ends.
+  user_connection in_a_transaction() const {
+    user_connection other(url);
+    other.run("begin");
+    other.run("select 1");
+    return other;
+  }
+};
+
+TEST_CASE("open() refuses a pooler of transactions, and changes nothing") {
+  behind_pooler x;
+  if (x.url.empty()) return;
+  CHECK(error_of([&] { store::open(x.url); }) == postgresql::pools_transactions);
+  CHECK(x.db.ask("select count(*) from pg_tables where tablename like 'rondo%'") == "0");
+}
+
+TEST_CASE("a connection notices that another session of the server executes its transactions") {
+  behind_pooler x;
+  if (x.url.empty()) return;
+  constexpr postgresql::statement one{"one", "select 1"};
+  postgresql::connection own(x.url);
+  own.run(one, {});
+  CHECK_FALSE(own.pooled_by_transactions());
+  postgresql::connection moved(x.url);
+  moved.make();
+  const auto other = x.in_a_transaction();
+  moved.run(one, {});
+  CHECK(moved.pooled_by_transactions());
+}
+
+TEST_CASE("a session that is given another session of the server says so once, and goes on") {
+  behind_pooler x;
+  if (x.url.empty()) return;
+  const auto tasks = x.db.open_store();
+  postgresql::server_session session(x.url, "worker", worker::default_rules());
+  const auto other = x.in_a_transaction();
+  int told = 0;
+  for (int turn = 0; turn < 6; ++turn) {
+    tasks->submit_after(0s, {});
+    told +=
+        error_of([&] { session.take({.adopt = true, .claim_up_to = 10}); }) == postgresql::pools_transactions
+            ? 1
+            : 0;
+  }
+  CHECK(told == 1);
+  CHECK(x.db.ask("select count(*) from rondo_task where state = 1") == "6");
+}
+
+TEST_CASE("other clients of the pooler inherit no setting") {
+  behind_pooler x;
+  if (x.url.empty()) return;
+  {
+    const auto tasks = x.db.open_store();
+    postgresql::server_session session(x.url, "worker", worker::default_rules());
+    session.take({.claim_up_to = 1});
+  }
+  CHECK(user_connection(x.url).run(
+            "select string_agg(name, ' ') from pg_settings where source = 'session' and name <> "
+            "'application_name' and name <> 'client_encoding'") == "");
+}
+
+}  // namespace durable_postgresql_sessions
