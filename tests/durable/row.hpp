@@ -7,9 +7,11 @@
 
 #include <rondo/durable.hpp>
 
+#include "durable/engine.hpp"
+
 namespace durable_test {
 
-enum class row_state { waiting, held, running, dead, cancelled };  // cancelled: and still running
+using rondo::durable::detail::row_state;
 
 /// Times are in microseconds since 1970. A text is empty if the column is null.
 struct row {
