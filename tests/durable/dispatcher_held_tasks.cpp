@@ -1,5 +1,4 @@
-// Tasks that a dispatcher holds or runs: how long other dispatchers leave them alone, and what happens
-// when somebody cancels, moves or replaces them.
+// Tasks that a dispatcher holds: how long others leave them alone, and what happens when somebody changes them.
 #include <doctest/doctest.h>
 
 #include "durable/workplace.hpp"

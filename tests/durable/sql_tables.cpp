@@ -1,5 +1,4 @@
-// What lies in the tables, also in those that Rondo 0.2 wrote, and the statements of operators. The same tests run for
-// SQLite and PostgreSQL.
+// What lies in the tables, also those of Rondo 0.2, and operators' statements. The same tests run for SQLite and PostgreSQL.
 #include <doctest/doctest.h>
 
 #include <algorithm>
