@@ -69,14 +69,14 @@ TEST_CASE("the memory of a pending timer") {
   }
   SUBCASE("of a scheduler") { check(bytes_of(plain), 137); }
   SUBCASE("with a name") {
-    check(bytes_of([&](int i) { time.schedule_after(delay(i), work, {.name = "report"}); }), 298);
+    check(bytes_of([&](int i) { time.schedule_after(delay(i), work, {.name = "report"}); }), 281);
   }
   SUBCASE("with an executor of its own") {
     const rondo::on here([](rondo::job j) { j(); });
-    check(bytes_of([&](int i) { time.schedule_after(delay(i), work, here); }), 330);
+    check(bytes_of([&](int i) { time.schedule_after(delay(i), work, here); }), 314);
   }
   SUBCASE("periodic") {
-    check(bytes_of([&](int i) { time.schedule_every(delay(i), work); }), 498);
+    check(bytes_of([&](int i) { time.schedule_every(delay(i), work); }), 489);
   }
   SUBCASE("of a scope") {
     rondo::timer_scope scope(time);
