@@ -6,7 +6,7 @@
 
 #include "durable/microseconds.hpp"
 #include "durable/schedule_access.hpp"
-#include "durable/simulated_session.hpp"
+#include "durable/simulated_database.hpp"
 #include "durable/text.hpp"
 
 namespace durable_test {
@@ -305,6 +305,35 @@ bool simulated_engine::retry(std::int64_t id) {
 std::unique_ptr<detail::session> simulated_engine::connect(const std::string& owner,
                                                            const detail::claim_rules& rules) {
   return std::make_unique<simulated_session>(data_, owner, rules);
+}
+
+// What a simulated database shows.
+
+std::shared_ptr<rondo::durable::detail::engine> simulated_database::open() {
+  return std::make_shared<simulated_engine>(data_);
+}
+
+std::vector<row> simulated_database::rows() const {
+  std::vector<row> all;
+  for (const auto& [id, e] : data_->entries)
+    if (e.committed) all.push_back(*e.committed);
+  return all;
+}
+
+std::vector<std::string> simulated_database::owners() const {
+  std::vector<std::string> all;
+  for (const auto& [owner, lives] : data_->owners) all.push_back(owner);
+  return all;
+}
+
+const row* simulated_database::find(std::int64_t id) const {
+  const auto at = data_->entries.find(id);
+  return at != data_->entries.end() && at->second.committed ? &*at->second.committed : nullptr;
+}
+
+bool simulated_database::is_locked(std::int64_t id) const {
+  const auto at = data_->entries.find(id);
+  return at != data_->entries.end() && at->second.by != nullptr;
 }
 
 }  // namespace durable_test

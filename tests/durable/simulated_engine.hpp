@@ -1,7 +1,9 @@
-// What a simulated database does for stores.
+// What a simulated database does for stores, and for dispatchers.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -55,6 +57,59 @@ class simulated_engine final : public rondo::durable::detail::engine {
   auto read(const transaction* in, Function f);
 
   std::shared_ptr<simulated_data> data_;
+};
+
+class simulated_session final : public rondo::durable::detail::session {
+ public:
+  simulated_session(std::shared_ptr<simulated_data> data, std::string owner,
+                    rondo::durable::detail::claim_rules rules);
+  ~simulated_session() override;
+  simulated_session(const simulated_session&) = delete;
+  simulated_session& operator=(const simulated_session&) = delete;
+
+  rondo::durable::detail::turn_result take(const rondo::durable::detail::turn& what) override;
+  /// Does not block.
+  bool wait() override;
+  bool changed() override;
+  rondo::duration look_every() const override;
+  void interrupt() noexcept override { interrupted_ = true; }
+
+ private:
+  using turn = rondo::durable::detail::turn;
+  using turn_result = rondo::durable::detail::turn_result;
+  using ticket = rondo::durable::detail::ticket;
+  using entry = simulated_transaction::entry;
+
+  void connect();
+  bool lives() const;
+  void finish(simulated_transaction& t, const turn& what, turn_result& done);
+  void fail(simulated_transaction& t, const turn& what, turn_result& done);
+  void pass(simulated_transaction& t, const turn& what, turn_result& done);
+  void take_back(simulated_transaction& t, const turn& what, turn_result& done);
+  void give_back(simulated_transaction& t, const turn& what, turn_result& done);
+  void renew(simulated_transaction& t, const turn& what, turn_result& done);
+  void keep(simulated_transaction& t, const turn& what);
+  void begin(simulated_transaction& t, const turn& what, turn_result& done);
+  bool may_begin(const simulated_transaction& t, const row& r, std::int64_t due) const;
+  bool stop_rivals(simulated_transaction& t, const row& r);
+  void watch(simulated_transaction& t, const turn& what, turn_result& done);
+  void adopt(simulated_transaction& t, turn_result& done);
+  void claim_tasks(simulated_transaction& t, const turn& what, turn_result& done);
+  void find_claimable(simulated_transaction& t, const std::string& queue, const turn& what,
+                      std::vector<entry*>& found);
+  bool is_claimable(const simulated_transaction& t, const row& r) const;
+  void end_expired(simulated_transaction& t, const std::string& queue, turn_result& done);
+  rondo::durable::detail::claim claim_of(const simulated_transaction& t, const row& r) const;
+  std::int64_t lease_from(std::int64_t when) const;
+  void free_held_by(simulated_transaction& t, const std::string& owner);
+
+  const std::shared_ptr<simulated_data> data_;
+  rondo::durable::detail::claim_rules rules_;
+  simulated_listener self_;
+  std::int64_t seen_changes_ = 0;  // of others
+  std::int64_t timeline_ = 0;
+  bool perhaps_forgotten_ = false, went_back_ = false;  // as in PostgreSQL's session
+  bool interrupted_ = false;
 };
 
 }  // namespace durable_test

@@ -1,4 +1,4 @@
-#include "durable/simulated_session.hpp"
+#include "durable/simulated_engine.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "durable/microseconds.hpp"
-#include "durable/simulated_engine.hpp"
 
 namespace durable_test {
 

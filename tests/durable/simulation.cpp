@@ -1,15 +1,204 @@
-#include "durable/simulation.hpp"
-
+// Random programs of dispatchers and faults, until the time is over or something is wrong.
+//   --seconds S   how long (default: 10)
+//   --crashes N   at least so many deaths of processes, however long that takes
+//   --returns N   at least so often, the database goes back to an earlier state
+//   --first N     from this seed on, instead of a random one
+//   --seed N      only the program of this seed, with all that happens in it
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <iostream>
+#include <optional>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <variant>
+#include <vector>
 
-#include "durable/simulated_caller.hpp"
-#include "durable/simulation_dice.hpp"
+#include <rondo/durable.hpp>
+
+#include "durable/schedule_access.hpp"
+#include "durable/simulated_world.hpp"
+#include "durable/store_access.hpp"
 
 namespace durable_test {
 
 using namespace std::chrono_literals;
+namespace detail = rondo::durable::detail;
 using rondo::duration;
+using rondo::durable::missed_points;
+using rondo::durable::schedule;
+
+// The users of a simulated store.
+
+/// Makes random calls, and has the ledger compare the rows before and after each.
+class simulated_caller {
+ public:
+  struct habits {
+    rondo::duration longest_delay{};
+    std::size_t longest_payload = 0;
+    bool unreadable = false;              // some schedules are
+    bool marks = false;                   // each payload is another one
+    bool interrupts = false;              // of live tasks, only those that run are changed by their ids
+    rondo::duration shortest_in_lanes{};  // no task with a lane is repeated more often
+    bool lanes = false, repeats = false, pauses = false, changes = false;
+  };
+
+  simulated_caller(simulation_dice& dice, simulated_world& world, const habits& h)
+      : dice_(dice),
+        world_(world),
+        habits_(h),
+        store_(rondo::durable::detail::store_access::make(world.database().open())) {}
+
+  void call();
+  void resume_all();
+
+ private:
+  template <class Call>
+  void make(const char* what, const Call& call);
+  std::string queue() { return dice_.below(3) == 0 ? "b" : "a"; }
+  rondo::durable::submission submission();
+  void submit();
+  void submit_all();
+  void repeat();
+  void move();
+  void pause();
+  std::int64_t any_task(bool dead);
+
+  simulation_dice& dice_;
+  simulated_world& world_;
+  const habits habits_;
+  const std::unique_ptr<rondo::durable::store> store_;
+  std::uint64_t submitted_ = 0;
+};
+
+void simulated_caller::call() {
+  const auto choice = dice_.below(100);
+  if (choice < 45 || !habits_.changes) {
+    if (habits_.repeats && choice < (habits_.lanes ? 15 : 5)) return repeat();
+    return choice < 40 ? submit() : submit_all();
+  }
+  if (choice < 55) return submit_all();
+  if (choice < 60) return habits_.repeats ? repeat() : submit();
+  if (choice < 70) return make("cancel", [&] { store_->cancel(any_task(false)); });
+  if (choice < 75)
+    return make("cancel by key", [&] { store_->cancel(queue(), "k" + std::to_string(dice_.below(4))); });
+  if (choice < 87) return move();
+  if (choice < 95) return make("retry", [&] { store_->retry(any_task(true)); });
+  if (habits_.pauses) return pause();
+  submit();
+}
+
+/// A call that throws may have been made nevertheless.
+template <class Call>
+void simulated_caller::make(const char* what, const Call& call) {
+  world_.say([&] { return std::string("a store's ") + what; });
+  world_.ledger().before_call();
+  try {
+    call();
+  } catch (const rondo::durable::store_error&) {
+  } catch (const rondo::durable::key_taken&) {
+  }
+  world_.ledger().after_call();
+}
+
+rondo::durable::submission simulated_caller::submission() {
+  rondo::durable::submission s{.queue = queue()};
+  if (dice_.below(4) == 0) {
+    s.key = "k" + std::to_string(dice_.below(4));
+    s.replace = habits_.changes && dice_.below(2) == 0;
+  }
+  if (dice_.below(4) == 0) s.max_attempts = 1 + static_cast<int>(dice_.below(3));
+  if (habits_.lanes && dice_.below(2) == 0) s.lane = "l" + std::to_string(dice_.below(2));
+  s.payload.assign(dice_.below(habits_.longest_payload + 1), 'x');
+  if (habits_.marks) s.payload += std::to_string(++submitted_);
+  return s;
+}
+
+void simulated_caller::submit() {
+  make("submission", [&] { store_->submit_after(dice_.up_to(habits_.longest_delay), submission()); });
+}
+
+void simulated_caller::submit_all() {
+  make("list", [&] {
+    std::vector<rondo::durable::planned> all(dice_.below(5));
+    for (auto& p : all) {
+      p.what = submission();
+      if (dice_.below(2) == 0)
+        p.when = duration(dice_.up_to(habits_.longest_delay));
+      else
+        p.when = world_.clocks().engine() + dice_.up_to(habits_.longest_delay);
+    }
+    store_->submit_all(all);
+  });
+}
+
+void simulated_caller::repeat() {
+  make("declaration", [&] {
+    const auto period = dice_.one_of<duration>({50ms, 130ms, 700ms, 3s});
+    auto every = schedule::every(period);
+    if (habits_.unreadable)
+      every = detail::schedule_access::make({unreadable, detail::schedule_access::rule_of(every).next});
+    rondo::durable::repeated what{
+        .queue = queue(),
+        .key = "r" + std::to_string(dice_.below(4)),
+        .payload = dice_.below(4) == 0 ? "other" : "",
+        .when = every,
+        .missed = dice_.one_of({missed_points::run_once, missed_points::run_all, missed_points::skip}),
+        .lane = habits_.lanes ? dice_.one_of({"", "", "l0", "l1"}) : ""};
+    if (!what.lane.empty() && period < habits_.shortest_in_lanes)
+      what.when = schedule::every(habits_.shortest_in_lanes);
+    store_->repeat(what);
+  });
+}
+
+void simulated_caller::move() {
+  make("move", [&] {
+    const duration to = dice_.up_to(habits_.longest_delay);
+    if (dice_.below(4) == 0)
+      store_->reschedule_after(queue(), "k" + std::to_string(dice_.below(4)), to);
+    else
+      store_->reschedule_after(any_task(false), to);
+  });
+}
+
+void simulated_caller::pause() {
+  const std::string which = queue();
+  if (dice_.below(3) != 0)
+    make("resumption", [&] {
+      world_.ledger().resumed(which);
+      store_->resume(which);
+    });
+  else
+    make("pause", [&] {
+      store_->pause(which);
+      world_.ledger().paused(which);
+    });
+}
+
+void simulated_caller::resume_all() {
+  for (const char* which : {"a", "b"})
+    make("resumption", [&] {
+      world_.ledger().resumed(which);
+      store_->resume(which);
+    });
+}
+
+/// 0 if there is none.
+std::int64_t simulated_caller::any_task(bool dead) {
+  const bool only_runs = habits_.interrupts && !dead;
+  std::int64_t found = 0;
+  std::uint64_t n = 0;
+  world_.database().for_each_row([&](const row& r) {
+    if (r.lives() != dead && (!only_runs || r.runs()) && dice_.below(++n) == 0) found = r.id;
+  });
+  return found;
+}
+
+// The programs.
 
 namespace {
 
@@ -139,7 +328,14 @@ void finish(simulated_world& world) {
 
 }  // namespace
 
-simulation_result simulate(std::uint64_t seed, const std::function<void(const std::string&)>& trace) {
+struct simulation_result {
+  std::string wrong;  // empty if nothing is
+  simulation_counts counts;
+  std::uint64_t runs = 0, checksum = 0;
+};
+
+/// One program. The same seed makes the same.
+simulation_result simulate(std::uint64_t seed, const std::function<void(const std::string&)>& trace = {}) {
   simulation_dice dice(seed);
   const kind k = random_kind(dice);
   const auto options = random_options(dice, k);
@@ -177,3 +373,86 @@ simulation_result simulate(std::uint64_t seed, const std::function<void(const st
 }
 
 }  // namespace durable_test
+
+namespace {
+
+using namespace durable_test;
+
+struct arguments {
+  double seconds = 10;
+  std::uint64_t crashes = 0, returns = 0, first = 0;
+  bool one = false;
+};
+
+arguments parse(int argc, char** argv) {
+  arguments a;
+  a.first = (std::uint64_t{std::random_device{}()} << 16U);
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string name = argv[i];
+    const std::string value = argv[i + 1];
+    if (name == "--seconds")
+      a.seconds = std::stod(value);
+    else if (name == "--crashes")
+      a.crashes = std::stoull(value);
+    else if (name == "--returns")
+      a.returns = std::stoull(value);
+    else if (name == "--first")
+      a.first = std::stoull(value);
+    else if (name == "--seed") {
+      a.first = std::stoull(value);
+      a.one = true;
+    } else
+      throw std::invalid_argument("there is no option " + name);
+  }
+  if (argc % 2 == 0) throw std::invalid_argument(std::string("there is no value after ") + argv[argc - 1]);
+  return a;
+}
+
+/// Prints the last events, at most so many. Returns false if something is wrong.
+bool replay(std::uint64_t seed, std::size_t most) {
+  std::deque<std::string> last;
+  const simulation_result r = simulate(seed, [&](const std::string& event) {
+    last.push_back(event);
+    if (last.size() > most) last.pop_front();
+  });
+  for (const std::string& event : last) std::cout << event << '\n';
+  std::cout << "seed " << seed << ", checksum " << r.checksum << ": "
+            << (r.wrong.empty() ? "nothing is wrong" : r.wrong) << '\n';
+  return r.wrong.empty();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const arguments a = parse(argc, argv);
+    if (a.one) return replay(a.first, 1'000'000) ? 0 : 1;
+    using clock = std::chrono::steady_clock;
+    const auto begin = clock::now();
+    simulation_counts sum;
+    std::uint64_t programs = 0, runs = 0, checksum = 0;
+    const auto passed = [&] { return std::chrono::duration<double>(clock::now() - begin).count(); };
+    while (passed() < a.seconds || sum.deaths < a.crashes || sum.returns < a.returns) {
+      const std::uint64_t seed = a.first + programs++;
+      const simulation_result r = simulate(seed);
+      checksum = checksum * 31 + r.checksum;
+      runs += r.runs;
+      sum.add(r.counts);
+      if (r.wrong.empty()) continue;
+      std::cout << "--seed " << seed << " goes wrong, after " << sum.deaths << " deaths and " << sum.returns
+                << " returns to earlier states:\n";
+      replay(seed, 60);
+      return 1;
+    }
+    std::cout << programs << " programs from seed " << a.first << " in " << passed() << " s, checksum "
+              << checksum << "\n  " << runs << " runs, " << sum.turns << " steps of dispatchers, "
+              << sum.deaths << " deaths (" << static_cast<double>(sum.deaths) / passed() << " a second), "
+              << sum.stops << " stops, " << sum.server_crashes << " crashes of the server, " << sum.returns
+              << " returns to earlier states, " << sum.breaks << " broken connections, " << sum.stalls
+              << " stalls, " << sum.clock_steps << " steps of the clock\n";
+    return 0;
+  } catch (const std::exception& e) {
+    std::cerr << e.what() << '\n';
+    return 2;
+  }
+}

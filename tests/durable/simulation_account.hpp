@@ -1,4 +1,5 @@
-// What a process of a simulation has claimed, begun and reported, and what its counters must therefore say.
+// What a process of a simulation has claimed, begun and reported, and what its counters must therefore say. Also how soon
+// it tries its database again.
 #pragma once
 
 #include <cstddef>
@@ -16,10 +17,31 @@
 #include "durable/engine.hpp"
 #include "durable/simulated_clocks.hpp"
 #include "durable/simulated_dispatcher.hpp"
-#include "durable/simulation_backoff.hpp"
 #include "durable/simulation_ledger.hpp"
 
 namespace durable_test {
+
+/// Knows the turns of one dispatcher that have failed.
+class simulation_backoff {
+ public:
+  /// With `alarm_may_lack`, the dispatcher's scheduler may have no room for the timer that ends a rest.
+  explicit simulation_backoff(bool alarm_may_lack) noexcept : alarm_may_lack_(alarm_may_lack) {}
+
+  void failed(rondo::time_point now) noexcept;
+  /// `adopts`: it was only to reconcile the dispatcher with its database. `some_are_locked`: a part must be repeated.
+  void succeeded(rondo::time_point now, bool adopts, bool some_are_locked) noexcept;
+  /// Before a turn. Returns what is wrong with its time, or nothing. `calm_since`: since then nothing but tasks has
+  /// happened to the dispatcher.
+  std::string check(rondo::time_point now, rondo::time_point calm_since, rondo::duration longest_step) const;
+
+ private:
+  static constexpr int in_full = 6;  // after so many failures in a row, the longest rest can be no longer
+
+  const bool alarm_may_lack_;
+  int in_a_row_ = 0;
+  bool has_failed_ = false, some_are_locked_ = false;  // the last turn
+  rondo::time_point last_{}, in_full_since_{};
+};
 
 /// Knows the requests of one dispatcher, the answers that it got, and what its handler did. Tells the ledger what is
 /// wrong.

@@ -1,4 +1,4 @@
-// What lies in the tables, also those of Rondo 0.2, and operators' statements. The same tests run for SQLite and PostgreSQL.
+// What lies in the tables, also of Rondo 0.2, and operators' statements. The same tests run for SQLite and PostgreSQL.
 #include <doctest/doctest.h>
 
 #include <algorithm>
