@@ -85,17 +85,24 @@ std::string owner_name() {
 constexpr auto last_wait = 2s;
 constexpr auto last_rest = 50ms;
 
+/// The dispatcher that owns this thread, or null.
+thread_local const void* own_dispatcher = nullptr;
+
+}  // namespace
+
+namespace detail {
+
 /// The thread that talks to the database. Takes one step after the other, and waits for the session while there is nothing to
 /// do.
 class database_thread {
  public:
   /// All of these outlive this object. Only this thread uses `steps`.
-  database_thread(detail::session& database, detail::inbox& arrivals, detail::turns& steps) noexcept
+  database_thread(session& database, inbox& arrivals, turns& steps) noexcept
       : session_(database), inbox_(arrivals), turns_(steps) {}
 
   /// Runs until end(), and at most two seconds longer if the database does not answer then.
   void run() noexcept {
-    using step = detail::turns::step;
+    using step = turns::step;
     for (;;) {
       const step done = turns_.next();
       if (done == step::last) return tell_the_last();
@@ -106,7 +113,7 @@ class database_thread {
   /// No run is left: reports the rest, and ends. From one other thread, once.
   void end() noexcept {
     end_at_ = std::chrono::steady_clock::now();
-    inbox_.raise(detail::inbox::last);
+    inbox_.raise(inbox::last);
   }
 
  private:
@@ -122,16 +129,13 @@ class database_thread {
     turns_.give_up();
   }
 
-  detail::session& session_;
-  detail::inbox& inbox_;
-  detail::turns& turns_;
+  session& session_;
+  inbox& inbox_;
+  turns& turns_;
   std::chrono::steady_clock::time_point end_at_;  // when stop() had nothing else to wait for
 };
 
-/// The dispatcher that owns this thread, or null.
-thread_local const void* own_dispatcher = nullptr;
-
-}  // namespace
+}  // namespace detail
 
 class dispatcher::implementation {
  public:
@@ -200,7 +204,7 @@ class dispatcher::implementation {
   detail::begun_runs runs_;
   detail::handler_threads threads_;
   detail::turns turns_;
-  database_thread database_;
+  detail::database_thread database_;
   std::mutex stop_;
   std::thread database_thread_;
 };
