@@ -1,4 +1,4 @@
-// Listings of features.md.
+// Listings of features.md, and of event_loops.md: a loop of one's own.
 #include <functional>
 #include <iostream>
 #include <optional>
@@ -127,6 +127,15 @@ TEST_CASE("a timer with a name") {
   CHECK(when == timer.now() + 1min);
 }
 
+TEST_CASE("a day of virtual time passes at once") {
+  int runs = 0;
+  const auto work = [&] { ++runs; };
+  rondo::manual_timer time;
+  time.schedule_every(333400us, work);
+  time.advance(24h);  // 259,148 runs, at once
+  CHECK(runs == 259'148);
+}
+
 TEST_CASE("a loop of one's own polls") {
   struct {
     int turns = 0;
@@ -208,31 +217,6 @@ TEST_CASE("timers by key") {
   CHECK(closed.empty());
   timer.advance(1s);
   CHECK(closed == std::vector{7});
-}
-
-class connection {
- public:
-  explicit connection(rondo::scheduler& timer, int& pings) : pings_(pings), timers_(timer) {}
-  void start() {
-    timers_.schedule_every(5s, [this] { ping(); });
-  }
-
- private:
-  void ping() { ++pings_; }
-  int& pings_;
-  rondo::timer_scope timers_;  // last member: its destructor cancels the timers and waits for running tasks
-};
-
-TEST_CASE("timers that end with their owner") {
-  rondo::manual_timer timer;
-  int pings = 0;
-  {
-    connection c(timer, pings);
-    c.start();
-    timer.advance(5s);
-    CHECK(pings == 1);
-  }
-  CHECK(timer.pending() == 0);
 }
 
 }  // namespace readme_features
