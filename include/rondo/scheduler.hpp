@@ -149,8 +149,7 @@ class RONDO_EXPORT scheduler : public scheduling_calls {
   ///@{
   /// Moves a pending timer as if it had just been scheduled. For a periodic timer it moves the next run, even from
   /// inside one of its runs, and the grid continues from there. A job that an executor has not started yet is taken
-  /// back. Returns false if the timer is not pending, or if it is periodic and drain() is ending such timers. Strong
-  /// guarantee.
+  /// back. Returns false if the timer is not pending. Strong guarantee.
   bool reschedule_after(timer_id id, any_duration delay);
   bool reschedule_at(timer_id id, any_time_point due);
   ///@}

@@ -172,7 +172,7 @@ void core::set_order(shard& s, record& r, time_point now) noexcept {
 /// Makes `r`, whose shard `s` is locked, wait for `deadline`, and no longer for what it waits for now. Strong guarantee.
 void core::wait(shard& s, record& r, time_point deadline, tick_number tick, time_point now, waking& wakes) {
   if (tick == never_tick) [[unlikely]] {
-    stop_waiting(r);
+    leave_count(r);
     if (r.wheel != nullptr) r.wheel->erase(r);
     r.due = never_tick;
     r.where = waits_in::never_due;
@@ -193,7 +193,7 @@ void core::wait_surely(record& r, time_point deadline, tick_number tick, time_po
   try {
     wait(shards_.of(r), r, deadline, tick, now, wakes);
   } catch (const std::bad_alloc&) {
-    stop_waiting(r);
+    leave_count(r);
     if (r.wheel != nullptr) r.wheel->erase(r);
     r.due = tick;
     set_order(shards_.of(r), r, now);
@@ -229,7 +229,6 @@ bool core::reschedule(timer_id id, time_point due, time_point now, waking& wakes
   shard_lock hold;
   record* const r = find(id, hold);
   if (r == nullptr || !r->live() || stopped()) return false;
-  if (r->periodic() && draining()) return false;  // it is about to be ended
   tick_number tick = grid_.of_deadline(due, now);
   if (!r->plain()) tick = tick_of(*r, tick, due);
   wait(shards_.of(*r), *r, due, tick, now, wakes);
@@ -348,7 +347,7 @@ std::size_t core::run_pass(time_point until, std::size_t limit, woken why) {
 
 std::size_t core::run_collected(pass& p, std::size_t limit) {
   std::size_t begun = 0;
-  while (begun != limit && !stopped()) {
+  while (begun != limit) {
     const auto entry = ready_.front();
     if (!entry) break;
     if (begin(*entry, p)) ++begun;
@@ -489,7 +488,7 @@ void core::dispatch_periodic(shard_lock& hold, const ready_entry& entry, time_po
   const bool submits = d.what == verdict::submit;
   if (draining()) {
     d.what = verdict::ended;
-    return finish(hold, r, ending::over);
+    return finish(hold, r);
   }
   if (submits) repeats.submitted.reserve_one();
   const time_point tick_begin = grid_.begin_of(grid_.at_or_before(reading));
@@ -501,7 +500,7 @@ void core::dispatch_periodic(shard_lock& hold, const ready_entry& entry, time_po
     if (trace_ && next.overlapped != 0) trace_.note(traced::overlapped, d.fact, reading, next.overlapped);
     if (!r.over()) return;
     d.what = verdict::ended;
-    return finish(hold, r, ending::over);
+    return finish(hold, r);
   }
   const bool is_later =
       next.run->due != d.fact.due;  // than the point that came, because others of a burst were missed
@@ -597,7 +596,6 @@ time_point core::run(record& r, const firing& fact, time_point start, std::excep
 void core::end_run(record& r, time_point ended) noexcept {
   shard_lock hold(shards_.of(r).mutex);
   if (r.periodic()) {
-    if (r.live() && draining()) end(r, ending::over);  // the search of drain() may have missed the timer
     // The last run of a timer that is no longer live stays "running" until its callable is destroyed.
     if (r.live() || r.running() != 1) {
       waking wakes;
@@ -723,8 +721,8 @@ void core::drop_submission(std::uint32_t slot, run_ticket number, firing fact, f
   if (trace_) trace_.note(why == failure::rejected ? traced::rejected : traced::threw, fact, reading, 0);
   if (why == failure::rejected) says_which = task_access::rejecting(r.work);
   if (why == failure::rejected && says_which == nullptr) rejected_.fetch_add(1, relaxed);
-  if (r.over() || (r.periodic() && draining())) {
-    finish(hold, r, ending::over);
+  if (r.over()) {
+    finish(hold, r);
   } else {
     waking wakes;
     wait_after_run(r, reading, wakes);
@@ -755,7 +753,6 @@ cancel_result core::cancel(timer_id id) {
   // The same as end() and free_record(), for a plain timer in the wheel.
   s->wheel.cancel(*r);
   r->where = waits_in::nowhere;
-  r->invalidate_wait();
   r->state = life::free;
   ++r->generation;
   s->counts.count(ending::cancelled, false);
@@ -841,20 +838,16 @@ void core::end(record& r, ending how) noexcept {
 
 /// Ends the timer of `r`, and releases the record unless a run is in progress. Precondition: `hold` locks its shard. It is
 /// unlocked afterwards.
-void core::finish(shard_lock& hold, record& r, ending how) noexcept {
-  end(r, how);
+void core::finish(shard_lock& hold, record& r) noexcept {
+  end(r, ending::over);
   if (r.is_running) return hold.unlock();
-  // What a pass, a job or the end of the scheduler destroys is inside it; what a cancel() destroys is not.
-  release(hold, r, how == ending::over ? marker::kind::user_code : marker::kind::destruction);
+  release(hold, r, marker::kind::user_code);
 }
 
 /// Destroys what a timer owned that has ended and has no run in progress, and frees its record. Precondition: `hold`
-/// locks its shard, or refers to that lock and only the caller is to release `r`. It is unlocked afterwards.
+/// locks its shard; or refers to that lock, only the caller is to release `r`, and it is not plain. It is unlocked afterwards.
 void core::release(shard_lock& hold, record& r, marker::kind what) noexcept {
-  if (r.plain()) {
-    if (!hold.owns_lock()) hold.lock();
-    return free_record(hold, r);
-  }
+  if (r.plain()) return free_record(hold, r);
   if (hold.owns_lock()) {
     r.destroying = true;
     hold.unlock();
@@ -968,22 +961,19 @@ timer_id core::replace_in_place(timer_id old_id, record& r, time_point due, time
 /// so that two threads never wait for each other. Returns the record of that timer, with `old_hold` locking its shard if
 /// that is another one. If the timer is not pending, returns null.
 record* core::lock_both(shard_lock& made_hold, timer_id id, shard_lock& old_hold) const {
-  const std::uint32_t slot = timer_id_access::parts(id).slot;
+  const timer_id_parts which = timer_id_access::parts(id);
+  shard* const s = which.scheduler == number_ ? shards_.of(which.slot) : nullptr;
   shard_lock held;
-  record* r = find(id, held);
-  if (r == nullptr) return made_hold.lock(), nullptr;
-  if (held.mutex() == made_hold.mutex()) {
-    made_hold.swap(held);
-  } else {
-    const bool is_first = std::less<>()(held.mutex(), made_hold.mutex());
-    if (!is_first) held.unlock();
+  if (s == nullptr || &s->mutex == made_hold.mutex()) {
     made_hold.lock();
-    if (!is_first) {
-      held.lock();
-      r = shards_.of(slot)->at(slot);
-    }
+  } else {
+    held = shard_lock(s->mutex, std::defer_lock);
+    const bool is_first = std::less<>()(held.mutex(), made_hold.mutex());
+    (is_first ? held : made_hold).lock();
+    (is_first ? made_hold : held).lock();
   }
-  if (r == nullptr || id_of(*r) != id || !r->live()) return nullptr;
+  record* const r = s != nullptr ? s->at(which.slot) : nullptr;
+  if (r == nullptr || r->generation != which.generation || !r->live()) return nullptr;
   old_hold = std::move(held);
   return r;
 }
@@ -1042,8 +1032,12 @@ cancel_result core::cancel(timer_id id, remainder& rest) noexcept {
   const bool is_running = r->is_running;
   if (!r->live()) return is_running ? cancel_result::running : cancel_result::gone;
   end(*r, ending::cancelled);
-  if (!is_running) rest.ended = r;
-  return is_running ? cancel_result::running : cancel_result::cancelled;
+  if (is_running) return cancel_result::running;
+  if (r->plain())
+    free_record(hold, *r);
+  else
+    rest.ended = r;
+  return cancel_result::cancelled;
 }
 
 bool core::reschedule(timer_id id, time_point due, time_point now, remainder& rest) {
@@ -1191,7 +1185,7 @@ std::vector<std::string> core::names_of(const std::vector<candidate>& found) con
 void core::find_unfired(std::vector<candidate>& found) {
   shards_.for_each_timer([&](record& r, shard_lock& hold) {
     if (!r.live()) return;
-    if (r.is_running) return finish(hold, r, ending::over);
+    if (r.is_running) return finish(hold, r);
     const auto next = r.first_run();
     found.push_back({id_of(r), r.order.load(relaxed), next.tick, r.is_submitted ? waits_in::nowhere : r.where,
                      next.order});
@@ -1233,7 +1227,7 @@ bool core::drain(duration limit) {
 /// Ends the periodic timers; a run in progress is their last. Those that are being scheduled find the flag up.
 void core::end_periodic_timers() {
   shards_.for_each_timer([this](record& r, shard_lock& hold) {
-    if (r.live() && r.periodic()) finish(hold, r, ending::over);
+    if (r.live() && r.periodic()) finish(hold, r);
   });
 }
 
@@ -1254,7 +1248,7 @@ void core::stop_one_by_one() noexcept {
   interrupt_all();
   wait_for_others(marker::in_flight(this));
   shards_.for_each_timer([this](record& r, shard_lock& hold) {
-    if (r.live()) finish(hold, r, ending::over);
+    if (r.live()) finish(hold, r);
   });
 }
 

@@ -293,7 +293,7 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   // How it ends.
   [[gnu::noinline]] cancel_result cancel_slowly(timer_id);
   void end(record&, ending) noexcept;
-  void finish(shard_lock&, record&, ending) noexcept;
+  void finish(shard_lock&, record&) noexcept;
   void release(shard_lock&, record&, stack_marker::kind) noexcept;
   void free_record(shard_lock&, record&) noexcept;
 

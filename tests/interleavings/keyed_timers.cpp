@@ -162,6 +162,14 @@ TEST_CASE("two threads set the same key: one of the timers stays") {
   explore(true, {replace, clear}, {}, few);
 }
 
+TEST_CASE("a key is set by a thread that has another shard than the one that set it before") {
+  const detail::sync::with_own_shards here;
+  const act set_second{"sets", [](keys_stage& s) { s.set(2, 5ms); }};
+  explore(true, {replace, pass}, true);
+  explore(false, {replace, set_second}, true);
+  explore(true, {replace, set_second, pass}, true, few);
+}
+
 TEST_CASE("two threads set the same key if it has no timer: one of them does") {
   const auto trying = [](std::size_t i) {
     return act{"tries to set", [i](keys_stage& s) {

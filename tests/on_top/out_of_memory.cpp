@@ -186,7 +186,7 @@ TEST_CASE("scheduling through a scope without memory schedules nothing, and clos
     std::size_t k = 0;
     for (; struck; ++k) {
       REQUIRE(k < 1000);
-      manual_timer time;
+      manual_timer time(options{.max_pending = 21});
       const auto token = std::make_shared<int>(0);
       {
         timer_scope scope(time);
@@ -202,6 +202,8 @@ TEST_CASE("scheduling through a scope without memory schedules nothing, and clos
         }
         CHECK(scope.pending() == time.pending());
         CHECK(token.use_count() == 1 + static_cast<long>(time.pending()));
+        if (time.pending() == 20) CHECK(scope.schedule_after(1h, doing_nothing()) != timer_id{});
+        CHECK_THROWS_AS(scope.schedule_after(1h, doing_nothing()), capacity_error);
         const failing_new failing;
         scope.close();
       }

@@ -88,6 +88,14 @@ TEST_CASE("timers that are never due do not delay drain(), and stop() hands them
   CHECK(adds_up(time.stats()));
 }
 
+TEST_CASE("a timer that is moved from never to never does not make drain() forget another one") {
+  manual_timer time;
+  const timer_id never = time.schedule_after(duration::max(), doing_nothing());
+  time.reschedule_after(never, duration::max());
+  time.schedule_after(1h, doing_nothing());
+  CHECK_FALSE(time.drain(0s));
+}
+
 TEST_CASE("timers may still be cancelled and one-shots moved during drain()") {
   manual_timer time;
   int runs = 0;

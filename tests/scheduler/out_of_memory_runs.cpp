@@ -322,33 +322,121 @@ class woken_core final : public detail::core {
   void next_due_moved_earlier() noexcept override { ++wakes; }
 };
 
-TEST_CASE("a task whose run ends on another thread without memory for the next run wakes the driver") {
+/// A periodic timer whose first run ends on another thread, without memory for the next one.
+struct without_memory_for_next {
   std::vector<job> jobs;
-  jobs.reserve(2);
-  const auto core =
-      std::make_shared<woken_core>(options{.run_on = [&jobs](job j) { jobs.push_back(std::move(j)); }});
-  schedule_on(*core, after_completion(1ms), at(0s), doing_nothing());
-  const auto pass = [&](duration d) {
-    core->time = at(d);
-    return core->run_pass(time_point::max(), unlimited);
-  };
-  CHECK(pass(1ms) == 1);
-  use_up_chunks([&](duration after) { schedule_on(*core, at(1ms) + after, at(1ms), doing_nothing()); });
-  const int wakes_before = core->wakes;
-  {
-    const failing_new failing;
-    jobs.at(0)();
-    CHECK(failing.struck());
+  std::vector<firing> runs;
+  std::shared_ptr<woken_core> core =
+      std::make_shared<woken_core>(options{.run_on = [this](job j) { jobs.push_back(std::move(j)); }});
+  timer_id id;
+
+  explicit without_memory_for_next(const recurrence& when) {
+    jobs.reserve(100);
+    runs.reserve(100);
+    id = schedule_on(*core, when, at(0s), recording(runs));
   }
-  CHECK(core->wakes == wakes_before + 1);
-  std::ostringstream drawing;
-  core->dump(drawing);
-  CHECK(drawing.str().find("not in the wheel: 1 waiting for memory\n") != std::string::npos);
-  CHECK(core->next_due() == at(2ms));
-  CHECK(pass(2ms) == 1);
-  core->stop();
-  jobs.clear();
-  core->retire();
+  ~without_memory_for_next() {
+    core->stop();
+    jobs.clear();
+    core->retire();
+  }
+
+  std::size_t pass(duration d, std::size_t limit = unlimited) {
+    core->time = at(d);
+    return core->run_pass(time_point::max(), limit);
+  }
+  /// The run ends when the clock says `d`, up to where the driver has come. Returns how often that wakes the driver. From 8 ms
+  /// after `d` on, other timers are due.
+  int end_first_run(duration d) {
+    use_up_chunks([&](duration after) { schedule_on(*core, at(d) + after, at(d), doing_nothing()); });
+    const int before = core->wakes;
+    bool struck = false;
+    {
+      const failing_new failing;
+      jobs.at(0)();
+      struck = failing.struck();
+    }
+    CHECK(struck);
+    return core->wakes - before;
+  }
+  std::string drawing() {
+    std::ostringstream out;
+    core->dump(out);
+    return out.str();
+  }
+};
+
+constexpr const char* one_waits = "not in the wheel: 1 waiting for memory\n";
+
+TEST_CASE("a task whose run ends on another thread without memory for the next run wakes the driver") {
+  without_memory_for_next w(after_completion(1ms));
+  CHECK(w.pass(1ms) == 1);
+  CHECK(w.end_first_run(1ms) == 1);
+  CHECK(w.drawing().find(one_waits) != std::string::npos);
+  CHECK(w.core->next_due() == at(2ms));
+  CHECK(w.pass(2ms) == 1);
+}
+
+TEST_CASE("a timer that waits for memory keeps its deadline, and its turn among those of its tick") {
+  without_memory_for_next w(after_completion(5ms));
+  CHECK(w.pass(5ms) == 1);
+  constexpr std::size_t before = detail::chunk_pool::chunk_nodes;  // they fill the chunk of its tick
+  const auto schedule_for_its_tick = [&w] { schedule_on(*w.core, at(10ms), at(5ms), recording(w.runs)); };
+  for (std::size_t i = 0; i != before; ++i) schedule_for_its_tick();
+  w.end_first_run(5ms);
+  CHECK(w.core->due(w.id) == at(10ms));
+  schedule_for_its_tick();
+  CHECK(w.pass(10ms) == before + 2);
+  for (std::size_t i = 1; i != w.jobs.size(); ++i) w.jobs[i]();
+  REQUIRE(w.runs.size() == 1 + before + 2);
+  CHECK(w.runs[1 + before].id == w.id);
+  CHECK(w.runs[1 + before].due == at(10ms));
+}
+
+TEST_CASE("a timer that waits for memory is in the wheel as soon as there is some") {
+  without_memory_for_next w(after_completion(5ms));
+  CHECK(w.pass(5ms) == 1);
+  w.end_first_run(5ms);
+  CHECK(w.pass(6ms) == 0);
+  CHECK(w.drawing().find("waiting for memory") == std::string::npos);
+  SUBCASE("there it fires") {
+    CHECK(w.pass(10ms) == 1);
+    CHECK(w.core->pending(w.id));
+  }
+  SUBCASE("there it is cancelled") {
+    CHECK(w.core->cancel(w.id) == cancel_result::cancelled);
+    CHECK(w.core->next_due() > at(10ms));
+    CHECK(w.pass(10ms) == 0);
+  }
+}
+
+TEST_CASE("a timer that waits for memory is part of the pass at its time") {
+  without_memory_for_next w(after_completion(5ms));
+  CHECK(w.pass(5ms) == 1);
+  w.end_first_run(5ms);
+  CHECK(w.pass(10ms, 0) == 0);
+  CHECK(w.drawing().find("waiting for memory") == std::string::npos);
+  CHECK(w.pass(10ms) == 1);
+}
+
+TEST_CASE("a run that was kept back waits for memory, and its timer no longer for the next point") {
+  without_memory_for_next w(rondo::every(5ms).on_overlap(rondo::overlapping_runs::queue_one));
+  CHECK(w.pass(5ms) == 1);
+  CHECK(w.pass(10ms) == 0);
+  CHECK(w.core->next_due() == at(15ms));
+  w.end_first_run(10ms);
+  CHECK(w.drawing().find(one_waits) != std::string::npos);
+  CHECK(w.core->next_due() == at(10ms));
+  SUBCASE("it runs once there is some") {
+    CHECK(w.pass(10ms) == 1);
+    w.jobs.at(1)();
+    CHECK(w.runs.at(1).due == at(10ms));
+    CHECK(w.core->next_due() == at(15ms));
+  }
+  SUBCASE("it is cancelled") {
+    CHECK(w.core->cancel(w.id) == cancel_result::cancelled);
+    CHECK(w.core->next_due() > at(15ms));
+  }
 }
 
 TEST_SUITE_END();

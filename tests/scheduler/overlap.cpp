@@ -160,6 +160,26 @@ TEST_CASE("allow submits every run, and they may end in any order") {
   CHECK(k.time.stats().pending == 1);
 }
 
+TEST_CASE("with allow, the callable of a cancelled timer lives as long as the last of its runs") {
+  std::vector<job> jobs;
+  manual_timer time(options{.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
+  const auto token = std::make_shared<int>(0);
+  timer_id id;
+  bool first = true;
+  id = time.schedule(every(10ms).on_overlap(overlapping_runs::allow), [&, token] {
+    if (!std::exchange(first, false)) {
+      CHECK(time.cancel(id) == cancel_result::running);
+      return;
+    }
+    jobs.at(1)();
+    CHECK(token.use_count() == 2);
+  });
+  time.advance(20ms);
+  jobs.at(0)();
+  CHECK(token.use_count() == 1);
+  CHECK(adds_up(time.stats()));
+}
+
 TEST_CASE("allow calls the callable concurrently") {
   std::vector<job> jobs;
   manual_timer time({.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
