@@ -174,6 +174,28 @@ TEST_CASE("without memory, keyed timers and scopes are either created or not, an
   CHECK(make_everywhere<timer_scope>() > 0);
 }
 
+TEST_CASE("a key that is not set for want of memory leaves its place under the limit to others") {
+  bool struck = true;
+  for (std::size_t k = 0; struck; ++k) {
+    REQUIRE(k < 1000);
+    manual_timer time(options{.max_pending = 1});
+    keyed_timers<int> timers(time);
+    const auto token = std::make_shared<int>(0);
+    {
+      const failing_new failing(k);
+      try {
+        timers.set_after(1, 1h, [token] {});
+      } catch (const std::bad_alloc&) {
+      }
+      struck = failing.struck();
+    }
+    timers.cancel(1);
+    CHECK(token.use_count() == 1);
+    CHECK(time.schedule_after(1h, doing_nothing()) != timer_id{});
+    CHECK_THROWS_AS(time.schedule_after(1h, doing_nothing()), capacity_error);
+  }
+}
+
 TEST_CASE("scheduling through a scope without memory schedules nothing, and closing it needs none") {
   const std::function<void(timer_scope&, rondo::task &&)> ways[] = {
       [](timer_scope& scope, rondo::task&& work) { scope.schedule_after(1h, std::move(work)); },
