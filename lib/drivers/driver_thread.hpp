@@ -61,7 +61,7 @@ class alarm {
 
 // Not all implementations of condition variables can wait until the end of the clock.
 inline constexpr duration longest_wait = std::chrono::hours(24 * 365);
-inline constexpr duration memory_retry = std::chrono::milliseconds(10);
+inline constexpr duration failed_pass_retry = std::chrono::milliseconds(10);
 
 /// Until the core is stopped, runs what is due and sleeps on `bell` until more is due. A thread that makes something
 /// due earlier or stops the core rings the bell afterwards.
@@ -77,7 +77,7 @@ inline void drive(core& core, alarm& bell) noexcept {
                             reading);
     } catch (const std::bad_alloc&) {
       // Nothing is lost: what is due runs when there is memory again.
-      why = bell.wait_until(core.now() + memory_retry, core.now());
+      why = bell.wait_until(core.now() + failed_pass_retry, core.now());
     }
   }
 }

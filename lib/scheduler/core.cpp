@@ -740,6 +740,8 @@ void core::drop_submission(std::uint32_t slot, run_ticket number, firing fact, f
 
 // How a timer ends.
 
+/// Here the timer waits in the wheel. If the driver has taken it out, or an executor has it, cancel_slowly() ends its wait or
+/// takes the run back, which dispatch() or start() sees under the shard's lock.
 cancel_result core::cancel(timer_id id) {
   const timer_id_parts which = timer_id_access::parts(id);
   shard* const s = which.scheduler == number_ ? shards_.of(which.slot) : nullptr;
@@ -1111,6 +1113,7 @@ void core::close(timer_group& group) {
 
 // The end of a scheduler.
 
+/// Finds the timers by their records, wherever they wait: see find_unfired().
 std::optional<std::vector<unfired>> core::stop_by(time_point end) {
   const bool from_inside = stack_marker::inside(this);
   std::vector<unfired> list;

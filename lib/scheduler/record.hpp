@@ -49,7 +49,7 @@ enum class timer_kind : std::uint8_t {
 enum class waits_in : std::uint8_t {
   nowhere,
   never_due,  // nothing: no tick of the clock is its due tick
-  no_memory,  // there was none to insert it into the wheel; each pass tries again
+  no_memory,  // there was none to insert it into the wheel again: see core::wait_surely() and retry_insertions()
   pass,       // what the driver has taken out of the wheels, and not yet begun
   late_pass,  // as `pass`, among the late runs of bursts
   wheel,      // its shard's
@@ -152,6 +152,7 @@ struct alignas(64) record : node {
     if (with.slack < duration::zero())
       throw std::invalid_argument("rondo: slack must not be negative, but is " +
                                   std::to_string(with.slack.count()) + " ns");
+    // An option that is not named here is lost if it is the only one.
     if (!with.run_on && with.name.empty() && with.slack == duration::zero()) return;
     with_extra().own = std::make_shared<const timer_options>(std::move(with));
     kind = timer_kind::one_shot;
