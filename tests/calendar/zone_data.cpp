@@ -297,16 +297,14 @@ TEST_CASE("calendars are asked, and timers run, while the data are updated") {
       if (hour != 8 && hour != 7) done = true;
     }
   });
+  place p("2026-05-01 00:00:00");
+  p.timers->schedule(c, p.noting("r"));
   std::thread running([&] {
-    place p("2026-05-01 00:00:00");
-    p.timers->schedule(c, p.noting("r"));
     for (int day = 0; day != 60; ++day) {
       const auto before = p.runs.size();
       p.time.advance(24h);
       if (p.runs.size() - before > 2) done = true;
     }
-    CHECK(p.runs.size() >= 60);
-    CHECK(p.runs.size() <= 61);
   });
   for (int i = 0; i != 50; ++i) {
     folder.add("Test/City", i % 2 == 0 ? "AAA-2" : "AAA-1");
@@ -315,6 +313,10 @@ TEST_CASE("calendars are asked, and timers run, while the data are updated") {
   running.join();
   CHECK_FALSE(done.exchange(true));
   asking.join();
+  p.time.advance(48h);  // if a day has passed while an update moved the timer, it is late by that
+  std::uint64_t points = 0;
+  for (const wall_firing& f : p.runs) points += 1 + f.missed;
+  CHECK(points == 62);  // each once
 }
 
 }  // namespace calendar_zone_data
