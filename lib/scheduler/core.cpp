@@ -934,6 +934,7 @@ timer_id core::replace(timer_id old_id, record& r, time_point due, time_point no
   }
   rest.wakes = wakes != nullptr;
   if (old == nullptr) return id;
+  if (old_hold.owns_lock()) made_hold.unlock();  // the end may wake threads that look under locks of shards
   end_for_owner(old_hold.owns_lock() ? old_hold : made_hold, *old, ending::replaced, rest);
   return id;
 }
