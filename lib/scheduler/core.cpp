@@ -920,22 +920,25 @@ timer_id core::replace(timer_id old_id, record& r, time_point due, time_point no
     rest.has_ended = true;
     return in_place;
   }
-  shard_lock made_hold(shards_.of(r).mutex, std::defer_lock);
-  shard_lock old_hold;
-  record* const old = lock_both(made_hold, old_id, old_hold);
-  if (old == nullptr && max_pending_ != unlimited) take_permit();
   const timer_id id = id_of(r);
-  r.belong_to(owner, tag);
-  try {
-    publish_owned(r, due, now, wakes);
-  } catch (...) {
-    if (old == nullptr) return_permit();
-    throw;
+  shard_lock old_hold;
+  record* old = nullptr;
+  {
+    shard_lock made_hold(shards_.of(r).mutex, std::defer_lock);
+    old = lock_both(made_hold, old_id, old_hold);
+    if (old == nullptr && max_pending_ != unlimited) take_permit();
+    r.belong_to(owner, tag);
+    try {
+      publish_owned(r, due, now, wakes);
+    } catch (...) {
+      if (old == nullptr) return_permit();
+      throw;
+    }
+    if (!old_hold.owns_lock()) old_hold = std::move(made_hold);  // they are in one shard
   }
   rest.wakes = wakes != nullptr;
-  if (old == nullptr) return id;
-  if (old_hold.owns_lock()) made_hold.unlock();  // the end may wake threads that look under locks of shards
-  end_for_owner(old_hold.owns_lock() ? old_hold : made_hold, *old, ending::replaced, rest);
+  // No other shard is locked now: the end may wake threads that look under locks of shards.
+  if (old != nullptr) end_for_owner(old_hold, *old, ending::replaced, rest);
   return id;
 }
 
