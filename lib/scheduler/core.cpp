@@ -1179,7 +1179,7 @@ std::vector<std::string> core::names_of(const std::vector<candidate>& found) con
   for (std::size_t i = 0; i != found.size(); ++i) {
     shard_lock hold;
     const record* const r = find(found[i].id, hold);
-    if (r == nullptr || !found[i].waits(*r) || r->name().empty()) continue;
+    if (r == nullptr || !r->live() || r->name().empty()) continue;
     names.resize(found.size());
     names[i] = r->name();
   }
@@ -1187,14 +1187,14 @@ std::vector<std::string> core::names_of(const std::vector<candidate>& found) con
 }
 
 /// Finds all timers that wait, in the order in which stop() hands them back. Ends those whose run in progress is their
-/// last. Precondition: stopped(). So nothing begins to wait any more.
+/// last. Precondition: stopped(). So nothing begins to wait or to run any more: a timer that is found waits until it is
+/// cancelled or handed back.
 void core::find_unfired(std::vector<candidate>& found) {
   shards_.for_each_timer([&](record& r, shard_lock& hold) {
     if (!r.live()) return;
     if (r.is_running) return finish(hold, r);
     const auto next = r.first_run();
-    found.push_back({id_of(r), r.order.load(relaxed), next.tick, r.is_submitted ? waits_in::nowhere : r.where,
-                     next.order});
+    found.push_back({id_of(r), next.tick, r.is_submitted ? waits_in::nowhere : r.where, next.order});
   });
   std::sort(found.begin(), found.end(), [](const candidate& a, const candidate& b) {
     return std::tie(a.tick, a.where, a.order) < std::tie(b.tick, b.where, b.order);
@@ -1204,15 +1204,14 @@ void core::find_unfired(std::vector<candidate>& found) {
 void core::hand_back(const candidate& c, std::string&& name, std::vector<unfired>& list) {
   shard_lock hold;
   record* const found = find(c.id, hold);
-  if (found == nullptr || !c.waits(*found)) return;
+  if (found == nullptr || !found->live()) return;
   record& r = *found;
   const time_point due = r.first_run().due;
   end(r, ending::returned);
   hold.unlock();
   list.push_back({c.id, due, std::move(r.work), std::move(name)});  // moving a callable is user code
   hold.lock();
-  if (!r.is_running)
-    release(hold, r, marker::kind::user_code);  // its executor may stop or destroy the scheduler
+  release(hold, r, marker::kind::user_code);  // its executor may stop or destroy the scheduler
 }
 
 void core::refuse_inside(const char* call) const {

@@ -228,13 +228,9 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   /// A timer that stop() has found but not yet taken.
   struct candidate {
     timer_id id;
-    std::uint64_t wait;  // the record's `order`
     tick_number tick;
     waits_in where;
     std::uint64_t order;  // among those of its tick that wait in the same
-
-    /// Whether the timer, whose shard is locked, still waits for the same.
-    bool waits(const record& r) const noexcept { return r.live() && r.order.load(relaxed) == wait; }
   };
 
   /// This core, if the driver must be woken once no lock is held any more. As soon as the shard of a timer that waits is

@@ -69,5 +69,19 @@ TEST_CASE("stop callbacks call the scheduler") {
   }
 }
 
+TEST_CASE(
+    "a stop callback that waits for another timer waits for its run, as it is inside its own timer only") {
+  const auto submitted = [](stage& s) {
+    one_is_due(s);
+    s.add(1ms);
+    s.core().pass();
+    s.when_asked = [&s](std::size_t) { s.cancel_and_wait(1); };
+  };
+  const part asked{"asked job", [](stage& s) { s.submitted(0)(); }};
+  const part other{"other job", [](stage& s) { s.submitted(1)(); }};
+  check_every_schedule(on_stage(submitted, {asked, other, cancel}, {.buckets = 2}, stage::tasks_run::as_jobs),
+                       few);
+}
+
 }  // namespace interleavings_interrupt
 #endif
