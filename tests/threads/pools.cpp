@@ -1,5 +1,6 @@
 // Tasks on a thread pool.
 #include <atomic>
+#include <cstddef>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -144,6 +145,27 @@ TEST_CASE(
   CHECK(s.rejected >= 21 - static_cast<std::uint64_t>(ran_before) + 2);
   CHECK(s.failed == 0);
   CHECK(adds_up(s));
+}
+
+TEST_CASE("jobs that run on two threads at the same time are all in the histograms") {
+  std::vector<job> jobs;
+  manual_timer t(options{.run_on = [&](job j) { jobs.push_back(std::move(j)); }});
+  constexpr int timers = 100'000;
+  for (int i = 0; i != timers; ++i) t.schedule_after(1ms, [] {});
+  t.advance(1ms);
+  REQUIRE(jobs.size() == timers);
+  std::atomic<int> here{0};
+  const auto run = [&](std::size_t first) {
+    for (++here; here != 2;) std::this_thread::yield();
+    for (std::size_t i = first; i < jobs.size(); i += 2) jobs[i]();
+  };
+  std::thread other(run, 1);
+  run(0);
+  other.join();
+  const statistics s = t.stats();
+  CHECK(s.fired == timers);
+  CHECK(s.lateness.count() == timers);
+  CHECK(s.run_time.count() == timers);
 }
 
 TEST_CASE("several timers can share one pool") {
