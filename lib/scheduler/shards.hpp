@@ -24,7 +24,8 @@ namespace rondo::detail {
 
 class ready_list;
 
-/// Each thread that schedules timers has a shard, from its first timer on; beyond 32 such threads, the others share eight.
+/// Each thread that schedules timers has a shard, from its first timer on; beyond 32 such threads in the process, with whichever
+/// scheduler, the others share eight.
 /// A thread that ends leaves its shard, with the timers in it, to a later thread. All members may be called from any
 /// thread.
 ///
@@ -148,7 +149,8 @@ class shards {
     }
     return taken;
   }
-  /// The due tick of the earliest timer in a wheel, or none if there is none. Corrects early keys.
+  /// The due tick of the earliest timer in a wheel, or none if there is none. Corrects early keys. Raises `awaited_` to that
+  /// tick: who sets an earlier timer from now on wakes the driver.
   std::optional<tick_number> next_due() noexcept;
 
   /// The sum over all shards, read one after another. It includes what was counted before.
@@ -191,9 +193,10 @@ class shards {
   std::string fault() const;
 
  private:
-  /// Whether the shard belongs to the calling thread alone.
+  /// Whether the shard belongs to the calling thread alone. (A thread that has scheduled nothing gets no number here: there
+  /// are only as many as own shards in the process.)
   static bool is_own(const shard& s) noexcept {
-    return s.number < sync::own_shards && s.number == sync::thread_number();
+    return s.number < sync::own_shards && s.number == sync::known_thread_number();
   }
 
   /// Adds a free record to those of the calling thread.

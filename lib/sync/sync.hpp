@@ -34,5 +34,6 @@ inline constexpr std::uint32_t redistributed_at_a_time = 4096;
 inline constexpr bool can_check = true;
 
 inline std::size_t thread_number() noexcept { return thread_numbers::of_this_thread(); }
+inline std::size_t known_thread_number() noexcept { return thread_numbers::known(); }
 
 }  // namespace rondo::detail::sync

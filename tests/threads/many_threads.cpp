@@ -1,6 +1,7 @@
 // More threads than can have their own shards, and threads that come and go.
 #include <atomic>
 #include <cstddef>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include <rondo/manual_timer.hpp>
 #include <rondo/timer.hpp>
 
+#include "sync/thread_numbers.hpp"
 #include "threads/patience.hpp"
 
 namespace threads_many_threads {
@@ -76,6 +78,41 @@ TEST_CASE("the timers of a thread that has ended fire in order, and others may c
   t.advance(10ms);
   CHECK(ran == std::vector<int>{3, 4, 5, 7});
   CHECK(t.stop().size() == 1);
+}
+
+TEST_CASE("threads that only cancel, and drivers, take no shard from threads that schedule") {
+  constexpr std::size_t many = 2 * detail::thread_numbers::exclusive;
+  const auto another_has_its_own = [] {
+    std::size_t number = 0;
+    std::thread([&] { number = detail::thread_numbers::of_this_thread(); }).join();
+    return number < detail::thread_numbers::exclusive;
+  };
+  manual_timer t;
+  std::vector<timer_id> ids;
+  for (std::size_t i = 0; i != many; ++i) ids.push_back(t.schedule_after(1h, [] {}));
+  gate cancelled, over;
+  std::vector<std::thread> threads;
+  for (const timer_id id : ids)
+    threads.emplace_back([&, id] {
+      t.cancel(id);
+      cancelled.open();
+      over.wait();
+    });
+  CHECK(cancelled.wait(many));
+  CHECK(another_has_its_own());
+  over.open();
+  for (std::thread& each : threads) each.join();
+
+  gate ran;
+  std::vector<std::unique_ptr<timer>> timers;
+  for (std::size_t i = 0; i != many; ++i) {
+    timers.push_back(std::make_unique<timer>());
+    ids[i] = timers[i]->schedule_after(0s, [&] { ran.open(); });
+  }
+  CHECK(ran.wait(many));
+  for (std::size_t i = 0; i != many; ++i)
+    timers[i]->cancel_and_wait(ids[i]);  // until the driver has put the record back
+  CHECK(another_has_its_own());
 }
 
 TEST_CASE("a thread that comes to a scheduler after its end is refused, and finds nothing") {

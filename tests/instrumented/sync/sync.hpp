@@ -41,5 +41,6 @@ struct with_own_shards {
 inline std::size_t thread_number() noexcept {
   return threads_have_own_shards ? test::this_thread() : number_of_all;
 }
+inline std::size_t known_thread_number() noexcept { return thread_number(); }
 
 }  // namespace rondo::detail::sync
