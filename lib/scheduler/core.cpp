@@ -740,8 +740,8 @@ void core::drop_submission(std::uint32_t slot, run_ticket number, firing fact, f
 
 // How a timer ends.
 
-/// Here the timer waits in the wheel. If the driver has taken it out, or an executor has it, cancel_slowly() ends its wait or
-/// takes the run back, which dispatch() or start() sees under the shard's lock.
+/// Here a plain timer waits in the wheel. If the driver has taken it out, or an executor has it, stop_waiting() changes its order
+/// or the run is taken back, and dispatch() or start() sees that under the shard's lock.
 cancel_result core::cancel(timer_id id) {
   const timer_id_parts which = timer_id_access::parts(id);
   shard* const s = which.scheduler == number_ ? shards_.of(which.slot) : nullptr;
@@ -750,7 +750,7 @@ cancel_result core::cancel(timer_id id) {
   record* const r = s->at(which.slot);
   if (r == nullptr || r->generation != which.generation || r->where != waits_in::wheel || !r->plain()) {
     s->mutex.unlock();
-    return cancel_slowly(id);
+    return cancel_any(id);
   }
   // The same as end() and free_record(), for a plain timer in the wheel.
   s->wheel.cancel(*r);
@@ -765,7 +765,7 @@ cancel_result core::cancel(timer_id id) {
 }
 
 /// Not inlined: otherwise cancel() would save registers for it.
-cancel_result core::cancel_slowly(timer_id id) {
+cancel_result core::cancel_any(timer_id id) {
   remainder rest;
   const cancel_result result = cancel(id, rest);
   finish(rest);

@@ -287,7 +287,7 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   void drop_submission(std::uint32_t slot, run_ticket, firing, failure) noexcept;
 
   // How it ends.
-  [[gnu::noinline]] cancel_result cancel_slowly(timer_id);
+  [[gnu::noinline]] cancel_result cancel_any(timer_id);
   void end(record&, ending) noexcept;
   void finish(shard_lock&, record&) noexcept;
   void release(shard_lock&, record&, stack_marker::kind) noexcept;

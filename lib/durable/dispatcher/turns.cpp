@@ -82,11 +82,16 @@ void turns::gather() {
 
 void turns::add_ended(run_list& ended) {
   for (detail::run& r : ended) {
-    if (r.how == detail::run::outcome::failed && r.what.attempt < most_attempts(r))
-      r.retry_after = random_.full_jitter(r.what.attempt, options_.first_retry, options_.longest_retry);
+    if (r.how == detail::run::outcome::failed) decide_retry(r);
     if (r.ends_point()) find_next(r);
   }
   unsettled_.ended.splice(unsettled_.ended.end(), ended);
+}
+
+/// When a failed run is tried again; never, if it was the last attempt.
+void turns::decide_retry(detail::run& r) noexcept {
+  if (r.what.attempt < most_attempts(r))
+    r.retry_after = random_.full_jitter(r.what.attempt, options_.first_retry, options_.longest_retry);
 }
 
 /// As many due tasks begin with the next turn as the threads have room for.
@@ -501,7 +506,7 @@ void turns::failed(const char* what, bool perhaps_done) noexcept {
 void turns::back_off(duration rest) noexcept {
   backs_off_ = true;
   try {
-    d_.wheel.retry_after(rest);
+    d_.wheel.retry_turn_after(rest);
   } catch (const std::exception&) {  // gather() sees that there is no alarm. NOLINT(bugprone-empty-catch)
   }
 }

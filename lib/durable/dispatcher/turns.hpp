@@ -243,6 +243,7 @@ class turns {
   // Pending work
   void gather();
   void add_ended(run_list& ended);
+  void decide_retry(detail::run& r) noexcept;
   void begin_due() noexcept;
   bool is_to_run(detail::run& r) noexcept;
   void give_back_waiting() noexcept;

@@ -41,7 +41,7 @@ class wheel_jobs {
   }
 
   /// Throws what the scheduling calls throw.
-  void retry_after(duration d) {
+  void retry_turn_after(duration d) {
     retry_ = runs_.schedule_after(
         d, [l = link_] { l->raise(inbox::retry); }, inline_);
   }
