@@ -130,6 +130,23 @@ TEST_CASE("the records of a burst of a million timers are kept, and the next bur
   }
 }
 
+TEST_CASE("an ended timer leaves the same memory, whether it was periodic or had a name") {
+  const auto left_by = [](const auto& schedule) {
+    const auto before = bytes_held();
+    manual_timer time;
+    std::vector<timer_id> ids;
+    for (int i = 0; i != 10'000; ++i) ids.push_back(schedule(time));
+    for (const timer_id id : ids) time.cancel(id);
+    std::vector<timer_id>().swap(ids);
+    return bytes_held() - before;
+  };
+  const auto periodic = left_by([](manual_timer& time) { return time.schedule_every(1s, doing_nothing()); });
+  const auto named = left_by([](manual_timer& time) {
+    return time.schedule_after(1s, doing_nothing(), {.name = "a name that needs an allocation of its own"});
+  });
+  CHECK(periodic == named);
+}
+
 TEST_SUITE_END();
 
 }  // namespace scheduler_memory
