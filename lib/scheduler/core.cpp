@@ -89,9 +89,7 @@ record* core::find(timer_id id, shard_lock& hold) const noexcept {
   const timer_id_parts which = timer_id_access::parts(id);
   if (which.scheduler != number_) return nullptr;
   record* const r = shards_.find(which.slot, hold);
-  if (r == nullptr || r->generation == which.generation) return r;
-  hold.unlock();
-  return nullptr;
+  return r != nullptr && r->generation == which.generation ? r : nullptr;
 }
 
 record& core::take_record(bool is_owned) {
@@ -606,7 +604,7 @@ void core::end_run(record& r, time_point ended) noexcept {
       return;
     }
   }
-  // A timer that was cancelled or handed back is already counted.
+  // A timer that was cancelled is already counted.
   if (r.state == life::completed) ++shards_.of(r).counts.completed;
   release(hold, r, marker::kind::user_code);
 }
@@ -1186,18 +1184,18 @@ std::vector<std::string> core::names_of(const std::vector<candidate>& found) con
   return names;
 }
 
-/// Finds all timers that wait, in the order in which stop() hands them back. Ends those whose run in progress is their
-/// last. Precondition: stopped(). So nothing begins to wait or to run any more: a timer that is found waits until it is
-/// cancelled or handed back.
+/// Finds all timers that wait, in the order in which stop() hands them back. Ends those that have a run in progress, which is
+/// their last. Precondition: stopped(). So no run begins, and a timer that is found waits until it is cancelled or handed back; in
+/// the meantime, a pass may take it out of its wheel.
 void core::find_unfired(std::vector<candidate>& found) {
   shards_.for_each_timer([&](record& r, shard_lock& hold) {
     if (!r.live()) return;
     if (r.is_running) return finish(hold, r);
     const auto next = r.first_run();
-    found.push_back({id_of(r), next.tick, r.is_submitted ? waits_in::nowhere : r.where, next.order});
+    found.push_back({id_of(r), next.tick, !r.is_submitted, next.order});
   });
   std::sort(found.begin(), found.end(), [](const candidate& a, const candidate& b) {
-    return std::tie(a.tick, a.where, a.order) < std::tie(b.tick, b.where, b.order);
+    return std::tie(a.tick, a.is_waiting, a.order) < std::tie(b.tick, b.is_waiting, b.order);
   });
 }
 

@@ -92,14 +92,12 @@ class shards {
   shard* of(std::uint32_t slot) const noexcept {
     return all_[record_slot::shard(slot)].load(std::memory_order_acquire);
   }
-  /// The record with that slot, with its shard locked by `hold`; or null, and `hold` owns nothing.
+  /// The record with that slot, or null. `hold` locks its shard, if there is one.
   record* find(std::uint32_t slot, shard_lock& hold) const noexcept {
     shard* const s = of(slot);
     if (s == nullptr) return nullptr;
     hold = shard_lock(s->mutex);
-    record* const r = s->at(slot);
-    if (r == nullptr) hold.unlock();
-    return r;
+    return s->at(slot);
   }
 
   /// Must be called before a shard is unlocked whose wheel may have another next_key(). Returns whether a driver must be woken.

@@ -7,10 +7,10 @@
 
 namespace rondo::detail {
 
-/// A number below `exclusive` belongs to one thread, from its first call of of_this_thread() until it ends. Then another thread may get the
-/// number, and everything the first thread did happens before that. When all of these numbers are taken, threads get
-/// larger ones. So does a thread that calls this while its thread_local variables are being destroyed, except with MinGW,
-/// where it still has its number.
+/// A number below `exclusive` belongs to one thread, from its first call of of_this_thread() until it ends. Then another
+/// thread may get the number, and everything the first thread did happens before that. When all of these numbers are taken,
+/// threads get larger ones, and keep them. So does a thread that calls of_this_thread() while its thread_local variables are
+/// being destroyed, except with MinGW, where it still gets its number.
 class thread_numbers {
  public:
   static constexpr std::size_t exclusive = 32;
@@ -20,7 +20,8 @@ class thread_numbers {
       number_plus_one = get() + 1;
     return number_plus_one - 1;
   }
-  /// The number that the calling thread already has; if it has none, what is no thread's number.
+  /// The number that the calling thread already has, or what is no thread's number: if it has none, or if that was forgotten
+  /// because its thread_local variables are being destroyed.
   static std::size_t known() noexcept { return number_plus_one - 1; }
 
  private:

@@ -53,6 +53,29 @@ TEST_CASE("stop from inside, and concurrent calls") {
     check_every_schedule(on_stage(one_is_due_and_another_stops, {stop_from_inside, other}));
 }
 
+TEST_CASE(
+    "stop from inside hands timers of a tick back in their order, even if a pass takes them out meanwhile") {
+  const auto prepare = [](stage& s) {
+    s.add_job(0ms);
+    s.core().pass();
+    s.add(1ms);
+    for (std::size_t i = 2; i != 65; ++i) s.add(2ms);  // so that the last record is in another block
+    s.add(1ms);
+    for (std::size_t i = 2; i != 65; ++i) s.cancel(i);
+    s.in_run = [&s](std::size_t i) {
+      if (i != 0) return;
+      std::vector<timer_id> of_tick;
+      for (const unfired& u : s.stop_from_inside())
+        if (u.due == at(1ms)) of_tick.push_back(u.id);
+      const unwatched here;
+      const bool both = of_tick.size() == 2;
+      expect(!both || of_tick == std::vector{s.id_of(1), s.id_of(65)}, "they are in order");
+    };
+    virtual_time::move_to(at(1ms));
+  };
+  check_every_schedule(on_stage(prepare, {{"job", [](stage& s) { s.submitted(0)(); }}, pass}), 2);
+}
+
 TEST_CASE("stop or destruction, and a call of a handler") {
   const part call{"calls", [](stage& s) { s.call_handler(); }};
   for (const part& end : {stop, retire}) check_small(on_stage(one_is_due, {end, call}));
