@@ -236,6 +236,25 @@ TEST_CASE("on_earlier() returns once no call of the old function is in progress"
   CHECK(slow.over);
 }
 
+TEST_CASE("inside a task, too, on_earlier() waits for a call on another thread") {
+  polled_timer timer;
+  gate inside;
+  std::atomic<bool> over{false};
+  timer.schedule_after(0s, [&] {
+    timer.on_earlier(nullptr);
+    CHECK(over);
+  });
+  timer.on_earlier([&] {
+    inside.open();
+    let_pass(20ms);  // the task must not go on during this
+    over = true;
+  });
+  std::thread scheduling([&] { timer.schedule_after(-1s, [] {}); });
+  CHECK(inside.wait());
+  CHECK(timer.poll() == 2);
+  scheduling.join();
+}
+
 TEST_CASE("stop() waits for on_earlier, which is not called afterwards") {
   slow_on_earlier slow;
   CHECK(slow.timer.stop().size() == 1);
