@@ -13,7 +13,7 @@ def switch(site, original):
     number = f"0x{site.mutant.id}"
     on = f"rondo_mutant({number})"
     if site.form == "raw string":  # with rondo_mutant() this would be a constant
-        return f"(rondo_chosen_mutant() == {number} ? {site.changed} : {original})"
+        return f"(rondo_is_chosen({number}) ? {site.changed} : {original})"
     if site.form == "statement":
         return f"if ({on}) {{ {site.changed} }} else {{ {original} }}"
     if site.form == "condition":  # perhaps of another type than bool

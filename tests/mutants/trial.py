@@ -1,10 +1,15 @@
 """Runs the suites with a mutant switched on."""
+import json
 import os
 import re
 import resource
 import signal
 import subprocess
+import tempfile
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 from mutants import PROJECT, Mistake
 
@@ -80,14 +85,14 @@ def all_suites(mutant):
     return [*first, *(suite for suite in ALL if suite not in first)]
 
 
-def environment(mutant):
-    changes = {"RONDO_TEST_WHOLE": "1",
-               "MALLOC_PERTURB_": "165",
-               "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0",  # as MALLOC_PERTURB_ does not change cached blocks
-               "ASAN_OPTIONS": "hard_rss_limit_mb=8192:allocator_may_return_null=1",
-               "UBSAN_OPTIONS": "halt_on_error=1"}
-    changes["RONDO_MUTANT"] = mutant.id if mutant else ""
-    return {**os.environ, **changes}
+def environment(changes):
+    return {**os.environ,
+            "RONDO_TEST_WHOLE": "1",
+            "MALLOC_PERTURB_": "165",
+            "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0",  # as MALLOC_PERTURB_ does not change cached blocks
+            "ASAN_OPTIONS": "hard_rss_limit_mb=8192:allocator_may_return_null=1",
+            "UBSAN_OPTIONS": "halt_on_error=1",
+            **changes}
 
 
 def first_failure(output):
@@ -101,11 +106,25 @@ def first_failure(output):
     return None
 
 
+@dataclass(frozen=True)
+class Case:
+    """A test case that passes without a mutant. A program that is no suite of doctest is one case, without a name."""
+    name: str
+    seconds: float
+    reached: frozenset  # the ids of the mutants whose places it comes to
+
+
+def chosen_by(names):
+    """The option of doctest that runs these cases. (It would split names at commas, and unescape them: ? is any character.)"""
+    return ["--test-case=" + ",".join(re.sub(r"[,\\]", "?", name) for name in names)] if all(names) else []
+
+
 class Programs:
     """The built suites. Their output is in `log`."""
-    def __init__(self, folder, log, sanitized=False):
-        self.folder, self.log, self.sanitized = folder, log, sanitized
-        self.normal = {}  # how many seconds each suite takes, by name
+    def __init__(self, folder, log, ids, jobs, sanitized=False):
+        self.folder, self.log, self.ids, self.jobs, self.sanitized = folder, log, ids, jobs, sanitized
+        self.known = {}  # the cases of each suite that was needed, by its name
+        self.measuring = threading.Lock()
         log.mkdir(parents=True, exist_ok=True)
 
     def limit_resources(self):
@@ -114,12 +133,11 @@ class Programs:
         if not self.sanitized:  # shadow memory is larger than that
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
 
-    def run(self, suite, mutant, seconds):
-        """What went wrong, in words, or None if the suite passed."""
-        path = self.log / f"{mutant.id if mutant else 'none'}-{suite}.txt"
+    def run(self, suite, names, changes, path, seconds):
+        """What went wrong, in words, or None if the cases of the suite passed. Their output is in `path`."""
         with path.open("wb") as output:
-            child = subprocess.Popen([self.folder / program_of(suite), *OTHERS.get(suite, ("--abort-after=1",))], stdout=output,
-                                     stderr=subprocess.STDOUT, env=environment(mutant),
+            child = subprocess.Popen([self.folder / program_of(suite), *OTHERS.get(suite, ("--abort-after=1",)),
+                                      *chosen_by(names)], stdout=output, stderr=subprocess.STDOUT, env=environment(changes),
                                      start_new_session=True, preexec_fn=self.limit_resources)
             try:
                 code = child.wait(seconds)
@@ -136,18 +154,57 @@ class Programs:
         case = first_failure(path.read_text(encoding="utf-8", errors="replace"))
         return case or ("it does not end" if code is None else f"it ends with {code}")
 
-    def measure(self, suites):
-        """Runs the suites without a mutant, and exits if one fails."""
-        for suite in suites:
+    def names(self, suite):
+        if suite in OTHERS:
+            return [""]
+        listed = subprocess.run([self.folder / program_of(suite), "--list-test-cases", "--no-intro"], check=True, text=True,
+                                stdout=subprocess.PIPE, env=environment({})).stdout
+        return list(dict.fromkeys(re.findall(r"^(?!\[doctest\]|===)(.+)$", listed, re.MULTILINE)))
+
+    def measured_case(self, suite, name, number):
+        path = self.log / f"none-{suite}-{number}.txt"
+        with tempfile.NamedTemporaryFile(dir=self.log) as bytes_of_ids:
+            bytes_of_ids.truncate(1 << 24)
             begun = time.monotonic()
-            if wrong := self.run(suite, None, 3600):
-                raise SystemExit(f"{suite} fails without any mutant: {wrong}\nSee {self.log}/none-{suite}.txt")
-            self.normal[suite] = time.monotonic() - begun
-            print(f"{suite} takes {self.normal[suite]:.1f} s", flush=True)
+            wrong = self.run(suite, [name], {"RONDO_MUTANTS_REACHED": bytes_of_ids.name}, path, 3600)
+            seconds = time.monotonic() - begun
+            if wrong:
+                raise SystemExit(f"{suite} fails without any mutant: {wrong}\nSee {path}")
+            reached = [i for i in self.ids if os.pread(bytes_of_ids.fileno(), 1, int(i, 16)) != b"\0"]
+        path.unlink()
+        return Case(name, seconds, frozenset(reached))
+
+    def measured_since_built(self, suite):
+        """What measure() has written, or None if a program or a library is newer."""
+        built = [self.folder / program_of(suite), *self.folder.parent.glob("lib/**/*.so")]
+        path = self.folder / f"cases-{suite}.json"
+        if not path.exists() or path.stat().st_mtime < max(file.stat().st_mtime for file in built):
+            return None
+        return [Case(name, seconds, frozenset(reached)) for name, seconds, reached in json.loads(path.read_text(encoding="utf-8"))]
+
+    def measure(self, suite):
+        names = self.names(suite)
+        with ThreadPoolExecutor(self.jobs) as pool:
+            cases = list(pool.map(self.measured_case, [suite] * len(names), names, range(len(names))))
+        (self.folder / f"cases-{suite}.json").write_text(
+            json.dumps([(case.name, case.seconds, sorted(case.reached)) for case in cases]), encoding="utf-8")
+        return cases
+
+    def cases(self, suite):
+        """The cases of the suite. Runs each without a mutant, unless that is known, and exits if one fails."""
+        with self.measuring:
+            if suite not in self.known:
+                self.known[suite] = self.measured_since_built(suite) or self.measure(suite)
+                seconds = sum(case.seconds for case in self.known[suite])
+                print(f"{suite}: {len(self.known[suite])} cases take {seconds:.0f} s", flush=True)
+            return self.known[suite]
 
     def noticed(self, mutant, suites):
-        """Which suite notices the mutant, and how; None if none does."""
+        """Which suite notices the mutant, and how; None if none does. Runs the cases that come to its place."""
         for suite in suites:
-            if wrong := self.run(suite, mutant, 4 * self.normal[suite] + 20):
-                return f"{suite}: {wrong}"
+            if cases := [case for case in self.cases(suite) if mutant.id in case.reached]:
+                seconds = 2 * sum(case.seconds for case in cases) + 20
+                path = self.log / f"{mutant.id}-{suite}.txt"
+                if wrong := self.run(suite, [case.name for case in cases], {"RONDO_MUTANT": mutant.id}, path, seconds):
+                    return f"{suite}: {wrong}"
         return None

@@ -38,7 +38,7 @@ def is_whole(code):
     begins_statement = re.match(r"(return|if|for|while|break|continue|throw)\b", code)
     has_no_end = begins_statement and not code.endswith((";", "}"))
     declares = re.match(r"(const|auto)\b[^;]*;$", outside)  # a switch would hide it from the statements after it
-    return balanced and not (is_cut or is_list or has_no_end or declares)
+    return balanced and not (is_cut or is_list or has_no_end or declares or "//" in outside)
 
 
 def form_of(code):
