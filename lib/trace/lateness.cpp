@@ -109,7 +109,6 @@ time_point lateness::driver_waited_from(const event& job) const {
 }
 
 void lateness::wait_for_driver(parts& p, timeline& driver, time_point begin, time_point end) const {
-  if (begin >= end) return;
   const timeline::shares spent = driver.between(begin, end);
   p.behind_tasks += spent.tasks;
   p.in_executor += spent.hand_overs;

@@ -99,7 +99,7 @@ class
       event e;
       if (!read(i, e) || e.what.kind == name_kind) continue;
       event name{};
-      if (e.what.is_named && (!read(i + 1, name) || name.what.kind != name_kind)) name = {};
+      if (e.what.is_named && !read(i + 1, name)) name = {};
       std::array<char, sizeof(content) + 1> text{};
       std::memcpy(text.data(), name.says.data(), sizeof(content));
       visit(e, std::string_view(text.data()));
@@ -144,7 +144,7 @@ class
     slot& s = slots_[number & mask_];
     const word state = state_of(number, what);
     word before = s.state.load(relaxed);
-    const bool is_newer = static_cast<std::int32_t>((before >> 32) - number) >= 0;
+    const bool is_newer = static_cast<std::int32_t>((before >> 32) - number) > 0;
     if ((before & complete) == 0 || is_newer) return {};
     if (!s.state.compare_exchange_strong(before, state, std::memory_order_acquire, relaxed)) return {};
     s.length.store(in_progress(number), std::memory_order_release);

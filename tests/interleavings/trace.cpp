@@ -81,6 +81,29 @@ TEST_CASE("two threads that write to one slot do not mix their events, and neith
   check_every_schedule(writing({{2, 3}, {4, 5}}, false, true), few);
 }
 
+TEST_CASE("an event is replaced by newer ones only") {
+  check_small([] {
+    const auto s = std::make_shared<ring_in_use>();
+    s->write(0);
+    s->write(1);
+    const auto has_last = [s] {
+      bool found = false;
+      s->ring.for_each(
+          [&](const trace_ring::event& e, std::string_view) { found = found || e.says[0] == 4; });
+      return found;
+    };
+    const auto seen = std::make_shared<bool>(false);
+    scenario what;
+    what.threads = {{"writes", [s] { s->write(2); }}, {"writes and looks", [=] {
+                                                         s->write(3);
+                                                         s->write(4);
+                                                         *seen = has_last();
+                                                       }}};
+    what.check = [=] { expect(!*seen || has_last(), "none of the last two events is replaced"); };
+    return what;
+  });
+}
+
 TEST_CASE("a trace is read and written out while a driver and an executor's thread record") {
   const auto into = std::make_shared<std::shared_ptr<trace>>();
   const auto prepare = [=](stage& s) {

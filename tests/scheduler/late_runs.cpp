@@ -245,6 +245,17 @@ TEST_CASE("a run that waits for the previous one of its timer waits for what tha
   CHECK(parts(all[1]) == "woken 2, behind 4, executor 4 <- job");
 }
 
+TEST_CASE("what an executor's thread does keeps nobody from the driver's thread") {
+  traced_time t;
+  t.time.schedule_after(5ms, t.taking(4ms), {.run_on = t.queue(), .name = "job"});
+  t.time.schedule_after(6ms, doing_nothing(), {.name = "inline"});
+  t.time.advance(5ms);
+  std::thread([&] { t.run_next_job(); }).join();
+  t.time.advance(0ms);
+  CHECK(t.only().name == "inline");
+  CHECK(parts(t.only()) == "woken 3");
+}
+
 TEST_CASE("late runs of a burst are all late because the driver was") {
   traced_time t;
   t.time.schedule(every(10ms).on_missed(missed_runs::burst), t.taking(1ms), {.name = "tick"});

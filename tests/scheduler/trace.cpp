@@ -136,15 +136,15 @@ TEST_CASE("a name is cut between two characters") {
   const auto into = std::make_shared<trace>();
   manual_timer time({.traced_by = into});
   const std::string a(47, 'a');
-  for (const std::string& name :
-       {a, a + "b", a + "bc", a + "ä", a + "äb", a.substr(2) + "€", a.substr(1) + "€"})
+  for (const std::string& name : {a, a + "b", a + "bc", a + "ä", a + "äb", a.substr(2) + "€",
+                                  a.substr(1) + "€", a.substr(1) + "अ", a + "\xc0"})
     time.schedule_after(1ms, doing_nothing(), {.name = name});
   time.elapse(2ms);
   time.advance(0ms);
   std::string names;
   for (const auto& run : into->late(0ns)) names += run.name + '\n';
   std::string expected;
-  for (const std::string& name : {a, a + "b", a + "b", a, a, a.substr(2) + "€", a.substr(1)})
+  for (const std::string& name : {a, a + "b", a + "b", a, a, a.substr(2) + "€", a.substr(1), a.substr(1), a})
     expected += name + '\n';
   CHECK(names == expected);
 }
@@ -187,6 +187,9 @@ TEST_CASE("write() is JSON with everything in it") {
   CHECK(count("X", "handed over") == 1);
   CHECK(count("i", "rejected: not taken") == 1);
   CHECK(count("i", "missed: every") >= 1);
+  for (const json& e : events)
+    if (e.at("ph").text() == "i" && e.at("name").text() == "missed: every")
+      CHECK(e.at("args").at("points").number() >= 1);
   CHECK(count("i", "dropped: overlaps") >= 1);
   CHECK(count("X", "pass") >= 2);
   CHECK(count("B", "pass") == 1);    // in progress
