@@ -213,7 +213,10 @@ void core::stop_waiting(record& r) noexcept {
 
 void core::leave_count(record& r) noexcept {
   if (r.where == waits_in::no_memory) without_memory_.fetch_sub(1, relaxed);
-  if (r.where == waits_in::never_due) --shards_.of(r).counts.never_due;
+  if (r.where == waits_in::never_due) {
+    --shards_.of(r).counts.never_due;
+    made_due_.fetch_add(1, relaxed);
+  }
 }
 
 bool core::reschedule(timer_id id, time_point due, time_point now) {
@@ -236,7 +239,7 @@ bool core::reschedule(timer_id id, time_point due, time_point now, waking& wakes
   }
   r->take_all_back();
   hold.unlock();
-  if (due == time_point::max()) endings_.wake();  // drain() no longer waits for it
+  if (tick == never_tick) endings_.wake();  // drain() no longer waits for it
   return true;
 }
 
@@ -329,8 +332,30 @@ class core::in_flight_guard {
   const marker here_;
 };
 
+/// While it lives, a pass is in progress, in which timers come from the wheels and go back there. Who has read next_due()
+/// meanwhile, on another thread, may have missed one, and is told at the end.
+///
+/// Memory order: next_due() raises `asks_again_` and then reads `passes_`; the end of a pass does the reverse. So at least one of
+/// them sees what the other has done.
+class core::pass_in_progress {
+ public:
+  explicit pass_in_progress(core& core) noexcept : core_(core) { count(); }
+  ~pass_in_progress() {
+    count();
+    if (core_.asks_again_.load() && core_.asks_again_.exchange(false)) core_.next_due_moved_earlier();
+  }
+  pass_in_progress(const pass_in_progress&) = delete;
+  pass_in_progress& operator=(const pass_in_progress&) = delete;
+
+ private:
+  void count() noexcept { core_.passes_.store(core_.passes_.load(relaxed) + 1); }
+
+  core& core_;
+};
+
 std::size_t core::run_pass(time_point until, std::size_t limit, woken why) {
   const in_flight_guard guard(*this);
+  const pass_in_progress counted(*this);
   const auto user = handlers_.get();
   if (stopped() || user == nullptr) return 0;
   pass p{*user, now()};
@@ -426,7 +451,7 @@ bool core::begin(const ready_entry& entry, pass& p) {
       p.reading = trace_ ? run_traced(traced::run, *entry.timer, d.fact, p.reading,
                                       driver_waited_from(entry, d.fact), thrown)
                          : run(*entry.timer, d.fact, p.reading, thrown);
-      end_run(*entry.timer, p.reading);
+      if (end_run(*entry.timer, p.reading)) p.reading = now();
       return true;
     }
     case verdict::submit:
@@ -437,9 +462,11 @@ bool core::begin(const ready_entry& entry, pass& p) {
       submit(d, p.user);
       p.reading = now();
       return true;
+    case verdict::ended:
+      p.reading = now();
+      break;
     case verdict::stale:
     case verdict::dropped:
-    case verdict::ended:
       break;
   }
   return false;
@@ -484,13 +511,14 @@ void core::dispatch_periodic(shard_lock& hold, const ready_entry& entry, time_po
   record& r = *entry.timer;
   periodic_part& repeats = r.repeats();
   const bool submits = d.what == verdict::submit;
+  const bool is_busy = r.in_progress();
   if (draining()) {
     d.what = verdict::ended;
     return finish(hold, r);
   }
-  if (submits) repeats.submitted.reserve_one();
+  if (submits && (!is_busy || repeats.next.allows_overlap())) repeats.submitted.reserve_one();
   const time_point tick_begin = grid_.begin_of(grid_.at_or_before(reading));
-  const repetition::step next = repeats.next.point_came({reading, tick_begin}, r.in_progress(), submits);
+  const repetition::step next = repeats.next.point_came({reading, tick_begin}, is_busy, submits);
   wait_for_next(r, next, reading);
   shards_.of(r).counts.overlapped += next.overlapped;
   if (!next.run) {
@@ -518,7 +546,8 @@ void core::dispatch_periodic(shard_lock& hold, const ready_entry& entry, time_po
 void core::wait_for_next(record& r, const repetition::step& next, time_point now) noexcept {
   if (!next.wait_for) return stop_waiting(r);
   const tick_number tick = tick_of(r, grid_.of_point(*next.wait_for), *next.wait_for);
-  if (next.is_late && tick <= ready_.collects_until) {  // it takes its turn in this pass
+  // It takes its turn in this pass.
+  if (next.is_late && tick <= ready_.collects_until && tick != never_tick) {
     shard& s = shards_.of(r);
     set_order(s, r, now);
     if (ready_.push_late(r, tick)) {
@@ -590,8 +619,9 @@ time_point core::run(record& r, const firing& fact, time_point start, std::excep
   return from;
 }
 
-/// Called when a run is over: the timer ends with it or waits for its next run.
-void core::end_run(record& r, time_point ended) noexcept {
+/// Called when a run is over: the timer ends with it or waits for its next run. Returns whether it has destroyed a callable of
+/// the user's, which may have taken a while.
+bool core::end_run(record& r, time_point ended) noexcept {
   shard_lock hold(shards_.of(r).mutex);
   if (r.periodic()) {
     // The last run of a timer that is no longer live stays "running" until its callable is destroyed.
@@ -601,12 +631,14 @@ void core::end_run(record& r, time_point ended) noexcept {
       if (r.live()) wait_after_run(r, ended, wakes);
       hold.unlock();
       if (wakes != nullptr) wakes->next_due_moved_earlier();
-      return;
+      return false;
     }
   }
   // A timer that was cancelled is already counted.
   if (r.state == life::completed) ++shards_.of(r).counts.completed;
+  const bool owns_nothing = r.plain() || r.owned();
   release(hold, r, marker::kind::user_code);
+  return !owns_nothing;
 }
 
 /// Called when a run of `r`, which is live and whose shard is locked, is over: what waited for that now waits for the driver.
@@ -1234,10 +1266,12 @@ void core::end_periodic_timers() {
   });
 }
 
-/// (What has ended when its shard is read was ended by a pass or a job that has begun before: so in_flight() comes last.)
+/// (What has ended when its shard is read was ended by a pass or a job that has begun before: so in_flight() comes after that.
+/// A timer that was never due when its shard was read may have been moved since, also by that pass or job.)
 bool core::drained() noexcept {
+  const std::uint64_t made_due = made_due_.load(relaxed);
   const counters all = shards_.total();
-  return all.pending() <= all.never_due && in_flight() == 0;
+  return all.pending() <= all.never_due && in_flight() == 0 && made_due_.load(relaxed) == made_due;
 }
 
 bool core::pass_time_until_drained(duration limit) {
@@ -1318,6 +1352,18 @@ statistics core::stats() const {
 }
 
 std::optional<time_point> core::next_due() {
+  for (;;) {
+    const std::uint64_t before = passes_.load();
+    const std::optional<time_point> due = look_for_next_due();
+    const bool is_in_pass = before % 2 != 0;
+    if ((!is_in_pass && passes_.load() == before) || stack_marker::inside(this)) return due;
+    asks_again_.store(true);
+    if (passes_.load() % 2 != 0) return due;  // the end of the pass tells
+  }
+}
+
+/// Exact if no pass is in progress.
+std::optional<time_point> core::look_for_next_due() {
   if (stopped()) return std::nullopt;
   std::optional<tick_number> earliest = shards_.next_due();
   const auto consider = [&](tick_number tick) {

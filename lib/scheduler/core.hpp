@@ -238,6 +238,9 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   using waking = std::shared_ptr<core>;
 
   class in_flight_guard;
+  class pass_in_progress;
+
+  std::optional<time_point> look_for_next_due();
 
   // How it begins to wait.
   [[noreturn, gnu::noinline]] void refuse_stopped() const;
@@ -277,7 +280,7 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   time_point run_traced(traced, record&, const firing&, time_point start, time_point from,
                         std::exception_ptr* thrown) noexcept;
   time_point driver_waited_from(const ready_entry&, const firing&) const noexcept;
-  void end_run(record&, time_point ended) noexcept;
+  bool end_run(record&, time_point ended) noexcept;
   void wait_after_run(record&, time_point ended, waking&) noexcept;
 
   // Runs that go through an executor.
@@ -344,6 +347,9 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   sync::atomic<unfired_list> unfired_{unfired_list::unclaimed};
   // The last number given out: to a submitted run, as its ticket. In virtual time, also to each wait.
   sync::atomic<std::uint64_t> numbers_{0};
+  sync::atomic<std::uint64_t> passes_{0};        // how often one began or ended; odd while one is in progress
+  sync::atomic<bool> asks_again_{false};         // somebody has read next_due() during a pass
+  sync::atomic<std::uint64_t> made_due_{0};      // how often a timer that was never due was moved, or ended
   sync::atomic<std::size_t> without_memory_{0};  // how many wait for memory; the driver reads it in each pass
   // Counted also for timers that are gone.
   std::atomic<std::uint64_t> failed_{0};

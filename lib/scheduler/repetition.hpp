@@ -51,6 +51,7 @@ class repetition {
   /// longer start; `oldest` is the first of them, or null if there are none.
   void moved_to(time_point due, std::size_t taken_back, const occurrence* oldest) noexcept;
 
+  bool allows_overlap() const noexcept { return plan_.on_overlap() == overlapping_runs::allow; }
   /// Whether no run is to come, apart from those submitted.
   bool over() const noexcept { return exhausted_ && !queued_; }
   /// Whether a number of runs is to come, and that number, apart from those submitted.
@@ -63,7 +64,6 @@ class repetition {
   void begin_upcoming(const recurrence::look&, step&) noexcept;
   void overlap(const recurrence::look&, step&) noexcept;
   bool bursts() const noexcept { return plan_.on_missed() == missed_runs::burst; }
-  bool allows_overlap() const noexcept { return plan_.on_overlap() == overlapping_runs::allow; }
 
   recurrence plan_;
   occurrence upcoming_;     // while points are to come; with after_completion() the run that began last

@@ -38,6 +38,40 @@ void schedule_and_await(stage& s, std::size_t i, duration due) {
   s.stop();
 }
 
+/// A core that is polled by hand, as a polled_timer's.
+class polled_by_hand final : public detail::core {
+ public:
+  polled_by_hand() : core({.buckets = 2}, at(0s), kind_of_time::virtual_time) {}
+  time_point now() const noexcept override { return virtual_time::now(); }
+  std::size_t pass() { return run_pass(time_point::max(), unlimited); }
+
+  explored_atomic<bool> told{false};
+
+ private:
+  void next_due_moved_earlier() noexcept override { told.store(true); }
+};
+
+TEST_CASE("who reads next_due() while another thread polls sleeps past no timer") {
+  check_small([] {
+    const auto s = std::make_shared<polled_by_hand>();
+    schedule_on(*s, every(2ms).first_after(1ms), s->now(), [] {});
+    schedule_on(*s, at(9ms), s->now(), [] {});
+    virtual_time::move_to(at(1ms));
+    const auto read = std::make_shared<std::optional<time_point>>();
+    scenario what;
+    what.threads = {{"polls", [s] { s->pass(); }}, {"reads", [=] {
+                                                      s->told.store(false);
+                                                      *read = s->next_due();
+                                                    }}};
+    what.check = [=] {
+      expect(s->told.load() || *read <= s->next_due(), "who sleeps too long is told");
+      s->stop();
+      s->retire();
+    };
+    return what;
+  });
+}
+
 TEST_CASE("the driver and schedule") {
   for (const duration due : {duration(0ms), duration(1ms), duration(2ms)}) {
     check_every_schedule(driven(nothing, {[=](stage& s) { schedule_and_await(s, 0, due); }}));

@@ -137,6 +137,35 @@ TEST_CASE("a waiting drain notices timers that end without a run") {
     check_every_schedule(on_stage(periodic, {drain, moving(to)}));
 }
 
+TEST_CASE("a drain does not end while a timer is due that was never due until a run moved it") {
+  const auto prepare = [](stage& s) {
+    s.add(duration::max());
+    s.add_job(1ms);
+    s.in_run = [&s](std::size_t i) {
+      if (i == 1) s.move(0, 2ms);
+    };
+    virtual_time::move_to(at(1ms));
+    s.core().pass();
+  };
+  const part job{"job", [](stage& s) { s.submitted(0)(); }};
+  const part look{"drains", [](stage& s) {
+                    if (!s.core().drain(0ms)) return;
+                    expect(s.core().due(s.id_of(0)) == time_point::max(), "nothing that is due is pending");
+                  }};
+  check_every_schedule(on_stage(prepare, {look, job}), 2);
+}
+
+TEST_CASE("a waiting drain notices a timer that is moved to where no tick begins any more") {
+  const part drain_and_cancel{"drains", [](stage& s) {
+                                const time_point begin = virtual_time::now();
+                                expect(s.core().drain(1h), "nothing is due");
+                                expect(virtual_time::now() == begin, "it returns at once");
+                                s.cancel(0);
+                              }};
+  check_every_schedule(
+      on_stage([](stage& s) { s.add(5ms); }, {drain_and_cancel, moving(duration::max() - 1ns)}));
+}
+
 /// Another thread, whose counters are its own, changes these in a run, or between two ends, when a third one wakes the
 /// drain.
 TEST_CASE("a drain that is woken while other threads count takes no part of that for the whole") {

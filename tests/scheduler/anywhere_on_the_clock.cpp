@@ -141,4 +141,16 @@ TEST_CASE("a timer may be moved from one end of the clock to the other, and back
   CHECK(time.advance(1ns) == 1);
 }
 
+TEST_CASE("a burst at the end of the clock has its points, and not the moment that means never") {
+  manual_timer time(options{.tick = 1ns}, last - 10h);
+  int runs = 0;
+  time.schedule(every(1h).on_missed(missed_runs::burst), [&] {
+    if (++runs == 100) time.stop();
+  });
+  time.elapse(duration::max());
+  time.advance(0s);
+  CHECK(runs == 9);  // one hour after another, until one before the end
+  CHECK(time.pending() == 1);
+}
+
 }  // namespace scheduler_anywhere_on_the_clock

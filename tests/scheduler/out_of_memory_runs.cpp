@@ -224,6 +224,23 @@ TEST_CASE("overlapping runs without memory for a ticket wait for the next pass")
   CHECK(runs[1].run == 2);
 }
 
+TEST_CASE("a point that is dropped because a run is in progress needs no memory, and stops no pass") {
+  std::vector<job> jobs;
+  jobs.reserve(10);
+  int runs = 0;
+  manual_timer time;
+  time.schedule_every(10ms, doing_nothing(), on([&](job j) { jobs.push_back(std::move(j)); }));
+  time.advance(10ms);
+  time.schedule_after(10ms, counting(runs));
+  {
+    const failing_new failing;
+    time.advance(10ms);
+  }
+  CHECK(jobs.size() == 1);
+  CHECK(runs == 1);
+  CHECK(time.stats().overlapped == 1);
+}
+
 TEST_CASE("even without memory, a run that was kept back waits for the driver") {
   for (const auto& r :
        {rondo::every(10ms).on_overlap(rondo::overlapping_runs::queue_one), rondo::after_completion(10ms)}) {

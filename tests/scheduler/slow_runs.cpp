@@ -85,6 +85,39 @@ TEST_CASE("on_slow is called from inside, after the run and before the callable 
   CHECK(lateness == std::vector<duration>{1005ms});
 }
 
+/// Destroying the last copy takes that long.
+class slow_to_destroy {
+ public:
+  slow_to_destroy(manual_timer& time, duration d) : time_(&time), takes_(d) {}
+  slow_to_destroy(slow_to_destroy&& other) noexcept
+      : time_(std::exchange(other.time_, nullptr)), takes_(other.takes_) {}
+  ~slow_to_destroy() {
+    if (time_ != nullptr) time_->elapse(takes_);
+  }
+
+ private:
+  manual_timer* time_;
+  duration takes_;
+};
+
+TEST_CASE("the time that destroying a callable takes is no part of the next run, but makes it late") {
+  std::vector<std::string> slow;
+  manual_timer time(
+      options{.slow_after = 5ms, .on_slow = [&](const slow_run& r) { slow.emplace_back(r.what.name); }});
+  std::vector<firing> runs;
+  time.schedule_after(300ms, [kept = slow_to_destroy(time, 650ms)] {}, {.name = "first"});
+  time.schedule_after(300ms, recording(runs), {.name = "second"});
+  const timer_id every = time.schedule_every(300ms, recording(runs));
+  time.advance(300ms);
+  CHECK(slow.empty());
+  REQUIRE(runs.size() == 2);
+  CHECK(runs[0].lateness == 650ms);
+  CHECK(runs[1].due == at(300ms));
+  CHECK(runs[1].lateness == 650ms);
+  CHECK(runs[1].missed == 2);
+  CHECK(time.due(every) == at(1200ms));
+}
+
 TEST_CASE("slow runs that throw, and those on an executor, are reported as well") {
   std::vector<slow_run> slow;
   std::vector<job> jobs;
