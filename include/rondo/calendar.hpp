@@ -101,7 +101,8 @@ RONDO_EXPORT calendar weekly(std::initializer_list<std::chrono::weekday> days, a
 /// - `@hourly`, `@daily`, `@midnight`, `@weekly`, `@monthly`, `@yearly` and `@annually` are at the beginning of each.
 /// - The other syntaxes read what is written for another tool. rondo::cron_syntax and lib/calendar/README.md say what each of them has:
 ///   fields and their order, the number of Sunday, what two day fields mean, and which of these:
-///   `?` (a day field that does not count), `L` (the last day of the month), `L-3`, `LW` (the last day from Monday to Friday),
+///   `?` (a day field that does not count), `L` (the last day of the month), `L-3` (three days before it), `LW` (the last day from Monday to
+///   Friday), `L-1W`,
 ///   `15W` (the one that is nearest to the 15th, in the month), `fril` or `6L` (the last Friday), `fri#2` (the second one), `5/10`
 ///   (from 5 on, every tenth).
 /// - Throws std::invalid_argument for anything else, for an expression that no day ever matches (`0 0 30 2 *`) and for
@@ -270,7 +271,7 @@ class wall_task {
 ///   cancelled, and checks before a deadline count as runs, although no task runs.
 /// - The scheduler's drain() ends all of them, as it ends periodic timers. What stop() returns may be run by hand.
 /// - It may outlive its scheduler. It treats the scheduler's destruction as a stop().
-/// - No user code runs under its lock. Cost: as the scheduler's periodic timers, plus an allocation of about 200 bytes
+/// - No user code runs under its lock. Cost: as the scheduler's periodic timers, plus an allocation of about 270 bytes
 ///   for each. A step of the clock moves all of them, on the thread that reports it; refresh_zone_data() does so too.
 class RONDO_EXPORT calendar_timers {
  public:

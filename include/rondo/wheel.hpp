@@ -146,7 +146,7 @@ class wheel {
   /// advance() returns after `limit` calls; the remaining nodes stay scheduled, and the next advance() continues with
   /// them. If the callback throws, the exception propagates out of advance(), the nodes not yet fired stay scheduled,
   /// and the wheel remains usable. In both cases now() is the tick last fired. If `to < now()`, nothing happens and the
-  /// result is 0.
+  /// result is 0. If memory runs out (std::bad_alloc), no node is lost either, and the next advance() continues.
   ///
   /// Calling advance() or destroying the wheel inside the callback is undefined; checked builds and builds without
   /// NDEBUG detect it.

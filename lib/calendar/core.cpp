@@ -132,6 +132,7 @@ timer_id calendar_core::schedule(std::optional<calendar> when, wall_time due, ta
     t->counted_with = t->found_with = &t->when->rule_->zone->offsets();
     first = next_point(*t, now, *t->found_with, *t->found_with);
   }
+  const wall_time shown = t->when ? clock_.now() : now;  // finding the point may have taken a while
   duration delay{};
   {
     const lock hold(mutex_);
@@ -139,7 +140,7 @@ timer_id calendar_core::schedule(std::optional<calendar> when, wall_time due, ta
     t->counted_from = now;
     t->seen_steps = steps_;
     link_last(*t);
-    delay = until_due(*t, now);
+    delay = until_due(*t, shown);
   }
   const recurrence turns = after_completion(soon).first_after(delay).on_overlap(overlapping_runs::queue_one);
   const timer_id id = with == nullptr ? timers_.schedule(turns, std::move(turn))
@@ -237,6 +238,7 @@ void calendar_core::correct(wall_timer& t, wall_time now) noexcept {
       t.counted_with = t.found_with = &present;
       return;
     }
+    if (rule.elapsed && !set_back) from = std::max(now, t.counted_from);
     if (!rule.elapsed && !set_back) {
       from = t.counted_from;
       then = t.counted_with;
@@ -247,8 +249,10 @@ void calendar_core::correct(wall_timer& t, wall_time now) noexcept {
   if (!has_run && then != &present) next = earlier(std::move(next), next_point(t, from, present, present));
   const lock hold(mutex_);
   if (!is_wrong() || t.changes != change) return;
-  if (is_set_back()) t.rejected.reset();
-  t.counted_from = from;
+  if (is_set_back()) {
+    t.rejected.reset();
+    t.counted_from = from;
+  }
   t.counted_with = then;
   t.found_with = &present;
   wait_for(t, std::move(next));
@@ -264,8 +268,8 @@ bool calendar_core::arm(wall_timer& t) {
       if (closed_) return false;  // the clock may no longer exist
       step = steps_;
     }
-    const wall_time now = clock_.now();
-    correct(t, now);
+    correct(t, clock_.now());
+    const wall_time now = clock_.now();  // finding another point may have taken a while
     duration delay{};
     std::uint64_t change = 0;
     timer_id id;
@@ -354,6 +358,8 @@ std::optional<wall_firing> calendar_core::begin(wall_timer& t, const firing& f) 
   const time_point start = saturating_add(f.due, f.lateness);
   now.due = time_point(saturating_difference(start, time_point(now.lateness)));
   find_next(t, shown, now);
+  // Finding the next point may have taken a while, and the clock may have been set back meanwhile.
+  if (t.when) now.lateness = std::max(now.lateness, difference(clock_.now(), now.wall_due));
   return now;
 }
 

@@ -64,6 +64,11 @@ struct watch {
       : steps(::timerfd_create(CLOCK_REALTIME, TFD_NONBLOCK | TFD_CLOEXEC), "rondo: timerfd_create()"),
         end(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), "rondo: eventfd()") {}
 
+  void let_end() const noexcept {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const ssize_t written = ::write(end.number(), &one, sizeof one);
+  }
+
   /// Makes the kernel report the next step.
   void arm() const noexcept {
     itimerspec far{};
@@ -107,10 +112,11 @@ class watcher {
       shared->run();
     });
   }
+  /// In a child made by fork(), there is no such thread; the parent's has the same descriptors, and goes on.
   ~watcher() {
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const ssize_t written = ::write(watch_->end.number(), &one, sizeof one);
-    if (thread_.get_id() == std::this_thread::get_id())
+    const bool is_copy = getpid() != process_;
+    if (!is_copy) watch_->let_end();
+    if (is_copy || thread_.get_id() == std::this_thread::get_id())
       thread_.detach();
     else
       thread_.join();
@@ -119,6 +125,7 @@ class watcher {
   watcher& operator=(const watcher&) = delete;
 
  private:
+  const pid_t process_ = getpid();
   const std::shared_ptr<watch> watch_;
   const std::shared_ptr<void> listener_;
   std::thread thread_;

@@ -137,6 +137,7 @@ void wheel_core::sort(std::size_t index) {
     }
   }
   last_ranks_[index] = end == sorted_.rend() ? 0 : (*end)->rank;
+  if (sorted_.size() > most_kept_sorted) std::vector<node*>().swap(sorted_);
 }
 
 /// Removes the tick's bucket if it is empty, moves the window, and redistributes a part.
@@ -276,7 +277,7 @@ void wheel_core::shrink_to_fit(bool is_open) noexcept {
     queue_.set(buckets_.size(), std::nullopt);
   }
   update_window_end();
-  sorted_ = {};
+  std::vector<node*>().swap(sorted_);
   pool_.shrink_to_fit();
 }
 

@@ -70,6 +70,28 @@ TEST_CASE("a timer runs at each of the points, and ends with the last one") {
   CHECK(p.runs[2].left == 0);
 }
 
+TEST_CASE("a function that takes long makes no timer late, and a run says so if it was late by that") {
+  place p("2026-05-01 12:00:00");
+  duration takes = 10s;
+  p.timers->schedule(calendar_of([&](wall_time after) -> std::optional<wall_time> {
+                       p.time.elapse(takes);
+                       return std::chrono::floor<std::chrono::hours>(after) + 1h;
+                     }),
+                     p.noting("r"));
+  takes = 0s;
+  p.advance_to("2026-05-01 13:00:00");
+  CHECK(p.ran.take() == "r@2026-05-01 13:00");
+  takes = 7s;
+  p.advance_to("2026-05-01 14:00:00");
+  CHECK(p.ran.take() == "r@2026-05-01 14:00+7000000000ns");
+  REQUIRE(p.runs.size() == 2);
+  CHECK(p.runs[0].lateness == 0s);
+  CHECK(p.runs[1].lateness == 7s);
+  takes = 0s;
+  p.advance_to("2026-05-01 15:00:00");
+  CHECK(p.ran.take() == "r@2026-05-01 15:00");
+}
+
 TEST_CASE("points that have passed become one run") {
   place p("2026-05-01 12:30:00");
   p.timers->schedule(hours_until("2026-05-01 20:00:00"), p.noting("a"));

@@ -18,6 +18,7 @@
 
 #include <rondo/calendar.hpp>
 
+#include "threads/child.hpp"
 #include "threads/patience.hpp"
 
 namespace calendar_step_watch {
@@ -101,6 +102,18 @@ TEST_CASE("each step is reported, after the next one has been requested from the
     REQUIRE(told.wait(i));
     CHECK(armed_when_told == i + 1);
   }
+}
+
+TEST_CASE("a child that ends its copy of the handle leaves the parent's as it was") {
+  const kernel k;
+  gate told;
+  std::shared_ptr<void> handle = detail::watch_steps([&] { told.open(); });
+  CHECK(in_child([&] {
+          handle.reset();
+          return 0;
+        }) == "");
+  k.tell();
+  CHECK(told.wait());
 }
 
 TEST_CASE("a listener that throws is called again after a while") {

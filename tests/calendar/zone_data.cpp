@@ -121,6 +121,28 @@ TEST_CASE("an expression of elapsed time goes on from the update, and its points
         "r@2026-05-01 01:00 r@2026-05-01 02:30");
 }
 
+TEST_CASE(
+    "a clock that is set back a little beside an update repeats no point of an expression of elapsed time") {
+  const update same_offset{.before = "AAA0", .after = "BBB0"};
+  const auto runs = [&](const char* expression, const char* first, const char* then, bool set_first) {
+    zone_folder folder;
+    folder.add("Test/City", same_offset.before);
+    refresh_zone_data();
+    place p("2026-05-01 11:00:00");
+    p.timers->schedule(cron(expression, "Test/City"), p.noting("r"));
+    p.advance_to(first);
+    folder.add("Test/City", same_offset.after);
+    if (set_first) p.wall.set(utc(then));
+    CHECK(refresh_zone_data());
+    if (!set_first) p.wall.set(utc(then));
+    p.advance_to("2026-05-01 13:30:00");
+    return p.ran.take();
+  };
+  CHECK(runs("0 * * * *", "2026-05-01 12:05:00", "2026-05-01 10:05:00", true) ==
+        "r@2026-05-01 12:00 r@2026-05-01 13:00");
+  CHECK(runs("0 */12 * * *", "2026-05-01 14:00:00", "2026-05-01 10:30:00", false) == "r@2026-05-01 12:00");
+}
+
 TEST_CASE("a timer that has not run yet runs at a point that is new after an update") {
   zone_folder folder;
   folder.add("Test/City", an_hour_back.before);

@@ -228,6 +228,19 @@ TEST_CASE("shrink_to_fit() of a new wheel gives back nothing, and needs no memor
   CHECK(bytes_held() == before);
 }
 
+TEST_CASE("a burst that is moved in the reverse order leaves nothing that shrink_to_fit() would keep" *
+          doctest::skip(!failing_new::available)) {
+  std::deque<timer> timers(200'000);
+  wheel w;
+  const held since_new;
+  for (timer& t : timers) w.schedule(t, 30'000);
+  for (auto t = timers.rbegin(); t != timers.rend(); ++t) w.schedule(*t, 30'000);
+  CHECK(w.advance(30'000, [](timer&) {}) == timers.size());
+  CHECK(since_new.bytes() <= 256 * 1024);
+  w.shrink_to_fit();
+  CHECK(since_new.bytes() == 0);
+}
+
 TEST_CASE("a callback of advance() may call shrink_to_fit(), whichever list its timer was in") {
   for (const tick_number due : {tick_number{20}, tick_number{700}, tick_number{-50}, tick_number{1} << 40}) {
     CAPTURE(due);

@@ -320,7 +320,8 @@ class RONDO_EXPORT wheel_core {
   delay_queue queue_;  // its entries: the buckets, then one for the far nodes, buckets_.size()
   // Of the far node that was moved to each bucket last; out_of_order if one before it has a later rank.
   std::vector<std::uint64_t> last_ranks_;
-  std::vector<node*> sorted_;  // for sort()
+  static constexpr std::size_t most_kept_sorted = 4096;
+  std::vector<node*> sorted_;  // for sort(), which keeps its memory unless it is more than that
   unsigned cancels_until_sweep_ = cancels_per_sweep;
   unsigned refused_ = 0;          // nodes that could not stay in place, of those tried
   std::uint64_t trial_ends_ = 0;  // at this rank of far nodes
