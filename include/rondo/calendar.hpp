@@ -99,12 +99,11 @@ RONDO_EXPORT calendar weekly(std::initializer_list<std::chrono::weekday> days, a
 /// - Day of the month and day of the week: if neither of these fields begins with `*`, a day counts if it matches
 ///   *either* field; otherwise it must match both.
 /// - `@hourly`, `@daily`, `@midnight`, `@weekly`, `@monthly`, `@yearly` and `@annually` are at the beginning of each.
-/// - The other syntaxes read what is written for another tool. rondo::cron_syntax and lib/calendar/README.md say what each of them has:
-///   fields and their order, the number of Sunday, what two day fields mean, and which of these:
-///   `?` (a day field that does not count), `L` (the last day of the month), `L-3` (three days before it), `LW` (the last day from Monday to
-///   Friday), `L-1W`,
-///   `15W` (the one that is nearest to the 15th, in the month), `fril` or `6L` (the last Friday), `fri#2` (the second one), `5/10`
-///   (from 5 on, every tenth).
+/// - The other syntaxes read what is written for another tool. rondo::cron_syntax and lib/calendar/README.md say what each of
+///   them has: fields and their order, the number of Sunday, what two day fields mean, and which of these: `?` (a day field that
+///   does not count), `L` (the last day of the month), `L-3` (three days before it), `LW` (the last day from Monday to Friday),
+///   `L-1W`, `15W` (the one that is nearest to the 15th, in the month), `fril` or `6L` (the last Friday), `fri#2` (the second
+///   one), `5/10` (from 5 on, every tenth).
 /// - Throws std::invalid_argument for anything else, for an expression that no day ever matches (`0 0 30 2 *`) and for
 ///   an unknown zone; the message names the part that is wrong and, for a number of fields or a character of another syntax, that
 ///   syntax. Throws std::runtime_error as daily() does.
