@@ -1082,14 +1082,16 @@ bool core::reschedule(timer_id id, time_point due, time_point now, remainder& re
   return moved;
 }
 
-/// Destroys first: waking the driver may run user code that waits for the end of the timer, which this call must
-/// complete.
+/// Wakes first: what is destroyed may run for long, and the driver must not sleep past the new deadline meanwhile. Waking it may
+/// run user code (on_earlier), which must not wait for the end of the timer, because this call completes it.
 void core::finish(const remainder& rest) noexcept {
-  if (rest.ended != nullptr) {
-    shard_lock hold(shards_.of(*rest.ended).mutex, std::defer_lock);
-    release(hold, *rest.ended, marker::kind::destruction);
+  if (rest.wakes) {
+    const marker here(marker::kind::destruction, this, rest.ended);
+    next_due_moved_earlier();
   }
-  if (rest.wakes) next_due_moved_earlier();
+  if (rest.ended == nullptr) return;
+  shard_lock hold(shards_.of(*rest.ended).mutex, std::defer_lock);
+  release(hold, *rest.ended, marker::kind::destruction);
 }
 
 bool core::belongs(timer_id id, const timer_group& group) const {

@@ -4,8 +4,10 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include <rondo/polled_timer.hpp>
 
@@ -324,6 +326,60 @@ TEST_CASE("no lock of keyed timers is held while on_earlier runs") {
   CHECK(calls >= 1);
   CHECK(timers.size() == 1);
   CHECK(time.pending() == 1);
+}
+
+/// A callable that calls f() when it is destroyed.
+template <class F>
+auto calling_at_its_end(F f) {
+  return [end = std::shared_ptr<void>(nullptr, [f](void*) { f(); })] {};
+}
+
+TEST_CASE("the driver is woken for a key's new timer before the old one's callable is destroyed") {
+  polled_timer time;
+  by_name timers(time);
+  int calls = 0, calls_before = -1;
+  time.on_earlier([&] { ++calls; });
+  timers.set_after("a", 1h, calling_at_its_end([&] { calls_before = calls; }));
+  time.next_due();
+  calls = 0;
+  timers.set_after("a", 1ms, doing_nothing());
+  CHECK(calls_before == 1);
+  CHECK(calls == 1);
+}
+
+TEST_CASE("on_earlier may wait for the timer that its key has just replaced, and destroy everything") {
+  std::optional<polled_timer> time(std::in_place);
+  std::optional<by_name> timers(*time);
+  int ends = 0;
+  timers->set_after("a", 1h, calling_at_its_end([&] { ++ends; }));
+  const timer_id old = time->list().at(0).id;
+  bool is_called = false;
+  const auto do_once = [&](auto what) {
+    time->on_earlier([&is_called, what] {
+      if (!std::exchange(is_called, true)) what();
+    });
+  };
+  SUBCASE("by its id") {
+    do_once([&] { CHECK(time->cancel_and_wait(old) == cancel_result::gone); });
+  }
+  SUBCASE("by its key") {
+    do_once([&] { CHECK(timers->cancel_and_wait("a") == cancel_result::cancelled); });
+  }
+  SUBCASE("by setting the key again") {
+    do_once([&] { timers->set_after("a", 1us, doing_nothing()); });
+  }
+  SUBCASE("by destroying the keyed timers") {
+    do_once([&] { timers.reset(); });
+  }
+  SUBCASE("by stopping the scheduler") {
+    do_once([&] { CHECK(time->stop().size() == 1); });
+  }
+  SUBCASE("by destroying the scheduler") {
+    do_once([&] { time.reset(); });
+  }
+  timers->set_after("a", 1ms, doing_nothing());
+  CHECK(is_called);
+  CHECK(ends == 1);
 }
 
 /// A move-only key with its own hash.

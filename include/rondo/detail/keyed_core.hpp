@@ -112,7 +112,7 @@ class RONDO_EXPORT keyed_core : public std::enable_shared_from_this<keyed_core> 
 };
 
 /// One call for a key. It is created before the mutex is locked and destroyed after the mutex is unlocked. Its
-/// destructor destroys the callable of a timer that has ended, interrupts its runs in progress, and wakes the driver.
+/// destructor wakes the driver, destroys the callable of a timer that has ended, and interrupts its runs in progress.
 class RONDO_EXPORT RONDO_CHECKED_ABI keyed_call {
  public:
   /// A call that cancels or moves a timer.
