@@ -206,12 +206,14 @@ class keyed_timers<Key, Hash, KeyEqual>::keys final : public detail::keyed_core 
   }
 
   bool reschedule(const Key& key, detail::keyed_call& c) {
+    if (abandoned()) return false;
     const std::lock_guard hold(mutex_);
     const place k = table_.find(key);
     return k != 0 && c.reschedule(entry(k));
   }
 
   cancel_result cancel(const Key& key, awaited* tasks = nullptr) {
+    if (abandoned()) return cancel_result::gone;
     forgotten gone(*this);  // its destructor may wait for the end of `c`
     detail::keyed_call c(*this);
     const std::lock_guard hold(mutex_);
@@ -224,18 +226,21 @@ class keyed_timers<Key, Hash, KeyEqual>::keys final : public detail::keyed_core 
   }
 
   std::optional<time_point> due(const Key& key) const {
+    if (abandoned()) return std::nullopt;
     const std::lock_guard hold(mutex_);
     const place k = table_.find(key);
     return k != 0 ? keyed_core::due(entry(k)) : std::nullopt;
   }
 
   bool has(const Key& key) const {
+    if (abandoned()) return false;
     const std::lock_guard hold(mutex_);
     const place k = table_.find(key);
     return k != 0 && has_timer(entry(k));
   }
 
   std::size_t size() const {
+    if (abandoned()) return 0;
     const std::lock_guard hold(mutex_);
     std::size_t count = 0;
     for (place k = 1; k < table_.end(); ++k)

@@ -36,6 +36,8 @@ keyed_core::keyed_core(const scheduler& s) : owner_(std::make_unique<owner>(*thi
 
 keyed_core::~keyed_core() = default;
 
+bool keyed_core::abandoned() const noexcept { return owner_->core->abandoned(); }
+
 timer_id keyed_core::id_of(const keyed_entry& e) const noexcept {
   return e.generation == 0 ? timer_id{} : owner_->core->id_of(e.slot, e.generation);
 }
@@ -84,7 +86,7 @@ void keyed_core::cancel_all(std::uint64_t replaced_until) {
 void keyed_core::clear() {
   core& c = *owner_->core;
   [[maybe_unused]] const checked_call checked{c, in_keyed_timers};
-  if (c.abandoned()) return;
+  if (abandoned()) return;
   std::uint64_t until = 0;
   {
     const std::lock_guard hold(mutex_);
@@ -96,7 +98,7 @@ void keyed_core::clear() {
 void keyed_core::close() {
   core& c = *owner_->core;
   [[maybe_unused]] const checked_call checked{c, in_keyed_timers};
-  if (c.abandoned()) return;
+  if (abandoned()) return;
   std::uint64_t until = 0;
   {
     const std::lock_guard hold(mutex_);
@@ -122,7 +124,7 @@ cancel_result keyed_core::cancel_and_wait(const void* key) {
 }
 
 void keyed_core::note(awaited& tasks, const keyed_entry& e, std::uint32_t tag) const noexcept {
-  if (owner_->core->abandoned() || owner_->core->inside_tagged(*owner_, tag)) return;
+  if (owner_->core->inside_tagged(*owner_, tag)) return;
   tasks.current = id_of(e);
   tasks.tag = tag;
   if (e.replaced != 0) tasks.replaced_until = numbers_;

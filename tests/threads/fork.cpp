@@ -145,6 +145,68 @@ TEST_CASE("a scope and keyed timers can be destroyed in a child") {
   CHECK(t.pending() == 2);
 }
 
+/// The number of the first call that does not say that key 1 has no timer, or 0.
+template <class Keyed>
+int first_wrong_of_dead(Keyed& keyed) {
+  bool is_refused = false;
+  try {
+    keyed.try_set_after(1, 1ms, [] {});
+  } catch (const rondo::stopped_error&) {
+    is_refused = true;
+  }
+  keyed.clear();
+  return first_wrong({is_refused, !keyed.contains(1), !keyed.due(1), keyed.size() == 0,
+                      !keyed.reschedule_after(1, 1ms), keyed.cancel(1) == cancel_result::gone,
+                      keyed.cancel_and_wait(1) == cancel_result::gone});
+}
+
+TEST_CASE("in a child no key has a timer, and no callable is destroyed") {
+  const auto token = std::make_shared<int>(0);
+  timer t;
+  rondo::keyed_timers<int> keyed(t);
+  keyed.set_after(1, 1h, [token] {});
+  CHECK(in_child([&] {
+          const int wrong = first_wrong_of_dead(keyed);
+          return wrong != 0 || token.use_count() == 2 ? wrong : 50;
+        }) == "");
+  CHECK(keyed.due(1).has_value());
+  CHECK(keyed.reschedule_after(1, 2h));
+  CHECK(keyed.size() == 1);
+  CHECK(keyed.cancel(1) == cancel_result::cancelled);
+  CHECK(token.use_count() == 1);
+}
+
+/// Runs under the lock of the keyed timers.
+struct hash_of_zero_waits {
+  static inline gate *begun = nullptr, *may_end = nullptr;
+  std::size_t operator()(int key) const {
+    if (key == 0) {
+      begun->open();
+      CHECK(may_end->wait());
+    }
+    return 0;
+  }
+};
+
+TEST_CASE("in a child no call for a key hangs, although a thread of the parent was inside one") {
+  gate begun, may_end;
+  hash_of_zero_waits::begun = &begun;
+  hash_of_zero_waits::may_end = &may_end;
+  timer t;
+  std::optional<rondo::keyed_timers<int, hash_of_zero_waits>> keyed(t);
+  keyed->set_after(1, 1h, [] {});
+  std::thread asks([&] { CHECK_FALSE(keyed->contains(0)); });
+  CHECK(begun.wait());
+  CHECK(in_child([&] {
+          const int wrong = first_wrong_of_dead(*keyed);
+          keyed.reset();
+          return wrong;
+        }) == "");
+  may_end.open();
+  asks.join();
+  CHECK(keyed->size() == 1);
+}
+
 TEST_CASE("the timers of a polled timer are pending in parent and child, which then go separate ways") {
   rondo::polled_timer timer;
   int runs = 0;

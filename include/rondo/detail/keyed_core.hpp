@@ -57,6 +57,10 @@ class RONDO_EXPORT keyed_core : public std::enable_shared_from_this<keyed_core> 
 
   virtual ~keyed_core();
 
+  /// Whether this is a copy in a child made by fork(), whose scheduler has no driver there. The mutex may never be free, so each
+  /// call asks this first. (One that sets a timer is refused when it takes a record.)
+  bool abandoned() const noexcept;
+
   // Precondition of these: the mutex is locked.
 
   /// Whether the entry has a pending timer.
