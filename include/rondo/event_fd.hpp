@@ -81,7 +81,7 @@ class alarm_descriptor {
 ///
 /// - Do not read from it: run_due() does everything. Level-triggered epoll reports it until nothing is due.
 ///   Edge-triggered epoll reports it each time a timer becomes due, and again if run_due() returns or throws while one
-///   is due.
+///   is due. While the earliest timer is due in more than a year, it becomes readable once a year.
 /// - System calls: run_due() sets the descriptor again only after it was readable; otherwise it is set only when a
 ///   timer becomes the earliest. Scheduling a later timer makes no system call, nor does cancelling or postponing the
 ///   earliest (which may then wake the loop once, at the old time), nor does a timer that becomes due while the
@@ -167,6 +167,7 @@ class event_fd {
   }
 
   void arm(std::optional<time_point> t) {
+    if (t) t = std::min(*t, scheduler::clock::now() + longest_sleep);  // and then renew() arms it again
     readable_when_due_.set(t);
     armed_ = t;
     raised_ = false;
@@ -185,6 +186,9 @@ class event_fd {
     watch(const watch&) = delete;
     watch& operator=(const watch&) = delete;
   };
+
+  // A time_t of 32 bits counts the seconds of 68 years.
+  static constexpr duration longest_sleep = std::chrono::hours(24 * 365);
 
   polled_timer& timer_;
   const int forks_;

@@ -100,6 +100,26 @@ TEST_CASE("it is armed after the pass for a timer that became the earliest while
   CHECK(due.run_due() == 1);
 }
 
+TEST_CASE("for a timer that is due in centuries it wakes each year, because seconds may have 32 bits") {
+  polled_timer timer;
+  event_fd due(timer);
+  constexpr auto year = std::chrono::hours(24 * 365);
+  settime_calls();
+  timer.schedule_after(200 * year, [] {});
+  CHECK(settime_calls() == 1);
+  const time_point first = last_set_time();
+  CHECK(first > timer.now() + 364 * 24h);
+  CHECK(first <= timer.now() + year);
+  CHECK(due.run_due() == 0);
+  CHECK(settime_calls() == 0);
+  const clock_ahead ahead(year);
+  REQUIRE(timer.now() >= first);
+  CHECK(due.run_due() == 0);
+  CHECK(settime_calls() == 1);
+  CHECK(last_set_time() > timer.now() + 364 * 24h);
+  CHECK(last_set_time() <= timer.now() + year);
+}
+
 TEST_CASE("after a task has thrown, it is readable while timers are due, and wakes for the next one") {
   polled_timer timer({.propagate_exceptions = true});
   event_fd due(timer);
