@@ -34,7 +34,8 @@ class thread_core;
 /// destroys any callable. Create the child's own timers in the child. (A polled_timer or manual_timer can be used in
 /// the child, as its own, if no other thread was inside one of its calls during the fork; under the same condition a
 /// timer_scope and keyed_timers can be destroyed there. A task that forks must not return in the child: it must call
-/// exec or _exit.)
+/// exec or _exit.) A handler that was given to pthread_atfork() before the process created its first timer or polled_timer
+/// must not create or destroy one: it would wait for ever.
 class RONDO_EXPORT timer final : public scheduler {
  public:
   /// Starts the thread. Throws std::invalid_argument as documented for options, and std::system_error if the thread

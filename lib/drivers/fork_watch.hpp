@@ -41,7 +41,8 @@ class fork_watch {
     mutex.unlock();
   }
 
-  // All watches of this process. The mutex is held during fork(), so the list is consistent in the child.
+  // All watches of this process. The mutex is held during fork(), so the list is consistent in the child. It is also held while
+  // those handlers run that were registered before ours: they must not create or destroy a watch.
   static inline constinit std::mutex mutex;
   static inline constinit fork_watch* first = nullptr;
 
