@@ -212,6 +212,18 @@ TEST_CASE(
   CHECK(w.ask("SELECT count(*) FROM rondo_task") == "0");
 }
 
+TEST_CASE("a claim that failed is repeated, and not only at the next periodic look") {
+  workplace w;
+  diary d(w);
+  dispatcher runs(w.time, *w.tasks, d.handler(), w.options());
+  REQUIRE(w.settle({&runs}));
+  w.tasks->submit_after(0s, {});
+  w.line().fail(1);
+  w.rest().notify();
+  w.pass(1s, {&runs}, 50ms);
+  CHECK(d.size() == 1);
+}
+
 TEST_CASE("claims whose answer was lost are found again, and run in time") {
   workplace w;
   diary d(w);

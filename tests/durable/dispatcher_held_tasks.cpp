@@ -354,6 +354,21 @@ TEST_CASE("after the host's clock was set back, a held task still waits for its 
   CHECK(w.errors().empty());
 }
 
+TEST_CASE("a task that turns out to be early during a claim is claimed again at once") {
+  workplace w;
+  diary d(w);
+  auto o = w.options();
+  o.threads = 1;  // so that the second one should begin in the turn that gives back the first one, and claims
+  w.submit_many(2, 3s);
+  dispatcher runs(w.time, *w.tasks, d.handler(), o);
+  REQUIRE(w.settle({&runs}));
+  REQUIRE(runs.stats().held == 2);
+  w.step_clock(-20ms);
+  w.pass(3500ms, {&runs}, 5ms);
+  REQUIRE(d.size() == 2);
+  for (const auto& e : d.entries()) CHECK(e.at < workplace::beginning + 3s + 10ms);
+}
+
 TEST_CASE(
     "after the host's clock was set forward, a dispatcher takes over, or declares dead, nothing that it "
     "runs") {

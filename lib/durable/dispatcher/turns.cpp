@@ -173,6 +173,7 @@ bool turns::take_turn() {
   try {
     const turn t = next_turn();
     claims = t.claim_up_to != 0;
+    if (claims) next_claim_.begins();
     const time_point sent = d_.clock.now();
     turn_result done = d_.database.take(t);
     const time_point received = d_.clock.now();

@@ -139,6 +139,10 @@ class next_claim {
     t.claim_bytes = part_of(bytes);
   }
 
+  /// The turn with the claim is about to be taken. What is asked from now on, perhaps because of the turn's own answer, is not
+  /// answered by this claim.
+  void begins() noexcept { look_ = false; }
+
   /// The claim of the turn has succeeded. Returns false if it took so long that the next one asks for less.
   bool succeeded(const turn& t, const turn_result& done, duration took) noexcept {
     std::size_t bytes = 0;
@@ -148,17 +152,20 @@ class next_claim {
       is_ahead_ =
           std::ranges::none_of(done.claimed, [](const claim& c) { return c.remaining <= duration::zero(); });
     too_busy_ = false;
-    look_ = done.may_have_more;
+    look_ = look_ || done.may_have_more;
     const bool is_in_time = done.claimed.empty() || took <= long_;
     if (is_in_time)
       divisor_ = std::max<std::size_t>(divisor_ / 2, 1);
     else
-      failed();
+      shrink();
     return is_in_time;
   }
 
-  /// It may have been too large.
-  void failed() noexcept { divisor_ = std::min(divisor_ * 2, largest_divisor); }
+  /// It is to be repeated, and may have been too large.
+  void failed() noexcept {
+    look_ = true;
+    shrink();
+  }
 
  private:
   // What becomes due during a claim waits until its end. So if nothing was due already, the next one asks for few: with
@@ -167,6 +174,7 @@ class next_claim {
   // The default limits then become one task and a kilobyte.
   static constexpr std::size_t largest_divisor = 1U << 16U;
 
+  void shrink() noexcept { divisor_ = std::min(divisor_ * 2, largest_divisor); }
   std::size_t part_of(std::size_t all) const noexcept { return std::max<std::size_t>(all / divisor_, 1); }
 
   const std::size_t most_places_, most_bytes_;
