@@ -107,7 +107,7 @@ struct turn {
   std::vector<ticket> returned = {};
   // Runs in progress. Their leases are counted from now.
   std::vector<ticket> renewed = {};
-  // Runs that have begun and not ended. If less than half of a lease is left by the engine's clock, which may have been
+  // Runs that have begun and whose end is not reported. If less than half of a lease is left by the engine's clock, which may have been
   // set, it is counted from now: the claim of this turn must not find what this session runs expired.
   std::vector<ticket> kept = {};
   // Tasks whose runs should begin. This counts an attempt and starts the lease from now. Repeating it for the same

@@ -332,6 +332,43 @@ TEST_CASE("a dispatcher whose wheel was halted for longer than the lease does no
   CHECK(runs.stats().leases_lost == 0);
 }
 
+TEST_CASE(
+    "a run that ends while its dispatcher prepares a claim is not taken over, nor declared dead, by that") {
+  for (const int attempts : {1, 10}) {
+    CAPTURE(attempts);
+    workplace w;
+    w.watched->look_every = 50ms;
+    gate begun, may_end;
+    auto o = w.options();
+    o.lease = 9s;
+    o.max_attempts = attempts;
+    w.tasks->submit_after(0s, {});
+    dispatcher runs(
+        w.time, *w.tasks,
+        [&](const task&) {
+          begun.open();
+          may_end.wait();
+        },
+        o);
+    REQUIRE(begun.wait());
+    REQUIRE(w.rests());
+    // The dispatcher has looked for runs that have ended, and not yet decided to claim.
+    w.line().on_question([&] {
+      may_end.open();
+      CHECK(eventually([&] { return runs.stats().running == 0; }));
+    });
+    w.time.elapse(9001ms);
+    w.time.advance(0s);
+    REQUIRE(eventually([&] { return runs.stats().running == 0 && w.rests(); }));
+    CHECK(eventually([&] { return runs.stats().completed == 1; }));
+    CHECK(runs.stats().claimed == 1);
+    CHECK(runs.stats().fired == 1);
+    CHECK(runs.stats().dead == 0);
+    CHECK(runs.stats().leases_lost == 0);
+    CHECK(w.errors().empty());
+  }
+}
+
 TEST_CASE("after the host's clock was set back, a held task still waits for its due time by that clock") {
   workplace w;
   diary d(w);

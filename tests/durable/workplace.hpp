@@ -82,7 +82,20 @@ class line_to_the_database {
     after_ = std::move(f);
   }
 
+  /// `f` is called before a dispatcher asks whether somebody has changed the database.
+  void on_question(std::function<void()> f) {
+    const std::lock_guard hold(mutex_);
+    question_ = std::move(f);
+  }
+
   // From the session.
+
+  void asked() {
+    std::unique_lock hold(mutex_);
+    const auto hook = question_;
+    hold.unlock();
+    if (hook) hook();
+  }
 
   void made(const detail::turn& t) {
     std::unique_lock hold(mutex_);
@@ -108,6 +121,7 @@ class line_to_the_database {
   mutable std::mutex mutex_;
   std::vector<detail::turn> turns_;
   std::function<void(const detail::turn&)> hook_, after_;
+  std::function<void()> question_;
   int left_ = 0;
   fault how_ = fault::none;
 };
@@ -188,7 +202,10 @@ class watched_session final : public detail::session {
     return done;
   }
   bool wait() override { return rest_->wait(); }
-  bool changed() override { return of_->changed(); }
+  bool changed() override {
+    line_.asked();
+    return of_->changed();
+  }
   duration look_every() const override { return look_every_; }
   void interrupt() noexcept override { rest_->ask(); }
 

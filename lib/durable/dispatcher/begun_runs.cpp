@@ -33,6 +33,15 @@ std::vector<ticket> begun_runs::tickets() const {
   return all;
 }
 
+std::vector<ticket> begun_runs::untold() const {
+  const std::lock_guard hold(mutex_);  // as in end(), so that no run is missed on its way
+  std::vector<ticket> all;
+  for (const run_list* list : {&waiting_, &in_progress_})
+    for (const run& r : *list) all.push_back(r.of());
+  inbox_.add_ended_to(all);
+  return all;
+}
+
 void begun_runs::put_beginnings_into(turn& t) const {
   const std::lock_guard hold(mutex_);
   for (const run_list* list : {&waiting_, &in_progress_})

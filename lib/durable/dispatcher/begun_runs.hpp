@@ -41,6 +41,8 @@ class begun_runs {
   std::vector<ticket> in_progress() const;
   /// The tickets of all runs, waiting or in progress. Throws std::bad_alloc.
   std::vector<ticket> tickets() const;
+  /// These, and those of the runs that have ended and are still in the inbox. Throws std::bad_alloc.
+  std::vector<ticket> untold() const;
   /// Adds the beginnings of all runs to a turn. Throws std::bad_alloc.
   void put_beginnings_into(turn& t) const;
 

@@ -3,6 +3,7 @@
 
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "durable/dispatcher/run.hpp"
 #include "durable/engine.hpp"
@@ -42,6 +43,12 @@ class inbox {
     add([&] { contents_.signals |= signals; });
   }
 
+  /// Adds the tickets of the ended runs in it. Throws std::bad_alloc.
+  void add_ended_to(std::vector<ticket>& all) const {
+    const std::lock_guard hold(mutex_);
+    for (const run& r : contents_.ended) all.push_back(r.of());
+  }
+
   // From the database thread.
 
   contents take() noexcept {
@@ -62,7 +69,7 @@ class inbox {
   }
 
   session& session_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   contents contents_;
 };
 

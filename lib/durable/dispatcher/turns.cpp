@@ -227,8 +227,9 @@ turn turns::next_turn() {
   // News may come late to a busy thread, which does not wait for them.
   if (watches_ && (watch_ || saturating_difference(d_.clock.now(), last_watch_) >= longest_unwatched))
     t.watched = d_.runs.tickets();
-  // The wheel may have stood still, or somebody has set the engine's clock.
-  if (t.claim_up_to != 0) t.kept = d_.runs.tickets();
+  // The wheel may have stood still, or somebody has set the engine's clock. A run may have ended since gather(): the next turn
+  // reports that.
+  if (t.claim_up_to != 0) t.kept = d_.runs.untold();
   return t;
 }
 
