@@ -221,7 +221,8 @@ class RONDO_EXPORT store {
   store& operator=(const store&) = delete;
 
   ///@{
-  /// Adds a task and returns its id, which is greater than zero and never reused. A delay counts on the engine's clock.
+  /// Adds a task and returns its id, which is greater than zero and never reused; except that with SQLite, an id returned
+  /// within a transaction of yours that is then rolled back is given again. A delay counts on the engine's clock.
   /// The task is due at once if the delay is zero or negative or the time is in the past. Throws key_taken.
   std::int64_t submit_after(any_duration delay, const submission& what);
   std::int64_t submit_after(transaction in, any_duration delay, const submission& what);
