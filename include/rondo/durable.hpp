@@ -246,8 +246,8 @@ class RONDO_EXPORT store {
   /// even if it fails. cancel() ends the task. Throws key_taken if a task that is not repeated has the key, and
   /// std::invalid_argument also if the schedule has no point before the end of the clock.
   ///
-  /// - The task is *one* task, with one id. Each point is run at least once, by one dispatcher at a time, and runs never
-  ///   overlap, as far as leases go: as for other tasks.
+  /// - The task is *one* task, with one id. Each point is run at least once, unless it went by and `missed` passes
+  ///   it over. One dispatcher at a time runs it, and runs never overlap, as far as leases go: as for other tasks.
   /// - Failed attempts are retried, for the same point. When it is done, or given up, the task goes on with the next one
   ///   and is never dead; dispatcher_statistics::dead, on_error and on_dead tell of a point that was given up.
   /// - A run that is snoozed, or moved by reschedule_*(), is still for the same point. The schedule does not move.
