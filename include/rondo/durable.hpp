@@ -443,9 +443,15 @@ struct dispatcher_options {
   /// thread: calls of the dispatcher wait for it, so it should be short. If the lease of the last attempt ran out,
   /// `payload` is empty: store::list() has it. What it throws goes to on_error.
   ///
-  /// It is called after the database has noted that the task is dead, at most once for each such note: not at all if the
-  /// process dies in between; or if the database's answer was lost, and somebody has revived or removed the task before
-  /// the dispatcher could ask again. Twice only
+  /// It is called after the database has noted that the task is dead, at most once for each such note. Not at all
+  /// - if the process dies in between;
+  /// - if the database's answer was lost, and somebody has revived or removed the task before the dispatcher could ask
+  ///   again;
+  /// - if the lease of the last attempt ran out, and the answer to the claim that found this was lost: no claim finds the
+  ///   task again. store::list() has it, but dispatcher_statistics::dead does not count it. (For a point of a repeated task, the
+  ///   call then comes.)
+  ///
+  /// Twice only
   /// - if the database has lost the note after the call: it went back to an earlier state (a failover, a backup), or with
   ///   SQLite the host crashed;
   /// - for a point of a repeated task, if the answer was lost, and another dispatcher took the point over meanwhile: the

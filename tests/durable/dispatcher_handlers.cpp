@@ -211,6 +211,34 @@ TEST_CASE("on_dead is told of a task whose last lease ran out, by the dispatcher
   CHECK(e[0].what.payload.empty());
 }
 
+TEST_CASE(
+    "on_dead is not told of a task whose last lease ran out if the answer to that claim is lost; list() has "
+    "it") {
+  workplace w;
+  obituaries told;
+  const auto id = w.tasks->submit_after(0s, {.max_attempts = 1});
+  const auto gone = w.watched->plain("gone", {{"default"}, 5s, 30s, 10});
+  const auto claimed = gone->take({.claim_up_to = 1}).claimed;
+  REQUIRE(claimed.size() == 1);
+  gone->take({.begun = {{claimed[0].what.id, claimed[0].what.fence}}});
+  auto o = w.options();
+  o.on_dead = told.writer();
+  dispatcher runs(
+      w.time, *w.tasks, [](const task&) {}, o);
+  w.pass(30s, {&runs});
+  w.line().on_turn([&](const turn&) {
+    const bool is_dead = w.ask("SELECT state FROM rondo_task") == "3";
+    w.line().fail(is_dead ? 0 : -1, line_to_the_database::fault::after);
+  });
+  w.pass(10s, {&runs});
+  CHECK(runs.stats().failures != 0);
+  CHECK(told.entries().empty());
+  CHECK(runs.stats().dead == 0);
+  const auto dead = w.tasks->list("default", task_state::dead);
+  REQUIRE(dead.size() == 1);
+  CHECK(dead[0].id == id);
+}
+
 /// A dispatcher whose task is dead, and whose turn that says so gets no answer.
 struct unanswered_death {
   using fault = line_to_the_database::fault;
