@@ -375,7 +375,8 @@ auto cancel_at(scheduler& s, any_time_point t, CompletionToken&& token) {
 ///
 ///     rondo::timer timer({.run_on = post_to(pool)});
 ///
-/// When a context is destroyed, or stopped and not run again, its jobs are dropped; they count as rejected.
+/// When a context is destroyed, its jobs are dropped; they count as rejected. While it is stopped and not run again, they wait in
+/// it: their one-shots stay pending, and drain() waits for them.
 template <class Executor>
 executor post_to(const Executor& where) {
   return [where](job j) { boost::asio::post(where, std::move(j)); };

@@ -56,6 +56,9 @@ class RONDO_EXPORT timer_scope : public scheduling_calls {
   /// Cancels all its timers, asks the runs in progress to stop as cancel() does, and returns when none of their runs is in
   /// progress and their callables are destroyed; it does not wait for those on its own stack. Once close() has begun,
   /// scheduling through the scope throws stopped_error, so a task in progress cannot leave a timer behind.
+  ///
+  /// It deadlocks if two tasks of the scope, on a pool, call it at the same time, because each waits for the other, or if it is
+  /// called while holding a mutex that a task locks.
   void close();
 };
 
