@@ -101,8 +101,8 @@ struct options {
 ///   call that has requested the stop of a run and runs its stop callbacks, or a call of the scheduler's `on_error`,
 ///   `on_slow`, `on_rejected`, `run_on` or `on_earlier`.
 /// - Deadlines: a task never starts before its exact deadline. A deadline belongs to the first tick at or after it
-///   (ticks count from the scheduler's start). A deadline that is not later than now belongs to the current tick, and
-///   its task runs in the driver's next pass, never inside the scheduling call. Earlier ticks run first, even after a
+///   (ticks count from the scheduler's start). If it is not later than now, it belongs to no later tick than the current
+///   one, and its task runs in the driver's next pass, never inside the scheduling call. Earlier ticks run first, even after a
 ///   stall; within a tick, tasks run in the order in which the scheduling calls took effect. Work that becomes due
 ///   because of a task of one pass runs in the next pass.
 /// - The largest duration, and a deadline past the end of the clock, mean *never*: such a timer is accepted, pending
@@ -177,11 +177,12 @@ class RONDO_EXPORT scheduler : public scheduling_calls {
   /// The scheduler's current time: that of steady_clock, or the virtual time of a manual_timer.
   time_point now() const noexcept;
 
-  /// Ends all timers and returns those that have not started, ordered by deadline (within a tick in the order of
-  /// scheduling; those that are never due last). After it has returned, no run starts. Unless it was called from
-  /// inside, no run is in progress either, nor any call of `run_on` or of a handler. Requests the stop of the runs in
-  /// progress, as cancel() does. Idempotent. Concurrent calls all wait, and one of them gets the timers. Throws
-  /// std::bad_alloc if there is no memory for the list: nothing is lost, so call it again.
+  /// Ends all timers and returns those that are pending, ordered by deadline (within a tick in the order of scheduling;
+  /// those that are never due last). Called from inside, it does not return a periodic timer that has a run in progress.
+  /// After it has returned, no run starts. Unless it was called from inside, no run is in progress either, nor any call
+  /// of `run_on` or of a handler. Requests the stop of the runs in progress, as cancel() does. Idempotent. Concurrent
+  /// calls all wait, and one of them gets the timers. Throws std::bad_alloc if there is no memory for the list: nothing
+  /// is lost, so call it again.
   std::vector<unfired> stop();
 
   /// As stop(), but waits for work in progress for at most `limit` of real time; a negative limit does not wait.
