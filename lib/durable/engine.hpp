@@ -114,6 +114,8 @@ struct turn {
   // ticket changes only the lease. A task stays claimed if it is not due by the engine's clock, which may have been
   // set; if its queue is paused; or if another task of its lane has an earlier place, or runs. Then nothing changes.
   std::vector<ticket> begun = {};
+  // Those of them whose tasks have lanes. (It costs more to exclude others of the lane.)
+  std::vector<ticket> in_lanes = {};
   // The points that the runs of the repeated tasks among these are for. If that of a task changes when its run begins,
   // the task is due at the point. (It keeps its place in its lane.)
   std::vector<pointed> points = {};

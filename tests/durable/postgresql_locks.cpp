@@ -500,6 +500,33 @@ TEST_CASE("a task does not begin while another of its lane may be about to") {
   CHECK(x.take({.begun = {first}}).begun == std::vector{first});
 }
 
+TEST_CASE("a task does not begin beside an earlier one of its lane that was submitted and began meanwhile") {
+  in_use x;
+  x.db.ask("create unique index two_at_once on rondo_task (queue, lane) where state in (2, 4)");
+  x.submit("a");
+  const ticket later = ticket_of(x.w.claim_one());
+  // Looking for many tasks that do not exist takes long, after the statement has begun and before it comes to the last one.
+  turn many;
+  for (int n = 1; n != 400'000; ++n) many.begun.push_back({.id = later.id + n, .fence = 1});
+  many.begun.push_back(later);
+  many.in_lanes = {later};
+  auto taken = std::async(std::launch::async, [&] { return x.w.take(many); });
+  const std::string begins =
+      "select count(*) from pg_stat_activity where state = 'active' and query like '%t.lane, t.place, "
+      "t.due%' "
+      "and query_start < clock_timestamp() - interval '1 s' and pid <> pg_backend_pid()";
+  CHECK(soon([&] { return x.db.ask(begins) != "0" || taken.wait_for(0s) == std::future_status::ready; }));
+  const auto earlier = x.submit("a", 2min);
+  tickets begun;
+  for (const claim& c : x.other.claim_up_to(1)) {  // none, on a host so fast that the later one runs
+    CHECK(c.what.id == earlier);
+    begun = x.other.take({.begun = {ticket_of(c)}, .in_lanes = {ticket_of(c)}}).begun;
+  }
+  tickets begun_here;
+  CHECK_NOTHROW(begun_here = taken.get().begun);
+  CHECK(begun.size() + begun_here.size() == 1);
+}
+
 TEST_CASE("the search path of a caller that removes a task does not matter") {
   in_use x;
   const auto first = x.submit("a", 2min), second = x.submit("a");
@@ -606,8 +633,8 @@ void work(postgresql_database& db, int number, std::atomic<std::size_t>& done, s
   std::vector<ticket> held, running, unwanted;
   const auto end = std::chrono::steady_clock::now() + rondo::test::patience;
   while (done < all && std::chrono::steady_clock::now() < end) {
-    const turn_result r =
-        w.take({.finished = running, .returned = unwanted, .begun = held, .claim_up_to = 7});
+    const turn_result r = w.take(
+        {.finished = running, .returned = unwanted, .begun = held, .in_lanes = held, .claim_up_to = 7});
     done += r.finished.size();
     std::vector<ticket> claimed;
     for (const claim& c : r.claimed) claimed.push_back(ticket_of(c));

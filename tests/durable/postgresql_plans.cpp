@@ -163,8 +163,9 @@ void check_statements_about_tickets(crowd& x) {
     CHECK(rows_read(plan) >= least);
     CHECK(rows_read(plan) <= most);
   };
-  check(postgresql::begin,
-        "rondo_begin(" + tickets(1) + ", 1000, 'me', '{null,null,0,null,null}', '{null,null,0,null,null}')");
+  check(postgresql::lock_in_lanes, "rondo_lock_in_lanes(" + tickets(1) + ", 'me')");
+  check(postgresql::begin, "rondo_begin(" + tickets(1) +
+                               ", 1000, 'me', '{null,null,0,null,null}', '{null,null,0,null,null}', '{}')");
   check(postgresql::renew, "rondo_renew(" + tickets(2) + ", 1000, false, 'me')");
   check(postgresql::finish, "rondo_finish(" + tickets(2) + ", 'me')");
   check(postgresql::give_back, "rondo_give_back(" + tickets(1) + ", 'me')");

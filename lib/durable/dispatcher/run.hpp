@@ -97,6 +97,7 @@ using run_list = std::list<run>;
 /// Adds the beginning of a run to a turn. Throws std::bad_alloc.
 inline void put_beginning(const run& r, turn& t) {
   t.begun.push_back(r.of());
+  if (r.in_lane) t.in_lanes.push_back(r.of());
   if (r.what.point) t.points.push_back({r.of(), r.point()});
 }
 

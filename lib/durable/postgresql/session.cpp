@@ -152,8 +152,8 @@ void add(const call& asked, const result& answer, turn_result& to) {
 }
 
 bool concerns_tickets(const call& asked) {
-  return asked.what != &adopt && asked.what != &free_lanes && asked.what != &claim_waiting &&
-         asked.what != &claim_all && asked.what != &watch;
+  return asked.what != &adopt && asked.what != &lock_in_lanes && asked.what != &free_lanes &&
+         asked.what != &claim_waiting && asked.what != &claim_all && asked.what != &watch;
 }
 
 }  // namespace
@@ -213,6 +213,8 @@ std::vector<call> server_session::calls_for(const turn& what) const {
   if (!what.begun.empty()) {
     parameters with = ids_and_fences(what.begun);
     add_points(what, with.integer(lease).text(owner_));
+    with.integers(each(what.in_lanes, [](const ticket& t) { return t.id; }));
+    if (!what.in_lanes.empty()) calls.push_back({&lock_in_lanes, ids_and_fences(what.in_lanes).text(owner_)});
     calls.push_back({&begin, std::move(with)});
   }
   if (!what.watched.empty()) calls.push_back({&watch, ids_and_fences(what.watched).text(owner_)});

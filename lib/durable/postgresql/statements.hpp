@@ -369,8 +369,18 @@ inline constexpr statement renew{"rondo_renew", R"sql(
   returning id, fence
 )sql"};
 
+/// Locks the tasks of lanes whose runs should begin, so that `begin`, which comes next, sees all others of their lanes that have
+/// begun before these were locked. $3: the owner.
+inline constexpr statement lock_in_lanes{"rondo_lock_in_lanes", R"sql(
+  select t.id from unnest($1::bigint[], $2::bigint[]) as u(id, fence) cross join lateral (
+    select id from rondo_task
+    where id = u.id and fence = u.fence and owner = $3::text and state + 0 in ({held}, {running}) for update skip locked) t
+)sql"};
+
 /// $1: the ids, $2: the fences, $3: the lease, $4: the owner, who may repeat the statement, $5: the points of repeated tasks,
-/// or null, $6: their offsets. The last column is true for a task that must not begin yet. Of two tasks of a lane that are both
+/// or null, $6: their offsets, $7: the ids of those in lanes, which this transaction must have locked before. (Whoever has
+/// locked one of these since may just have begun a run of its lane that this statement does not see.) The last column is true
+/// for a task that must not begin yet. Of two tasks of a lane that are both
 /// held, only the first may begin, and only if the other one is certain not to begin at the same time: it is locked here, and
 /// still held. While somebody else's transaction has locked the other one, the first one is left out, as if that were locked.
 /// (That the first one was not yet there when the other one was claimed is no exception: whoever begins sees all that was
@@ -387,6 +397,7 @@ inline constexpr statement begin{"rondo_begin", R"sql(
     ) u cross join lateral (
       select ctid as tid, id, fence, state, queue, lane, place, due, point, point_offset from rondo_task
       where id = u.id and fence = u.fence and owner = $4::text and state + 0 in ({held}, {running})
+        and (id <> all($7::bigint[]) or xmax::text::bigint = txid_current() % 4294967296)
       for update skip locked) t
   ), rival as materialized (
     select o.id as of, r.id, r.excludes from old o cross join lateral (
