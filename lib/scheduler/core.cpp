@@ -398,7 +398,9 @@ std::size_t core::run_collected(pass& p, std::size_t limit) {
 void core::collect(tick_number until) {
   for (;;) {
     const std::size_t room = ready_.make_room();
-    const std::size_t taken = shards_.take_due(until, room, [this](record& r, tick_number tick) {
+    // Not once stop() may look where timers wait: see find_unfired().
+    const auto may_take = [this] { return !stopped(); };
+    const std::size_t taken = shards_.take_due(until, room, may_take, [this](record& r, tick_number tick) {
       r.where = waits_in::pass;
       ready_.push(r, tick);
     });
@@ -422,6 +424,7 @@ void core::for_each_without_memory(Visit&& visit) {
 /// no memory. A timer waits for the same moment as before, so its `order` stays.
 void core::retry_insertions(tick_number until) noexcept {
   for_each_without_memory([&](record& r) {
+    if (stopped()) return;
     shard& s = shards_.of(r);
     if (r.due <= until && ready_.make_room() != 0) {
       ready_.push(r, r.due);
@@ -1219,17 +1222,17 @@ std::vector<std::string> core::names_of(const std::vector<candidate>& found) con
 }
 
 /// Finds all timers that wait, in the order in which stop() hands them back. Ends those that have a run in progress, which is
-/// their last. Precondition: stopped(). So no run begins, and a timer that is found waits until it is cancelled or handed back; in
-/// the meantime, a pass may take it out of its wheel.
+/// their last. Precondition: stopped(). So no run begins, and a timer that is found waits until it is cancelled or handed back, and where it
+/// was seen: no pass takes it any more.
 void core::find_unfired(std::vector<candidate>& found) {
   shards_.for_each_timer([&](record& r, shard_lock& hold) {
     if (!r.live()) return;
     if (r.is_running) return finish(hold, r);
     const auto next = r.first_run();
-    found.push_back({id_of(r), next.tick, !r.is_submitted, next.order});
+    found.push_back({id_of(r), next.tick, r.is_submitted ? waits_in::nowhere : r.where, next.order});
   });
   std::sort(found.begin(), found.end(), [](const candidate& a, const candidate& b) {
-    return std::tie(a.tick, a.is_waiting, a.order) < std::tie(b.tick, b.is_waiting, b.order);
+    return std::tie(a.tick, a.where, a.order) < std::tie(b.tick, b.where, b.order);
   });
 }
 

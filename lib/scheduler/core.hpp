@@ -229,8 +229,8 @@ class core : public job_host, public std::enable_shared_from_this<core> {
   struct candidate {
     timer_id id;
     tick_number tick;
-    bool is_waiting;      // of those of its tick, what was submitted comes first
-    std::uint64_t order;  // among those of its tick that also wait, or were also submitted
+    waits_in where;       // `nowhere` if a run of it is submitted
+    std::uint64_t order;  // among those of its tick that wait in the same
   };
 
   /// This core, if the driver must be woken once no lock is held any more. As soon as the shard of a timer that waits is

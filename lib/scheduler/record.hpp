@@ -45,7 +45,7 @@ enum class timer_kind : std::uint8_t {
   periodic,
 };
 
-/// Where a timer waits for its next run.
+/// Where a timer waits for its next run. Of timers of one tick, those in an earlier row come first.
 enum class waits_in : std::uint8_t {
   nowhere,
   never_due,  // nothing: no tick of the clock is its due tick
@@ -94,7 +94,7 @@ struct alignas(64) record : node {
   struct pending_run {
     time_point due;
     tick_number tick;
-    std::uint64_t order;  // among those of its tick that also wait, or were also submitted
+    std::uint64_t order;  // among those of its tick that wait in the same
   };
 
   std::uint32_t slot = 0;  // see record_slot

@@ -120,11 +120,11 @@ class shards {
   }
 
   /// Takes the timers due at or before `to` out of the wheels, notes that each is listed, and calls on_due(record&, tick) for
-  /// it, at most `limit` times, with its shard locked. Returns the number of calls. The earliest ticks come first, unless others are scheduled
-  /// at the same time. A shard is unlocked between two parts of redistribution: see wheel_core::try_open(). Throws
-  /// std::bad_alloc.
-  template <class OnDue>
-  std::size_t take_due(tick_number to, std::size_t limit, OnDue&& on_due) {
+  /// it, at most `limit` times, with its shard locked. Returns the number of calls. The earliest ticks come first, unless others
+  /// are scheduled at the same time. Ends early if may_take() returns false, which is called with a shard locked. A shard is
+  /// unlocked between two parts of redistribution: see wheel_core::try_open(). Throws std::bad_alloc.
+  template <class MayTake, class OnDue>
+  std::size_t take_due(tick_number to, std::size_t limit, MayTake&& may_take, OnDue&& on_due) {
     std::size_t taken = 0;
     while (taken != limit) {
       const candidate first = this->first();
@@ -134,6 +134,7 @@ class shards {
       }
       shard& s = *first.of;
       const std::lock_guard hold(s.mutex);
+      if (!may_take()) break;
       if (s.wheel.next_key() > to || s.wheel.next_key() == never_tick) continue;
       const key_update update{*this, s};
       const wheel_core::open_tick tick = s.wheel.try_open();

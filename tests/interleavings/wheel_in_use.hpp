@@ -62,17 +62,19 @@ struct wheel_in_use {
     due_[i].reset();
   }
   void take(tick_number to, std::size_t limit = unlimited) {
-    all.take_due(to, limit, [this, to](detail::record& n, tick_number tick) {
-      const unwatched here;
-      expect(n.due == tick, "a timer is taken at its tick");
-      expect(tick <= to, "a timer is not taken before its tick");
-      for (const detail::record* const other : nodes)  // the shard is locked
-        expect(!other->is_scheduled() || &all.of(*other) != &all.of(n) || n.due <= other->due,
-               "timers of a shard are taken in the order of ticks");
-      taken_ticks.push_back(tick);
-      ++taken[number_of(n)];
-      due_[number_of(n)].reset();
-    });
+    all.take_due(
+        to, limit, [] { return true; },
+        [this, to](detail::record& n, tick_number tick) {
+          const unwatched here;
+          expect(n.due == tick, "a timer is taken at its tick");
+          expect(tick <= to, "a timer is not taken before its tick");
+          for (const detail::record* const other : nodes)  // the shard is locked
+            expect(!other->is_scheduled() || &all.of(*other) != &all.of(n) || n.due <= other->due,
+                   "timers of a shard are taken in the order of ticks");
+          taken_ticks.push_back(tick);
+          ++taken[number_of(n)];
+          due_[number_of(n)].reset();
+        });
   }
   /// As another thread would that wants to know.
   void ask() { all.next_due(); }
