@@ -1222,8 +1222,8 @@ std::vector<std::string> core::names_of(const std::vector<candidate>& found) con
 }
 
 /// Finds all timers that wait, in the order in which stop() hands them back. Ends those that have a run in progress, which is
-/// their last. Precondition: stopped(). So no run begins, and a timer that is found waits until it is cancelled or handed back, and where it
-/// was seen: no pass takes it any more.
+/// their last. Precondition: stopped(). So no run begins, and no pass takes a timer out of a wheel: each timer that is found
+/// waits where it was seen, until it is cancelled or handed back.
 void core::find_unfired(std::vector<candidate>& found) {
   shards_.for_each_timer([&](record& r, shard_lock& hold) {
     if (!r.live()) return;
