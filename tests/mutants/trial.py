@@ -176,7 +176,8 @@ class Programs:
 
     def measured_since_built(self, suite):
         """What measure() has written, or None if a program or a library is newer."""
-        built = [self.folder / program_of(suite), *self.folder.parent.glob("lib/**/*.so")]
+        # Meson links to a library before that is built, and another suite may not need it.
+        built = [self.folder / program_of(suite), *filter(os.path.exists, self.folder.parent.glob("lib/**/*.so"))]
         path = self.folder / f"cases-{suite}.json"
         if not path.exists() or path.stat().st_mtime < max(file.stat().st_mtime for file in built):
             return None
