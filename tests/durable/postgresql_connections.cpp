@@ -49,8 +49,11 @@ class cutting_proxy {
     answer,   // the server's next message is lost, and the connection with it: the request has been done
     request,  // the client's next message is lost, and the connection with it: nothing has been done
   };
-  /// Cuts once; then the next cut is `nowhere` again.
-  void cut_next(cut where) noexcept { next_cut_ = where; }
+  /// Cuts once, after so many more of these messages; then the next cut is `nowhere` again.
+  void cut_next(cut where, int after = 0) noexcept {
+    passed_before_cut_ = after;
+    next_cut_ = where;
+  }
   bool has_cut() const noexcept { return next_cut_ == cut::nowhere; }
 
   enum class passes { all, handshakes, nothing };
@@ -70,6 +73,7 @@ class cutting_proxy {
   int port_;
   int end_[2] = {-1, -1};
   std::atomic<cut> next_cut_ = cut::nowhere;
+  std::atomic<int> passed_before_cut_ = 0;
   std::atomic<passes> passes_ = passes::all;
   rondo::test::gate withheld_;
   std::thread thread_;
@@ -139,8 +143,11 @@ class cutting_proxy::pair {
     std::array<char, 65536> bytes;
     const auto got = ::recv(from_client ? client_ : server_, bytes.data(), bytes.size(), 0);
     if (got <= 0) return false;
-    auto where = from_client ? cut::request : cut::answer;
-    if (of.next_cut_.compare_exchange_strong(where, cut::nowhere)) return false;
+    const auto where = from_client ? cut::request : cut::answer;
+    if (of.next_cut_ == where && of.passed_before_cut_-- == 0) {
+      of.next_cut_ = cut::nowhere;
+      return false;
+    }
     if (passes_ == passes::all && of.passes_ != passes::all) return false;
     if (from_client && passes_ == passes::handshakes && (bytes[0] == 'Q' || bytes[0] == 'P'))
       passes_ = passes::nothing;
@@ -295,6 +302,30 @@ TEST_CASE("a run whose beginning was not answered begins when the request is rep
   CHECK(try_it([&] { s.take({.begun = {t}}); }) == outcome::perhaps_done);
   CHECK(s.take({.begun = {t}}).begun == std::vector{t});
   CHECK(s.db.ask("select attempt from rondo_task") == "1");
+}
+
+TEST_CASE("what a turn has done is known although it is not known what was locked; that counts as locked") {
+  cut_session x;
+  x.submit({});
+  const auto t = ticket_of(x.session->take({.claim_up_to = 1}).claimed.at(0));
+  CHECK(x.take({.begun = {t}}).begun == std::vector{t});
+  worker other(x.db, "other");
+  const auto dead = x.tasks->submit_after(0s, {});
+  CHECK(other.begin(ticket_of(other.claim_one())));
+  x.db.ask("update rondo_task set attempt = 3, lease_until = now() - interval '1 s' where id = " +
+           std::to_string(dead));
+  CHECK(x.take({.claim_up_to = 1}).may_have_more);
+  user_connection blocks(x.db.url());
+  blocks.run("begin; select id from rondo_task where id = " + std::to_string(t.id) + " for update");
+  x.proxy.cut_next(cutting_proxy::cut::request, 1);
+  const auto done = x.take({.finished = {t}, .claim_up_to = 10});
+  CHECK(x.proxy.has_cut());
+  CHECK(done.locked == std::vector{t});
+  CHECK(done.expired.size() == 1);
+  blocks.run("rollback");
+  CHECK_THROWS_AS(x.take({.finished = {t}}), store_error);  // as after each reconnect
+  CHECK(x.take({.begun = {t}, .adopt = true}).begun == std::vector{t});
+  CHECK(x.take({.finished = {t}}).finished == std::vector{t});
 }
 
 TEST_CASE("a turn whose request is lost changes nothing, and can be repeated") {

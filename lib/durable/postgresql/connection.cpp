@@ -117,14 +117,13 @@ connection::connection(std::string url, lock_wait waits, std::chrono::millisecon
         "rondo: PostgreSQL: the URL is malformed (is % in the password written as %25, / as %2F, @ as %40?)");
 }
 
-bool connection::make() {
-  if (connected_ != nullptr && !broken()) return false;
+void connection::make() {
+  if (connected_ != nullptr && !broken()) return;
   if (std::exchange(begun_, false)) {
     connected_.reset();
     throw store_error(one_line("the connection broke in a transaction"));
   }
   connect();
-  return true;
 }
 
 /// libpq reports any message that no call waits for as a notice, even the last message of a connection. (Other notices
@@ -181,6 +180,7 @@ void connection::connect() {
   odd_defaults_ = answer.boolean(0, 1);
   process_ = answer.integer(0, 0);
   connected_ = std::move(made);
+  ++number_;
 }
 
 parameters connection::settings_for(commit how) const {

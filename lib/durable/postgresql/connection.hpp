@@ -50,12 +50,15 @@ class connection {
   connection(const connection&) = delete;  // libpq keeps a pointer to it
   connection& operator=(const connection&) = delete;
 
-  /// Connects unless the connection is up, as far as this side can see. Returns true if it connected.
-  bool make();
+  /// Connects unless the connection is up, as far as this side can see.
+  void make();
+  /// The number of the connection, counted from 1; 0 before the first. With another one, the server has forgotten what it keeps for
+  /// a session: LISTEN and locks.
+  std::uint64_t number() const noexcept { return number_; }
   /// Executes one statement in its own transaction.
   result run(const statement& what, const parameters& with);
   /// Executes all calls in one transaction and one round trip. Returns the answers in the same order. Does not call
-  /// make(): the caller must do so first, as it has to know about a new connection.
+  /// make(), as the others do: the caller must do so first, as it has to know about a new connection.
   std::vector<result> run_all(const std::vector<call>& calls, commit how);
   /// Executes one statement without parameters, and does not prepare it.
   result run_plain(const char* what);
@@ -107,6 +110,7 @@ class connection {
   bool odd_defaults_ = false;  // of new transactions: another isolation than "read committed", or "read only"
   bool pooled_ = false;
   std::int64_t process_ = 0;
+  std::uint64_t number_ = 0;
   std::unique_ptr<PGconn, finish> connected_;
   std::unordered_set<const statement*> prepared_;
 };

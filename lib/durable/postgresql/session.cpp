@@ -171,14 +171,14 @@ server_session::server_session(std::string url, std::string owner, claim_rules r
 }
 
 void server_session::connect() {
-  if (database_.make()) {
+  database_.make();
+  while (listening_ != database_.number()) {  // any call may have connected anew
+    const auto number = database_.number();
     perhaps_missed_some_ = perhaps_forgotten_ = true;
-    has_lock_ = listens_ = false;
-  }
-  if (!listens_) {
+    has_lock_ = false;
     database_.run_plain(listen);
     look_at_timeline();
-    listens_ = true;
+    listening_ = number;
   }
   if (!has_lock_) has_lock_ = database_.run(enter, parameters().text(owner_)).boolean(0, 0);
 }
@@ -259,11 +259,7 @@ turn_result server_session::take(const turn& what) {
   }
   if (what.claim_up_to != 0) done.may_have_more = settle_claim(answers.back());
   std::sort(settled.begin(), settled.end());
-  try {
-    done.locked = locked_of(what, settled);
-  } catch (const store_error& error) {
-    throw store_error(error.what(), true);  // the turn is done
-  }
+  done.locked = locked_of(what, settled);
   return done;
 }
 
@@ -296,7 +292,11 @@ std::vector<ticket> server_session::locked_of(const turn& what, const std::vecto
   std::vector<ticket> there;
   if (rest.empty()) return there;
   const std::vector<call> asked{{&locked, ids_and_fences(rest).integers(wanted).text(owner_)}};
-  add_tickets(database_.run_all(asked, commit::soon).at(0), there);
+  try {
+    add_tickets(database_.run_all(asked, commit::soon).at(0), there);
+  } catch (const store_error&) {  // but the turn is done, and what it has found must not be lost
+    return rest;                  // perhaps
+  }
   return there;
 }
 
@@ -325,8 +325,9 @@ bool server_session::changed() {
       ids.push_back(gone.integer(row, 0));
       names.push_back(gone.bytes(row, 1));
     }
-    database_.run(free_held, parameters().texts(names));
-    database_.run(unlock, parameters().integers(ids));
+    // With the connection that has the locks.
+    database_.run_all({{&free_held, parameters().texts(names)}}, commit::durable);
+    database_.run_all({{&unlock, parameters().integers(ids)}}, commit::soon);
     return true;
   } catch (const std::exception&) {  // also if out of memory
     return true;                     // the turn that follows reports what is wrong

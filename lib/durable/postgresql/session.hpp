@@ -84,7 +84,7 @@ class server_session final : public session {
   bool perhaps_missed_some_ = false;
   // Set after a reconnect, until the dispatcher has said again which runs have begun: the server may have crashed.
   bool perhaps_forgotten_ = false;
-  bool listens_ = false;  // and knows the timeline
+  std::uint64_t listening_ = 0;  // the connection that listens, and has shown its timeline
   bool told_of_pooler_ = false;
   bool perhaps_went_back_ = false;  // the server has another timeline, which is not yet reported
   // All fences that the server gives on its timeline are greater. 0 if it does not say which that is.
