@@ -104,13 +104,13 @@ std::optional<far_lists::key> far_lists::earliest(tick_number known) noexcept {
   }
   key result{last_tick, nullptr};
   if (rest.first != 0) result = earliest_of(rest);
-  // Nodes that were moved in place may be due after nodes of later lists.
+  // The first list, and what is to be redistributed, begin with a scheduled node: one is found. Nodes that were moved in place may
+  // be due after nodes of later lists.
   for (std::size_t i = first; i != list_count && begin_of_list(i) <= result.due;
        i = marked_at_or_after(i + 1))
     if (const key of_list = earliest_of(lists[i]); of_list.due < result.due || result.at_it == nullptr)
       result = of_list;
-  // If all nodes found had been cancelled, they are dropped now.
-  return result.at_it != nullptr ? result : earliest(known);
+  return result;
 }
 
 /// Each chunk keeps a bound that none of its nodes precedes: the tick of its earliest node, unless that node was
