@@ -579,23 +579,27 @@ void core::begin_run(shard_lock& hold, record& r, std::uint64_t missed) noexcept
   hold.unlock();
 }
 
-/// Runs the task and returns the time at which it ended. What the task throws is stored in `thrown` or, if that is
-/// null, reported. Precondition: begin_run() was called.
+/// Runs the task and returns the time when it, and what is told of it, has ended. What the task throws is stored in `thrown` or, if
+/// that is null, reported. Precondition: begin_run() was called.
 time_point core::run(record& r, const firing& fact, time_point start, std::exception_ptr* thrown) noexcept {
   meter_.record(meter_.lateness, fact.lateness);
   if constexpr (is_checked) count_run_on_this_thread();
   const marker here(marker::kind::user_code, this, &r);
+  duration reporting{};
   try {
     r.work(fact);
   } catch (...) {
     failed_.fetch_add(1, relaxed);
-    if (thrown != nullptr)
+    if (thrown != nullptr) {
       *thrown = std::current_exception();
-    else
+    } else {
+      const time_point threw = now();
       handlers_.report(error_source::task, std::current_exception(), fact);
+      reporting = saturating_difference(now(), threw);
+    }
   }
   const time_point end = now();
-  const duration run_time = saturating_difference(end, start);
+  const duration run_time = saturating_difference(end, start) - reporting;
   meter_.record(meter_.run_time, run_time);
   if (run_time <= slow_after_) return end;
   handlers_.report_slow({fact, run_time, r.work.made_at()});

@@ -100,6 +100,26 @@ class slow_to_destroy {
   duration takes_;
 };
 
+TEST_CASE("the time that on_error takes is no part of the run that threw, but makes others late") {
+  std::vector<slow_run> slow;
+  options o = keeping(slow);
+  manual_timer* scheduler = nullptr;
+  o.on_error = [&](std::exception_ptr, const firing&) { scheduler->elapse(1s); };
+  manual_timer time(o);
+  scheduler = &time;
+  std::vector<firing> runs;
+  time.schedule_after(0s, [&] {
+    time.elapse(10ms);
+    throw std::runtime_error("");
+  });
+  time.schedule_after(0s, recording(runs));
+  CHECK(time.advance(0s) == 2);
+  CHECK(slow.empty());
+  CHECK(time.stats().run_time.sum() == 10ms);
+  REQUIRE(runs.size() == 1);
+  CHECK(runs[0].lateness == 1010ms);
+}
+
 TEST_CASE("the time that destroying a callable takes is no part of the next run, but makes it late") {
   std::vector<std::string> slow;
   manual_timer time(
