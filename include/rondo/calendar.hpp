@@ -270,6 +270,8 @@ class wall_task {
 ///   cancelled, and checks before a deadline count as runs, although no task runs.
 /// - The scheduler's drain() ends all of them, as it ends periodic timers. What stop() returns may be run by hand.
 /// - It may outlive its scheduler. It treats the scheduler's destruction as a stop().
+/// - In a child made by fork(), a copy of the parent's does not notice when the clock is set. It can be destroyed there if no other
+///   thread, its scheduler's included, was inside one of its calls or runs during the fork. Create the child's own in the child.
 /// - No user code runs under its lock. Cost: as the scheduler's periodic timers, plus an allocation of about 270 bytes
 ///   for each. A step of the clock moves all of them, on the thread that reports it; refresh_zone_data() does so too.
 class RONDO_EXPORT calendar_timers {
