@@ -821,10 +821,11 @@ void core::interrupt(record& r, shard_lock& hold) noexcept {
   if (!r.is_running || r.destroying) return hold.unlock();
   const timer_id asked = id_of(r);
   const std::shared_ptr<interruption> runs = task_access::interrupting(r.work);
+  const std::uint64_t timer = runs != nullptr ? runs->timer() : 0;
   hold.unlock();
   if (runs == nullptr) return;
   const marker here(marker::kind::request, this, &asked);
-  runs->request_stop();
+  runs->request_stop(timer);
 }
 
 /// Precondition: stopped(). So a run that is not found here has seen that, or will, and does not begin. (A thread that has
@@ -1248,6 +1249,8 @@ void core::hand_back(const candidate& c, std::string&& name, std::vector<unfired
   const time_point due = r.first_run().due;
   end(r, ending::returned);
   hold.unlock();
+  // stop() may have asked its last run, which must not concern those by hand.
+  if (const auto runs = task_access::interrupting(r.work)) runs->leave_timer();
   list.push_back({c.id, due, std::move(r.work), std::move(name)});  // moving a callable is user code
   hold.lock();
   release(hold, r, marker::kind::user_code);  // its executor may stop or destroy the scheduler

@@ -24,9 +24,10 @@ bool interruption::any() noexcept { return interruptions.load(std::memory_order_
 
 #ifdef __cpp_lib_jthread
 
-void interruption::request_stop() noexcept {
-  const auto next_to_ask = [this] {
+void interruption::request_stop(std::uint64_t timer) noexcept {
+  const auto next_to_ask = [&] {
     const std::lock_guard hold(mutex_);
+    if (timer != timer_) return std::stop_source(std::nostopstate);
     requested_ = true;
     const interruptible_run* run = first_;
     while (run != nullptr && run->source_.stop_requested()) run = run->next_;
@@ -37,6 +38,12 @@ void interruption::request_stop() noexcept {
     if (!next.stop_possible()) return;
     next.request_stop();  // the run may have ended in the meantime
   }
+}
+
+void interruption::leave_timer() noexcept {
+  const std::lock_guard hold(mutex_);
+  ++timer_;
+  requested_ = false;
 }
 
 void interruption::add(interruptible_run& run) noexcept {
@@ -62,7 +69,8 @@ interruptible_run::~interruptible_run() { of_->remove(*this); }
 
 #else
 
-void interruption::request_stop() noexcept {}
+void interruption::request_stop(std::uint64_t) noexcept {}
+void interruption::leave_timer() noexcept {}
 
 #endif
 

@@ -1,6 +1,8 @@
 // Which runs of a task are in progress, and asking them to stop.
 #pragma once
 
+#include <cstdint>
+
 #include <rondo/detail/interruption.hpp>
 
 #include "sync/sync.hpp"
@@ -16,9 +18,15 @@ class interruption {
   interruption(const interruption&) = delete;
   interruption& operator=(const interruption&) = delete;
 
-  /// Requests the stop of all runs in progress, and of those that begin later. Runs their stop callbacks, so the caller
-  /// must not hold a lock. For a run that another thread is asking, it does not wait.
-  void request_stop() noexcept;
+  /// Which of the timers that the task serves, one after another, it serves now. Precondition: the lock of the timer's shard
+  /// is held, and a run is in progress.
+  std::uint64_t timer() const noexcept { return timer_; }
+  /// Requests the stop of all runs of that timer: of those in progress, and of those that begin later. Runs their stop
+  /// callbacks, so the caller must not hold a lock. For a run that another thread is asking, it does not wait.
+  void request_stop(std::uint64_t timer) noexcept;
+  /// The task no longer serves that timer, which has no run in progress: its later runs are asked only if they are those of
+  /// another timer. Precondition: the lock of the shard was held since the last run.
+  void leave_timer() noexcept;
 
   /// Whether there are any in this process. If not, nobody need look for them. Counts those that
   /// were made before anything with which the caller has synchronised.
@@ -35,6 +43,7 @@ class interruption {
   bool requested_ = false;
   interruptible_run* first_ = nullptr;
 #endif
+  std::uint64_t timer_ = 0;
 };
 
 }  // namespace rondo::detail

@@ -3,6 +3,9 @@
 #ifdef __cpp_lib_jthread
 #include "interleavings/stage.hpp"
 
+#include <memory>
+#include <stop_token>
+#include <utility>
 #include <vector>
 
 namespace interleavings_interrupt {
@@ -50,6 +53,42 @@ TEST_CASE("a job is asked, too") {
   const part job{"job", [](stage& s) { s.submitted(0)(); }};
   for (const part& ask : {cancel, stop})
     check_every_schedule(on_stage(submitted, {job, ask}, {.buckets = 2}, stage::tasks_run::as_jobs), few);
+}
+
+TEST_CASE(
+    "a request for the last run does not reach one by hand, however late the call of stop() is with it") {
+  struct handed_back {
+    std::shared_ptr<explored_core> core = std::make_shared<explored_core>(options{.buckets = 2}, false);
+    std::vector<unfired> list;
+    bool asked = false;  // by hand
+
+    handed_back() {
+      schedule_on(*core, every(1ms), core->now(),
+                  [this](const firing& f, std::stop_token t) { asked |= f.run == 0 && t.stop_requested(); });
+      virtual_time::move_to(at(1ms));
+    }
+    void stop() {
+      std::vector<unfired> got = core->stop();
+      const unwatched here;
+      if (!got.empty()) list = std::move(got);
+    }
+  };
+  const auto scene = [] {
+    const auto s = std::make_shared<handed_back>();
+    scenario what;
+    what.threads.push_back({"drives and stops", [s] {
+                              s->core->pass();
+                              s->stop();
+                            }});
+    what.threads.push_back({"stops", [s] { s->stop(); }});
+    what.check = [s] {
+      for (unfired& u : s->list) u.work();
+      expect(!s->asked, "a run by hand is not asked");
+      s->core->retire();
+    };
+    return what;
+  };
+  check_every_schedule(scene, 2);
 }
 
 TEST_CASE("stop callbacks call the scheduler") {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -207,6 +208,29 @@ TEST_CASE("what stop() returns may be run by hand, and is not asked") {
   REQUIRE(list.size() == 1);
   list[0].work();
   CHECK_FALSE(asked);
+}
+
+TEST_CASE(
+    "a task whose run stop() has asked is not asked when it runs by hand or in a new timer, which may ask "
+    "it") {
+  manual_timer time;
+  std::vector<bool> asked;
+  std::function<void()> act = [&] { std::thread([&] { CHECK_FALSE(time.stop(0s)); }).join(); };
+  time.schedule_every(1s, [&](std::stop_token token) {
+    if (act) act();
+    asked.push_back(token.stop_requested());
+  });
+  time.advance(1s);
+  act = nullptr;
+  auto list = time.stop();
+  REQUIRE(list.size() == 1);
+  list[0].work();
+  manual_timer next;
+  const auto id = next.schedule_every(1s, std::move(list[0].work));
+  next.advance(1s);
+  act = [&] { CHECK(next.cancel(id) == cancel_result::running); };
+  next.advance(1s);
+  CHECK(asked == std::vector{true, false, false, true});
 }
 
 TEST_CASE(
