@@ -239,6 +239,22 @@ TEST_CASE("while somebody else's log has to be kept for a reader of the old file
   CHECK(x.session->take({.claim_up_to = 9}).claimed.size() == 1);
 }
 
+TEST_CASE(
+    "a store that is opened while the last other one is closed does not take the file for another one") {
+  const sqlite_database db;
+  store::open(db.url());
+  std::vector<std::string> said(3);
+  std::vector<std::thread> all;
+  for (std::string& mine : said)
+    all.emplace_back([&] {
+      for (int i = 0; i != 60 && mine.empty(); ++i)
+        mine = error_of([&] { store::open(db.url())->submit_after(1h, {}); });
+    });
+  for (std::thread& t : all) t.join();
+  for (const std::string& mine : said) CHECK(mine == "");
+  CHECK(ask(db.file(), "SELECT count(*) FROM rondo_task") == "180");
+}
+
 TEST_CASE("with links to a file, it is not opened: each name would have a log of its own") {
   sqlite_database db;
   const std::string link = db.file() + ".link";

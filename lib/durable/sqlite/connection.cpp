@@ -154,8 +154,9 @@ connection::connection(const std::string& file, std::chrono::milliseconds patien
   if (has_moved(opened)) refuse("the file has been replaced while it was opened", SQLITE_CANTOPEN);
   use_wal(patience);
   execute("SELECT 1 FROM sqlite_schema LIMIT 1");  // opens the log
-  files_->note_log();
   execute("PRAGMA synchronous = NORMAL");
+  files_->note_log();
+  handle_.get_deleter().of_log = files_;
 }
 
 connection::connection(sqlite3* theirs) : handle_(theirs, closer{false}) {}

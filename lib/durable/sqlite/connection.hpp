@@ -81,9 +81,14 @@ class rows {
 };
 
 struct closer {
-  bool close = true;  // false if the connection is the caller's
+  bool close = true;                          // false if the connection is the caller's
+  std::shared_ptr<opened_files> of_log = {};  // null if note_log() has not been called for it
   void operator()(sqlite3* handle) const noexcept {
-    if (close) sqlite3_close(handle);
+    if (!close) return;
+    if (of_log != nullptr)
+      of_log->close_log([&] { sqlite3_close(handle); });
+    else
+      sqlite3_close(handle);
   }
 };
 

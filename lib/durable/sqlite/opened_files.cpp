@@ -48,10 +48,10 @@ opened_files::opened_files(std::string database)
     : name_(std::move(database)), database_(identity_of(name_)), log_names_{name_ + "-wal", name_ + "-shm"} {}
 
 void opened_files::note_log() {
-  std::call_once(noted_, [this] {
+  const std::lock_guard hold(mutex_);
+  if (users_of_log_ == 0)
     for (std::size_t i = 0; i != log_.size(); ++i) log_[i] = identity_of(log_names_[i]);
-    has_log_ = true;
-  });
+  ++users_of_log_;
 }
 
 opened_files::identity opened_files::identity_of(const std::string& name) {
@@ -62,7 +62,8 @@ opened_files::identity opened_files::identity_of(const std::string& name) {
 }
 
 bool opened_files::are_in_place() const {
-  return identity_of(name_) == database_ && (!has_log_ || identity_of(log_names_[0]) == log_[0]);
+  const std::lock_guard hold(mutex_);
+  return identity_of(name_) == database_ && (users_of_log_ == 0 || identity_of(log_names_[0]) == log_[0]);
 }
 
 bool opened_files::has_successor() const { return identity_of(name_).has_value(); }
@@ -71,6 +72,7 @@ void opened_files::give_up(const std::function<void()>& copy_log) {
   const folder_lock held(std::filesystem::path(name_).parent_path().string());
   copy_log();
   are_given_up_ = true;
+  const std::lock_guard hold(mutex_);
   for (std::size_t i = 0; i != log_.size(); ++i) {
     if (!log_[i] || identity_of(log_names_[i]) != log_[i]) continue;
     if (::unlink(log_names_[i].c_str()) != 0 && errno != ENOENT) fail(log_names_[i]);

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -20,8 +21,15 @@ class opened_files {
  public:
   /// `database` must be the name under which SQLite has opened the file.
   explicit opened_files(std::string database);
-  /// To be called when there is a log.
+  /// For each connection that has opened the log, which must then be closed by close_log().
   void note_log();
+  /// Closes the connection by calling `close`. (With the last one SQLite removes the log, and the next one makes another.)
+  template <class Function>
+  void close_log(Function close) noexcept {
+    const std::lock_guard hold(mutex_);
+    close();
+    --users_of_log_;
+  }
 
   bool is_same_database(const opened_files& other) const noexcept { return database_ == other.database_; }
   /// If not, nothing may be written through these files any more.
@@ -43,9 +51,10 @@ class opened_files {
   const std::string name_;
   const identity database_;
   const std::array<std::string, 2> log_names_;
-  std::once_flag noted_;
-  std::array<identity, 2> log_;
-  std::atomic<bool> has_log_ = false, are_given_up_ = false;
+  mutable std::mutex mutex_;
+  std::size_t users_of_log_ = 0;
+  std::array<identity, 2> log_;  // if it has users
+  std::atomic<bool> are_given_up_ = false;
 };
 
 }  // namespace rondo::durable::detail::sqlite
