@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <unistd.h>
@@ -237,6 +238,64 @@ TEST_CASE("while somebody else's log has to be kept for a reader of the old file
   CHECK(contains(x.take(), "the file has been replaced"));
   CHECK(ask(x.aside, "SELECT count(*) FROM rondo_task") == "3");
   CHECK(x.session->take({.claim_up_to = 9}).claimed.size() == 1);
+}
+
+TEST_CASE("a store is not opened on a file whose forerunner another store of the process still has open") {
+  in_use x;
+  x.tasks->submit_after(0s, {.payload = "restored"});
+  x.back_up();
+  for (int i = 0; i != 3; ++i) x.tasks->submit_after(0s, {.payload = "in the log of the old file"});
+  std::filesystem::rename(x.backup, x.file);
+  CHECK(contains(error_of([&] { x.db.open_store(); }),
+                 ": the file has been removed or replaced. It can be opened"));
+  CHECK(contains(x.take(), "the file has been replaced: the new one is opened next"));
+  const auto other = x.db.open_store();
+  CHECK(other->list("default").size() == 1);
+  CHECK(other->submit_after(0s, {}) == 2);
+  CHECK(x.session->take({.claim_up_to = 9}).claimed.size() == 2);
+  CHECK(ask(x.file, "PRAGMA integrity_check") == "ok");
+}
+
+TEST_CASE("no store makes a new file while another one of the process has the old one open, which is gone") {
+  in_use x;
+  x.tasks->submit_after(0s, {});
+  std::filesystem::remove(x.file);
+  CHECK(contains(error_of([&] { x.db.open_store(); }),
+                 ": the file has been removed or replaced. It can be opened"));
+  CHECK(!std::filesystem::exists(x.file));
+  CHECK(x.take() != "");
+  CHECK(x.db.open_store()->submit_after(0s, {}) == 1);
+}
+
+TEST_CASE("a checkpoint that comes after the file was replaced copies nothing into the new one") {
+  sqlite_database db;
+  const std::string backup = db.file() + ".backup";
+  struct replacement {
+    std::string from, to;
+    bool is_due = false;
+    static int make(void* self) {  // in the commit that makes the log long
+      auto& r = *static_cast<replacement*>(self);
+      if (std::exchange(r.is_due, false)) std::filesystem::rename(r.from, r.to);
+      return 0;
+    }
+  } replaces{backup, db.file()};
+  auto settings = db.settings();
+  settings.connected = [&](sqlite3* made) { sqlite3_commit_hook(made, replacement::make, &replaces); };
+  const auto tasks = store_access::make(rondo::durable::detail::sqlite::open(db.file(), settings));
+  tasks->submit_after(0s, {});
+  CHECK(ask(db.file(), "VACUUM INTO '" + backup + "'") == "");
+  const auto contents = [](const std::string& name) {
+    std::ifstream in(name, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  const std::string before = contents(backup);
+  replaces.is_due = true;
+  tasks->submit_all(
+      std::vector<rondo::durable::planned>(1100, {.what = {.payload = std::string(4096, 'p')}}));
+  for (int i = 0; i != 200 && contents(db.file()) == before; ++i) std::this_thread::sleep_for(1ms);
+  CHECK((contents(db.file()) == before));
+  CHECK(tasks->list("default").size() == 1);
+  CHECK(ask(db.file(), "PRAGMA integrity_check") == "ok");
 }
 
 TEST_CASE(

@@ -131,6 +131,7 @@ void rows::check(int code) const {
 connection::connection(const std::string& file, std::chrono::milliseconds patience, when_absent what)
     : lock_(file_lock::of(file)) {
   check_file(file, what);
+  lock_->check_noticed(file);  // before SQLite makes a file
   sqlite3* opened = nullptr;
   const int creates = what == when_absent::create ? SQLITE_OPEN_CREATE : 0;
   const int code =

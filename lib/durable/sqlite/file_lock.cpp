@@ -6,6 +6,7 @@
 #include <map>
 #include <new>
 #include <system_error>
+#include <utility>
 
 #include <rondo/durable.hpp>
 
@@ -66,13 +67,16 @@ file_lock::holder file_lock::lock_until(std::chrono::steady_clock::time_point en
   return holder(has_lock ? this : nullptr);
 }
 
+void file_lock::check_noticed(const std::string& database) {
+  const std::lock_guard hold(mutex_);
+  static_cast<void>(in_use(database));
+}
+
 std::shared_ptr<opened_files> file_lock::files(const std::string& database) {
   auto fresh = std::make_shared<opened_files>(database);
   const std::lock_guard hold(mutex_);
-  std::erase_if(opened_, [](const auto& each) { return each.expired(); });
-  for (const auto& each : opened_) {
-    auto known = each.lock();
-    if (known == nullptr || !known->is_same_database(*fresh)) continue;
+  for (const auto& known : in_use(database)) {
+    if (!known->is_same_database(*fresh)) continue;
     if (!known->are_given_up()) return known;
     throw store_error("rondo: SQLite, " + database +
                       ": the file was removed or replaced, and is back. It can be opened once each store and "
@@ -80,6 +84,25 @@ std::shared_ptr<opened_files> file_lock::files(const std::string& database) {
   }
   opened_.push_back(fresh);
   return fresh;
+}
+
+/// Precondition: the lock is held.
+std::vector<std::shared_ptr<opened_files>> file_lock::in_use(const std::string& database) {
+  std::vector<std::shared_ptr<opened_files>> all;
+  std::erase_if(opened_, [&](const auto& each) {
+    auto known = each.lock();
+    if (known == nullptr) return true;
+    all.push_back(std::move(known));
+    return false;
+  });
+  for (const auto& each : all) {
+    if (each->are_given_up() || each->are_in_place()) continue;
+    throw store_error(
+        "rondo: SQLite, " + database +
+        ": the file has been removed or replaced. It can be opened once a store or dispatcher of "
+        "this process that has the old one open has noticed that, or after a restart");
+  }
+  return all;
 }
 
 /// Passes the lock on, so that nobody can overtake the first that waits.

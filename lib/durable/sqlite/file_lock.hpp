@@ -34,8 +34,12 @@ class file_lock {
 
   /// Waits for its turn. Returns null if that is not before `end`. Throws std::bad_alloc.
   holder lock_until(std::chrono::steady_clock::time_point end);
-  /// Returns the files that this process has open as the database of that name. Throws store_error if they are given up,
-  /// and yet there again: SQLite would let a new connection share the index of the log with those that have not noticed.
+  /// Throws store_error if files that this process has open have been removed or replaced, and nobody has given them up:
+  /// a new connection would take their log for that of another database.
+  void check_noticed(const std::string& database);
+  /// Returns the files that this process has open as the database of that name. Throws as check_noticed(), and if they are
+  /// given up and yet there again: SQLite would let a new connection share the index of the log with those that have not
+  /// noticed.
   std::shared_ptr<opened_files> files(const std::string& database);
   /// How many wait. For tests.
   std::size_t waiting() {
@@ -50,6 +54,7 @@ class file_lock {
   };
 
   void unlock() noexcept;
+  std::vector<std::shared_ptr<opened_files>> in_use(const std::string& database);
 
   const pid_t process_ = getpid();
   std::mutex mutex_;
