@@ -1,7 +1,6 @@
 #include "calendar/yearly_changes.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <stdexcept>
 
@@ -120,27 +119,21 @@ local_seconds yearly_changes::change::in(year y) const {
 constant_offset yearly_changes::at(sys_seconds t) const {
   constant_offset result{sys_seconds::min(), sys_seconds::max(), standard_};
   if (!summer_) return result;
-  struct at_moment {
-    sys_seconds moment;
-    seconds offset;
-  };
-  // The changes of the years around t: one may be some days outside its year. A summer that ends as the next one begins never ends.
-  std::array<at_moment, 8> changes;
-  const year now = std::chrono::year_month_day(std::chrono::floor<days>(t)).year();
-  auto* next = changes.begin();
-  for (int i = -1; i <= 2; ++i) {
-    const year y = now + std::chrono::years(i);
-    *next++ = {sys_seconds((summer_->end.in(y)-summer_->offset).time_since_epoch()), standard_};
-    *next++ = {sys_seconds((summer_->begin.in(y)-standard_).time_since_epoch()), summer_->offset};
-  }
-  std::ranges::stable_sort(changes, {}, &at_moment::moment);
-  for (const at_moment& each : changes) {
-    if (each.moment > t) {
-      result.end = each.moment;
-      break;
+  // A later call wins, so a summer that ends as the next one begins never ends.
+  const auto note = [&](sys_seconds moment, seconds offset) {
+    if (moment > t) {
+      result.end = std::min(result.end, moment);
+    } else if (moment >= result.begin) {
+      result.begin = moment;
+      result.offset = offset;
     }
-    result.begin = each.moment;
-    result.offset = each.offset;
+  };
+  // A change may be some days outside its year. Those of two years before t are not after it.
+  const year now = std::chrono::year_month_day(std::chrono::floor<days>(t)).year();
+  for (int i = -2; i <= 2; ++i) {
+    const year y = now + std::chrono::years(i);
+    note(sys_seconds((summer_->end.in(y)-summer_->offset).time_since_epoch()), standard_);
+    note(sys_seconds((summer_->begin.in(y)-standard_).time_since_epoch()), summer_->offset);
   }
   return result;
 }

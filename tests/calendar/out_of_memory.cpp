@@ -70,6 +70,21 @@ TEST_CASE("a calendar is created, or the call throws std::bad_alloc") {
   CHECK(c.next(wall_time{}).has_value());
 }
 
+TEST_CASE("finding a point allocates nothing, also in years that the zone's file does not list") {
+  for (const auto& c : {daily(2h + 30min, "Europe/Berlin"), cron("0 * * * *", "Europe/Berlin")})
+    for (const std::string after : {"2026-03-29 00:30:00", "2100-03-28 00:30:00", "2261-10-27 00:30:00"}) {
+      CAPTURE(after);
+      const wall_time from = utc(after);
+      bool allocates = false;
+      {
+        const failing_new failing;
+        static_cast<void>(c.next(from));
+        allocates = failing.struck();
+      }
+      CHECK_FALSE(allocates);
+    }
+}
+
 TEST_CASE("a calendar_timers is created, or its constructor throws std::bad_alloc") {
   manual_timer time;
   manual_wall_clock wall(time, wall_time{});

@@ -151,6 +151,16 @@ TEST_CASE("a summer may last the whole year") {
   }
 }
 
+TEST_CASE("a summer that begins and ends by the times of one year may do both in the next") {
+  // The times of 2026 are an hour less than seven days after 30 and 26 December.
+  const zone_offsets zone = with_rule("AAA0BBB,J364/167,J360/167");
+  const constant_offset summer = zone.at(at("2027-01-01 12:00:00"));
+  CHECK(summer.offset == std::chrono::hours(1));
+  CHECK(summer.begin == at("2026-01-05 23:00:00"));
+  CHECK(summer.end == at("2027-01-01 22:00:00"));
+  CHECK(offset(zone, "2027-01-03 12:00:00") == 0);
+}
+
 TEST_CASE("a file of the first version has 32 bits for a time, and no rule") {
   const zone_offsets zone(
       zone_file{.types = {-3600, 3600}, .changes = {{-1, 1}, {1'000'000'000, 0}}, .version = '\0'}.bytes());
