@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <ios>
 #include <iterator>
 #include <list>
 #include <map>
@@ -39,10 +40,12 @@ fs::path folder() {
 fs::path text_of_database() { return folder() / "tzdata.zi"; }
 
 /// Empty if the file cannot be read.
-std::string contents(const fs::path& file) {
+std::string contents(const fs::path& file) try {
   std::ifstream in(file, std::ios::binary);
   std::string result{std::istreambuf_iterator<char>(in), {}};
   return in ? result : "";
+} catch (const std::ios_base::failure&) {  // thrown by libstdc++ where the system cannot read on
+  return "";
 }
 
 /// The database, as it is in files.
@@ -73,7 +76,7 @@ zone_files read_files(const fs::path& from) try {
 }
 
 zone_offsets offsets_in(const std::string& file, const std::string& name) try {
-  if (file.empty()) throw std::runtime_error("cannot be opened");
+  if (file.empty()) throw std::runtime_error("is empty or unreadable");
   return zone_offsets(file);
 } catch (const std::runtime_error& e) {
   throw std::runtime_error("rondo: the time zone " + quoted_text(name) + " cannot be read: its file " +

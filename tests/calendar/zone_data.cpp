@@ -250,6 +250,21 @@ TEST_CASE("a file that cannot be read concerns only its zone") {
                        std::runtime_error);
 }
 
+TEST_CASE("a file whose reading fails, as from a broken disk, concerns only its zone") {
+  if (!std::filesystem::exists("/proc/self/mem")) {  // nothing is at its first address
+    MESSAGE("this system has no file whose reading fails");
+    return;
+  }
+  zone_folder folder;
+  folder.add("Test/City", "AAA-1");
+  std::filesystem::create_symlink("/proc/self/mem", folder.path() / "Test/Broken");
+  CHECK(refresh_zone_data());
+  CHECK_NOTHROW(daily(9h, "Test/City"));
+  CHECK_THROWS_WITH_AS(daily(9h, "Test/Broken"),
+                       "rondo: the time zone \"Test/Broken\" cannot be read: its file is empty or unreadable",
+                       std::runtime_error);
+}
+
 TEST_CASE("a zone that an update removes goes on where it is in use, and is refused elsewhere") {
   zone_folder folder;
   folder.add("Test/City", "AAA-1");
