@@ -183,6 +183,18 @@ TEST_CASE("postgresql: the user's own queries can read, and only read") {
   CHECK(contains(error_of([&] { fraction->connect()->load("1", nullptr, 10s); }), "whole number"));
 }
 
+TEST_CASE("postgresql: loads go on after the type of a column has changed") {
+  if (!installed()) return;
+  const database x;
+  x.add_users();
+  const auto there = open_origin(x.queries("SELECT name, changed FROM users WHERE id = $1"));
+  const auto loader = there->connect();
+  REQUIRE(loader->load("1", nullptr, 10s).changed);
+  x.run("ALTER TABLE users ALTER changed TYPE text");
+  static_cast<void>(error_of([&] { loader->load("1", nullptr, 10s); }));
+  CHECK(loader->load("1", nullptr, 10s).changed->value == "Ada");
+}
+
 TEST_CASE("postgresql: queries that cannot work are refused at the start") {
   if (!installed()) return;
   const database x;

@@ -235,15 +235,14 @@ class postgresql_loader : public origin_connection {
   explicit postgresql_loader(const server_database& which) : which_(which) {}
 
   answer load(const std::string& key, const record* held, rondo::duration limit) override {
-    const rondo::time_point until = rondo::time_point::clock::now() + whole_milliseconds(limit);
-    try {
-      if (!open_) open(limit);
-      open_->limit_each(until - rondo::time_point::clock::now());
-      return read(key, held);
-    } catch (const origin_error&) {
-      if (open_ && !open_->usable()) open_.reset();
-      throw;
-    }
+    const auto found = ask(key, held, limit);
+    if (found.rows() == 0) no_such(key);
+    answer given;
+    if (found.columns() > 2 && !found.null(0, 2)) given.ttl = ttl_in(found.text(0, 2));
+    std::string validator = found.text(0, 1);
+    if (held == nullptr || validator.empty() || held->validator != validator)
+      given.changed = record{found.text(0, 0), std::move(validator)};
+    return given;
   }
 
  private:
@@ -257,17 +256,20 @@ class postgresql_loader : public origin_connection {
     open_.emplace(std::move(next));
   }
 
-  answer read(const std::string& key, const record* held) {
+  // An error ends the connection, and with it the prepared query, which fails for ever once the type of a column has
+  // changed.
+  postgresql_connection::result ask(const std::string& key, const record* held, rondo::duration limit) {
+    const rondo::time_point until = rondo::time_point::clock::now() + whole_milliseconds(limit);
     std::vector<std::optional<std::string>> parameters{key};
     if (which_.ours) parameters.emplace_back(held == nullptr ? "" : held->validator);
-    const auto found = open_->execute_prepared("load", parameters);
-    if (found.rows() == 0) no_such(key);
-    answer given;
-    if (found.columns() > 2 && !found.null(0, 2)) given.ttl = ttl_in(found.text(0, 2));
-    std::string validator = found.text(0, 1);
-    if (held == nullptr || validator.empty() || held->validator != validator)
-      given.changed = record{found.text(0, 0), std::move(validator)};
-    return given;
+    try {
+      if (!open_) open(limit);
+      open_->limit_each(until - rondo::time_point::clock::now());
+      return open_->execute_prepared("load", parameters);
+    } catch (const origin_error&) {
+      open_.reset();
+      throw;
+    }
   }
 
   static time_to_live ttl_in(const std::string& text) {

@@ -67,7 +67,6 @@ void postgresql_connection::wait_for(short events) {
     if (ready < 0) continue;  // a signal
     if (ready > 0 && all[1].revents == 0) return;
     if (ready == 0 && left > rondo::duration{}) continue;  // the next iteration sees that the time is over
-    broken_ = true;
     throw origin_error(ready > 0 ? "interrupted"
                                  : fmt::format("no answer within {} ms", whole_milliseconds(limit_).count()));
   }

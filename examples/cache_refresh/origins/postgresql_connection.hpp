@@ -55,8 +55,6 @@ class postgresql_connection {
   void copy(const std::string& piece);
   void end_copy();
 
-  // Returns false if the connection is no longer usable.
-  bool usable() const noexcept { return !broken_ && PQstatus(handle()) == CONNECTION_OK; }
   PGconn* handle() const noexcept { return connection_.get(); }
 
  private:
@@ -73,7 +71,6 @@ class postgresql_connection {
   const stop_event* const stop_;
   rondo::duration limit_;
   rondo::time_point until_;
-  bool broken_ = false;
 };
 
 // Returns the first line of the message: libpq's messages have several.
