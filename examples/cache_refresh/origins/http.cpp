@@ -79,7 +79,7 @@ struct web_answer {
   long status = 0;
   std::string type;  // "application/json"
   std::string body;
-  std::string validator;  // ETag or, if there is none, Last-Modified
+  std::string validator;  // ETag or, if there is none, Last-Modified, if that is older than the answer
   time_to_live ttl;
 };
 
@@ -219,8 +219,14 @@ web_answer http_client::take_answer() {
   std::transform(answer.type.begin(), answer.type.end(), answer.type.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   answer.body = std::move(body_);
+  const std::time_t date = curl_getdate(header("Date").c_str(), nullptr);
+  const std::time_t sent = date == -1 ? std::time(nullptr) : date;
   answer.validator = header("ETag");
-  if (answer.validator.empty()) answer.validator = header("Last-Modified");
+  if (answer.validator.empty()) {
+    // In the second of its date a document may change again, with the same date (RFC 9110, 8.8.2.2).
+    const std::string modified = header("Last-Modified");
+    if (curl_getdate(modified.c_str(), nullptr) < sent) answer.validator = modified;
+  }
 
   const std::string cache_control = header("Cache-Control");
   http_caching said{.cache_control = cache_control, .age = {}, .expires = {}};
@@ -231,9 +237,7 @@ web_answer http_client::take_answer() {
   if (const std::string expires = header("Expires"); !expires.empty()) {
     // -1 if it is not a date, such as "0", which means that it has expired.
     const std::time_t end = curl_getdate(expires.c_str(), nullptr);
-    const std::time_t date = curl_getdate(header("Date").c_str(), nullptr);
-    said.expires = std::chrono::seconds(
-        end == -1 ? 0 : std::max<std::time_t>(end - (date == -1 ? std::time(nullptr) : date), 0));
+    said.expires = std::chrono::seconds(end == -1 ? 0 : std::max<std::time_t>(end - sent, 0));
   }
   answer.ttl = ttl_of(said);
   return answer;
