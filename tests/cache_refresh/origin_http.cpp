@@ -30,6 +30,7 @@ constexpr const char* locations = R"(
     }
     location /expires/ { alias ROOT/items/; expires 9s; }
     location /expired/ { alias ROOT/items/; add_header Expires 0; }
+    location /never/ { alias ROOT/items/; add_header Expires "Fri, 31 Dec 9999 23:59:59 GMT"; }
     location /uncached/ { alias ROOT/items/; add_header Cache-Control no-cache; }
     location /old/ {
       alias ROOT/items/;
@@ -208,6 +209,15 @@ TEST_CASE("http: Cache-Control follows RFC 9111 and RFC 5861") {
   const auto both = ttl_of({.cache_control = "max-age=5", .age = 0s, .expires = 60s});
   CHECK(both.soft == 5s);
   CHECK(ttl_of({.cache_control = "", .age = 10s, .expires = 60s}).soft == 50s);
+}
+
+TEST_CASE("http: an answer that expires in the year 9999 is fresh for as long as max-age can say") {
+  if (nginx_server::installed()) {
+    const web x;
+    CHECK(x.load("never/a").ttl.soft == std::chrono::seconds(1ll << 31));
+  }
+  CHECK(ttl_of({.cache_control = "", .age = 0s, .expires = std::chrono::seconds::max()}).soft ==
+        std::chrono::seconds(1ll << 31));
 }
 
 TEST_CASE("http: an answer that is not a value is an error") {

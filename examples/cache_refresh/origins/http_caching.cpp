@@ -14,6 +14,9 @@ using std::chrono::seconds;
 
 constexpr const char* blanks = " \t";
 
+// What a larger number counts as (RFC 9111, 1.2.2).
+constexpr seconds longest{std::int64_t{1} << 31};
+
 std::string_view trimmed(std::string_view text) {
   const std::size_t first = text.find_first_not_of(blanks);
   if (first == std::string_view::npos) return {};
@@ -33,10 +36,9 @@ std::string_view next_directive(std::string_view& list) {
   return directive;
 }
 
-// Anything that is not a number counts as zero, so that the answer is stale. A number that is too large counts as 2^31
-// (RFC 9111, 1.2.2).
+// Anything that is not a number counts as zero, so that the answer is stale.
 seconds seconds_in(std::string_view text) {
-  constexpr std::int64_t most = std::int64_t{1} << 31;
+  constexpr std::int64_t most = longest.count();
   if (text.size() >= 2 && text.front() == '"' && text.back() == '"') text = text.substr(1, text.size() - 2);
   std::int64_t number = 0;
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -75,7 +77,8 @@ directives read(std::string_view list) {
 
 time_to_live ttl_of(const http_caching& said) {
   const directives all = read(said.cache_control);
-  std::optional<seconds> fresh = all.max_age ? all.max_age : said.expires;
+  std::optional<seconds> fresh = all.max_age;
+  if (!fresh && said.expires) fresh = std::min(*said.expires, longest);
   if (all.stale_at_once) fresh = seconds(0);
   time_to_live ttl;
   if (fresh) {
