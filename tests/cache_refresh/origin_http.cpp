@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <thread>
 
+#include <rondo/manual_timer.hpp>
+
 #include "cache_refresh/nginx_server.hpp"
 #include "cache_refresh/origin_checks.hpp"
 #include "cache_refresh/refreshed_origin.hpp"
@@ -218,6 +220,24 @@ TEST_CASE("http: an answer that expires in the year 9999 is fresh for as long as
   }
   CHECK(ttl_of({.cache_control = "", .age = 0s, .expires = std::chrono::seconds::max()}).soft ==
         std::chrono::seconds(1ll << 31));
+}
+
+TEST_CASE(
+    "http: an answer that must be revalidated is not served when stale, even if its TTL is the cache's own") {
+  rondo::manual_timer time;
+  for (const char* text : {"must-revalidate", "private, proxy-revalidate", "max-age=60, must-revalidate"}) {
+    CAPTURE(text);
+    refreshing_cache<int, int> cache(
+        time, {.soft_ttl = 1min, .hard_ttl = 1h, .first_retry = 1h, .longest_retry = 1h}, [&](auto load) {
+          if (load.held() == nullptr)
+            load.store(7, ttl_of(http_caching{.cache_control = text, .age = {}, .expires = {}}));
+        });
+    cache.prefetch(1);
+    time.advance(59s);
+    CHECK(cache.find(1).value != nullptr);
+    time.advance(1s);
+    CHECK(cache.find(1).value == nullptr);
+  }
 }
 
 TEST_CASE("http: an answer that is not a value is an error") {

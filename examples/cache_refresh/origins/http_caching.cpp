@@ -86,7 +86,7 @@ time_to_live ttl_of(const http_caching& said) {
     ttl.soft = std::max<seconds>(left, shortest_ttl);
     if (all.stale) ttl.hard = std::max<rondo::duration>(left + *all.stale, *ttl.soft);
   }
-  if (all.never_when_stale) ttl.hard = ttl.soft;
+  if (all.never_when_stale) ttl.hard = ttl.soft.value_or(rondo::duration::zero());
   return ttl;
 }
 

@@ -62,8 +62,9 @@ struct http_caching {
 // Fresh for max-age minus Age, and served while stale for the longer of stale-while-revalidate and stale-if-error.
 // - An answer that is stale at once (no-cache, no-store, max-age=0) counts as fresh for shortest_ttl, one second.
 //   Otherwise a cache that loads ahead would load it without a pause.
-// - With must-revalidate, proxy-revalidate, no-cache or no-store, an answer is not served when stale.
-// - The result is empty if there is no max-age, Expires, no-cache or no-store.
+// - With must-revalidate, proxy-revalidate, no-cache or no-store, an answer is not served when stale: the hard TTL is not
+//   longer than the soft one, and 0 if that is empty.
+// - The soft TTL is empty if there is no max-age, Expires, no-cache or no-store.
 time_to_live ttl_of(const http_caching&);
 
 // ---- What databases are filled with, and how values change
