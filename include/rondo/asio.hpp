@@ -72,16 +72,6 @@ void connect_slot(const std::shared_ptr<asio_wait<Handler>>& wait, const cancell
   if (slot.is_connected()) slot.assign(asio_cancellation<Handler>{wait, timers});
 }
 
-template <class Handler>
-void clear_slot(const Handler& handler) {
-  auto slot = boost::asio::get_associated_cancellation_slot(handler);
-  if (slot.is_connected()) slot.clear();
-}
-
-/// A wait that has a deadline leaves its slot to that: another thread may still be calling the function there.
-template <class Handler, class Deadline>
-void clear_slot(const asio_deadline_handler<Handler, Deadline>&) noexcept {}
-
 #else
 
 template <class Handler>
@@ -349,8 +339,9 @@ auto async_wait_until(scheduler& s, any_time_point t, CompletionToken&& token) {
 ///   none of them is cancelled meanwhile: no deadline comes, and neither the scheduler nor such a list is destroyed.
 /// - The end waits while another thread submits the cancellation or carries it out; a lock is held meanwhile, but never
 ///   while the scheduler's driver waits for it. So the function that cancels the operation, and a handler that it calls at
-///   once, must not wait for other threads that end or cancel this operation. Nor may an executor wait for what it runs on
-///   another thread (see async_wait_for()).
+///   once, must not wait for other threads that end or cancel this operation. (The end of a deadline inside a deadline does:
+///   without a strand, an operation that has both must not end inside its cancellation, as no socket or timer does.) Nor may an
+///   executor wait for what it runs on another thread (see async_wait_for()).
 /// - The call throws std::invalid_argument if `d` is NaN. The initiation throws what the operation's throws, and
 ///   std::bad_alloc if there is no memory for the timer. If there is none to post the cancellation, `on_error` receives
 ///   the exception, or, if the task was destroyed without running, std::terminate() is called.

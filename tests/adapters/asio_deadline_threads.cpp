@@ -80,6 +80,24 @@ TEST_CASE("without strands: operations of one step end once, however close their
   check_nothing_left(time);
 }
 
+TEST_CASE("without strands: deadlines inside deadlines, however close to the end of their operation") {
+  constexpr int count = 3000;
+  ends ended;
+  timer time(options{.tick = 10us});
+  asio::thread_pool pool(threads);
+  std::vector<std::unique_ptr<asio::steady_timer>> waits;
+  for (int i = 0; i != count; ++i) {
+    auto& wait = *waits.emplace_back(std::make_unique<asio::steady_timer>(pool, i % 20 * 10us));
+    const auto outer = i % 3 == 0 ? 1h : i % 21 * 10us;
+    wait.async_wait(
+        cancel_after(time, outer, cancel_after(time, i % 23 * 10us, [&](error_code e) { ended.add(e); })));
+  }
+  pool.join();
+  CHECK(ended.all() == count);
+  CHECK(ended.wrong == 0);
+  check_nothing_left(time);
+}
+
 TEST_CASE("without strands: the object of an operation may be destroyed by its handler") {
   constexpr int count = 2000;
   ends ended;

@@ -206,6 +206,20 @@ struct asio_deadline_slot {
   }
 };
 
+template <class Handler>
+void clear_slot(const Handler& handler) {
+  auto slot = boost::asio::get_associated_cancellation_slot(handler);
+  if (slot.is_connected()) slot.clear();
+}
+
+template <class Handler, class Deadline>
+class asio_deadline_handler;
+
+/// What has a deadline, a wait or another deadline, leaves its slot to that: another thread may still be calling the function
+/// there.
+template <class Handler, class Deadline>
+void clear_slot(const asio_deadline_handler<Handler, Deadline>&) noexcept {}
+
 /// The handler that the operation gets in place of the user's.
 template <class Handler, class Deadline>
 class asio_deadline_handler {
@@ -224,8 +238,7 @@ class asio_deadline_handler {
   template <class... Results>
   void operator()(Results&&... results) {
     std::exchange(deadline_, nullptr)->end();
-    auto slot = boost::asio::get_associated_cancellation_slot(handler_);
-    if (slot.is_connected()) slot.clear();
+    clear_slot(handler_);
     std::move(handler_)(std::forward<Results>(results)...);
   }
 
