@@ -125,7 +125,8 @@ class RONDO_EXPORT scheduler : public scheduling_calls {
 
   /// Stops the scheduler, waits as stop() does, and destroys what has not fired. Called from inside, it waits for
   /// everything except what is on its own stack. Tasks that may run meanwhile must use a reference to the scheduler: a
-  /// std::optional or std::unique_ptr that holds it may already be empty.
+  /// std::optional or std::unique_ptr that holds it may already be empty. Destroys the handlers, too: what there is to
+  /// report of a run on its own stack goes to std::cerr afterwards, as if there were none.
   virtual ~scheduler();
   scheduler(const scheduler&) = delete;
   scheduler& operator=(const scheduler&) = delete;

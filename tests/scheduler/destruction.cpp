@@ -1,6 +1,9 @@
 // A scheduler may be destroyed at any moment.
 #include <memory>
+#include <stdexcept>
+#include <string>
 
+#include "scheduler/captured_cerr.hpp"
 #include "scheduler/virtual_time.hpp"
 
 namespace scheduler_destruction {
@@ -35,6 +38,25 @@ TEST_CASE("a scheduler may be destroyed inside its own periodic task") {
   CHECK(time->advance(1h) == 3);
   CHECK(*token == 3);
   CHECK(token.use_count() == 1);
+}
+
+TEST_CASE("a task that destroys its scheduler is then reported as without handlers, for these are gone") {
+  int handled = 0;
+  options o;
+  o.on_error = [&](std::exception_ptr, const firing&) { ++handled; };
+  o.slow_after = 1s;
+  o.on_slow = [&](const slow_run&) { ++handled; };
+  auto time = std::make_unique<manual_timer>(o);
+  time->schedule_after(1ms, [&] {
+    time->elapse(2s);
+    time.reset();
+    throw std::runtime_error("the last word");
+  });
+  const captured_cerr cerr;
+  time->advance(1ms);
+  CHECK(handled == 0);
+  CHECK(cerr.lines() == 2);
+  CHECK(cerr.text().find("the last word") != std::string::npos);
 }
 
 TEST_CASE("a scheduler may be destroyed inside a task that advance_to_next() runs") {
