@@ -8,8 +8,12 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <filesystem>
@@ -17,8 +21,10 @@
 #include <functional>
 #include <iostream>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -36,8 +42,125 @@ thread_local std::function<void(const std::string&)> before_sync;
 
 }  // namespace
 
-// Replaces the C library's function in the entire program.
+namespace {
+
+/// What a power cut would leave of a database and its log. The system tells one sync only that the disk has failed to write
+/// some pages. From then on it takes them for written, unless they are written again.
+class disk_of_log {
+ public:
+  /// The log has begun. There is one such object at a time.
+  explicit disk_of_log(const std::string& database) : database_(database) {
+    struct stat found {};
+    stat((database + "-wal").c_str(), &found);
+    log_ = found.st_ino;
+    there_ = seen_ = current();
+    used_ = this;
+  }
+  ~disk_of_log() { used_ = nullptr; }
+  disk_of_log(const disk_of_log&) = delete;
+  disk_of_log& operator=(const disk_of_log&) = delete;
+
+  /// Another of the next syncs fails. Then `then` is called before the failure is told.
+  void fail_next(std::function<void()> then = [] {}) {
+    const std::lock_guard hold(mutex_);
+    failures_.push_back(std::move(then));
+  }
+  /// The next sync does not fail.
+  void forgive() {
+    const std::lock_guard hold(mutex_);
+    failures_.clear();
+  }
+  /// Whether the log has become longer since the last sync.
+  bool is_longer() {
+    const std::lock_guard hold(mutex_);
+    return current().size() > seen_.size();
+  }
+  std::string after_power_cut(const std::string& sql) {
+    const durable_test::temporary_folder folder;
+    const std::string copy = (folder.path() / "tasks.db").string();
+    std::filesystem::copy_file(database_, copy);
+    std::ofstream(copy + "-wal", std::ios::binary) << there_;
+    sqlite3* opened = nullptr;
+    sqlite3_open(copy.c_str(), &opened);
+    std::string result = "nothing";
+    sqlite3_exec(
+        opened, sql.c_str(),
+        [](void* to, int, char** values, char**) {
+          *static_cast<std::string*>(to) = values[0];
+          return 0;
+        },
+        &result, nullptr);
+    sqlite3_close(opened);
+    return result;
+  }
+
+  static void written(int file, off_t at, std::size_t size) {
+    if (disk_of_log* d = used_; d != nullptr && d->is_log(file)) {
+      const std::lock_guard hold(d->mutex_);
+      d->waiting_.emplace_back(static_cast<std::size_t>(at), size);
+    }
+  }
+  /// Returns whether the sync fails.
+  static bool fails(int file) {
+    disk_of_log* d = used_;
+    return d != nullptr && d->is_log(file) && d->fails_now();
+  }
+
+ private:
+  bool is_log(int file) const {
+    struct stat found {};
+    return fstat(file, &found) == 0 && found.st_ino == log_;
+  }
+  std::string current() const {
+    std::ifstream in(database_ + "-wal", std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  bool fails_now() {
+    std::function<void()> then;
+    {
+      const std::lock_guard hold(mutex_);
+      std::string before = std::exchange(seen_, current());
+      auto all = std::exchange(waiting_, {});
+      if (failures_.empty()) {
+        // SQLite may have another way to write, but writes nothing twice.
+        before.resize(seen_.size());
+        for (std::size_t i = 0; i != seen_.size(); ++i)
+          if (seen_[i] != before[i]) all.emplace_back(i, 1);
+        there_.resize(std::max(there_.size(), seen_.size()));
+        for (const auto& [at, size] : all) there_.replace(at, size, seen_, at, size);
+        return false;
+      }
+      then = failures_.front();
+      failures_.erase(failures_.begin());
+    }
+    then();
+    return true;
+  }
+
+  static inline std::atomic<disk_of_log*> used_ = nullptr;
+
+  const std::string database_;
+  ino_t log_ = 0;
+  std::mutex mutex_;
+  std::string there_, seen_;  // the log; as it was at the last sync
+  std::vector<std::pair<std::size_t, std::size_t>> waiting_;
+  std::vector<std::function<void()>> failures_;
+};
+
+}  // namespace
+
+// These replace the C library's functions in the entire program.
+extern "C" ssize_t pwrite(int file, const void* bytes, size_t size, off_t at) {
+  const iovec all{const_cast<void*>(bytes), size};
+  const ssize_t done = pwritev(file, &all, 1, at);
+  if (done > 0) disk_of_log::written(file, at, static_cast<std::size_t>(done));
+  return done;
+}
 extern "C" int fdatasync(int file) {
+  if (disk_of_log::fails(file)) {
+    errno = EIO;
+    return -1;
+  }
   if (before_sync) {
     const std::filesystem::path link = "/proc/self/fd/" + std::to_string(file);
     before_sync(std::filesystem::read_symlink(link).string());
@@ -120,6 +243,50 @@ TEST_CASE("the turn of a session waits for no disk") {
   CHECK(session->take({.begun = claimed}).begun.size() == 3);
   CHECK(session->take({.finished = claimed}).finished.size() == 3);
   CHECK(seen.names().empty());
+}
+
+TEST_CASE(
+    "what a store says is on the disk is there, although the disk has failed to write what came before") {
+  for (const bool at_once : {false, true}) {
+    CAPTURE(at_once);
+    sqlite_database db;
+    const auto mine = store_access::make(rondo::durable::detail::sqlite::open(db.file(), {}));
+    mine->submit_after(1h, {});
+    disk_of_log disk(db.file());
+    std::thread other;
+    std::atomic<int> accepted = 0;
+    disk.fail_next([&] {
+      if (!at_once) return;
+      other = std::thread([&] { accepted += static_cast<int>(mine->submit_after(1h, {}) != 0); });
+      while (!disk.is_longer()) std::this_thread::sleep_for(1ms);
+      std::this_thread::sleep_for(20ms);  // it syncs
+    });
+    accepted += error_of([&] { mine->submit_after(1h, {}); }) == "" ? 1 : 0;
+    if (other.joinable()) other.join();
+    accepted += error_of([&] { mine->submit_after(1h, {}); }) == "" ? 1 : 0;
+    CHECK(disk.after_power_cut("SELECT count(*) FROM rondo_task") == std::to_string(1 + accepted));
+    CHECK(accepted >= 2);
+  }
+}
+
+TEST_CASE("as long as the disk does not write, changes of a store fail, and are perhaps done") {
+  sqlite_database db;
+  const auto mine = store_access::make(rondo::durable::detail::sqlite::open(db.file(), {}));
+  mine->submit_after(1h, {});
+  disk_of_log disk(db.file());
+  for (int i = 0; i != 3; ++i) {
+    for (int n = 0; n != 2; ++n) disk.fail_next();
+    try {
+      mine->submit_after(1h, {});
+      FAIL("accepted");
+    } catch (const store_error& e) {
+      CHECK(e.perhaps_done());
+      CHECK(std::string(e.what()) == "rondo: SQLite, " + db.file() + "-wal: Input/output error");
+    }
+    disk.forgive();
+  }
+  mine->submit_after(1h, {});
+  CHECK(disk.after_power_cut("SELECT count(*) FROM rondo_task") == "5");
 }
 
 /// How often the log has begun anew since it was made.

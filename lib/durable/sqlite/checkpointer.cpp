@@ -3,9 +3,12 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -14,34 +17,69 @@ namespace rondo::durable::detail::sqlite {
 
 namespace {
 
-[[noreturn]] void fail(const std::string& name, bool perhaps_done) {
-  throw error("rondo: SQLite, " + name + ": " + std::system_category().message(errno), SQLITE_IOERR,
+[[noreturn]] void fail(const std::string& name, int reason, bool perhaps_done) {
+  throw error("rondo: SQLite, " + name + ": " + std::system_category().message(reason), SQLITE_IOERR,
               perhaps_done);
 }
 
-/// Without the times of the file, where the system can leave them out.
+/// Returns 0, or the system's error. Without the times of the file, where the system can leave them out.
 int put_on_disk(int file) {
+  for (;;) {
 #if defined(_POSIX_SYNCHRONIZED_IO) && _POSIX_SYNCHRONIZED_IO > 0
-  return ::fdatasync(file);
+    const int result = ::fdatasync(file);
 #else
-  return ::fsync(file);
+    const int result = ::fsync(file);
 #endif
+    if (result == 0) return 0;
+    if (errno != EINTR) return errno;
+  }
 }
 
 }  // namespace
 
 // SQLite has no locks on this file, which a process would lose with close().
-log_file::log_file(const connection& database)
-    : name_(sqlite3_filename_wal(sqlite3_db_filename(database.handle(), "main"))),
-      file_(::open(name_.c_str(), O_WRONLY | O_CLOEXEC)) {
-  if (file_ < 0) fail(name_, false);
+log_file::log_file(const connection& database, std::chrono::milliseconds patience, int failed)
+    : database_(sqlite3_db_filename(database.handle(), "main")),
+      name_(sqlite3_filename_wal(sqlite3_db_filename(database.handle(), "main"))),
+      patience_(patience),
+      file_(::open(name_.c_str(), O_RDWR | O_CLOEXEC)),
+      failed_(failed) {
+  if (file_ < 0) fail(name_, errno, false);
 }
 
 log_file::~log_file() { ::close(file_); }
 
-void log_file::sync() const {
-  while (put_on_disk(file_) != 0)
-    if (errno != EINTR) fail(name_, true);
+void log_file::sync() {
+  const std::uint64_t mine = ++asked_;
+  const std::lock_guard hold(
+      mutex_);  // of several at once, the system would tell only one that they have failed
+  if (done_ >= mine) return;
+  const std::uint64_t asked = asked_;
+  if (failed_ == 0) failed_ = put_on_disk(file_);
+  if (failed_ != 0) {
+    try {
+      write_again();
+    } catch (const std::exception&) {  // the log is locked, or cannot be read or written
+      fail(name_, failed_, true);
+    }
+    failed_ = put_on_disk(file_);
+    if (failed_ != 0) fail(name_, failed_, true);
+  }
+  done_ = asked;
+}
+
+/// Writes what the log contains, so that the next sync cannot leave it out.
+void log_file::write_again() const {
+  connection without_writers(database_, patience_);
+  const unit_of_work nothing(without_writers);
+  std::vector<char> part(std::size_t{1} << 16);
+  for (off_t at = 0;;) {
+    const ssize_t size = ::pread(file_, part.data(), part.size(), at);
+    if (size == 0) return;
+    if (size < 0 || ::pwrite(file_, part.data(), static_cast<std::size_t>(size), at) != size)
+      fail(name_, errno, true);
+    at += size;
+  }
 }
 
 namespace {

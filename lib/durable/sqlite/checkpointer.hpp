@@ -1,7 +1,10 @@
 // The write-ahead log of a database: waits until it is on the disk, and keeps it short.
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -15,20 +18,36 @@ namespace rondo::durable::detail::sqlite {
 /// nobody else could write for nearly all of the time. So our connections commit in mode NORMAL, and whoever promises
 /// that a commit outlives a power cut waits afterwards, without any lock. (A checkpoint syncs the log before it copies it.
 /// So when the log has begun anew, what was in it before is in the file.)
+///
+/// The system tells only once that it could not write pages, then takes them for written. So after a sync has failed, the log
+/// is written once more.
 class log_file {
  public:
-  /// Precondition: the connection is in WAL mode, and stays open as long as this object is used.
-  explicit log_file(const connection& database);
+  /// Precondition: the connection is in WAL mode, and stays open as long as this object is used. `patience` is that of a
+  /// connection that writes the log once more. `failed` is that of an earlier object for the log, or 0.
+  log_file(const connection& database, std::chrono::milliseconds patience, int failed);
   ~log_file();
   log_file(const log_file&) = delete;
   log_file& operator=(const log_file&) = delete;
 
   /// Waits until what has been committed is on the disk. From any thread.
-  void sync() const;
+  void sync();
+  /// The system's error if the last sync has failed, and the log could not be written once more; else 0.
+  int failed() const {
+    const std::lock_guard hold(mutex_);
+    return failed_;
+  }
 
  private:
-  const std::string name_;
+  void write_again() const;
+
+  const std::string database_, name_;
+  const std::chrono::milliseconds patience_;
   int file_;
+  std::atomic<std::uint64_t> asked_ = 0;  // calls of sync()
+  mutable std::mutex mutex_;
+  std::uint64_t done_ = 0;  // of these
+  int failed_;
 };
 
 /// Copies the log into the file, on its own thread. SQLite would do that in the commit that makes the log long, which then

@@ -242,7 +242,9 @@ void file_engine::connect(when_absent what) {
   {
     rows syncs = fresh.query("PRAGMA synchronous");
     syncs.next();
-    if (syncs.integer(0) != 0) log_ = std::make_shared<log_file>(fresh);  // tests turn it off
+    if (syncs.integer(0) != 0)
+      log_ = std::make_shared<log_file>(fresh, with_.patience, sync_failed_);  // tests turn it off
+    sync_failed_ = 0;
   }
   own_.emplace(std::move(fresh));
 }
@@ -252,6 +254,11 @@ void file_engine::connect(when_absent what) {
 void file_engine::leave_old_file() {
   if (!own_ || own_->is_in_place()) return;
   own_->give_up();
+  disconnect();
+}
+
+void file_engine::disconnect() {
+  if (log_) sync_failed_ = log_->failed();
   log_.reset();
   own_.reset();
 }
@@ -282,7 +289,7 @@ auto file_engine::on(const transaction* in, Function f) {
     connection database = theirs(*in);
     return f(database);
   }
-  std::shared_ptr<const log_file> log;
+  std::shared_ptr<log_file> log;
   auto result = [&] {
     const std::lock_guard lock(mutex_);
     leave_old_file();
@@ -292,10 +299,7 @@ auto file_engine::on(const transaction* in, Function f) {
       if (own_->has_committed()) log = log_;
       return done;
     } catch (const error& e) {
-      if (e.broken()) {
-        log_.reset();
-        own_.reset();
-      }
+      if (e.broken()) disconnect();
       throw;
     }
   }();
