@@ -201,6 +201,34 @@ TEST_CASE("tasks of a process that is killed between claim and end are left to t
   CHECK(claims.at(1).what.attempt == 1);
 }
 
+TEST_CASE(
+    "a session whose first turn failed does not keep the number by which others see the next one live") {
+  sqlite_database db;
+  std::vector<sqlite3*> connections;
+  auto settings = db.settings();
+  settings.connected = [&](sqlite3* made) { connections.push_back(made); };
+  const auto engine = rondo::durable::detail::sqlite::open(db.file(), settings);
+  const auto mine = rondo::durable::detail::store_access::make(engine);
+  mine->submit_after(0s, {});
+  mine->submit_after(0s, {});
+  const auto unlucky = engine->connect("unlucky", worker::default_rules());
+  sqlite3_commit_hook(
+      connections.back(), [](void*) { return 1; }, nullptr);
+  CHECK_THROWS_AS(unlucky->take({.claim_up_to = 2}), rondo::durable::store_error);
+  sqlite3_commit_hook(connections.back(), nullptr, nullptr);
+
+  auto next = engine->connect("next", worker::default_rules());
+  std::vector<ticket> claimed;
+  for (const auto& c : next->take({.claim_up_to = 2}).claimed) claimed.push_back(ticket_of(c));
+  REQUIRE(claimed.size() == 2);
+  unlucky->changed();
+  CHECK(next->take({.begun = {claimed[0]}}).begun.size() == 1);  // it lives
+  next.reset();
+  const auto third = engine->connect("third", worker::default_rules());
+  CHECK(third->changed());
+  CHECK(ids_of(third->take({.claim_up_to = 2}).claimed) == std::vector{claimed[1].id});
+}
+
 /// Passes through all statements about tasks, among that many far-off ones, and returns what SQLite tells of each: its
 /// text, and the steps of its virtual machine.
 std::map<std::string, int> steps_among(int far_off) {

@@ -56,12 +56,34 @@ void file_session::open() {
   seen_version_ = -1;  // versions of two connections cannot be compared
 }
 
-/// Precondition: a transaction has begun. The row is not visible to others before it is locked. Returns whether it is.
-bool file_session::enter() {
+/// The number by which others see that a session lives. Unlocked again unless the row with it has been committed: the
+/// next session gets the same number.
+class file_session::entrance {
+ public:
+  explicit entrance(owner_locks& locks) noexcept : locks_(locks) {}
+  ~entrance() {
+    if (number_) locks_.unlock(*number_);
+  }
+  entrance(const entrance&) = delete;
+  entrance& operator=(const entrance&) = delete;
+
+  void lock(std::int64_t number) noexcept {
+    if (locks_.lock_own(number)) number_ = number;
+  }
+  /// Returns whether it is locked.
+  bool keep() noexcept { return std::exchange(number_, std::nullopt).has_value(); }
+
+ private:
+  owner_locks& locks_;
+  std::optional<std::int64_t> number_;
+};
+
+/// Precondition: a transaction has begun. The row is not visible to others before it is locked.
+void file_session::enter(entrance& by) {
   database_->change("INSERT INTO rondo_owner (name) VALUES (?) ON CONFLICT DO NOTHING", owner_);
   rows own = database_->query("SELECT id FROM rondo_owner WHERE name = ?", owner_);
   own.next();
-  return locks_->lock_own(own.integer(0));
+  by.lock(own.integer(0));
 }
 
 /// Frees what sessions that have ended held and had not begun. Returns whether there was such a session.
@@ -108,7 +130,8 @@ turn_result file_session::take(const turn& what) {
   try {
     turn_result done;
     unit_of_work all(*database_);
-    const bool enters = !has_lock_ && enter();
+    entrance own(*locks_);  // ends before the transaction
+    if (!has_lock_) enter(own);
     // Reads the clock only now, as waiting for the lock may have taken a while. Rounds down, so that the remaining
     // times are not too short.
     now_ = std::chrono::floor<std::chrono::microseconds>(with_.clock()).time_since_epoch().count();
@@ -122,7 +145,7 @@ turn_result file_session::take(const turn& what) {
     if (what.adopt) adopt(done);
     if (what.claim_up_to != 0) claim_tasks(what, done);
     all.commit();
-    has_lock_ = has_lock_ || enters;
+    if (own.keep()) has_lock_ = true;
     return done;
   } catch (const error& e) {
     if (e.broken()) database_.reset();

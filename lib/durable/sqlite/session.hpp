@@ -27,8 +27,10 @@ class file_session final : public session {
  private:
   using candidate = std::pair<std::int64_t, std::int64_t>;  // due, id
 
+  class entrance;
+
   void open();
-  bool enter();
+  void enter(entrance& by);
   bool free_held_by_dead();
   std::int64_t data_version();
   std::int64_t lease_from(std::int64_t when) const;
