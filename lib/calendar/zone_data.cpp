@@ -54,7 +54,8 @@ struct zone_files {
   std::map<std::string, std::string> by_zone;  // also empty ones, which cannot be read
 };
 
-zone_files read_files(const fs::path& from) try {
+/// Other files than those of zones are left out, unless they have taken the place of one in use.
+zone_files read_files(const fs::path& from, const std::map<std::string, zone>& used) try {
   zone_files result;
   constexpr auto options = fs::directory_options::skip_permission_denied;
   for (auto each = fs::recursive_directory_iterator(from, options); each != fs::end(each); ++each) {
@@ -64,7 +65,8 @@ zone_files read_files(const fs::path& from) try {
     std::error_code unknown;
     if (name == "localtime" || !each->is_regular_file(unknown)) continue;
     std::string file = contents(each->path());
-    if (file.empty() || zone_offsets::is_file(file)) result.by_zone.emplace(name, std::move(file));
+    if (file.empty() || zone_offsets::is_file(file) || used.contains(name))
+      result.by_zone.emplace(name, std::move(file));
   }
   std::ifstream text(text_of_database());
   result.version = version_in(text);
@@ -115,7 +117,7 @@ class zone_data {
   std::optional<std::uint64_t> refresh() {
     const std::lock_guard hold(mutex_);
     if (files_.by_zone.empty()) return std::nullopt;  // the first request reads the newest
-    zone_files now = read_files(folder());
+    zone_files now = read_files(folder(), zones_);
     if (now.by_zone == files_.by_zone) {
       files_.version = std::move(now.version);
       return told_ == updates_ ? std::nullopt : std::optional(updates_);
@@ -142,7 +144,7 @@ class zone_data {
 
  private:
   const zone_files& files() {
-    if (files_.by_zone.empty()) files_ = read_files(folder());
+    if (files_.by_zone.empty()) files_ = read_files(folder(), zones_);
     return files_;
   }
 

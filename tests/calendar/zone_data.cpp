@@ -265,6 +265,23 @@ TEST_CASE("a file whose reading fails, as from a broken disk, concerns only its 
                        std::runtime_error);
 }
 
+TEST_CASE("an update in which the file of a zone in use is none of a zone changes nothing") {
+  zone_folder folder;
+  folder.add("Test/City", "AAA-1");
+  refresh_zone_data();
+  const calendar used = daily(9h, "Test/City");
+  folder.write("Test/City", "TZ");
+  folder.add("Test/Other", "AAA-3");
+  CHECK_THROWS_WITH_AS(refresh_zone_data(),
+                       "rondo: the time zone \"Test/City\" cannot be read: its file ends too early",
+                       std::runtime_error);
+  CHECK_NOTHROW(daily(9h, "Test/City"));
+  CHECK(points(daily(9h, "Test/Other"), "2026-05-01 00:00:00", 1) == "2026-05-01 09:00");
+  folder.add("Test/City", "AAA-2");
+  CHECK(refresh_zone_data());
+  CHECK(points(used, "2026-05-01 00:00:00", 1) == "2026-05-01 07:00");
+}
+
 TEST_CASE("a zone that an update removes goes on where it is in use, and is refused elsewhere") {
   zone_folder folder;
   folder.add("Test/City", "AAA-1");
