@@ -45,8 +45,13 @@ std::shared_ptr<void> manual_wall_clock::on_step(std::function<void()> stepped) 
 }
 
 void manual_wall_clock::set(any_wall_time t) {
-  const auto to_be_told = listeners_->all();
-  set_silently(t);
+  detail::step_listeners::list to_be_told;
+  {
+    const std::lock_guard hold(mutex_);  // so that who registers from here on sees the new time
+    to_be_told = listeners_->all();
+    shown_ = t;
+    since_ = goes_with_.now();
+  }
   detail::step_listeners::tell(to_be_told);
 }
 
