@@ -115,12 +115,16 @@ void compare(const options& chosen, origin& from, const std::vector<std::string>
   finish(svg, chosen.svg);
 }
 
-// Returns the URL without the user and password that it may contain.
+// Returns the URL without what may contain a user and a password: the part before @, and the query. If it is not clear to
+// which of them an @ belongs, returns the scheme only.
 std::string without_password(const std::string& url) {
-  const std::size_t user = url.find("://");
+  const std::size_t scheme = url.find("://");
+  if (scheme == std::string::npos) return url;
   const std::size_t at = url.find('@');
-  return user == std::string::npos || at == std::string::npos ? url
-                                                              : url.substr(0, user + 3) + url.substr(at + 1);
+  const std::size_t query = url.find('?');
+  if (at == std::string::npos) return url.substr(0, query);
+  if (query < at) return url.substr(0, scheme + 3) + "...";
+  return url.substr(0, scheme + 3) + url.substr(at + 1, query == std::string::npos ? query : query - at - 1);
 }
 
 struct opened {

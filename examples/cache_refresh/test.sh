@@ -59,6 +59,10 @@ case $2 in
     grep -q '^cache_refresh: file:no/such/folder: ' err || fail "it does not name the origin"
     complains --origin postgresql://me:secret@127.0.0.1:1/none
     ! grep -q secret err || fail "it shows the password"
+    complains --origin 'postgresql://127.0.0.1:1/none?user=me&password=secret'
+    ! grep -q secret err || fail "it shows the password"
+    complains --origin 'postgresql://127.0.0.1:1/none?user=me&password=at@secret'
+    ! grep -q secret err || fail "it shows a part of the password"
     # Nobody listens on port 1.
     complains --origin http://127.0.0.1:1/
     complains --origin postgresql://127.0.0.1:1/none
