@@ -176,8 +176,8 @@ class refreshing_cache {
   bool remove(const Key& key) { return core_->remove(key); }
 
   // From now on no load begins, and answers are dropped. Readers that wait get nothing. Once close() has returned, no
-  // other thread calls `begin`. It does not wait for loads, nor for a `then` that another thread is calling at the end
-  // of a load. The destructor calls close().
+  // other thread calls `begin`, unless another thread had called close() before: then it returns at once. It does not
+  // wait for loads, nor for a `then` that another thread is calling at the end of a load. The destructor calls close().
   void close() { core_->close(); }
 
   cache_statistics stats() const { return core_->stats(); }
