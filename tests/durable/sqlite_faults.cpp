@@ -455,6 +455,21 @@ TEST_CASE(
   CHECK(x.rows() == "2");
 }
 
+TEST_CASE("a turn that cannot look where its file is leaves no transaction open") {
+  in_use x;
+  x.store->submit_after(0s, {});
+  CHECK(x.session->take({}).claimed.empty());
+  const std::filesystem::path folder = std::filesystem::path(x.db.file()).parent_path();
+  const std::filesystem::path aside = folder.string() + ".aside";
+  std::filesystem::rename(folder, aside);
+  std::filesystem::create_directory_symlink(folder, folder);
+  CHECK(error_of([&] { x.session->take({.claim_up_to = 1}); }).find("symbolic links") != std::string::npos);
+  std::filesystem::remove(folder);
+  std::filesystem::rename(aside, folder);
+  CHECK(x.store->submit_after(0s, {}) == 2);
+  CHECK(x.session->take({.claim_up_to = 9}).claimed.size() == 2);
+}
+
 /// During its lifetime the file is not a database.
 class broken_file {
  public:

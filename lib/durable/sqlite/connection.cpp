@@ -188,8 +188,15 @@ file_lock::holder connection::begin_to_write() {
     refuse(std::string(sqlite3_errstr(SQLITE_BUSY)) + advice_on(SQLITE_BUSY), SQLITE_BUSY);
   }
   change("BEGIN IMMEDIATE");
-  if (is_in_place()) return turn;
-  execute("ROLLBACK");
+  struct rollback {
+    void operator()(sqlite3* of) const noexcept { sqlite3_exec(of, "ROLLBACK", nullptr, nullptr, nullptr); }
+  };
+  std::unique_ptr<sqlite3, rollback> begun(handle());  // the system may refuse to say where the file is
+  if (is_in_place()) {
+    static_cast<void>(begun.release());
+    return turn;
+  }
+  begun.reset();
   give_up();
   refuse("the file has been replaced: the new one is opened next", SQLITE_CANTOPEN);
 }
