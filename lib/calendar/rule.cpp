@@ -163,13 +163,14 @@ zoned_point named_by(local_seconds local, wall_time at) {
 }
 
 /// See calendar_rule::present().
-zoned_point by_now(const zoned_point& p, const zone_offsets& zone) {
+zoned_point by_now(const zoned_point& p, const zone_offsets& zone, duration within_second) {
   // Operators may have written any numbers.
   constexpr hours most(48);
   if (!p.offset || *p.offset <= -most || *p.offset >= most || p.at < wall_time::min() + 2 * most) return p;
   const sys_seconds second = floor<seconds>(p.at);
   const local_seconds local(second.time_since_epoch() + *p.offset);
-  const auto moment = first_moment(zone, {local, p.at - second});
+  // Where the zone's clock skipped that time, the point is at a whole second.
+  const auto moment = first_moment(zone, {local, std::max(p.at - second, within_second)});
   return moment ? named_by(local, *moment) : p;
 }
 
@@ -223,7 +224,9 @@ std::optional<zoned_point> calendar_rule::next(wall_time after, const zone_offse
   return next_of_day(*this, by, last_shown(then, after), &then == &by ? after : wall_time::min(), end);
 }
 
-zoned_point calendar_rule::present(const zoned_point& p) const { return by_now(p, zone->offsets()); }
+zoned_point calendar_rule::present(const zoned_point& p) const {
+  return by_now(p, zone->offsets(), within_second);
+}
 
 bool calendar_rule::has_days() const {
   const local_days begin(std::chrono::year(year_set::first) / 1 / 1);

@@ -79,11 +79,17 @@ TEST_CASE("a point that is kept with its local time is at that time by the new r
   const calendar precise = daily(2h + 1ms, "Test/City");
   const zoned_point at_1ms{utc("2026-05-02 00:00:00") + 1ms, 2h};
   CHECK(next(precise, "2026-05-01 12:00:00") == at_1ms);
+  const calendar skipped_1ms = daily(2h + 30min + 1ms, "Test/City");
+  CHECK(next(skipped_1ms, "2026-03-28 12:00:00") == skipped);
+  CHECK(calendar_access::present(skipped_1ms, skipped) == skipped);
 
   use("AAA-1");
   CHECK(calendar_access::present(nightly, summer) == zoned_point{utc("2026-05-02 01:30:00"), 1h});
   CHECK(calendar_access::present(nightly, skipped) == zoned_point{utc("2026-03-29 01:30:00"), 1h});
   CHECK(calendar_access::present(precise, at_1ms) == zoned_point{utc("2026-05-02 01:00:00") + 1ms, 1h});
+  const zoned_point no_more{utc("2026-03-29 01:30:00") + 1ms, 1h};
+  CHECK(calendar_access::present(skipped_1ms, skipped) == no_more);
+  CHECK(*skipped_1ms.next(no_more.at) == utc("2026-03-30 01:30:00") + 1ms);
 }
 
 TEST_CASE("elapsed time, and points of one's own, have no local times that could be kept") {
