@@ -74,7 +74,7 @@ zone_files read_files(const fs::path& from, const std::map<std::string, zone>& u
   if (std::none_of(result.by_zone.begin(), result.by_zone.end(), can_be_read)) refuse_data("is empty");
   return result;
 } catch (const fs::filesystem_error& e) {
-  refuse_data("cannot be read: " + e.path1().string() + ": " + e.code().message());
+  refuse_data("cannot be read: " + quoted_text(e.path1().string()) + ": " + e.code().message());
 }
 
 zone_offsets offsets_in(const std::string& file, const std::string& name) try {

@@ -328,6 +328,22 @@ TEST_CASE("an update that cannot be read changes nothing") {
       std::runtime_error);
 }
 
+TEST_CASE("a message about the folder of the zones is one line, whatever the folder's name") {
+  zone_folder folder;
+  const std::string before = folder.path().string();
+  ::setenv("TZDIR", (before + "/no\nwhere").c_str(), 1);
+  std::string message;
+  try {
+    refresh_zone_data();
+  } catch (const std::runtime_error& e) {
+    message = e.what();
+  }
+  ::setenv("TZDIR", before.c_str(), 1);
+  CHECK(
+      message.starts_with("rondo: the time zone database cannot be read: \"" + before + "/no\\x0awhere\": "));
+  CHECK(message.find('\n') == std::string::npos);
+}
+
 TEST_CASE("a refresh that runs out of memory while it moves timers is completed by the next one") {
   zone_folder folder;
   folder.add("Test/City", "AAA-1");
