@@ -255,6 +255,25 @@ TEST_CASE("postgresql: a server that does not answer delays a load no longer tha
   CHECK(loader->load("item/0000001", nullptr, 10s).changed);
 }
 
+TEST_CASE("postgresql: the time that connecting takes is a part of a load's limit") {
+  if (!installed()) return;
+  const database x;
+  x.add_users();
+  origin_options wanted = x.queries("SELECT name, changed FROM users WHERE id = $1");
+  const auto loader = [&] {
+    wanted.url += wanted.url.find('?') == std::string::npos ? '?' : '&';
+    wanted.url += "options=-c%20post_auth_delay%3D1";  // a second
+    return open_origin(wanted)->connect();
+  }();
+  user_connection other(x.url);
+  other.run("BEGIN");
+  other.run("LOCK users");  // for which preparing the query waits
+  const std::string error = error_of([&] { loader->load("1", nullptr, 3s); });
+  const std::string begins = "no answer within ";
+  REQUIRE(contains(error, begins));
+  CHECK(std::stoi(error.substr(begins.size())) <= 2000);  // what was left
+}
+
 TEST_CASE("postgresql: a slow query ends at the limit, on the server as well") {
   if (!installed()) return;
   const database x;

@@ -246,12 +246,15 @@ class postgresql_loader : public origin_connection {
   }
 
  private:
-  void open(rondo::duration limit) {
+  void open(rondo::duration limit, rondo::time_point until) {
+    const auto left = [until] { return until - rondo::time_point::clock::now(); };
     postgresql_connection next(which_.url, limit);
+    next.limit_each(left());
     next.execute(
         "SELECT set_config('statement_timeout', $1, false), set_config('default_transaction_read_only', "
         "'on', false)",
         {std::to_string(whole_milliseconds(limit).count())});
+    next.limit_each(left());
     next.prepare("load", which_.load);
     open_.emplace(std::move(next));
   }
@@ -263,7 +266,7 @@ class postgresql_loader : public origin_connection {
     std::vector<std::optional<std::string>> parameters{key};
     if (which_.ours) parameters.emplace_back(held == nullptr ? "" : held->validator);
     try {
-      if (!open_) open(limit);
+      if (!open_) open(limit, until);
       open_->limit_each(until - rondo::time_point::clock::now());
       return open_->execute_prepared("load", parameters);
     } catch (const origin_error&) {
