@@ -35,51 +35,63 @@ int put_on_disk(int file) {
   }
 }
 
+// SQLite has no locks on the log, which a process would lose with close().
+int open_log(const std::string& name) {
+  const int file = ::open(name.c_str(), O_RDWR | O_CLOEXEC);
+  if (file < 0) fail(name, errno, false);
+  return file;
+}
+
+std::string log_of(const connection& database) {
+  return sqlite3_filename_wal(sqlite3_db_filename(database.handle(), "main"));
+}
+
+/// Writes what the log contains once more, and puts it on the disk, while nobody else writes. Throws store_error.
+void write_again(const std::string& database, std::chrono::milliseconds patience) {
+  connection without_writers(database, patience);
+  const unit_of_work nothing(without_writers);
+  const std::string name = log_of(without_writers);
+  std::vector<char> part(std::size_t{1} << 16);
+  const struct opened {
+    int file;
+    ~opened() { ::close(file); }
+  } log{open_log(name)};
+  off_t at = 0;
+  while (const ssize_t size = ::pread(log.file, part.data(), part.size(), at)) {
+    if (size < 0 || ::pwrite(log.file, part.data(), static_cast<std::size_t>(size), at) != size)
+      fail(name, errno, true);
+    at += size;
+  }
+  if (const int failed = put_on_disk(log.file); failed != 0) fail(name, failed, true);
+}
+
 }  // namespace
 
-// SQLite has no locks on this file, which a process would lose with close().
 log_file::log_file(const connection& database, std::chrono::milliseconds patience, int failed)
     : database_(sqlite3_db_filename(database.handle(), "main")),
-      name_(sqlite3_filename_wal(sqlite3_db_filename(database.handle(), "main"))),
+      name_(log_of(database)),
       patience_(patience),
-      file_(::open(name_.c_str(), O_RDWR | O_CLOEXEC)),
-      failed_(failed) {
-  if (file_ < 0) fail(name_, errno, false);
-}
+      file_(open_log(name_)),
+      failed_(failed) {}
 
 log_file::~log_file() { ::close(file_); }
 
 void log_file::sync() {
   const std::uint64_t mine = ++asked_;
-  const std::lock_guard hold(
-      mutex_);  // of several at once, the system would tell only one that they have failed
+  // One at a time: of several, the system would tell only one that they have failed.
+  const std::lock_guard hold(mutex_);
   if (done_ >= mine) return;
   const std::uint64_t asked = asked_;
   if (failed_ == 0) failed_ = put_on_disk(file_);
   if (failed_ != 0) {
     try {
-      write_again();
-    } catch (const std::exception&) {  // the log is locked, or cannot be read or written
+      write_again(database_, patience_);
+    } catch (const std::exception&) {  // the disk fails again, or somebody has locked the log for too long
       fail(name_, failed_, true);
     }
-    failed_ = put_on_disk(file_);
-    if (failed_ != 0) fail(name_, failed_, true);
+    failed_ = 0;
   }
   done_ = asked;
-}
-
-/// Writes what the log contains, so that the next sync cannot leave it out.
-void log_file::write_again() const {
-  connection without_writers(database_, patience_);
-  const unit_of_work nothing(without_writers);
-  std::vector<char> part(std::size_t{1} << 16);
-  for (off_t at = 0;;) {
-    const ssize_t size = ::pread(file_, part.data(), part.size(), at);
-    if (size == 0) return;
-    if (size < 0 || ::pwrite(file_, part.data(), static_cast<std::size_t>(size), at) != size)
-      fail(name_, errno, true);
-    at += size;
-  }
 }
 
 namespace {
@@ -96,9 +108,12 @@ void block_signals() noexcept {
   pthread_sigmask(SIG_SETMASK, &all, nullptr);
 }
 
-/// Copies what no reader needs in the log. Neither waits for other connections nor lets them wait.
-void copy_log(connection& database) {
-  sqlite3_wal_checkpoint_v2(database.handle(), nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
+/// Copies what no reader needs in the log, once that is on the disk. Neither waits for other connections nor lets them
+/// wait. Returns false if the disk fails.
+bool copy_log(connection& database) {
+  const int code =
+      sqlite3_wal_checkpoint_v2(database.handle(), nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
+  return (code & 0xFF) != SQLITE_IOERR;
 }
 
 }  // namespace
@@ -153,13 +168,17 @@ void checkpointer::run() noexcept {
 }
 
 void checkpointer::shorten_log(int pages) {
+  if (is_doubtful_) write_again(file_, longest_wait_for_turn);
+  is_doubtful_ = false;
   // Not kept open, as the file may be replaced.
   connection own(file_, longest_wait_for_turn);
-  copy_log(own);
+  is_doubtful_ = !copy_log(own);
+  if (is_doubtful_) write_again(file_, longest_wait_for_turn);
+  is_doubtful_ = false;
   if (pages < long_log) return;
   connection without_writers(file_, longest_wait_for_turn);
   const unit_of_work nothing(without_writers);
-  copy_log(own);
+  is_doubtful_ = !copy_log(own);
 }
 
 }  // namespace rondo::durable::detail::sqlite

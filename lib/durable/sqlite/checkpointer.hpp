@@ -39,8 +39,6 @@ class log_file {
   }
 
  private:
-  void write_again() const;
-
   const std::string database_, name_;
   const std::chrono::milliseconds patience_;
   int file_;
@@ -77,7 +75,8 @@ class checkpointer {
   int pages_ = 0;   // of the log, at its last commit
   int copied_ = 0;  // of these
   bool is_over_ = false;
-  std::thread thread_;  // once it is needed
+  bool is_doubtful_ = false;  // the log could not be put on the disk; for the thread
+  std::thread thread_;        // once it is needed
 };
 
 }  // namespace rondo::durable::detail::sqlite
