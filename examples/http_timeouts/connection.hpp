@@ -12,6 +12,7 @@
 #include <boost/beast/http/message.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
+#include <boost/beast/http/verb.hpp>
 #include <boost/beast/http/write.hpp>
 #include <boost/system/error_code.hpp>
 #include <chrono>
@@ -160,6 +161,7 @@ class connection : public std::enable_shared_from_this<connection<Timeouts>> {
     response_->set(http::field::content_type, "text/plain");
     response_->body() = "It took " + std::to_string(request.body().size()) + " bytes to say so.\n";
     response_->prepare_payload();
+    if (request.method() == http::verb::head) response_->body().clear();  // its length stays
     http::async_write(socket_, *response_,
                       [this, kept = this->shared_from_this()](boost::system::error_code failed, std::size_t) {
                         if (failed) return gone(failed);

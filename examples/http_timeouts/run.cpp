@@ -20,6 +20,7 @@ namespace http_timeouts {
 namespace {
 
 using namespace std::chrono_literals;
+using namespace std::string_view_literals;
 using clock = std::chrono::steady_clock;
 
 // For connections other than the clients', and for the files that any program has open.
@@ -135,6 +136,8 @@ std::string endless_chunk_header() {
          std::string(100'000, 'x');
 }
 
+constexpr auto head = "HEAD /status HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"sv;
+
 // Sends all of it, then returns everything that arrives until the server ends the connection.
 std::string answer_to(std::string_view request, std::uint16_t port) {
   poller ready;
@@ -174,6 +177,7 @@ outcome run(const options& chosen) {
   result.with = chosen.with;
 
   result.answer_to_endless = answer_to(endless_chunk_header(), server.port());
+  result.answer_to_head = answer_to(head, server.port());
   all->connect();
   all->slow().open();
   const clock::time_point begin = clock::now();
@@ -212,6 +216,8 @@ std::vector<std::string> faults_of(const options& chosen, const outcome& o) {
   require_none(o.wrong_answers, "answers were wrong");
   if (!o.answer_to_endless.starts_with("HTTP/1.1 400 "))
     faults.push_back(fmt::format("an endless chunk header was answered with '{}'", o.answer_to_endless));
+  if (!o.answer_to_head.starts_with("HTTP/1.1 200 ") || !o.answer_to_head.ends_with("\r\n\r\n"))
+    faults.push_back(fmt::format("HEAD was answered with '{}'", o.answer_to_head));
   if (o.server.bad_requests != 1)
     faults.push_back(fmt::format("{} requests were refused as malformed, not 1", o.server.bad_requests));
   require_none(o.server.early, "timeouts fired too early");

@@ -27,6 +27,7 @@ struct outcome {
   std::uint64_t answers = 0;
   std::uint64_t wrong_answers = 0;
   std::string answer_to_endless;     // to a chunk header that never ends
+  std::string answer_to_head;        // to a HEAD request
   quantiles waits;                   // for answers
   std::uint64_t cut_under_load = 0;  // connections of regular clients
   std::uint64_t regular_cut_early = 0;
