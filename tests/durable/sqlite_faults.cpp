@@ -756,6 +756,43 @@ TEST_CASE("on a file system without room, opening and submitting fail with the a
   }));
 }
 
+TEST_CASE("the log of a file that was replaced is kept until there is room to copy it into that file") {
+  sqlite_database db;
+  CHECK(on_own_mount(db, "tmpfs", "size=2M", [&] {
+    const auto tasks = db.open_store();
+    tasks->submit_after(1h, {});
+    const std::string backup = db.file() + ".backup", aside = db.file() + ".aside",
+                      rest = db.file() + ".rest";
+    db.ask("VACUUM INTO '" + backup + "'");
+    tasks->submit_all(
+        std::vector<rondo::durable::planned>(99, {.what = {.payload = std::string(3000, 'p')}, .when = 1h}));
+    std::filesystem::rename(db.file(), aside);
+    std::filesystem::rename(backup, db.file());
+    {
+      std::ofstream all(rest, std::ios::binary);
+      while (all << std::string(4096, 'f') << std::flush) {
+      }
+    }
+    const std::string said = error_of([&] { tasks->submit_after(1h, {}); });
+    std::filesystem::remove(rest);
+    const std::int64_t id = tasks->submit_after(1h, {});
+    sqlite3* opened = nullptr;
+    sqlite3_open(aside.c_str(), &opened);
+    std::string count;
+    sqlite3_exec(
+        opened, "SELECT count(*) FROM rondo_task",
+        [](void* to, int, char** values, char**) {
+          *static_cast<std::string*>(to) = values[0];
+          return 0;
+        },
+        &count, nullptr);
+    sqlite3_close(opened);
+    if (contains(said, "free some disk space") && id == 2 && count == "100") return true;
+    std::cerr << said << ' ' << id << ' ' << count << '\n';
+    return false;
+  }));
+}
+
 TEST_CASE("a folder that does not exist, or is the file itself, is named as what is wrong") {
   const temporary_folder folder;
   const auto said = [&](const std::filesystem::path& file) {

@@ -210,6 +210,7 @@ void connection::give_up() {
         sqlite3_wal_checkpoint_v2(handle(), nullptr, SQLITE_CHECKPOINT_PASSIVE, &in_log, &copied);
     if ((code & 0xFF) == SQLITE_BUSY || (code == SQLITE_OK && copied < in_log))
       refuse("the file has been removed or replaced, and another connection still reads it", SQLITE_BUSY);
+    if ((code & 0xFF) == SQLITE_FULL) fail(handle(), code);
   });
   if (!files_->has_successor()) refuse(is_removed, SQLITE_NOTFOUND);
 }
