@@ -95,8 +95,9 @@ schedule schedule::cron(const std::string& expression, const std::string& zone, 
 }
 #else
 schedule schedule::cron(const std::string& expression, const std::string&, cron_syntax) {
-  throw store_error("rondo: the schedule cron " + detail::quoted(with_single_blanks(expression)) +
-                    " needs rondo-calendar, without which this rondo-durable was built (Meson: calendar=enabled)");
+  throw store_error(
+      "rondo: the schedule cron " + detail::quoted(with_single_blanks(expression)) +
+      " needs rondo-calendar, without which this rondo-durable was built (Meson: calendar=enabled)");
 }
 #endif
 
