@@ -344,7 +344,7 @@ TEST_CASE("a point of a calendar that an operator has written, however extreme, 
 TEST_CASE("without rondo-calendar, cron is refused with the reason") {
   CHECK_THROWS_WITH_AS(schedule::cron("30  6 * * *", "Europe/Berlin"),
                        "rondo: the schedule cron \"30 6 * * *\" needs rondo-calendar, without which this "
-                       "rondo-durable was built",
+                       "rondo-durable was built (Meson: calendar=enabled)",
                        rondo::durable::store_error);
   CHECK_THROWS_AS(detail::schedule_of("cron 30 6 * * * UTC"), rondo::durable::store_error);
 }
