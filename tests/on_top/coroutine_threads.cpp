@@ -15,6 +15,13 @@ namespace on_top_coroutine_threads {
 using namespace rondo;
 using namespace rondo::test;
 
+/// Where the destructor of a std::stop_callback may wait for ever for a call that has returned: tests/README, other platforms.
+#ifdef _WIN32
+constexpr bool loses_wake_ups = true;
+#else
+constexpr bool loses_wake_ups = false;
+#endif
+
 /// Options of a timer with a fine tick.
 options fine(executor run_on = {}) { return {.tick = 10us, .run_on = std::move(run_on)}; }
 
@@ -149,14 +156,19 @@ void race(executor run_on) {
   CHECK(adds_up(t.stats()));
 }
 
-TEST_CASE("a wait that is asked to stop as it fires on the driver ends in one way") { race({}); }
+TEST_CASE("a wait that is asked to stop as it fires on the driver ends in one way" *
+          doctest::skip(loses_wake_ups)) {
+  race({});
+}
 
-TEST_CASE("a wait that is asked to stop as it fires on a pool ends in one way") {
+TEST_CASE("a wait that is asked to stop as it fires on a pool ends in one way" *
+          doctest::skip(loses_wake_ups)) {
   pool workers(2);
   race(workers.executor());
 }
 
-TEST_CASE("a wait that is asked to stop as its scheduler stops ends in one way") {
+TEST_CASE("a wait that is asked to stop as its scheduler stops ends in one way" *
+          doctest::skip(loses_wake_ups)) {
   for (int round = 0; round != 500; ++round) {
     constexpr int sleepers = 8;
     ends e;
@@ -173,7 +185,8 @@ TEST_CASE("a wait that is asked to stop as its scheduler stops ends in one way")
 }
 
 TEST_CASE(
-    "a coroutine asked to stop as it falls asleep resumes, even from an endless sleep, and leaves no timer") {
+    "a coroutine asked to stop as it falls asleep resumes, even from an endless sleep, and leaves no timer" *
+    doctest::skip(loses_wake_ups)) {
   constexpr int rounds = 10'000;
   timer t(fine());
   std::stop_source source;

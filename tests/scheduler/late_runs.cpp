@@ -220,7 +220,7 @@ TEST_CASE("all four parts in one run") {
 
 TEST_CASE("a run that waits for the previous one of its timer waits for what that waits for") {
   traced_time t;
-  // (With a std::binary_semaphore, g++ 12's library for Windows sometimes sleeps on.)
+  // (Of a std::binary_semaphore, g++ 12's library for Windows can lose the wake-up.)
   gate begun, may_end;
   long runs = 0;
   const auto job = [&] {
