@@ -212,7 +212,8 @@ struct wall_firing : firing {
 class wall_task {
  public:
   ///@{
-  /// Holds the callable as task does. Throws what task's constructor throws.
+  /// Holds the callable as task does; `{}` is an empty task. Throws what task's constructor throws.
+  wall_task() noexcept = default;
   wall_task(task work) noexcept : work_(std::move(work)) {}  // NOLINT(google-explicit-constructor)
   wall_task(std::nullptr_t) noexcept {}                      // NOLINT(google-explicit-constructor)
   template <class F>

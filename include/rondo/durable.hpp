@@ -354,7 +354,8 @@ class task_handler {
 
  public:
   ///@{
-  /// From a callable, which must be copyable. A null pointer or an empty std::function makes an empty handler.
+  /// From a callable, which must be copyable. `{}`, a null pointer or an empty std::function makes an empty handler.
+  task_handler() = default;
   task_handler(std::nullptr_t) {}  // NOLINT(google-explicit-constructor)
   template <class F, class D = std::decay_t<F>>
   requires(!std::same_as<D, task_handler> && (std::invocable<D&, const task&> || takes_token<D>))

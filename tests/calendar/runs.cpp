@@ -87,6 +87,7 @@ TEST_CASE("an empty task is refused") {
   place p("2026-05-01 12:00:00");
   CHECK_THROWS_AS(p.timers->schedule_at(wall_time{}, rondo::task{}), std::invalid_argument);
   CHECK_THROWS_AS(p.timers->schedule_at(wall_time{}, nullptr), std::invalid_argument);
+  CHECK_THROWS_AS(p.timers->schedule_at(wall_time{}, {}), std::invalid_argument);
   CHECK_THROWS_AS(p.timers->schedule_at(wall_time{}, std::function<void(const wall_firing&)>()),
                   std::invalid_argument);
   CHECK_THROWS_AS(p.timers->schedule(daily(0s, "UTC"), static_cast<void (*)()>(nullptr)),

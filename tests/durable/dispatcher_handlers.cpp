@@ -61,6 +61,7 @@ TEST_CASE("an empty handler is refused, in whatever form it comes") {
                          "rondo: a dispatcher needs a handler", std::invalid_argument);
   };
   refused(nullptr);
+  refused({});
   refused(std::function<void(const task&)>());
   refused(std::function<outcome(const task&, std::stop_token)>());
   refused(static_cast<void (*)(const task&)>(nullptr));
