@@ -13,7 +13,8 @@ struct statistics {
   std::uint64_t pending = 0;    ///< at present: one-shots not yet started, and periodic timers not yet ended
   std::uint64_t scheduled = 0;  ///< timers ever scheduled
   std::uint64_t fired = 0;      ///< runs, including those that threw
-  /// Timers that ended by themselves or by drain(), or were running at stop(); counted when the last run is over.
+  /// Timers that ended by themselves or by drain(), and periodic ones with a run in progress at a stop() from inside; counted
+  /// when the last run is over.
   std::uint64_t completed = 0;
   std::uint64_t cancelled = 0;  ///< cancelled timers, including periodic timers cancelled during a run
   std::uint64_t returned = 0;   ///< timers that stop() returned
