@@ -13,13 +13,15 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "durable/sqlite/advice.hpp"
+
 namespace rondo::durable::detail::sqlite {
 
 namespace {
 
-[[noreturn]] void fail(const std::string& name, int reason, bool perhaps_done) {
-  throw error("rondo: SQLite, " + name + ": " + std::system_category().message(reason), SQLITE_IOERR,
-              perhaps_done);
+/// What was committed may be undone.
+[[noreturn]] void fail(const std::string& name, int reason) {
+  throw error("rondo: SQLite, " + name + ": " + std::system_category().message(reason), SQLITE_IOERR, true);
 }
 
 /// Returns 0, or the system's error. Without the times of the file, where the system can leave them out.
@@ -38,8 +40,11 @@ int put_on_disk(int file) {
 // SQLite has no locks on the log, which a process would lose with close().
 int open_log(const std::string& name) {
   const int file = ::open(name.c_str(), O_RDWR | O_CLOEXEC);
-  if (file < 0) fail(name, errno, false);
-  return file;
+  if (file >= 0) return file;
+  const int reason = errno;
+  throw error("rondo: SQLite, " + name + ": " + std::system_category().message(reason) +
+                  advice_on(SQLITE_CANTOPEN, reason),
+              SQLITE_CANTOPEN);
 }
 
 std::string log_of(const connection& database) {
@@ -59,22 +64,26 @@ void write_again(const std::string& database, std::chrono::milliseconds patience
   off_t at = 0;
   while (const ssize_t size = ::pread(log.file, part.data(), part.size(), at)) {
     if (size < 0 || ::pwrite(log.file, part.data(), static_cast<std::size_t>(size), at) != size)
-      fail(name, errno, true);
+      fail(name, errno);
     at += size;
   }
-  if (const int failed = put_on_disk(log.file); failed != 0) fail(name, failed, true);
+  if (const int failed = put_on_disk(log.file); failed != 0) fail(name, failed);
 }
 
 }  // namespace
 
-log_file::log_file(const connection& database, std::chrono::milliseconds patience, int failed)
-    : database_(sqlite3_db_filename(database.handle(), "main")),
-      name_(log_of(database)),
-      patience_(patience),
-      file_(open_log(name_)),
-      failed_(failed) {}
+log_file::~log_file() {
+  if (file_ >= 0) ::close(file_);
+}
 
-log_file::~log_file() { ::close(file_); }
+void log_file::open(const connection& database) {
+  std::string name = log_of(database);
+  const int fresh = open_log(name);
+  const std::lock_guard hold(mutex_);
+  if (file_ >= 0) ::close(file_);
+  file_ = fresh;
+  name_ = std::move(name);
+}
 
 void log_file::sync() {
   const std::uint64_t mine = ++asked_;
@@ -82,16 +91,21 @@ void log_file::sync() {
   const std::lock_guard hold(mutex_);
   if (done_ >= mine) return;
   const std::uint64_t asked = asked_;
-  if (failed_ == 0) failed_ = put_on_disk(file_);
+  if (failed_ == 0 && file_ >= 0) failed_ = put_on_disk(file_);
   if (failed_ != 0) {
     try {
       write_again(database_, patience_);
     } catch (const std::exception&) {  // the disk fails again, or somebody has locked the log for too long
-      fail(name_, failed_, true);
+      fail(name_, failed_);
     }
     failed_ = 0;
   }
   done_ = asked;
+}
+
+void log_file::note_failure() {
+  const std::lock_guard hold(mutex_);
+  failed_ = EIO;
 }
 
 namespace {
@@ -106,14 +120,6 @@ void block_signals() noexcept {
   sigset_t all;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, nullptr);
-}
-
-/// Copies what no reader needs in the log, once that is on the disk. Neither waits for other connections nor lets them
-/// wait. Returns false if the disk fails.
-bool copy_log(connection& database) {
-  const int code =
-      sqlite3_wal_checkpoint_v2(database.handle(), nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
-  return (code & 0xFF) != SQLITE_IOERR;
 }
 
 }  // namespace
@@ -168,17 +174,22 @@ void checkpointer::run() noexcept {
 }
 
 void checkpointer::shorten_log(int pages) {
-  if (is_doubtful_) write_again(file_, longest_wait_for_turn);
-  is_doubtful_ = false;
+  log_->sync();  // SQLite does that, too, but does not know whether it has failed for others
   // Not kept open, as the file may be replaced.
   connection own(file_, longest_wait_for_turn);
-  is_doubtful_ = !copy_log(own);
-  if (is_doubtful_) write_again(file_, longest_wait_for_turn);
-  is_doubtful_ = false;
+  copy_log(own);
   if (pages < long_log) return;
   connection without_writers(file_, longest_wait_for_turn);
   const unit_of_work nothing(without_writers);
-  is_doubtful_ = !copy_log(own);
+  copy_log(own);
+}
+
+/// Copies what no reader needs in the log, once that is on the disk. Neither waits for other connections nor lets them
+/// wait.
+void checkpointer::copy_log(connection& database) {
+  const int code =
+      sqlite3_wal_checkpoint_v2(database.handle(), nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
+  if ((code & 0xFF) == SQLITE_IOERR) log_->note_failure();
 }
 
 }  // namespace rondo::durable::detail::sqlite

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -23,29 +24,29 @@ namespace rondo::durable::detail::sqlite {
 /// is written once more.
 class log_file {
  public:
-  /// Precondition: the connection is in WAL mode, and stays open as long as this object is used. `patience` is that of a
-  /// connection that writes the log once more. `failed` is that of an earlier object for the log, or 0.
-  log_file(const connection& database, std::chrono::milliseconds patience, int failed);
+  /// `patience` is that of a connection that writes the log once more.
+  log_file(std::string database, std::chrono::milliseconds patience)
+      : database_(std::move(database)), patience_(patience) {}
   ~log_file();
   log_file(const log_file&) = delete;
   log_file& operator=(const log_file&) = delete;
 
+  /// To be called with each new connection: the log may be another one. Precondition: the connection is in WAL mode.
+  void open(const connection& database);
   /// Waits until what has been committed is on the disk. From any thread.
   void sync();
-  /// The system's error if the last sync has failed, and the log could not be written once more; else 0.
-  int failed() const {
-    const std::lock_guard hold(mutex_);
-    return failed_;
-  }
+  /// Somebody else's sync may have failed.
+  void note_failure();
 
  private:
-  const std::string database_, name_;
+  const std::string database_;
   const std::chrono::milliseconds patience_;
-  int file_;
   std::atomic<std::uint64_t> asked_ = 0;  // calls of sync()
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   std::uint64_t done_ = 0;  // of these
-  int failed_;
+  int file_ = -1;
+  std::string name_;
+  int failed_ = 0;  // the system's error if a sync has failed, and the log was not written once more
 };
 
 /// Copies the log into the file, on its own thread. SQLite would do that in the commit that makes the log long, which then
@@ -54,7 +55,8 @@ class log_file {
 /// begin the log anew.
 class checkpointer {
  public:
-  explicit checkpointer(std::string file) : file_(std::move(file)) {}
+  checkpointer(std::string file, std::shared_ptr<log_file> log)
+      : file_(std::move(file)), log_(std::move(log)) {}
   ~checkpointer();
   checkpointer(const checkpointer&) = delete;
   checkpointer& operator=(const checkpointer&) = delete;
@@ -68,15 +70,16 @@ class checkpointer {
   static int committed(void* self, sqlite3*, const char*, int pages) noexcept;
   void run() noexcept;
   void shorten_log(int pages);
+  void copy_log(connection& database);
 
   const std::string file_;
+  const std::shared_ptr<log_file> log_;
   std::mutex mutex_;
   std::condition_variable woken_;
   int pages_ = 0;   // of the log, at its last commit
   int copied_ = 0;  // of these
   bool is_over_ = false;
-  bool is_doubtful_ = false;  // the log could not be put on the disk; for the thread
-  std::thread thread_;        // once it is needed
+  std::thread thread_;  // once it is needed
 };
 
 }  // namespace rondo::durable::detail::sqlite

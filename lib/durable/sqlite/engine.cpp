@@ -228,8 +228,11 @@ task task_of(const rows& row) {
           .point = row.null(7) ? std::nullopt : std::optional(wall_time_of(row.integer(7)))};
 }
 
-file_engine::file_engine(std::string file, settings with) : file_(std::move(file)), with_(std::move(with)) {
-  with_.checkpoints = std::make_shared<checkpointer>(file_);
+file_engine::file_engine(std::string file, settings with)
+    : file_(std::move(file)),
+      with_(std::move(with)),
+      log_(std::make_shared<log_file>(file_, with_.patience)) {
+  with_.checkpoints = std::make_shared<checkpointer>(file_, log_);
   with_.leave_old_file = [this] {
     const std::lock_guard lock(mutex_);
     leave_old_file();
@@ -242,10 +245,9 @@ void file_engine::connect(when_absent what) {
   {
     rows syncs = fresh.query("PRAGMA synchronous");
     syncs.next();
-    if (syncs.integer(0) != 0)
-      log_ = std::make_shared<log_file>(fresh, with_.patience, sync_failed_);  // tests turn it off
-    sync_failed_ = 0;
+    syncs_ = syncs.integer(0) != 0;  // tests turn it off
   }
+  log_->open(fresh);
   own_.emplace(std::move(fresh));
 }
 
@@ -254,12 +256,6 @@ void file_engine::connect(when_absent what) {
 void file_engine::leave_old_file() {
   if (!own_ || own_->is_in_place()) return;
   own_->give_up();
-  disconnect();
-}
-
-void file_engine::disconnect() {
-  if (log_) sync_failed_ = log_->failed();
-  log_.reset();
   own_.reset();
 }
 
@@ -289,21 +285,21 @@ auto file_engine::on(const transaction* in, Function f) {
     connection database = theirs(*in);
     return f(database);
   }
-  std::shared_ptr<log_file> log;
+  bool must_sync = false;
   auto result = [&] {
     const std::lock_guard lock(mutex_);
     leave_old_file();
     if (!own_) connect(when_absent::refuse);
     try {
       auto done = f(*own_);
-      if (own_->has_committed()) log = log_;
+      must_sync = own_->has_committed() && syncs_;
       return done;
     } catch (const error& e) {
-      if (e.broken()) disconnect();
+      if (e.broken()) own_.reset();
       throw;
     }
   }();
-  if (log) log->sync();
+  if (must_sync) log_->sync();
   return result;
 }
 

@@ -106,7 +106,6 @@ class file_engine final : public engine {
   auto on(const transaction* in, Function f);
   void connect(when_absent what);
   void leave_old_file();
-  void disconnect();
   connection theirs(const transaction& in) const;
   std::int64_t microseconds_until(const due_time& due) const;
   /// Wakes the sessions if the task is due soon. What is in the user's transaction cannot be seen yet.
@@ -114,10 +113,10 @@ class file_engine final : public engine {
 
   std::string file_;
   settings with_;
+  const std::shared_ptr<log_file> log_;
   std::mutex mutex_;
   std::optional<connection> own_;  // none if the next call must reconnect
-  std::shared_ptr<log_file> log_;
-  int sync_failed_ = 0;  // of the log before this one
+  bool syncs_ = true;
 };
 
 /// Returns a new connection, with the schema up to date.
